@@ -1,0 +1,12 @@
+// The one launcher behind the npm scripts: `node run.mjs main`, `node run.mjs cli/main …`.
+// Plain JavaScript, because an old Node cannot even parse what it would have to complain about.
+const [major] = process.versions.node.split('.').map(Number)
+if (major < 24) {
+  console.error(
+    `Carillon needs Node 24 or newer; this is ${process.version}. On Linux "npm ci" brings it along; elsewhere install it from nodejs.org.`,
+  )
+  process.exit(1)
+}
+const [, , entry, ...rest] = process.argv
+process.argv.splice(2, process.argv.length - 2, ...rest)
+await import(`./src/${entry}.ts`)

@@ -1,0 +1,165 @@
+import { createPublicKey, type KeyObject } from 'node:crypto'
+import type { Clock } from '../lib/clock.ts'
+import { AppError, appNotFound, invalid } from '../lib/errors.ts'
+import { type AppId, newId, type OrganizationId, SYSTEM_APP_ID } from '../lib/ids.ts'
+import { codePoints, isStorable } from '../lib/text.ts'
+import type { Db } from '../storage/db.ts'
+import { issueKey } from './keys.ts'
+import { type Actor, type AppSettings, type FirstOrganization, SYSTEM } from './schema.ts'
+import {
+  hasOrganization,
+  insertApp,
+  insertAuditEntry,
+  insertOrganization,
+  lockApp,
+  lockFirstStart,
+  lockOrganization,
+  notifyChange,
+  updateApp,
+} from './store.ts'
+
+export type AppsContext = { db: Db; clock: Clock }
+
+export async function createOrganization(
+  { db, clock }: AppsContext,
+  { id = newId(), name }: { id?: OrganizationId; name: string },
+  actor: Actor,
+): Promise<OrganizationId> {
+  checkName(name)
+  const now = clock.now()
+  await db.transaction(async (db) => {
+    await insertOrganization(db, { id, name }, now)
+    await insertAuditEntry(
+      db,
+      {
+        appId: SYSTEM_APP_ID,
+        id: newId(),
+        actor,
+        action: 'organization.create',
+        targetType: 'organization',
+        targetId: id,
+        detail: { name },
+      },
+      now,
+    )
+  })
+  return id
+}
+
+const DEFAULTS: Omit<AppSettings, 'name'> = {
+  plan: 'free',
+  limits: {},
+  keylessSdk: true,
+  identityRequired: false,
+  identityPublicKey: null,
+}
+
+export async function createApp(
+  { db, clock }: AppsContext,
+  organizationId: OrganizationId,
+  draft: Partial<AppSettings> & { name: string },
+  actor: Actor,
+): Promise<AppId> {
+  const app = { ...DEFAULTS, ...draft }
+  checkApp(app)
+  const id: AppId = newId()
+  const now = clock.now()
+  await db.transaction(async (db) => {
+    if (!(await lockOrganization(db, organizationId)))
+      throw new AppError('not-found', { code: 'organization-0', title: 'Organization not found' })
+    await insertApp(db, id, organizationId, app, now)
+    const detail = { name: app.name, organization_id: organizationId }
+    await insertAuditEntry(
+      db,
+      { appId: id, id: newId(), actor, action: 'app.create', targetType: 'app', targetId: id, detail },
+      now,
+    )
+    await notifyChange(db, 'app', id)
+  })
+  return id
+}
+
+/** Change what the request gate and the limits know of an app: plan, own limits, the keyless door, identity verification. */
+export function setApp({ db, clock }: AppsContext, appId: AppId, changes: Partial<AppSettings>, actor: Actor) {
+  const now = clock.now()
+  return db.transaction(async (db) => {
+    const before = await lockApp(db, appId)
+    if (!before) throw appNotFound()
+    const app = { ...before, ...changes }
+    checkApp(app)
+    await updateApp(db, appId, app, now)
+    // A public key is no secret, but a page of it says less in a log than its name.
+    const { identityPublicKey, ...shown } = changes
+    const detail = { ...shown, ...(identityPublicKey !== undefined && { identityPublicKey: 'changed' }) }
+    await insertAuditEntry(
+      db,
+      { appId, id: newId(), actor, action: 'app.set', targetType: 'app', targetId: appId, detail },
+      now,
+    )
+    await notifyChange(db, 'app', appId)
+  })
+}
+
+/**
+ * On an empty database: an organization, its first app, and a key of each, in clear for the only time. Undefined when there
+ * is an organization already; of several servers that start at once exactly one gets the keys.
+ */
+export function ensureFirstOrganization(
+  { db, clock }: AppsContext,
+  given: { organizationId?: OrganizationId | undefined; organizationKey?: string | undefined } = {},
+): Promise<FirstOrganization | undefined> {
+  return db.transaction(async (db) => {
+    await lockFirstStart(db)
+    if (await hasOrganization(db)) return undefined
+    // Inside this transaction: what fails half-way leaves an empty database, and the next start tries again.
+    const ctx = { db, clock }
+    const organizationId = await createOrganization(
+      ctx,
+      { name: 'First organization', ...(given.organizationId !== undefined && { id: given.organizationId }) },
+      SYSTEM,
+    )
+    const organizationKey = await issueKey(
+      ctx,
+      { kind: 'org', organizationId },
+      { name: 'First organization key', ...(given.organizationKey !== undefined && { key: given.organizationKey }) },
+      SYSTEM,
+    )
+    const appId = await createApp(ctx, organizationId, { name: 'First app' }, SYSTEM)
+    const appKey = await issueKey(ctx, { kind: 'app', appId }, { name: 'First app key' }, SYSTEM)
+    return { organizationId, organizationKey: organizationKey.key, appId, appKey: appKey.key }
+  })
+}
+
+function checkName(name: string): void {
+  if (!isStorable(name) || name === '' || codePoints(name) > 128)
+    throw invalid('name must have from 1 to 128 characters', { field: 'name' })
+}
+
+function checkApp({ name, plan, limits, identityRequired, identityPublicKey }: AppSettings): void {
+  checkName(name)
+  if (plan !== 'free' && plan !== 'paid') throw invalid('plan must be "free" or "paid"', { field: 'plan' })
+  for (const [rule, value] of Object.entries(limits))
+    if (!isStorable(rule) || !Number.isSafeInteger(value) || value < 0)
+      throw invalid(`limits.${rule} must be a whole number, 0 or more`, { field: 'limits' })
+  if (identityPublicKey !== null && !isFit(identityPublicKey))
+    throw invalid('The identity key must be a public key in PEM: EC on P-256, or RSA of 2048 bits or more', {
+      field: 'identity_public_key',
+    })
+  if (identityRequired && identityPublicKey === null)
+    throw invalid('Identity verification needs a public key', { field: 'identity_public_key' })
+}
+
+function isFit(pem: string): boolean {
+  // A private key would do as well for the parser, and must not be kept.
+  if (pem.includes('PRIVATE')) return false
+  let key: KeyObject
+  try {
+    key = createPublicKey(pem)
+  } catch {
+    return false
+  }
+  const { namedCurve, modulusLength = 0 } = key.asymmetricKeyDetails ?? {}
+  return key.asymmetricKeyType === 'ec'
+    ? namedCurve === 'prime256v1'
+    : key.asymmetricKeyType === 'rsa' && modulusLength >= 2048
+}

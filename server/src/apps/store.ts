@@ -1,0 +1,136 @@
+// All SQL on organizations, apps, api_keys and audit_log. Organizations and keys are small global tables: a key is what tells
+// which app a request is about, so it is looked up before any app is known.
+
+import type { AppGate } from '../http/route.ts'
+import type { AppId, KeyId, OrganizationId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { sql } from '../storage/sql.ts'
+import type { Actor, AppSettings, KeyScope, KeySummary } from './schema.ts'
+
+/** Any constant of our own would do. */
+const FIRST_START_LOCK = 22_745_567
+
+/** Held until the transaction ends: of several servers that start on an empty database one goes on, the others wait. */
+export const lockFirstStart = (db: Db) => db.query(sql`select pg_advisory_xact_lock(${FIRST_START_LOCK})`)
+
+export async function hasOrganization(db: Db): Promise<boolean> {
+  const found = await db.query(sql`select id from organizations limit 1`)
+  return found.length > 0
+}
+
+export const insertOrganization = (db: Db, organization: { id: OrganizationId; name: string }, now: Date) =>
+  db.query(sql`
+    insert into organizations (id, name, created_at)
+    values (${organization.id}, ${organization.name}, ${now})`)
+
+/** False when there is no such organization. Locked, so that its keys can be counted. */
+export async function lockOrganization(db: Db, id: OrganizationId): Promise<boolean> {
+  const found = await db.query(sql`select id from organizations where id = ${id} for update`)
+  return found.length > 0
+}
+
+export const insertApp = (db: Db, id: AppId, organizationId: OrganizationId, app: AppSettings, now: Date) =>
+  db.query(sql`
+    insert into apps (id, organization_id, name, plan, limits, keyless_sdk, identity_required, identity_public_key,
+      created_at, updated_at)
+    values (${id}, ${organizationId}, ${app.name}, ${app.plan}, ${JSON.stringify(app.limits)}, ${app.keylessSdk},
+      ${app.identityRequired}, ${app.identityPublicKey}, ${now}, ${now})`)
+
+export async function findAppGate(db: Db, id: AppId): Promise<AppGate | undefined> {
+  const [app] = await db.query<AppGate>(sql`
+    select id, organization_id, plan, limits, keyless_sdk, identity_required, identity_public_key
+    from apps
+    where id = ${id}`)
+  return app
+}
+
+export type LockedApp = AppSettings & { organizationId: OrganizationId }
+
+export async function lockApp(db: Db, id: AppId): Promise<LockedApp | undefined> {
+  const [app] = await db.query<LockedApp>(sql`
+    select organization_id, name, plan, limits, keyless_sdk, identity_required, identity_public_key
+    from apps
+    where id = ${id}
+    for update`)
+  return app
+}
+
+export const updateApp = (db: Db, id: AppId, app: AppSettings, now: Date) =>
+  db.query(sql`
+    update apps
+    set name = ${app.name}, plan = ${app.plan}, limits = ${JSON.stringify(app.limits)}, keyless_sdk = ${app.keylessSdk},
+      identity_required = ${app.identityRequired}, identity_public_key = ${app.identityPublicKey}, updated_at = ${now}
+    where id = ${id}`)
+
+export type KeyRow = {
+  id: KeyId
+  kind: 'app' | 'org'
+  organizationId: OrganizationId
+  appId: AppId | null
+  name: string
+  hash: Buffer
+  permissions: readonly string[]
+  ipAllowlist: readonly string[]
+}
+
+export const insertKey = (db: Db, key: KeyRow, now: Date) =>
+  db.query(sql`
+    insert into api_keys (id, kind, organization_id, app_id, name, hash, permissions, ip_allowlist, created_at, updated_at)
+    values (${key.id}, ${key.kind}, ${key.organizationId}, ${key.appId}, ${key.name}, ${key.hash},
+      ${key.permissions}, ${key.ipAllowlist}, ${now}, ${now})`)
+
+/** Keys by the hash of the whole key, without those revoked. */
+export const findKeysByHash = (db: Db, hashes: readonly Buffer[]) =>
+  db.query<KeyRow>(sql`
+    select id, kind, organization_id, app_id, name, hash, permissions, ip_allowlist
+    from api_keys
+    where hash = any(${hashes}::bytea[]) and revoked_at is null`)
+
+const within = (scope: KeyScope) =>
+  scope.kind === 'app'
+    ? sql`kind = 'app' and app_id = ${scope.appId}`
+    : sql`kind = 'org' and organization_id = ${scope.organizationId}`
+
+export const findKeys = (db: Db, scope: KeyScope) =>
+  db.query<KeySummary>(sql`
+    select id, name, permissions, ip_allowlist, created_at, updated_at
+    from api_keys
+    where ${within(scope)} and revoked_at is null
+    order by created_at, id`)
+
+/** The name of the key that was revoked by this very call. */
+export async function markKeyRevoked(db: Db, scope: KeyScope, id: KeyId, now: Date): Promise<string | undefined> {
+  const [key] = await db.query<{ name: string }>(sql`
+    update api_keys
+    set revoked_at = ${now}, updated_at = ${now}
+    where id = ${id} and ${within(scope)} and revoked_at is null
+    returning name`)
+  return key?.name
+}
+
+export type AuditEntry = {
+  /** The app it is about; the system's own for what concerns an organization. */
+  appId: AppId
+  id: string
+  actor: Actor
+  action: string
+  targetType: 'organization' | 'app' | 'key'
+  targetId: string
+  detail?: Record<string, unknown>
+}
+
+export const insertAuditEntry = (
+  db: Db,
+  { appId, id, actor, action, targetType, targetId, detail }: AuditEntry,
+  at: Date,
+) =>
+  db.query(sql`
+    insert into audit_log (app_id, at, id, actor_kind, actor_id, action, target_type, target_id, detail)
+    values (${appId}, ${at}, ${id}, ${actor.kind}, ${actor.kind === 'system' ? null : actor.id}, ${action}, ${targetType},
+      ${targetId}, ${JSON.stringify(detail ?? {})})`)
+
+export const KEYS_CHANNEL = 'carillon_keys'
+
+/** Heard by every server when the transaction commits. Names what changed by its id, which is no secret. */
+export const notifyChange = (db: Db, what: 'key' | 'app', id: string) =>
+  db.query(sql`select pg_notify(${KEYS_CHANNEL}, ${`${what} ${id}`})`)

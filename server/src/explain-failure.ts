@@ -1,0 +1,46 @@
+// Errors of the world below, in one line that says what to do.
+
+import { ConfigError } from './config.ts'
+import { AppError } from './lib/errors.ts'
+import { EmbeddedError } from './storage/embedded.ts'
+import { MigrationError } from './storage/migrate.ts'
+
+type SystemError = Error & { code?: string; address?: string; port?: number; path?: string; hostname?: string }
+
+export function explain(error: unknown): string {
+  if (error instanceof ConfigError || error instanceof EmbeddedError || error instanceof MigrationError)
+    return error.message
+  const { code, address, port, path, hostname, message } = error as SystemError
+  const where = address ?? hostname ?? path ?? ''
+  switch (code) {
+    case 'EADDRINUSE':
+      return `port ${port} is in use by another program; stop that one, or choose another with PORT=…`
+    case 'EACCES':
+      return port === undefined
+        ? `no permission for ${where || message}`
+        : `no permission to listen on port ${port}; choose one above 1023 with PORT=…`
+    case 'EADDRNOTAVAIL':
+      return `this machine has no address ${where}; check HOST`
+    case 'ECONNREFUSED':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'ETIMEDOUT':
+    case 'EHOSTUNREACH':
+      return `cannot reach the database of DATABASE_URL at ${where}${port === undefined ? '' : `:${port}`} (${code})`
+    case 'ENOSPC':
+      return 'the disk is full'
+    case '28P01':
+    case '28000':
+      return 'the database refuses the user or password of DATABASE_URL'
+    case '3D000':
+      return 'the database named in DATABASE_URL does not exist; create it first'
+    case '42501':
+      return `the user of DATABASE_URL may not do that: ${message}`
+    case '53100':
+      return 'the disk of the database is full'
+  }
+  if (error instanceof AppError && error.kind === 'unavailable')
+    return 'the database cannot be reached; check DATABASE_URL and that it is running'
+  if (/timeout|terminated/i.test(message)) return `the database does not answer (${message}); check DATABASE_URL`
+  return message || String(error)
+}

@@ -1,0 +1,86 @@
+// How answers leave: every one but a preflight's 204 is JSON with a Content-Type, carries the request's id, and is counted.
+
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { AppError, invalid } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
+import { openHeaders } from './cors.ts'
+import { type ErrorAnswer, type ErrorStyle, errorAnswer } from './errors.ts'
+import { type OperationStats, record } from './metrics.ts'
+
+export const JSON_TYPE = 'application/json; charset=utf-8'
+
+export type Desk = { log: Log; logsRequests: boolean; isDraining: boolean }
+
+/** What an answer needs to know of its route; there is one for requests that match none, too. */
+export type Place = { operation: string; style: ErrorStyle; isOpenToSites: boolean; stats: OperationStats }
+
+export function send(
+  desk: Desk,
+  place: Place,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  startedMs: number,
+  answer: { status: number; body: unknown; headers?: Record<string, string> | undefined },
+): void {
+  if (reply.sent) return
+  const { status, body, headers } = answer
+  // Made first: a body that cannot be written must become an error before any header is set.
+  const contentType = headers?.['content-type']
+  const payload = contentType === undefined ? JSON.stringify(body ?? {}) : (body as string)
+  const ms = performance.now() - startedMs
+  record(place.stats, status, ms)
+  if (desk.logsRequests) desk.log.debug({ request: request.id, operation: place.operation, status, ms }, 'answered')
+  reply.code(status).header('x-request-id', request.id)
+  if (place.isOpenToSites) reply.headers(openHeaders)
+  // A connection that stays open would keep a server that wants to stop from stopping.
+  if (desk.isDraining) reply.header('connection', 'close')
+  if (headers) reply.headers(headers)
+  if (status === 204) reply.send()
+  else {
+    if (contentType === undefined) reply.header('content-type', JSON_TYPE)
+    reply.send(payload)
+  }
+}
+
+export function sendError(
+  desk: Desk,
+  place: Place,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  startedMs: number,
+  error: unknown,
+): void {
+  send(desk, place, request, reply, startedMs, answerFor(desk.log, place, request.id, error))
+}
+
+const INTERNAL: ErrorAnswer = { status: 500, body: { errors: ['Internal server error'] }, headers: {} }
+
+function answerFor(log: Log, { style, operation }: Place, request: string, error: unknown): ErrorAnswer {
+  if (error instanceof AppError) return errorAnswer(error, style)
+  const state = sqlState(error)
+  if (state?.startsWith('22')) {
+    // Data that PostgreSQL cannot take and our own checks let through: the caller's to mend, and ours to look at.
+    log.warn({ request, operation, state }, 'the database refused a value that passed validation')
+    return errorAnswer(invalid('A value in the request cannot be stored'), style)
+  }
+  log.error({ request, operation, ...traceOf(error, state) }, 'request failed')
+  return INTERNAL
+}
+
+function sqlState(error: unknown): string | undefined {
+  const { code, severity } = (error ?? {}) as { code?: unknown; severity?: unknown }
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && severity !== undefined ? code : undefined
+}
+
+/** Where it happened, without what it was about: messages of PostgreSQL and of JSON.parse quote the data. */
+function traceOf(error: unknown, state: string | undefined): Record<string, unknown> {
+  if (!(error instanceof Error)) return { failure: typeof error }
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))
+  const quotesData = state !== undefined || error instanceof SyntaxError
+  return {
+    failure: error.name,
+    ...(state !== undefined && { state }),
+    ...(!quotesData && { reason: error.message }),
+    at: frames.slice(0, 12).map((line) => line.trim()),
+  }
+}

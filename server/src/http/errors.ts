@@ -1,0 +1,84 @@
+// The one place that knows how an error looks on the wire: its status by kind, its shape by operation.
+
+import { type AppError, BadKey, type ErrorKind, RateLimited } from '../lib/errors.ts'
+
+/**
+ * How the operations of one family answer errors (spec.md, "Errors"):
+ *   shape    list of objects or list of strings
+ *   limited  the same for 429
+ *   missing  the same for an absent Authorization header
+ *   success  adds `success: false`
+ *   statuses replaces statuses that the family does not use
+ *   unknownApp the status when the app is not there or not the key's; 404 unless told. With another one the answer refers
+ *            to the documentation of keys, because that is where the mistake usually is
+ */
+type Style = {
+  shape: 'objects' | 'strings'
+  limited: 'objects' | 'strings'
+  missing: 'objects' | 'strings'
+  success?: true
+  statuses?: Partial<Record<ErrorKind, number>>
+  unknownApp?: number
+}
+
+export const errorStyles = {
+  users: { shape: 'objects', limited: 'objects', missing: 'objects' },
+  journeys: { shape: 'objects', limited: 'objects', missing: 'objects' },
+  apps: { shape: 'strings', limited: 'strings', missing: 'objects' },
+  messages: { shape: 'strings', limited: 'strings', missing: 'objects' },
+  templates: { shape: 'strings', limited: 'objects', missing: 'objects' },
+  segments: { shape: 'strings', limited: 'objects', missing: 'objects', success: true, unknownApp: 400 },
+  metrics: { shape: 'strings', limited: 'strings', missing: 'strings' },
+  // A conflict of the new model (too many subscriptions, a token taken) is an invalid request in the old one.
+  legacy: { shape: 'strings', limited: 'strings', missing: 'objects', success: true, statuses: { conflict: 400 } },
+} as const satisfies Record<string, Style>
+
+export type ErrorStyle = keyof typeof errorStyles
+
+const STATUS: Record<ErrorKind, number> = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  'not-found': 404,
+  'method-not-allowed': 405,
+  conflict: 409,
+  'too-large': 413,
+  'unsupported-media-type': 415,
+  limited: 429,
+  unavailable: 503,
+}
+
+export type ErrorAnswer = { status: number; body: Record<string, unknown>; headers: Record<string, string> }
+
+/** Paths of the documentation that explains keys. */
+const REFERENCE = ['/docs/accounts-and-keys#section-keys-ids']
+
+export function errorStatus(kind: ErrorKind, styleName: ErrorStyle): number {
+  const style: Style = errorStyles[styleName]
+  return style.statuses?.[kind] ?? STATUS[kind]
+}
+
+export function errorAnswer(error: AppError, styleName: ErrorStyle): ErrorAnswer {
+  const style: Style = errorStyles[styleName]
+  const unknownApp = error.problems[0]?.code === 'app-0' ? style.unknownApp : undefined
+  const status = unknownApp ?? errorStatus(error.kind, styleName)
+  const headers: Record<string, string> = {}
+  if (error instanceof RateLimited) headers['retry-after'] = String(error.retryAfterSeconds)
+  const body: Record<string, unknown> = {
+    ...(style.success && { success: false }),
+    errors:
+      shapeOf(error, style) === 'objects'
+        ? error.problems.map(({ code, title, meta }) => ({ code, title, ...(meta && { meta }) }))
+        : error.problems.map(({ title }) => title),
+  }
+  if (error instanceof BadKey || unknownApp !== undefined) body.reference = REFERENCE
+  return { status, body, headers }
+}
+
+function shapeOf(error: AppError, style: Style): 'objects' | 'strings' {
+  // spec.md: service unavailable is a string list everywhere, and so is a key that is no good.
+  if (error.kind === 'unavailable' || error instanceof BadKey) return 'strings'
+  if (error.kind === 'limited') return style.limited
+  if (error.kind === 'unauthenticated') return style.missing
+  return style.shape
+}

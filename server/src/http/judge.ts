@@ -1,0 +1,128 @@
+// Who is calling, and may they? In this order: a key is there, the key is known, the app's id is an id, the key reaches the
+// app, the key may be used like this. An app that is not there and an app that is not theirs look the same.
+
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Clock } from '../lib/clock.ts'
+import {
+  type AppError,
+  appNotFound,
+  BadKey,
+  forbidden,
+  invalid,
+  invalidUuid,
+  missingAuthorization,
+} from '../lib/errors.ts'
+import { isUuid } from '../lib/ids.ts'
+import { sha256 } from '../lib/secrets.ts'
+import { isSameSecret, mayComeFrom, readSecret } from './auth.ts'
+import { looksLikeToken, verifyIdentityToken } from './identity-token.ts'
+import type { Plan } from './plan.ts'
+import type { Access, AppGate, Caller, KeyLookup, KeyRecord } from './route.ts'
+import { isSdk, type SdkDoor } from './sdk-door.ts'
+
+export type Gatekeeper = { keys: KeyLookup; clock: Clock; door: SdkDoor; metricsToken: string | undefined }
+
+/** What the headers say, before anything is known about the app. */
+export type Visitor = { kind: 'anybody' } | { kind: 'key'; key: KeyRecord } | { kind: 'sdk'; token: string | undefined }
+
+export type Entry = { caller: Caller; app: AppGate | undefined }
+
+/** A value, or the promise of one: what is cached is answered without a turn of the event loop. */
+export type Soon<Value> = Value | Promise<Value>
+
+const ANYBODY = { kind: 'anybody' } as const
+
+export function identify(
+  { keys, metricsToken }: Gatekeeper,
+  { route: { access } }: Plan,
+  headers: IncomingHttpHeaders,
+  params: Record<string, string>,
+): Soon<Visitor> {
+  if (access.kind === 'public') return ANYBODY
+  const secret = readSecret(headers.authorization)
+  if (secret === undefined) {
+    if (opensForSdk(access, headers, params)) return { kind: 'sdk', token: undefined }
+    throw missingAuthorization()
+  }
+  if (looksLikeToken(secret) && opensForSdk(access, headers, params)) return { kind: 'sdk', token: secret }
+  if (access.kind === 'metrics' && metricsToken !== undefined && isSameSecret(secret, metricsToken)) return ANYBODY
+  const found = keys.find(sha256(secret))
+  return found instanceof Promise ? found.then(asVisitor) : asVisitor(found)
+}
+
+function asVisitor(key: KeyRecord | undefined): Visitor {
+  if (!key) throw new BadKey()
+  return { kind: 'key', key }
+}
+
+const opensForSdk = (access: Access, headers: IncomingHttpHeaders, params: Record<string, string>) =>
+  access.kind === 'app' && access.keyless !== undefined && isSdk(headers) && access.keyless(params)
+
+/** The id of the app as the request gives it, in lower case. */
+export function readAppId(given: unknown, { usesObjects }: Plan): string {
+  if (given === undefined || given === null || given === '') throw invalid('app_id is required', { field: 'app_id' })
+  if (typeof given !== 'string') throw invalid('app_id must be a string', { field: 'app_id' })
+  if (!isUuid(given)) throw usesObjects ? invalidUuid('app_id', given) : invalid('app_id must be a UUID')
+  return given.toLowerCase()
+}
+
+/** Let the visitor in, to the app named, or throw. `appId` is undefined on routes that are about no app. */
+export function admit(
+  keeper: Gatekeeper,
+  { route: { access } }: Plan,
+  visitor: Visitor,
+  appId: string | undefined,
+  ip: string,
+): Soon<Entry> {
+  if (visitor.kind === 'anybody') return { caller: ANYBODY, app: undefined }
+  if (appId === undefined) {
+    if (visitor.kind === 'key') return { caller: organizationCaller(visitor.key, ip), app: undefined }
+    throw missingAuthorization()
+  }
+  if (visitor.kind === 'sdk') keeper.door.pass(ip, appId)
+  else if (visitor.key.kind === 'app' && visitor.key.appId !== appId) throw foreign(access)
+  const found = keeper.keys.findApp(appId)
+  return found instanceof Promise
+    ? found.then((app) => admitTo(keeper, access, visitor, app, ip))
+    : admitTo(keeper, access, visitor, found, ip)
+}
+
+function admitTo(
+  keeper: Gatekeeper,
+  access: Access,
+  visitor: Exclude<Visitor, { kind: 'anybody' }>,
+  app: AppGate | undefined,
+  ip: string,
+): Entry {
+  if (visitor.kind === 'sdk') return admitSdk(keeper, visitor.token, app)
+  const { key } = visitor
+  if (!app || app.organizationId !== key.organizationId) throw foreign(access)
+  if (access.kind !== 'app') return { caller: organizationCaller(key, ip), app }
+  if (key.kind !== 'app') throw forbidden('This operation needs an app key')
+  if (!mayComeFrom(key, ip)) throw notFromHere()
+  if (!key.permissions.includes(access.permission))
+    throw forbidden(`This key does not have the permission "${access.permission}"`)
+  return { caller: { kind: 'key', keyId: key.keyId }, app }
+}
+
+function admitSdk({ clock }: Gatekeeper, token: string | undefined, app: AppGate | undefined): Entry {
+  // Without a key nobody learns whether an app exists.
+  if (!app?.keylessSdk || (app.identityRequired && token === undefined)) throw missingAuthorization()
+  if (token === undefined || app.identityPublicKey === null) {
+    if (app.identityRequired) throw missingAuthorization()
+    return { caller: { kind: 'sdk', externalId: undefined }, app }
+  }
+  const externalId = verifyIdentityToken(token, { id: app.id, publicKey: app.identityPublicKey }, clock.now())
+  return { caller: { kind: 'sdk', externalId }, app }
+}
+
+function organizationCaller(key: KeyRecord, ip: string): Caller {
+  if (key.kind !== 'org') throw forbidden('This operation needs an organization key')
+  if (!mayComeFrom(key, ip)) throw notFromHere()
+  return { kind: 'organization', keyId: key.keyId, organizationId: key.organizationId }
+}
+
+const notFromHere = () => forbidden('This key may not be used from this address')
+
+const foreign = (access: Access): AppError =>
+  access.kind === 'app' && access.foreign === 'bad-key' ? new BadKey() : appNotFound()

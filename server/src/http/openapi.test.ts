@@ -1,0 +1,97 @@
+import { hash } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { DOCS_POLICY, renderDocs } from './docs-page.ts'
+import { fakeRoutes, fakeServer } from './fakes.ts'
+import { describeApi, type Operation } from './openapi.ts'
+
+const api = describeApi(fakeRoutes())
+const operations = Object.entries(api.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+)
+const operation = (id: string) => operations.find((one) => one.operation.operationId === id)?.operation as Operation
+
+describe('the description for machines', () => {
+  test('names the interface and holds every route', () => {
+    expect(api.openapi).toBe('3.1.0')
+    expect(api.info).toMatchObject({ title: 'Carillon', version: '11.6' })
+    expect(operations.map((one) => one.operation.operationId).sort()).toEqual(
+      fakeRoutes()
+        .map((route) => route.operation)
+        .sort(),
+    )
+  })
+
+  test('is sound: path parameters are declared, references lead somewhere, each operation answers', () => {
+    const references = [...JSON.stringify(api).matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(
+      (match) => match[1],
+    )
+    expect(references.length).toBeGreaterThan(0)
+    for (const name of references) expect(Object.keys(api.components.schemas)).toContain(name)
+    for (const { path, operation } of operations) {
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1])
+      const declared = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path')
+      expect(declared.map(({ name, required }) => [name, required])).toEqual(inPath.map((name) => [name, true]))
+      expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(['200', '400', '500', '503']))
+      for (const scheme of operation.security.flatMap((one) => Object.keys(one)))
+        expect(Object.keys(api.components.securitySchemes)).toContain(scheme)
+      for (const { content } of Object.values(operation.responses)) expect(content).toBeDefined()
+    }
+  })
+
+  test('does not depend on the order of the table', () => {
+    expect(JSON.stringify(describeApi(fakeRoutes().reverse()))).toBe(JSON.stringify(api))
+  })
+
+  test('says who may call, what it uses up and how errors look', () => {
+    const create = operation('createUser')
+    expect(create.description).toContain('permission `users`')
+    expect(create.description).toContain('`fake.write`')
+    expect(create.security).toEqual([{ appKey: [] }, { identityToken: [] }, {}])
+    expect(create.responses['429']).toMatchObject({
+      headers: { 'Retry-After': expect.anything() },
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/ErrorObjects' } } },
+    })
+    expect(operation('cancelMessage').responses['429']?.content).toEqual({
+      'application/json': { schema: { $ref: '#/components/schemas/ErrorStrings' } },
+    })
+    expect(operation('updateApp').security).toEqual([{ organizationKey: [] }])
+    expect(operation('addPlayer').requestBody?.content['application/json']?.schema).toMatchObject({
+      required: ['app_id', 'device_type'],
+    })
+    expect(operation('viewUser').parameters).toContainEqual({
+      name: 'limit',
+      in: 'query',
+      required: false,
+      schema: { type: 'integer', minimum: 1, maximum: 50, default: 50 },
+    })
+  })
+})
+
+describe('the description for people', () => {
+  test('shows every operation and hides no markup of its own making', () => {
+    const html = renderDocs(api)
+    for (const { operation } of operations) expect(html).toContain(`id="${operation.operationId}"`)
+    const [first] = fakeRoutes()
+    if (!first) throw new Error('no route')
+    const evil = renderDocs(
+      describeApi([{ ...first, summary: '<script>alert(1)</script>', description: '<img src=x>' }]),
+    )
+    expect(evil).not.toContain('<script>alert')
+    expect(evil).not.toContain('<img')
+  })
+
+  test('runs nothing but its own script and style', async () => {
+    const server = fakeServer()
+    const response = await server.app.inject({ url: '/docs' })
+    await server.close()
+    expect(response.headers['content-type']).toBe('text/html; charset=utf-8')
+    expect(response.headers['content-security-policy']).toBe(DOCS_POLICY)
+    for (const tag of ['style', 'script']) {
+      const blocks = [...response.body.matchAll(new RegExp(`<${tag}>([^]*?)</${tag}>`, 'g'))]
+      expect(blocks).toHaveLength(1)
+      expect(DOCS_POLICY).toContain(`${tag}-src 'sha256-${hash('sha256', blocks[0]?.[1] ?? '', 'base64')}'`)
+    }
+    expect(response.body).not.toMatch(/(?:src|href)="(?:https?:)?\/\//)
+    expect(response.body).not.toMatch(/ (?:style|on\w+)=/)
+  })
+})

@@ -1,0 +1,56 @@
+import { isUtf8 } from 'node:buffer'
+import { invalid } from '../lib/errors.ts'
+import { findUnstorable } from '../lib/text.ts'
+import { type JsonProblem, scanJson } from './scan-json.ts'
+
+export const MAX_DEPTH = 32
+
+/**
+ * Bytes to a JSON value that is safe to walk, to copy and to store. Undefined for an empty body.
+ * A byte order mark is dropped: some platforms write one, and it carries no meaning in UTF-8.
+ */
+export function parseBody(bytes: Buffer, maxKeys: number): unknown {
+  if (bytes.length === 0) return undefined
+  // Decoding without this check turns two different byte strings into one (U+FFFD), and so two aliases into one.
+  if (!isUtf8(bytes)) throw invalid('The body is not valid UTF-8')
+  const text = bytes.toString('utf8', startsWithMark(bytes) ? 3 : 0)
+  const problem = scanJson(text, MAX_DEPTH, maxKeys)
+  if (problem) throw refused(problem, maxKeys)
+  const value = parse(text)
+  const hasEscapes = text.includes('\\u')
+  // Only an escape can bring in what PostgreSQL does not store: raw U+0000 is no JSON, raw half pairs are no UTF-8.
+  if (hasEscapes) {
+    const field = findUnstorable(value)
+    if (field !== undefined) throw unstorable(field)
+  }
+  // JSON.parse keeps `__proto__` as plain data, but any later copy by assignment would change a prototype.
+  if ((hasEscapes || text.includes('__proto__')) && hasKey(value, '__proto__'))
+    throw invalid('The key "__proto__" is not allowed')
+  return value
+}
+
+export const unstorable = (field: string) =>
+  invalid(`${field.slice(0, 200).toWellFormed()} contains U+0000 or half of a surrogate pair`)
+
+const startsWithMark = (bytes: Buffer) => bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // The parser's own message quotes the body, which may hold anything.
+    throw invalid('The body is not valid JSON')
+  }
+}
+
+function refused(problem: JsonProblem, maxKeys: number) {
+  if (problem === 'too deep') return invalid(`The body is nested deeper than ${MAX_DEPTH} levels`)
+  if (problem === 'too many keys') return invalid(`The body has more than ${maxKeys} keys`)
+  return invalid('A number in the body is out of range')
+}
+
+function hasKey(value: unknown, key: string): boolean {
+  if (value === null || typeof value !== 'object') return false
+  if (Array.isArray(value)) return value.some((item) => hasKey(item, key))
+  return Object.hasOwn(value, key) || Object.values(value).some((child) => hasKey(child, key))
+}

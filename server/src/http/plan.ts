@@ -1,0 +1,104 @@
+// What can be worked out about a route once, so that a request pays for nothing but itself.
+
+import { type ErrorStyle, errorStyles } from './errors.ts'
+import type { Metrics, OperationStats } from './metrics.ts'
+import { type Conversions, conversionsOf } from './read-query.ts'
+import type { Charge, LimitCounter, Route } from './route.ts'
+import { type Compilers, compileValidator, type Validate } from './validate.ts'
+
+export const DEFAULT_MAX_BODY_BYTES = 1_048_576
+export const DEFAULT_MAX_KEYS = 2_000
+
+export type Plan = {
+  route: Route
+  style: ErrorStyle
+  usesObjects: boolean
+  /** Where the app's id stands; `none` on routes that are about no app. */
+  appIn: 'path' | 'query' | 'body' | 'none'
+  /** May scripts of any site call it? True where no key is needed. */
+  isOpenToSites: boolean
+  maxBodyBytes: number
+  maxKeys: number
+  conversions: Conversions
+  /** Path parameters that are ids: any case comes in, lower case goes on. */
+  idParams: string[]
+  validateParams: Validate | undefined
+  validateQuery: Validate | undefined
+  validateBody: Validate | undefined
+  /** What every request of this route uses up; undefined when it depends on the request. */
+  charges: Charge[] | undefined
+  stats: OperationStats
+}
+
+export const pathParams = (path: string) => [...path.matchAll(/:([A-Za-z_]\w*)/g)].map((match) => match[1] as string)
+
+export function planRoute(route: Route, compilers: Compilers, metrics: Metrics): Plan {
+  const { access } = route
+  const usesObjects = errorStyles[route.errors].shape === 'objects'
+  return {
+    route,
+    style: route.errors,
+    usesObjects,
+    appIn: appIn(route),
+    isOpenToSites: access.kind === 'public' || (access.kind === 'app' && access.keyless !== undefined),
+    maxBodyBytes: route.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
+    maxKeys: route.maxKeys ?? DEFAULT_MAX_KEYS,
+    conversions: conversionsOf(route.query),
+    idParams: idParams(route),
+    validateParams: compileValidator(compilers, 'params', route.params, usesObjects),
+    validateQuery: compileValidator(compilers, 'query', route.query, usesObjects),
+    validateBody: compileValidator(compilers, 'body', route.body, usesObjects),
+    charges: route.limits.every(({ subjects, when }) => !subjects && !when)
+      ? route.limits.map(({ rule, counter }) => ({ rule, counter: counter ?? route.operation }))
+      : undefined,
+    stats: metrics.operation(route.operation),
+  }
+}
+
+/** An organization's route is about an app when its path names one; the organization must own it. */
+function appIn({ access, path }: Route): Plan['appIn'] {
+  if (access.kind === 'app') return access.appIn
+  return access.kind === 'organization' && pathParams(path).includes('app_id') ? 'path' : 'none'
+}
+
+type Property = { format?: string }
+
+function idParams(route: Route): string[] {
+  const properties = (route.params as { properties?: Record<string, Property> } | undefined)?.properties ?? {}
+  return pathParams(route.path).filter((name) => name === 'app_id' || properties[name]?.format === 'uuid')
+}
+
+/** What is wrong with a table of routes. A server with any of it does not start. */
+export function findRouteProblems(routes: readonly Route[], limits: LimitCounter): string[] {
+  const problems: string[] = []
+  const operations = new Set<string>()
+  const places = new Set<string>()
+  for (const route of routes) {
+    const name = route.operation || `${route.method} ${route.path}`
+    const say = (problem: string) => problems.push(`${name} ${problem}`)
+    if (!route.operation) say('has no operation')
+    if (operations.has(route.operation)) say('is declared twice')
+    operations.add(route.operation)
+    const place = `${route.method} ${route.path.replaceAll(/:\w+/g, ':')}`
+    if (places.has(place)) say('has the method and path of another operation')
+    places.add(place)
+    if (!route.access) say('does not declare who may call it (access)')
+    if (!route.limits) say('does not declare its limits')
+    if (!route.errors) say('does not declare the shape of its errors')
+    else if (!Object.hasOwn(errorStyles, route.errors))
+      say(`names the error style "${route.errors}", which is not there`)
+    if (!route.answers || Object.keys(route.answers).length === 0) say('does not declare its answers')
+    for (const { rule } of route.limits ?? [])
+      if (!limits.has(rule)) say(`names the limit "${rule}", which is not there`)
+    if (!route.access) continue
+    const where = appIn(route)
+    if (where === 'none' && (route.limits?.length ?? 0) > 0) say('has limits, which are counted per app, but no app')
+    if (where === 'path' && !pathParams(route.path).includes('app_id')) say('has no :app_id in its path')
+    if (where === 'body' && !route.body) say('takes the app from a body that it does not declare')
+    if (route.body && route.method === 'GET') say('declares a body, which GET has not')
+    const declared = Object.keys((route.params as { properties?: object } | undefined)?.properties ?? {})
+    for (const param of declared)
+      if (!pathParams(route.path).includes(param)) say(`declares the path parameter ${param}, which its path has not`)
+  }
+  return problems
+}

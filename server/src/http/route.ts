@@ -1,0 +1,162 @@
+// What a route is: data. Everything the server does around a handler (authentication, limits, validation, error shape,
+// OpenAPI, the authorization tests) is read from here, so a route cannot forget one of them.
+
+import type { Static, TSchema } from 'typebox'
+import type { AppId, KeyId, OrganizationId } from '../lib/ids.ts'
+import type { ErrorStyle } from './errors.ts'
+
+export const permissions = [
+  'apps',
+  'users',
+  'messages',
+  'segments',
+  'templates',
+  'journeys:view',
+  'journeys:edit',
+] as const
+export type Permission = (typeof permissions)[number]
+
+/** What the kit needs to know of an app to let a request in. */
+export type AppGate = {
+  id: AppId
+  organizationId: OrganizationId
+  plan: 'free' | 'paid'
+  /** Limits that differ from the plan's, by limit name. */
+  limits: Record<string, number>
+  keylessSdk: boolean
+  identityRequired: boolean
+  identityPublicKey: string | null
+}
+
+/** Who is calling. An SDK has no key; with identity verification it has proved whose device it is. */
+export type Caller =
+  | { kind: 'key'; keyId: KeyId }
+  | { kind: 'sdk'; externalId: string | undefined }
+  | { kind: 'organization'; keyId: KeyId; organizationId: OrganizationId }
+  | { kind: 'anybody' }
+
+export type Access =
+  /** No key: health, documentation. */
+  | { kind: 'public' }
+  /** An organization key. When the path names an app (`:app_id`), the organization must own it. */
+  | { kind: 'organization' }
+  /** An organization key, or the METRICS_TOKEN of the settings. */
+  | { kind: 'metrics' }
+  /** An app key with this permission, for the app named in the path, the query or the body. */
+  | {
+      kind: 'app'
+      permission: Permission
+      appIn: 'path' | 'query' | 'body'
+      /** How a valid key of another app is answered. Missing and foreign apps look the same. */
+      foreign?: 'not-found' | 'bad-key'
+      /** May an SDK come in without a key? By default not. The function sees the decoded path parameters. */
+      keyless?: (params: Record<string, string>) => boolean
+    }
+
+/** What one request uses up. The names are those of the table in limits/rules.ts; a name that is not there does not start. */
+export type RouteLimit = {
+  rule: string
+  /** Requests that share a counter although their paths differ (create and cancel message). By default: the operation. */
+  counter?: string
+  /**
+   * The single things (users, subscriptions) this request is about, for limits that count per thing.
+   * Limits are judged before schemas, so neither this nor `when` may trust the shape of the body or the query.
+   */
+  subjects?: (call: Call) => string[] | Promise<string[]>
+  /** Whether the limit applies to this request at all. */
+  when?: (call: Call) => boolean
+}
+
+export type Call<Params = Record<string, string>, Query = Record<string, unknown>, Body = unknown> = {
+  /** The app the request is about; every query of an app route binds its id. Absent on routes that have none. */
+  app: AppGate
+  caller: Caller
+  params: Params
+  query: Query
+  body: Body
+  header(name: string): string | undefined
+  /** The caller's address, behind trusted proxies too. */
+  ip: string
+  now: Date
+}
+
+/**
+ * The body is sent as JSON, `{}` when it is undefined. With a `content-type` of its own among the headers (in lower case)
+ * it must be a string and is sent as it is.
+ */
+export type Answer = { status: number; body: unknown; headers?: Record<string, string> }
+
+export type Route = {
+  /** Unique; the operationId of the OpenAPI description and the name of the endpoint's counters. */
+  operation: string
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /**
+   * In Fastify's form, `/apps/:app_id/users`; served under `/` and under `/api/v1`. Parameters whose schema has the format
+   * `uuid`, and `app_id`, are taken in any case and handed on in lower case.
+   */
+  path: string
+  tag: string
+  summary: string
+  description?: string
+  access: Access
+  errors: ErrorStyle
+  limits: RouteLimit[]
+  params?: TSchema
+  query?: TSchema
+  /** A request body; `undefined` means that a body is neither needed nor read. */
+  body?: TSchema
+  /** Bytes; 1 MB unless told. */
+  maxBodyBytes?: number
+  /** Keys in the whole body; 2,000 unless told. */
+  maxKeys?: number
+  /** Schemas of the successful answers, by status. Used for the documentation and checked in tests, not at run time. */
+  answers: Record<number, TSchema>
+  /** The content type of the successful answers in the documentation; JSON unless told. */
+  produces?: string
+  handle: (call: never) => Promise<Answer> | Answer
+}
+
+type Typed<Schema> = Schema extends TSchema ? Static<Schema> : Record<string, never>
+
+/** Declare a route; the handler's types come from its schemas. */
+export function route<
+  Params extends TSchema | undefined = undefined,
+  Query extends TSchema | undefined = undefined,
+  Body extends TSchema | undefined = undefined,
+>(
+  declaration: Omit<Route, 'params' | 'query' | 'body' | 'handle'> & {
+    params?: Params
+    query?: Query
+    body?: Body
+    handle: (call: Call<Typed<Params>, Typed<Query>, Typed<Body>>) => Promise<Answer> | Answer
+  },
+): Route {
+  return declaration as unknown as Route
+}
+
+// The two things the kit asks of the world, implemented by the `apps` domain and by `limits`.
+
+export type KeyRecord = {
+  keyId: KeyId
+  kind: 'app' | 'org'
+  organizationId: OrganizationId
+  appId: AppId | null
+  permissions: readonly string[]
+  /** Networks (CIDR) the key may be used from; empty means everywhere. */
+  ipAllowlist: readonly string[]
+}
+
+export type KeyLookup = {
+  /** The key with this SHA-256, unless it is unknown or revoked. At most 4 s old; without a promise when it is at hand. */
+  find(hash: Buffer): Promise<KeyRecord | undefined> | KeyRecord | undefined
+  /** The app, at most 4 s old. */
+  findApp(appId: AppId): Promise<AppGate | undefined> | AppGate | undefined
+}
+
+export type Charge = { rule: string; counter: string; subject?: string }
+
+export type LimitCounter = {
+  /** Take one from each counter, or from none. 0 when taken, else the whole seconds to wait before the next try. */
+  take(app: AppGate, charges: Charge[]): Promise<number> | number
+  has(rule: string): boolean
+}

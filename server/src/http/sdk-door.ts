@@ -1,0 +1,47 @@
+// Web and mobile SDKs carry no key. They come in by this door: recognized by two headers, and counted per address.
+
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Clock } from '../lib/clock.ts'
+import { RateLimited } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import { addressGroup } from '../lib/networks.ts'
+
+const SDK_VERSION = /^onesignal\/(web|android|ios)\/\S/i
+
+export function isSdk(headers: IncomingHttpHeaders): boolean {
+  const version = headers['sdk-version']
+  return (
+    typeof version === 'string' &&
+    SDK_VERSION.test(version) &&
+    (headers.accept ?? '').toLowerCase().includes('application/vnd.onesignal.v1+json')
+  )
+}
+
+export type SdkDoor = { pass(address: string, appId: AppId): void }
+
+export const DOOR_REQUESTS_PER_SECOND = 100
+/** One address may speak for several apps (an office, a carrier), but not guess its way through app ids. */
+const APPS_AT_ONCE = 10
+
+/** Each second counts afresh, so nothing grows: memory is bounded by the requests of one second. */
+export function createSdkDoor(clock: Clock, perSecond = DOOR_REQUESTS_PER_SECOND): SdkDoor {
+  const counts = new Map<string, number>()
+  let second = 0
+  const count = (name: string, limit: number) => {
+    const used = (counts.get(name) ?? 0) + 1
+    counts.set(name, used)
+    if (used > limit) throw new RateLimited(1)
+  }
+  return {
+    pass(address, appId) {
+      const current = Math.floor(clock.leaseMs() / 1000)
+      if (current !== second) {
+        counts.clear()
+        second = current
+      }
+      const group = addressGroup(address)
+      count(group, perSecond * APPS_AT_ONCE)
+      count(`${group} ${appId}`, perSecond)
+    },
+  }
+}

@@ -1,0 +1,127 @@
+// One request from its headers to its answer. The order below is the order in which a request is judged.
+
+import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { invalid, RateLimited } from '../lib/errors.ts'
+import { isStorable } from '../lib/text.ts'
+import { type Desk, type Place, send, sendError } from './answer.ts'
+import { admit, type Entry, type Gatekeeper, identify, readAppId } from './judge.ts'
+import { parseBody, unstorable } from './parse-body.ts'
+import type { Plan } from './plan.ts'
+import { hasBody, readBody } from './read-body.ts'
+import { convertQuery, type Query, readQuery } from './read-query.ts'
+import type { Answer, AppGate, Call, Caller, Charge, LimitCounter, Route } from './route.ts'
+
+export type Kit = Desk & Gatekeeper & { limits: LimitCounter }
+export type PlannedRoute = Plan & Place
+
+const NOT_PLAIN = /[^\x21-\x7e]/
+
+/** One object for each request, its methods on the prototype: no closures are made for it. */
+class IncomingCall implements Call {
+  readonly app: AppGate
+  readonly caller: Caller
+  readonly params: Record<string, string>
+  readonly query: Query
+  readonly body: unknown
+  readonly ip: string
+  readonly now: Date
+  readonly #headers: IncomingHttpHeaders
+
+  constructor(
+    entry: Entry,
+    request: FastifyRequest,
+    params: Record<string, string>,
+    query: Query,
+    body: unknown,
+    now: Date,
+  ) {
+    // Handlers of routes without an app have no business with it; the type spares all others a check.
+    this.app = entry.app as AppGate
+    this.caller = entry.caller
+    this.params = params
+    this.query = query
+    this.body = body
+    this.ip = request.ip
+    this.now = now
+    this.#headers = request.headers
+  }
+
+  header(name: string): string | undefined {
+    const value = this.#headers[name.toLowerCase()]
+    return Array.isArray(value) ? value[0] : value
+  }
+}
+
+/** Never rejects: whatever goes wrong becomes an answer. */
+export async function serve(kit: Kit, plan: PlannedRoute, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const startedMs = performance.now()
+  try {
+    const answer = await judgeAndHandle(kit, plan, request)
+    send(kit, plan, request, reply, startedMs, answer)
+  } catch (error) {
+    sendError(kit, plan, request, reply, startedMs, error)
+  }
+}
+
+async function judgeAndHandle(kit: Kit, plan: PlannedRoute, request: FastifyRequest): Promise<Answer> {
+  const { route } = plan
+  const given = request.params as Record<string, string>
+  const visitor = await identify(kit, plan, request.headers, given)
+  // Raw bytes above ASCII reach us as Latin-1: two spellings of one name would be two names.
+  if (NOT_PLAIN.test(request.url)) throw invalid('The address is not correctly encoded')
+  const params = readParams(plan, given)
+  const queryText = (request.query as { text: string }).text
+  const query = queryText === '' ? {} : readQuery(queryText)
+
+  // Where the body names the app, it is read before the key is judged against it; everywhere else after.
+  let entry: Entry | undefined
+  if (plan.appIn !== 'body') {
+    const appId = plan.appIn === 'none' ? undefined : readAppId((plan.appIn === 'path' ? params : query).app_id, plan)
+    entry = await admit(kit, plan, visitor, appId, request.ip)
+  }
+  let size = 0
+  let body: unknown
+  if (route.body && hasBody(request.raw)) {
+    const bytes = await readBody(request.raw, plan.maxBodyBytes)
+    size = bytes.length
+    body = parseBody(bytes, plan.maxKeys)
+  }
+  if (entry === undefined) {
+    const appId = readAppId((body as { app_id?: unknown } | null | undefined)?.app_id, plan)
+    entry = await admit(kit, plan, visitor, appId, request.ip)
+  }
+
+  const call = new IncomingCall(entry, request, params, query, body, kit.clock.now())
+  if (route.limits.length > 0) await takeFromLimits(kit.limits, plan, call)
+  plan.validateParams?.(params, 0)
+  if (plan.validateQuery) {
+    convertQuery(query, plan.conversions)
+    plan.validateQuery(query, 0)
+  }
+  plan.validateBody?.(body, size)
+  return route.handle(call as never)
+}
+
+function readParams({ idParams }: Plan, given: Record<string, string>): Record<string, string> {
+  for (const name in given) if (!isStorable(given[name] as string)) throw unstorable(name)
+  for (const name of idParams) given[name] = (given[name] as string).toLowerCase()
+  return given
+}
+
+async function takeFromLimits(limits: LimitCounter, { route, charges }: Plan, call: Call): Promise<void> {
+  const taken = charges ?? (await chargesOf(route, call))
+  if (taken.length === 0) return
+  const waitSeconds = await limits.take(call.app, taken)
+  if (waitSeconds > 0) throw new RateLimited(waitSeconds)
+}
+
+async function chargesOf({ limits, operation }: Route, call: Call): Promise<Charge[]> {
+  const charges: Charge[] = []
+  for (const { rule, counter = operation, subjects, when } of limits) {
+    if (when && !when(call)) continue
+    if (!subjects) charges.push({ rule, counter })
+    else for (const subject of await subjects(call)) charges.push({ rule, counter, subject })
+  }
+  return charges
+}

@@ -1,0 +1,56 @@
+// Time is an argument. Two times exist:
+//   now()    business time, in every rule; virtual in tests and dry runs
+//   leaseMs() time for leases, limits and heartbeats; never virtual, anchored to PostgreSQL's clock
+
+export type Clock = {
+  /** Business time. */
+  now(): Date
+  /** Milliseconds since the epoch, the same on every node to within the last measured offset. */
+  leaseMs(): number
+}
+
+export type SystemClock = Clock & {
+  /** Take PostgreSQL's time, read at a round trip that began and ended at these local monotonic times. */
+  anchor(databaseMs: number, beganMs: number, endedMs: number): void
+  /** How far the machine's wall clock is from PostgreSQL's, for `carillon doctor`. */
+  driftMs(): number
+}
+
+/** Monotonic between anchors: a step of the machine's wall clock moves nothing. */
+export function systemClock(): SystemClock {
+  let offsetMs = Date.now() - performance.now()
+  let drift = 0
+  const leaseMs = () => performance.now() + offsetMs
+  return {
+    now: () => new Date(Math.floor(leaseMs())),
+    leaseMs,
+    anchor(databaseMs, beganMs, endedMs) {
+      const middle = (beganMs + endedMs) / 2
+      offsetMs = databaseMs - middle
+      drift = Date.now() - leaseMs()
+    },
+    driftMs: () => drift,
+  }
+}
+
+type Step = { ms?: number; seconds?: number; minutes?: number; hours?: number; days?: number }
+const inMs = ({ ms = 0, seconds = 0, minutes = 0, hours = 0, days = 0 }: Step) =>
+  ms + 1000 * (seconds + 60 * (minutes + 60 * (hours + 24 * days)))
+
+export type VirtualClock = Clock & { advance(step: Step): void; advanceLease(step: Step): void }
+
+/** Business time and lease time are stepped apart, so that a test of one cannot lean on the other. */
+export function virtualClock(start: string | Date = '2030-01-01T09:00:00Z'): VirtualClock {
+  let business = new Date(start).getTime()
+  let lease = business
+  return {
+    now: () => new Date(business),
+    leaseMs: () => lease,
+    advance: (step) => {
+      business += inMs(step)
+    },
+    advanceLease: (step) => {
+      lease += inMs(step)
+    },
+  }
+}

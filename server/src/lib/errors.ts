@@ -1,0 +1,79 @@
+// Every error that a caller can be told of. Domains throw these; only http/errors.ts knows statuses and shapes.
+
+export type ErrorKind =
+  | 'invalid'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'not-found'
+  | 'conflict'
+  | 'method-not-allowed'
+  | 'too-large'
+  | 'unsupported-media-type'
+  | 'limited'
+  | 'unavailable'
+
+export type Problem = { code: string; title: string; meta?: Record<string, unknown> }
+
+export class AppError extends Error {
+  readonly kind: ErrorKind
+  readonly problems: Problem[]
+
+  constructor(kind: ErrorKind, ...problems: Problem[]) {
+    super(problems.map((problem) => problem.title).join('; '))
+    this.kind = kind
+    this.problems = problems
+  }
+}
+
+/** A refused request: how long to wait, in whole seconds, so that the next try is let in. */
+export class RateLimited extends AppError {
+  readonly retryAfterSeconds: number
+  constructor(retryAfterSeconds: number) {
+    super('limited', { code: 'Rate Limit Exceeded', title: 'API rate limit exceeded', meta: {} })
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** The key was given and is no good. The only errors that carry documentation paths in `reference`. */
+export class BadKey extends AppError {
+  constructor() {
+    super('unauthenticated', {
+      code: 'auth-2',
+      title:
+        "Access denied.  Please include an 'Authorization: ...' header with a valid API key (https://documentation.onesignal.com/docs/en/keys-and-ids#api-keys).",
+    })
+  }
+}
+
+export const invalid = (title: string, meta?: Record<string, unknown>) =>
+  new AppError('invalid', { code: 'request-0', title, ...(meta && { meta }) })
+export const invalidUuid = (field: string, value: string) =>
+  new AppError('invalid', { code: 'request-1', title: 'Invalid UUID', meta: { [field]: value } })
+export const missingAuthorization = () =>
+  new AppError('unauthenticated', {
+    code: 'auth-1',
+    title: "This operation requires 'Authorization' in the HTTP header",
+  })
+export const forbidden = (title = 'Forbidden') => new AppError('forbidden', { code: 'auth-3', title })
+export const appNotFound = () => new AppError('not-found', { code: 'app-0', title: 'App not found' })
+export const userNotFound = () => new AppError('not-found', { code: 'user-0', title: 'User not found' })
+export const aliasNotFound = () => new AppError('not-found', { code: 'alias-0', title: 'Alias not found' })
+export const subscriptionNotFound = () =>
+  new AppError('not-found', { code: 'subscription-0', title: 'Subscription not found' })
+export const aliasesClaimed = (meta: Record<string, unknown>) =>
+  new AppError('conflict', { code: 'user-2', title: 'One or more Aliases claimed by another User', meta })
+export const aliasLimitExceeded = (limit: number) =>
+  new AppError('conflict', {
+    code: 'Alias Limit Exceeded',
+    title: `A user can have at most ${limit} custom aliases`,
+    meta: { limit },
+  })
+export const subscriptionLimitExceeded = (limit: number) =>
+  new AppError('conflict', {
+    code: 'Subscription Limit Exceeded',
+    title: `A user can have at most ${limit} subscriptions`,
+    meta: { limit },
+  })
+/** The literal is in the official clients' error catalogue. */
+export const unavailable = () =>
+  new AppError('unavailable', { code: 'service-0', title: 'Service temporarily unavailable' })

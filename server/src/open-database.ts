@@ -1,0 +1,34 @@
+// The database behind the settings: the one that DATABASE_URL names, or our own PostgreSQL in the data folder.
+
+import type { ClientConfig } from 'pg'
+import { type Config, ConfigError } from './config.ts'
+import type { Log } from './lib/log.ts'
+import { findUnsafeSettings, readVersion } from './storage/check-durability.ts'
+import type { Db } from './storage/db.ts'
+import { startEmbedded } from './storage/embedded.ts'
+
+export type OpenDatabase = { connection: ClientConfig; close(): Promise<void> }
+
+const OLDEST_VERSION = 15
+
+export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>, log: Log): Promise<OpenDatabase> {
+  if (config.databaseUrl !== undefined)
+    return {
+      connection: { connectionString: config.databaseUrl, connectionTimeoutMillis: 5_000 },
+      close: async () => {},
+    }
+  const embedded = await startEmbedded({ dataDir: config.dataDir, log })
+  return { connection: embedded.connection, close: () => embedded.stop() }
+}
+
+/** A database that may lose what it acknowledged, or that is too old, is not served. */
+export async function refuseUnsafe(db: Db, config: Pick<Config, 'unsafeDurability'>) {
+  const version = await readVersion(db)
+  if (version < OLDEST_VERSION)
+    throw new ConfigError(`the database is PostgreSQL ${version}; Carillon needs ${OLDEST_VERSION} or newer`)
+  const unsafe = await findUnsafeSettings(db)
+  if (unsafe.length > 0 && !config.unsafeDurability)
+    throw new ConfigError(
+      `the database has ${unsafe.join(' and ')} off, so a crash could lose acknowledged writes; switch it on, or set UNSAFE_DURABILITY=true if that does not matter`,
+    )
+}

@@ -1,0 +1,42 @@
+import type { AppId, Id } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+
+export type JobId = Id<'job'>
+
+/** Work to be done. Name and key say which work; asking for it twice is one job, with the newer payload. */
+export type NewJob = { appId: AppId; name: string; key: string; payload?: unknown; runAt?: Date }
+
+export type Job = {
+  appId: AppId
+  id: JobId
+  name: string
+  key: string
+  payload: unknown
+  runAt: Date
+  attempts: number
+  crashes: number
+}
+
+export type ClaimedJob = Job & { fence: number }
+
+export type ParkedJob = Job & { lastError: string | null; parkedAt: Date }
+
+export type Work = {
+  job: Job
+  fence: number
+  /** Aborted when the time limit or the lease has run out, or the server is stopping and can wait no longer. */
+  signal: AbortSignal
+  /** Inside a transaction a yes holds until its end: nobody can take the job over before. */
+  stillMine(db: Db): Promise<boolean>
+}
+
+export type Handler = {
+  /** May run again after an error or a crash: what it does must be harmless to repeat. */
+  run(work: Work): Promise<void>
+  maxAttempts?: number
+  timeLimitMs?: number
+  /** What becomes of a job that failed for the last time: kept for the operator, or given up. */
+  whenExhausted?: 'park' | 'drop'
+}
+
+export type Handlers = Readonly<Record<string, Handler>>

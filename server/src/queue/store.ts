@@ -1,0 +1,170 @@
+import { type AppId, SYSTEM_APP_ID } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { rows, type Sql, sql } from '../storage/sql.ts'
+import type { ClaimedJob, JobId, ParkedJob } from './job.ts'
+
+export const JOBS_CHANNEL = 'carillon_jobs'
+
+export type JobRow = { id: JobId; name: string; key: string; payload: unknown; runAt: Date }
+export type Hold = { appId: AppId; id: JobId; fence: number }
+
+// Rows taken from the app's own row go to its shard in one step, and an app that is gone gets no jobs.
+// The system has no such row; its few jobs take the slower way.
+const owner = (appId: AppId) => (appId === SYSTEM_APP_ID ? sql`(values (${appId}::uuid)) a(id)` : sql`apps a`)
+
+/** Keys must be distinct, and sorted, so that two callers lock the jobs that they share in the same order. */
+export const insertJobs = (db: Db, appId: AppId, jobs: readonly JobRow[], now: Date) =>
+  db.query(sql`
+    insert into jobs (app_id, id, name, key, payload, run_at, enqueued_at)
+    select a.id, r.id, r.name, r.key, r.payload, r."runAt", ${now}
+    from ${owner(appId)}
+    cross join jsonb_to_recordset(${rows(jobs)}) r(id uuid, name text, key text, payload jsonb, "runAt" timestamptz)
+    where a.id = ${appId}
+    on conflict (app_id, name, key) do update set
+      payload = excluded.payload,
+      run_at = case when jobs.state = 'ready' and jobs.attempts = 0 then least(jobs.run_at, excluded.run_at) else jobs.run_at end,
+      again_at = case when jobs.state = 'running' then least(jobs.again_at, excluded.run_at) else jobs.again_at end
+    where jobs.state = 'running'
+      or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))`)
+
+/** A statement of its own: mixed with a table it could run on another node, where nobody listens. */
+export const notifyApps = (db: Db, appIds: readonly AppId[]) =>
+  db.query(sql`select pg_notify(${JOBS_CHANNEL}, app_id) from unnest(${appIds}::text[]) app_id`)
+
+export type Claim = { now: Date; leaseUntil: Date; limit: number; maxCrashes: number }
+
+export const claimJobs = (db: Db, appId: AppId, { now, leaseUntil, limit, maxCrashes }: Claim) =>
+  db.query<ClaimedJob>(sql`
+    update jobs set
+      state = 'running',
+      lease_until = ${leaseUntil},
+      fence = fence + 1,
+      again_at = case when again_at <= ${now} then null else again_at end
+    where app_id = ${appId} and ctid = any(array(
+      select ctid from jobs
+      where app_id = ${appId} and state = 'ready' and run_at <= ${now} and crashes <= ${maxCrashes}
+      order by run_at
+      limit ${limit}
+      for update skip locked))
+    returning app_id, id, name, key, payload, run_at, attempts, crashes, fence`)
+
+const held = ({ appId, id, fence }: Hold) =>
+  sql`app_id = ${appId} and id = ${id} and fence = ${fence} and state = 'running'`
+
+const changed = async (db: Db, statement: Sql) => (await db.query(statement)).length > 0
+
+/** `for key share` keeps claims away and lets the heartbeat through. */
+export const isHeld = (db: Db, hold: Hold) => changed(db, sql`select 1 from jobs where ${held(hold)} for key share`)
+
+/** The holds that were still ours, now with a longer lease. */
+export const renewLeases = (db: Db, appId: AppId, holds: readonly Hold[], leaseUntil: Date) =>
+  db.query<{ id: JobId }>(sql`
+    update jobs set lease_until = ${leaseUntil}
+    from jsonb_to_recordset(${rows(holds)}) r(id uuid, fence bigint)
+    where jobs.app_id = ${appId} and jobs.id = r.id and jobs.fence = r.fence and jobs.state = 'running'
+    returning jobs.id`)
+
+export const deleteFinished = (db: Db, hold: Hold) =>
+  changed(db, sql`delete from jobs where ${held(hold)} and again_at is null returning id`)
+
+export const rearmFinished = (db: Db, hold: Hold) =>
+  changed(
+    db,
+    sql`update jobs set state = 'ready', lease_until = null, run_at = again_at, again_at = null, attempts = 0, crashes = 0
+      where ${held(hold)} and again_at is not null returning id`,
+  )
+
+export const retryFailed = (db: Db, hold: Hold, runAt: Date, error: string) =>
+  changed(
+    db,
+    sql`update jobs set state = 'ready', lease_until = null, run_at = ${runAt}, attempts = attempts + 1, last_error = ${error}
+      where ${held(hold)} returning id`,
+  )
+
+export const parkFailed = (db: Db, hold: Hold, parkedAt: Date, error: string) =>
+  changed(
+    db,
+    sql`update jobs set state = 'parked', lease_until = null, parked_at = ${parkedAt}, attempts = attempts + 1, last_error = ${error}
+      where ${held(hold)} returning id`,
+  )
+
+/** Back as if never claimed: no attempt counted, no crash. */
+export const returnJob = (db: Db, hold: Hold) =>
+  changed(db, sql`update jobs set state = 'ready', lease_until = null where ${held(hold)} returning id`)
+
+export type Crashed = { id: JobId; name: string; crashes: number; state: 'ready' | 'parked' }
+
+/** Jobs whose worker has not answered within its lease: free again, or parked when that happened too often. */
+export const recoverCrashed = (db: Db, appId: AppId, leaseNow: Date, now: Date, crashesToPark: number) =>
+  db.query<Crashed>(sql`
+    update jobs set
+      crashes = crashes + 1,
+      state = case when crashes + 1 >= ${crashesToPark} then 'parked' else 'ready' end,
+      parked_at = case when crashes + 1 >= ${crashesToPark} then ${now}::timestamptz end,
+      lease_until = null,
+      last_error = 'the worker stopped answering'
+    where app_id = ${appId} and ctid = any(array(
+      select ctid from jobs
+      where app_id = ${appId} and state = 'running' and lease_until <= ${leaseNow}
+      order by lease_until
+      limit 1000
+      for update skip locked))
+    returning id, name, crashes, state`)
+
+export type DueApp = { appId: AppId; crashed: boolean; count: number }
+
+/** Reads every app's jobs, without locks; one node does it for all. */
+export const findDueAppsAcrossApps = (db: Db, now: Date, leaseNow: Date) =>
+  db.query<DueApp>(sql`
+    select app_id, false as crashed, count(*) as count
+    from jobs where state = 'ready' and run_at <= ${now} group by app_id
+    union all
+    select app_id, true as crashed, count(*) as count
+    from jobs where state = 'running' and lease_until <= ${leaseNow} group by app_id`)
+
+/** Also makes PostgreSQL think again about the plans that it keeps for this table. */
+export const analyzeJobs = (db: Db) => db.query(sql`analyze jobs`)
+
+/** True for the one holder whose lease has not run out. */
+export const takeLead = (db: Db, name: string, holder: string, leaseNow: Date, leaseUntil: Date) =>
+  changed(
+    db,
+    sql`insert into leaders (app_id, name, holder, lease_until) values (${SYSTEM_APP_ID}, ${name}, ${holder}, ${leaseUntil})
+      on conflict (app_id, name) do update set holder = excluded.holder, lease_until = excluded.lease_until
+      where leaders.holder = excluded.holder or leaders.lease_until <= ${leaseNow}
+      returning holder`,
+  )
+
+export const leaveLead = (db: Db, name: string, holder: string) =>
+  db.query(sql`delete from leaders where app_id = ${SYSTEM_APP_ID} and name = ${name} and holder = ${holder}`)
+
+/** The slots that nobody has handed out yet. An older one than the last is never handed out again. */
+export const takeSlots = (db: Db, slots: readonly { name: string; slot: Date }[]) =>
+  db.query<{ name: string }>(sql`
+    insert into schedule_slots (app_id, name, slot)
+    select ${SYSTEM_APP_ID}::uuid, r.name, r.slot from jsonb_to_recordset(${rows(slots)}) r(name text, slot timestamptz)
+    on conflict (app_id, name) do update set slot = excluded.slot where schedule_slots.slot < excluded.slot
+    returning name`)
+
+export const findParked = (db: Db, appId: AppId, limit: number) =>
+  db.query<ParkedJob>(sql`
+    select app_id, id, name, key, payload, run_at, attempts, crashes, last_error, parked_at
+    from jobs
+    where app_id = ${appId} and state = 'parked'
+    order by parked_at, id
+    limit ${limit}`)
+
+export const countParkedAcrossApps = (db: Db) =>
+  db.query<{ appId: AppId; count: number }>(
+    sql`select app_id, count(*) as count from jobs where state = 'parked' group by app_id order by app_id`,
+  )
+
+export const releaseParked = (db: Db, appId: AppId, ids: readonly JobId[], now: Date) =>
+  db.query<{ id: JobId }>(sql`
+    update jobs set state = 'ready', parked_at = null, run_at = ${now}, attempts = 0, crashes = 0
+    where app_id = ${appId} and id = any(${ids}::uuid[]) and state = 'parked'
+    returning id`)
+
+export const deleteParked = (db: Db, appId: AppId, ids: readonly JobId[]) =>
+  db.query<{ id: JobId }>(sql`
+    delete from jobs where app_id = ${appId} and id = any(${ids}::uuid[]) and state = 'parked' returning id`)

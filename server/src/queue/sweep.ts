@@ -1,0 +1,76 @@
+// What no notification tells: timers that came due, notifications that were lost, workers that died, schedules.
+
+import type { Clock } from '../lib/clock.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import type { Db } from '../storage/db.ts'
+import { analyzeJobs, findDueAppsAcrossApps, leaveLead, recoverCrashed, takeLead } from './store.ts'
+
+export const CRASHES_TO_PARK = 3
+
+const LEAD = 'sweep'
+
+/**
+ * The table is empty most of the time, and plans kept from then walk all jobs of an app to claim a few: 115 ms a claim
+ * with 300,000 jobs, 0.3 ms with fresh statistics. Autovacuum would notice a burst after a minute.
+ */
+const BURST = 10_000
+
+export type SweepOptions = {
+  db: Db
+  clock: Clock
+  log: Log
+  holder: string
+  leadMs: number
+  enqueueSlots: (db: Db, now: Date) => Promise<void>
+}
+
+export type Sweep = {
+  /** Free the jobs of dead workers, enqueue the schedules' slots, and name the apps that have work to do now. */
+  tend(): Promise<AppId[]>
+  /** The same, by one node for all of them; the others get an empty list. */
+  lead(): Promise<AppId[]>
+  leave(): Promise<void>
+}
+
+export function createSweep({ db, clock, log, holder, leadMs, enqueueSlots }: SweepOptions): Sweep {
+  let analyzedAt = 0
+
+  async function followBurst(due: number) {
+    if (due < BURST) analyzedAt = 0
+    else if (due > 4 * analyzedAt) {
+      analyzedAt = due
+      await analyzeJobs(db)
+    }
+  }
+
+  async function tend() {
+    const now = clock.now()
+    const leaseNow = new Date(clock.leaseMs())
+    await enqueueSlots(db, now)
+    const apps = await findDueAppsAcrossApps(db, now, leaseNow)
+    for (const { appId, crashed } of apps) if (crashed) await recover(appId, leaseNow, now)
+    await followBurst(apps.reduce((sum, { count }) => sum + count, 0))
+    return [...new Set(apps.map(({ appId }) => appId))]
+  }
+
+  async function recover(appId: AppId, leaseNow: Date, now: Date) {
+    for (const { id, name, crashes, state } of await recoverCrashed(db, appId, leaseNow, now, CRASHES_TO_PARK)) {
+      const about = { job: name, appId, id, crashes }
+      if (state === 'parked') log.error({ ...about, alarm: true }, 'job ended its worker too often and is parked')
+      else log.warn(about, 'the worker of a job stopped answering; the job is free again')
+    }
+  }
+
+  return {
+    tend,
+    async lead() {
+      const leaseMs = clock.leaseMs()
+      const isLeader = await takeLead(db, LEAD, holder, new Date(leaseMs), new Date(leaseMs + leadMs))
+      return isLeader ? tend() : []
+    },
+    async leave() {
+      await leaveLead(db, LEAD, holder)
+    },
+  }
+}

@@ -1,0 +1,248 @@
+// A worker claims due jobs, app by app in turns, runs them, and keeps its leases alive.
+
+import type { Clock } from '../lib/clock.ts'
+import { type AppId, type NewId, newId as randomId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import type { Db } from '../storage/db.ts'
+import type { Listener } from '../storage/listen.ts'
+import { createQueue } from './enqueue.ts'
+import type { ClaimedJob, Handlers } from './job.ts'
+import { LeaseLost, runAttempt, Stopping } from './run.ts'
+import { createSlots, type Schedule, scheduleHandlers } from './schedule.ts'
+import { settle, whenDatabaseIsBack } from './settle.ts'
+import * as store from './store.ts'
+import { CRASHES_TO_PARK, createSweep } from './sweep.ts'
+
+export type Timing = {
+  leaseMs: number
+  heartbeatMs: number
+  sweepMs: number
+  /** How long stop() lets jobs finish before it aborts them, and how long an aborted job has to unwind. */
+  finishMs: number
+  unwindMs: number
+}
+
+// stop() has 20 s in all: 15 to finish, 2 to unwind, the rest for handing jobs back.
+const TIMING: Timing = { leaseMs: 30_000, heartbeatMs: 10_000, sweepMs: 2_000, finishMs: 15_000, unwindMs: 2_000 }
+const HAND_BACK_MS = 2_000
+const LEAVE_MS = 500
+
+/**
+ * Every job in a process that dies counts a crash, the innocent too. With only one more to go before it would be parked,
+ * a job runs beside no other such job, so that of those that died together the culprit alone is parked.
+ */
+const CRASHES_TO_SUSPECT = CRASHES_TO_PARK - 1
+
+export type WorkerOptions = {
+  db: Db
+  clock: Clock
+  log: Log
+  handlers: Handlers
+  schedules?: readonly Schedule[]
+  listener?: Listener
+  /** Jobs at once. */
+  concurrency?: number
+  random?: () => number
+  newId?: NewId
+  timing?: Partial<Timing>
+}
+
+export type Worker = {
+  start(): void
+  /** No new work; what is in flight is finished or handed back within 20 s. */
+  stop(): Promise<void>
+  /** For tests: run what is due now, and what that makes due, in the foreground. Answers how many jobs ran. */
+  runDue(): Promise<number>
+  running(): number
+}
+
+type Held = { job: ClaimedJob; abort: AbortController; leaseUntilMs: number; ended: Promise<void> }
+
+export function createWorker(options: WorkerOptions): Worker {
+  const { db, clock, log, listener, schedules = [], concurrency = 8, random = Math.random, newId = randomId } = options
+  const timing = { ...TIMING, ...options.timing }
+  const handlers: Handlers = { ...options.handlers, ...scheduleHandlers(schedules) }
+  const enqueueSlots = createSlots(schedules, createQueue({ clock, newId }))
+  const sweep = createSweep({ db, clock, log, holder: newId(), leadMs: 3 * timing.sweepMs, enqueueSlots })
+  // No app takes every slot, so that another finds one even while jobs are slow.
+  const slotsPerApp = Math.max(1, concurrency - Math.ceil(concurrency / 4))
+
+  const held = new Map<string, Held>()
+  // Apps that may have due jobs, in the order of their turns.
+  const turns = new Set<AppId>()
+  const timers: NodeJS.Timeout[] = []
+  const chores = new Set<Promise<void>>()
+  let filling: Promise<void> | undefined
+  let isStopping = false
+  let started = 0
+
+  const heldBy = (appId: AppId) => [...held.values()].filter(({ job }) => job.appId === appId).length
+  const isSuspect = (job: ClaimedJob) => job.crashes >= CRASHES_TO_SUSPECT
+
+  function nextTurn(): AppId | undefined {
+    if (isStopping || held.size >= concurrency) return undefined
+    for (const appId of turns) if (heldBy(appId) < slotsPerApp) return appId
+    return undefined
+  }
+
+  async function takeTurns() {
+    try {
+      for (let appId = nextTurn(); appId !== undefined; appId = nextTurn()) {
+        turns.delete(appId)
+        // Fewer than asked for may only mean that another worker claims beside us; none means none.
+        if ((await claim(appId)) > 0) turns.add(appId)
+      }
+    } finally {
+      filling = undefined
+    }
+  }
+
+  function fill(): Promise<void> {
+    filling ??= nextTurn() === undefined ? undefined : takeTurns()
+    return filling ?? Promise.resolve()
+  }
+
+  function wake(appIds: Iterable<AppId>) {
+    for (const appId of appIds) turns.add(appId)
+    fill().catch((error) =>
+      log.warn({ reason: error.message }, 'cannot claim jobs; the next sweep names the app again'),
+    )
+  }
+
+  async function claim(appId: AppId): Promise<number> {
+    const share = Math.ceil(concurrency / (turns.size + 1))
+    const leaseUntilMs = clock.leaseMs() + timing.leaseMs
+    const hasSuspect = [...held.values()].some(({ job }) => isSuspect(job))
+    const jobs = await store.claimJobs(db, appId, {
+      now: clock.now(),
+      leaseUntil: new Date(leaseUntilMs),
+      limit: Math.min(share, concurrency - held.size, slotsPerApp - heldBy(appId)),
+      maxCrashes: hasSuspect ? CRASHES_TO_SUSPECT - 1 : CRASHES_TO_PARK,
+    })
+    const suspects = jobs.filter(isSuspect)
+    const unwanted = isStopping ? jobs : suspects.slice(1)
+    // Before anything runs: were the first suspect to end the process, these would count a crash with it.
+    for (const job of unwanted) await store.returnJob(db, job)
+    const mine = jobs.filter((job) => !unwanted.includes(job))
+    for (const job of mine) {
+      const entry: Held = { job, abort: new AbortController(), leaseUntilMs, ended: Promise.resolve() }
+      held.set(job.id, entry)
+      entry.ended = perform(entry)
+    }
+    started += mine.length
+    return mine.length
+  }
+
+  async function perform({ job, abort }: Held) {
+    const { fence, ...rest } = job
+    const work = { job: rest, fence, signal: abort.signal, stillMine: (db: Db) => store.isHeld(db, job) }
+    const handler = Object.hasOwn(handlers, job.name) ? handlers[job.name] : undefined
+    const about = { job: job.name, appId: job.appId, id: job.id }
+    try {
+      const failure = await runAttempt({ handler, work, abort, unwindMs: timing.unwindMs })
+      const settled = await whenDatabaseIsBack(
+        () => settle({ db, clock, log, random }, job, handler, failure),
+        () => isStopping,
+      )
+      if (settled === 'again') turns.add(job.appId)
+      if (settled === 'lost') log.warn(about, 'job was taken over; its outcome here changes nothing')
+    } catch (error) {
+      log.error({ ...about, reason: (error as Error).message }, 'the outcome of a job could not be recorded')
+    } finally {
+      held.delete(job.id)
+      wake([])
+    }
+  }
+
+  async function beat() {
+    const groups = Map.groupBy(held.values(), ({ job }) => job.appId)
+    await Promise.all([...groups].map(([appId, group]) => renew(appId, group)))
+  }
+
+  async function renew(appId: AppId, group: Held[]) {
+    const leaseUntilMs = clock.leaseMs() + timing.leaseMs
+    try {
+      const holds = group.map(({ job: { id, fence } }) => ({ appId, id, fence }))
+      const renewed = await store.renewLeases(db, appId, holds, new Date(leaseUntilMs))
+      const ids = new Set(renewed.map(({ id }) => id))
+      for (const entry of group) if (ids.has(entry.job.id)) entry.leaseUntilMs = leaseUntilMs
+      lose(group.filter(({ job }) => !ids.has(job.id)))
+    } catch (error) {
+      log.warn({ reason: (error as Error).message }, 'cannot renew leases')
+      // Cut off from the database, nobody knows whether others still see the lease.
+      lose(group.filter((entry) => entry.leaseUntilMs <= clock.leaseMs()))
+    }
+  }
+
+  const lose = (entries: Held[]) => {
+    for (const { abort } of entries) abort.abort(new LeaseLost('the lease on the job was lost'))
+  }
+
+  async function wakeDue() {
+    if (isStopping) return
+    const apps = await sweep.lead()
+    wake(apps)
+    if (apps.length > 0) await store.notifyApps(db, apps)
+  }
+
+  /** Now and again and again, never twice at once, whatever happens to the database. */
+  function repeat(run: () => Promise<void>, everyMs: number) {
+    let isBusy = false
+    const once = async () => {
+      if (isBusy) return
+      isBusy = true
+      const chore = run().catch((error) =>
+        log.warn({ reason: error.message }, 'upkeep of the queue failed; it is tried again'),
+      )
+      chores.add(chore)
+      await chore
+      chores.delete(chore)
+      isBusy = false
+    }
+    timers.push(setInterval(once, everyMs))
+    void once()
+  }
+
+  async function idle() {
+    await filling?.catch(() => {})
+    await Promise.all([...chores, ...[...held.values()].map(({ ended }) => ended)])
+  }
+
+  async function within(milliseconds: number, promise: Promise<void>) {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, milliseconds)
+    })
+    await Promise.race([promise, late])
+    clearTimeout(timer)
+  }
+
+  return {
+    start() {
+      const noteGap = () => log.debug('listening for jobs; the sweep finds what was notified before')
+      listener?.on(store.JOBS_CHANNEL, (appId) => wake([appId]), noteGap)
+      repeat(beat, timing.heartbeatMs)
+      repeat(wakeDue, timing.sweepMs)
+    },
+    async stop() {
+      isStopping = true
+      await within(timing.finishMs, idle())
+      for (const { abort } of held.values()) abort.abort(new Stopping('the server is stopping'))
+      await within(timing.unwindMs + HAND_BACK_MS, idle())
+      for (const timer of timers) clearInterval(timer)
+      const left = sweep.leave().catch((error) => log.debug({ reason: error.message }, 'cannot leave the lead'))
+      await within(LEAVE_MS, left)
+    },
+    async runDue() {
+      const before = started
+      for (let last = -1; last !== started && !isStopping; ) {
+        last = started
+        for (const appId of await sweep.tend()) turns.add(appId)
+        await fill()
+        while (held.size > 0) await idle()
+      }
+      return started - before
+    },
+    running: () => held.size,
+  }
+}

@@ -1,0 +1,10 @@
+// Every route of the server. The kit adds its own: health, readiness, metrics, the description and its page.
+
+import type { Route } from './http/route.ts'
+import type { UsersContext } from './users/context.ts'
+import { playerRoutes } from './users/player-routes.ts'
+import { userRoutes } from './users/routes.ts'
+
+export type RoutesContext = { users: UsersContext }
+
+export const allRoutes = ({ users }: RoutesContext): Route[] => [...userRoutes(users), ...playerRoutes(users)]

@@ -1,0 +1,247 @@
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { type TestDatabase, testDatabase } from '../../test/database.ts'
+import { systemClock } from '../lib/clock.ts'
+import { AppError, invalid } from '../lib/errors.ts'
+import { createLog } from '../lib/log.ts'
+import { createPool, type Db, type Pool, sqlState } from './db.ts'
+import { type EmbeddedPostgres, startEmbedded } from './embedded.ts'
+import { createListener } from './listen.ts'
+import { createMerger } from './merge.ts'
+import { rows, sql } from './sql.ts'
+
+let database: TestDatabase
+let db: Pool
+
+beforeAll(async () => {
+  database = await testDatabase()
+  db = database.db
+  await db.query(sql`create table notes (id int primary key, note_text text)`)
+})
+afterAll(() => database.close())
+
+const failure = (promise: Promise<unknown>) =>
+  promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+const kindOf = async (promise: Promise<unknown>) => {
+  const error = await failure(promise)
+  return error instanceof AppError ? error.kind : error
+}
+const backendPid = async (on: Db) => (await on.query<{ pid: number }>(sql`select pg_backend_pid() as pid`))[0]?.pid
+const noteIds = async () => (await db.query<{ id: number }>(sql`select id from notes order by id`)).map(({ id }) => id)
+
+describe('a statement', () => {
+  test('is bound, never spliced, and its rows have camelCase names and plain numbers', async () => {
+    const condition = sql`n > ${1} and t = ${"'; drop table notes; --"}`
+    const found = await db.query(sql`
+      select n as some_number, count(*) as how_many, 2.5::numeric as half_way
+      from (values (${2}::int, ${"'; drop table notes; --"}::text)) v (n, t) where ${condition} group by n`)
+    expect(found).toEqual([{ someNumber: 2, howMany: 1, halfWay: 2.5 }])
+  })
+
+  test('takes any number of rows as one parameter', async () => {
+    const list = Array.from({ length: 1_000 }, (_, id) => ({ id, text: `n${id}` }))
+    const [sum] = await db.query(sql`
+      select count(*) as n, max(r.text) as last from jsonb_to_recordset(${rows(list)}) r (id int, text text)`)
+    expect(sum).toEqual({ n: 1_000, last: 'n999' })
+  })
+
+  test('that is wrong gives its own error, and the connection stays in use', async () => {
+    const one = createPool({ connection: database.connection, size: 1 })
+    const pid = await backendPid(one)
+    expect(sqlState(await failure(one.query(sql`select 1 / ${0}::int`)))).toBe('22012')
+    expect(await backendPid(one)).toBe(pid)
+    await one.close()
+  })
+
+  test('that takes too long is unavailable', async () => {
+    const hasty = createPool({ connection: database.connection, size: 1, statementTimeoutMs: 100 })
+    expect(await kindOf(hasty.query(sql`select pg_sleep(30)`))).toBe('unavailable')
+    expect(await hasty.query(sql`select 1 as n`)).toEqual([{ n: 1 }])
+    await hasty.close()
+  })
+
+  test('that waited for a connection has that much less time for its answer', async () => {
+    const pool = createPool({ connection: database.connection, size: 1, statementTimeoutMs: 1_000 })
+    const both = [1, 2].map(() => kindOf(pool.query(sql`select pg_sleep(0.9)`)))
+    expect(await Promise.all(both)).toEqual([undefined, 'unavailable'])
+    await pool.close()
+  })
+
+  test('brings the clock to the time of the database', async () => {
+    const clock = systemClock()
+    clock.anchor(0, performance.now(), performance.now())
+    const clocked = createPool({ connection: database.connection, size: 1, clock })
+    const [row] = await clocked.query<{ ms: number }>(sql`select extract(epoch from clock_timestamp()) * 1000 as ms`)
+    expect(Math.abs(clock.leaseMs() - (row?.ms ?? 0))).toBeLessThan(1_000)
+    await clocked.close()
+  })
+})
+
+describe('a transaction', () => {
+  test('is kept as a whole', async () => {
+    await db.transaction(async (db) => {
+      await db.query(sql`insert into notes values (1)`)
+      await db.query(sql`insert into notes values (2)`)
+    })
+    expect(await noteIds()).toEqual([1, 2])
+  })
+
+  test('is rolled back as a whole when its rule or a statement fails, also inside another', async () => {
+    const fault = invalid('Connection timeout: these words are the rule’s own')
+    const failing = db.transaction(async (db) => {
+      await db.query(sql`insert into notes values (3)`)
+      await db.transaction((db) => db.query(sql`insert into notes values (4)`))
+      throw fault
+    })
+    expect(await failure(failing)).toBe(fault)
+    const twice = db.transaction(async (db) => {
+      await db.query(sql`insert into notes values (5)`)
+      await db.query(sql`insert into notes values (1)`)
+    })
+    expect(sqlState(await failure(twice))).toBe('23505')
+    expect(await noteIds()).toEqual([1, 2])
+  })
+
+  test('does not claim success when a failed statement was overlooked', async () => {
+    const overlooked = db.transaction(async (db) => {
+      await db.query(sql`insert into notes values (6)`)
+      await db.query(sql`insert into notes values (1)`).catch(() => {})
+    })
+    expect(await failure(overlooked)).toBeInstanceOf(Error)
+    expect(await noteIds()).toEqual([1, 2])
+  })
+
+  test('whose connection is killed between two statements is unavailable, and the process lives', async () => {
+    const failing = db.transaction(async (tx) => {
+      await tx.query(sql`insert into notes values (7)`)
+      await db.query(sql`select pg_terminate_backend(${await backendPid(tx)}::int, 5000)`)
+      await tx.query(sql`insert into notes values (8)`)
+    })
+    expect(await kindOf(failing)).toBe('unavailable')
+    expect(await noteIds()).toEqual([1, 2])
+  })
+})
+
+describe('when the database is in trouble', () => {
+  test('killed backends cost the statements they ran, and the next ones work', async () => {
+    const pool = createPool({ connection: database.connection, size: 3 })
+    const running = Promise.all([1, 2, 3].map(() => kindOf(pool.query(sql`select pg_sleep(30)`))))
+    const sleepers = sql`
+      from pg_stat_activity
+      where datname = current_database() and query like 'select pg_sleep%' and state = 'active'`
+    await vi.waitFor(async () => expect(await db.query(sql`select pid ${sleepers}`)).toHaveLength(3), {
+      timeout: 3_000,
+    })
+    await db.query(sql`select pg_terminate_backend(pid) ${sleepers}`)
+    expect(await running).toEqual(['unavailable', 'unavailable', 'unavailable'])
+    const again = await Promise.all([1, 2, 3].map((n) => pool.query(sql`select ${n}::int as n`)))
+    expect(again).toEqual([[{ n: 1 }], [{ n: 2 }], [{ n: 3 }]])
+    await pool.close()
+  })
+
+  test('idle connections that were killed are not handed out', async () => {
+    const pool = createPool({ connection: database.connection, size: 1 })
+    const pid = await backendPid(pool)
+    await db.query(sql`select pg_terminate_backend(${pid}::int, 5000)`)
+    await vi.waitFor(() => expect(pool.stats().total).toBe(0))
+    expect(await backendPid(pool)).not.toBe(pid)
+    await pool.close()
+  })
+
+  test('a frozen backend is unavailable within 5 s, also for those who wait behind it', async ({ skip }) => {
+    const pool = createPool({ connection: database.connection, size: 1 })
+    const pid = (await backendPid(pool)) as number
+    if (!isLocalBackend(pid)) skip('PostgreSQL runs on another machine')
+    const echo = createMerger({ slots: 1 }).merged({
+      name: 'echo',
+      run: async (_, inputs: number[]) =>
+        (await pool.query<{ n: number }>(sql`select unnest(${inputs}::int[]) as n`)).map(({ n }) => ({ value: n })),
+    })
+    process.kill(pid, 'SIGSTOP')
+    try {
+      const began = performance.now()
+      const inFlight = echo('a', 1)
+      await new Promise((resolve) => setImmediate(resolve))
+      const kinds = await Promise.all([inFlight, echo('a', 2), echo('b', 3), pool.query(sql`select 1`)].map(kindOf))
+      expect(kinds).toEqual(['unavailable', 'unavailable', 'unavailable', 'unavailable'])
+      expect(performance.now() - began).toBeLessThan(5_000)
+      // The frozen connection was given up, so the next caller gets another.
+      expect(await echo('a', 4)).toBe(4)
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    await pool.close()
+  })
+})
+
+/** A number alone could be any process here; a backend shows the name of its database. */
+function isLocalBackend(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(String(database.connection.database))
+  } catch {
+    return false
+  }
+}
+
+describe('when the whole server goes', () => {
+  let folder: string
+  let server: EmbeddedPostgres
+  let pool: Pool
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'carillon-db-'))
+    server = await startEmbedded({ dataDir: folder, log: createLog('silent'), settings: { fsync: 'off' } })
+    pool = createPool({ connection: server.connection, size: 4 })
+  })
+  afterAll(async () => {
+    await pool.close()
+    await server.stop()
+    await rm(folder, { recursive: true })
+  })
+
+  test('a frozen server is unavailable within 5 s', async () => {
+    const pid = server.pid() as number
+    process.kill(pid, 'SIGSTOP')
+    try {
+      const began = performance.now()
+      expect(await kindOf(pool.query(sql`select 1`))).toBe('unavailable')
+      expect(performance.now() - began).toBeLessThan(5_000)
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    expect(await pool.query(sql`select 1 as n`)).toEqual([{ n: 1 }])
+  })
+
+  test('callers get unavailable while it is away, and answers and notifications when it is back', async () => {
+    const heard: string[] = []
+    let gaps = 0
+    const listener = createListener(server.connection, createLog('silent'))
+    const onGap = () => {
+      gaps++
+    }
+    listener.on('news', (payload) => heard.push(payload), onGap)
+    await vi.waitFor(() => expect(gaps).toBe(1), { timeout: 5_000 })
+    const sleeping = kindOf(pool.query(sql`select pg_sleep(30)`))
+    await pool.query(sql`select 1`)
+    process.kill(server.pid() as number, 'SIGKILL')
+    expect(await sleeping).toBe('unavailable')
+    await vi.waitFor(async () => expect(await pool.query(sql`select 1 as n`)).toEqual([{ n: 1 }]), { timeout: 15_000 })
+    await vi.waitFor(() => expect(gaps).toBe(2), { timeout: 15_000 })
+    await pool.query(sql`select pg_notify('news', 'one')`)
+    await vi.waitFor(() => expect(heard).toEqual(['one']), { timeout: 5_000 })
+    await listener.close()
+  })
+
+  test('a server that is not there at all is unavailable', async () => {
+    const nowhere = createPool({ connection: { ...server.connection, host: join(folder, 'nowhere') } })
+    expect(await kindOf(nowhere.query(sql`select 1`))).toBe('unavailable')
+    expect(await kindOf(nowhere.transaction(async () => 1))).toBe('unavailable')
+    await nowhere.close()
+  })
+})

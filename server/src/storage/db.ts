@@ -1,0 +1,196 @@
+import { hash } from 'node:crypto'
+import pg from 'pg'
+import type { SystemClock } from '../lib/clock.ts'
+import { unavailable } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
+import { camelCase, type Sql } from './sql.ts'
+
+export type Db = {
+  /** Run one statement, prepared under a name made from its text. Rows come with camelCase names. */
+  query<Row>(statement: Sql): Promise<Row[]>
+  /** The handle given to `run` is the transaction's; shadow the outer name so that it cannot be used by mistake. */
+  transaction<Result>(run: (db: Db) => Promise<Result>): Promise<Result>
+}
+
+export type Pool = Db & {
+  /** Connections in use or free, for the metrics page. */
+  stats(): { total: number; idle: number; waiting: number }
+  close(): Promise<void>
+}
+
+export type PoolOptions = {
+  connection: pg.ClientConfig
+  size?: number
+  /** API callers get their 503 within 5 s; workers may wait longer for a large statement. */
+  statementTimeoutMs?: number
+  connectTimeoutMs?: number
+  clock?: SystemClock
+  log?: Log
+  /** Tests watch every statement. */
+  onStatement?: (text: string) => void
+}
+
+// int8 and numeric come as text by default. Our integers stay within 2^53-1 by constraint.
+const types = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    if (oid === 20 || oid === 1700) return Number
+    return pg.types.getTypeParser(oid, format as 'text')
+  },
+} as pg.CustomTypesConfig
+
+const names = new Map<string, string>()
+
+function statementName(text: string): string {
+  let name = names.get(text)
+  if (name === undefined) {
+    name = hash('sha256', text, 'hex').slice(0, 32)
+    names.set(text, name)
+  }
+  return name
+}
+
+/** The driver takes a timeout with each statement; its types do not say so. */
+type Timed<Query> = Query & { query_timeout: number }
+
+function executePlain(client: pg.ClientBase, text: string, timeoutMs: number) {
+  const query: Timed<pg.QueryConfig> = { text, query_timeout: timeoutMs }
+  return client.query(query)
+}
+
+async function execute<Row>(client: pg.ClientBase, statement: Sql, timeoutMs: number): Promise<Row[]> {
+  const query: Timed<pg.QueryArrayConfig> = {
+    name: statementName(statement.text),
+    text: statement.text,
+    values: statement.values as unknown[],
+    rowMode: 'array',
+    types,
+    query_timeout: timeoutMs,
+  }
+  const result = await client.query(query)
+  const columns = result.fields.map((field) => camelCase(field.name))
+  return (result.rows as unknown[][]).map((values) => {
+    const row: Record<string, unknown> = {}
+    for (let i = 0; i < columns.length; i++) row[columns[i] as string] = values[i]
+    return row as Row
+  })
+}
+
+/** The five letters PostgreSQL gives an error, or undefined when the error is not PostgreSQL's. */
+export function sqlState(error: unknown): string | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && (error as pg.DatabaseError).severity
+    ? code
+    : undefined
+}
+
+/**
+ * The server cannot answer now: connections (08), resources and disk (53), operator intervention (57), system (58),
+ * read-only while failing over (25006), or no PostgreSQL at the other end of the wire at all.
+ */
+function isOutage(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state === undefined) return isWireError(error)
+  return /^(08|53|57|58)/.test(state) || state === '25006' || state === 'XX000'
+}
+
+/** The driver's own words for a connection that cannot be had, broke, or does not answer; it gives them no code. */
+const WIRE_MESSAGE =
+  /^(Connection terminated|Query read timeout|timeout e|Client (has encountered a connection error|was closed) and is not queryable)/
+
+function isWireError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const { code = '', syscall } = error as NodeJS.ErrnoException
+  if (syscall === 'connect' || /^(ECONN|EPIPE|ETIMEDOUT|EHOST|ENET|ENOTFOUND|EAI_)/.test(code)) return true
+  return WIRE_MESSAGE.test(error.message)
+}
+
+/** Nothing more can be asked on this connection: the server said so, or nobody knows what is still on the wire. */
+function isConnectionLost(error: unknown): boolean {
+  if (sqlState(error) === undefined) return isWireError(error)
+  return /^(FATAL|PANIC)$/.test((error as pg.DatabaseError).severity ?? '')
+}
+
+function translated(error: unknown, log?: Log): unknown {
+  if (!isOutage(error)) return error
+  log?.warn({ reason: (error as Error).message, code: (error as { code?: string }).code }, 'database unavailable')
+  return unavailable()
+}
+
+export function createPool(options: PoolOptions): Pool {
+  const { clock, log, onStatement, size = 10 } = options
+  const statementTimeoutMs = options.statementTimeoutMs ?? 4_000
+  const answerTimeoutMs = statementTimeoutMs + 500
+  const pool = new pg.Pool({
+    ...options.connection,
+    max: size,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 3_000,
+    // The server cancels at the first, the client gives the connection up at the second: a frozen server cancels nothing.
+    statement_timeout: statementTimeoutMs,
+    query_timeout: answerTimeoutMs,
+    idle_in_transaction_session_timeout: 30_000,
+    idleTimeoutMillis: 60_000,
+    application_name: 'carillon',
+  })
+  // An idle connection that breaks is dropped by the pool; without a listener the event would end the process.
+  pool.on('error', (error) => log?.debug({ reason: error.message }, 'idle connection lost'))
+  // The same for one that breaks in use: its statement fails, and that is how the caller learns of it.
+  pool.on('connect', (client) => client.on('error', () => {}))
+
+  let anchoredMs = Number.NEGATIVE_INFINITY
+  async function anchorClock(client: pg.ClientBase, timeoutMs: number) {
+    const began = performance.now()
+    if (!clock || began - anchoredMs < 10_000) return
+    anchoredMs = began
+    const text = 'select extract(epoch from clock_timestamp()) * 1000 as ms'
+    const { rows } = await executePlain(client, text, timeoutMs)
+    clock.anchor(Number(rows[0].ms), began, performance.now())
+  }
+
+  // A caller who had to wait for a connection has that much less time to wait for the answer.
+  async function withClient<Result>(
+    run: (query: Db['query'], plain: (text: string) => Promise<pg.QueryResult>) => Promise<Result>,
+  ): Promise<Result> {
+    const began = performance.now()
+    let client: pg.PoolClient
+    try {
+      client = await pool.connect()
+    } catch (error) {
+      throw translated(error, log)
+    }
+    const timeoutMs = Math.max(1, answerTimeoutMs - (performance.now() - began))
+    const query = <Row>(statement: Sql) => {
+      onStatement?.(statement.text)
+      return execute<Row>(client, statement, timeoutMs)
+    }
+    try {
+      await anchorClock(client, timeoutMs)
+      const result = await run(query, (text) => executePlain(client, text, timeoutMs))
+      client.release()
+      return result
+    } catch (error) {
+      client.release(isConnectionLost(error))
+      throw translated(error, log)
+    }
+  }
+
+  return {
+    query: (statement) => withClient((query) => query(statement)),
+    transaction: (run) =>
+      withClient(async (query, plain) => {
+        await plain('begin')
+        const db: Db = { query, transaction: (nested) => nested(db) }
+        try {
+          const result = await run(db)
+          const { command } = await plain('commit')
+          // PostgreSQL answers the commit of a failed transaction with a rollback, and calls that a success.
+          if (command !== 'COMMIT') throw new Error('a statement failed unnoticed, so its transaction was rolled back')
+          return result
+        } catch (error) {
+          if (!isConnectionLost(error)) await plain('rollback')
+          throw error
+        }
+      }),
+    stats: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
+    close: () => pool.end(),
+  }
+}

@@ -1,0 +1,30 @@
+/** The embedded PostgreSQL cannot be started; the message is one line that tells the operator why. */
+export class EmbeddedError extends Error {}
+
+const REASONS: Record<string, string> = {
+  EACCES: 'permission denied',
+  EPERM: 'operation not permitted',
+  ENOSPC: 'no space left on the disk',
+  EDQUOT: 'the disk quota is used up',
+  EROFS: 'the file system is read-only',
+  ENOTDIR: 'a part of the path is a file, not a folder',
+  EEXIST: 'a file is in the way',
+  ENOENT: 'no such file or folder',
+  ELOOP: 'the path has a loop of links',
+  ENAMETOOLONG: 'the path is too long',
+}
+
+/** A system error in words; other errors keep their message. */
+export function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException
+  return (code !== undefined && REASONS[code]) || oneLine(message)
+}
+
+const oneLine = (text: string) => text.replace(/\s*\n\s*/g, ' ').trim()
+
+/** What initdb or postgres said was wrong: of many lines, the first that complains; the others follow from it. */
+export function complaintIn(output: string): string | undefined {
+  if (/No space left on device|Check free disk space/.test(output)) return REASONS.ENOSPC
+  const complaint = /(?:PANIC|FATAL|initdb: error|postgres: error|error while loading[^:]*):\s*(.+)/.exec(output)?.[1]
+  return complaint?.trim() ?? (output.trim().split('\n').at(-1) || undefined)
+}

@@ -1,0 +1,50 @@
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { EmbeddedError, reasonOf } from './error.ts'
+
+const SQLITE_BUSY = 5
+
+/**
+ * One server at a time per data folder. The lock is SQLite's on an empty file: a kernel lock that two starters cannot
+ * both get, that ends with its process however that ends, and that is seen from other containers on the same folder.
+ * A pid in a file has none of these. The pid is noted beside it, for the message alone.
+ */
+export async function lockFolder(dataDir: string): Promise<{ release(): Promise<void> }> {
+  const note = join(dataDir, 'server.pid')
+  const lock = takeLock(join(dataDir, 'lock'))
+  if (lock === undefined) {
+    const pid = await readFile(note, 'utf8').then(
+      (text) => (/^\d+/.test(text) ? ` (pid ${text.trim()})` : ''),
+      () => '',
+    )
+    throw new EmbeddedError(`another Carillon${pid} is using ${dataDir}`)
+  }
+  try {
+    await writeFile(note, `${process.pid}\n`)
+  } catch (error) {
+    lock.close()
+    throw new EmbeddedError(`cannot use the data folder ${dataDir}: ${reasonOf(error)}`)
+  }
+  return {
+    async release() {
+      if (!lock.isOpen) return
+      await rm(note, { force: true })
+      lock.close()
+    },
+  }
+}
+
+function takeLock(path: string): DatabaseSync | undefined {
+  let lock: DatabaseSync | undefined
+  try {
+    lock = new DatabaseSync(path, { timeout: 0 })
+    lock.exec('pragma journal_mode = memory')
+    lock.exec('begin exclusive')
+    return lock
+  } catch (error) {
+    lock?.close()
+    if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return undefined
+    throw new EmbeddedError(`cannot lock ${path}: ${reasonOf(error)}`)
+  }
+}

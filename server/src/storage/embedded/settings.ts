@@ -1,0 +1,42 @@
+import { totalmem } from 'node:os'
+
+const MB = 1024 * 1024
+
+/** A quarter of the memory, as PostgreSQL's manual advises, but the server and the system's own cache live here too. */
+function sharedBuffersMb(): number {
+  const limit = process.constrainedMemory()
+  const memory = limit > 0 ? Math.min(limit, totalmem()) : totalmem()
+  return Math.round(Math.min(1024, Math.max(32, memory / 4 / MB)))
+}
+
+/** Given on the command line, so that a file in the data folder cannot open the door or weaken durability. */
+export function serverArguments(socketDir: string, overrides: Record<string, string> = {}): string[] {
+  const settings: Record<string, string> = {
+    // Nobody but the owner of the socket's folder comes in, and those without a password.
+    listen_addresses: '',
+    unix_socket_directories: socketDir,
+    unix_socket_permissions: '0700',
+    port: '5432',
+    max_connections: '100',
+    fsync: 'on',
+    full_page_writes: 'on',
+    synchronous_commit: 'on',
+    shared_buffers: `${sharedBuffersMb()}MB`,
+    // Checkpoints by time rather than by volume; pages travel to the log compressed (these programs know only pglz).
+    max_wal_size: '2GB',
+    wal_compression: 'pglz',
+    // Statements here are short: compiling them costs more than it brings. Disks are SSDs.
+    jit: 'off',
+    random_page_cost: '1.1',
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    logging_collector: 'off',
+    log_destination: 'stderr',
+    log_checkpoints: 'off',
+    // Statements and details would carry customers' data into the log; the caller gets the whole error anyway.
+    log_error_verbosity: 'terse',
+    log_min_error_statement: 'panic',
+    ...overrides,
+  }
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+}

@@ -1,0 +1,151 @@
+// Concurrent requests for the same operation on the same app become one set-based statement.
+// Measured: a create-user transaction costs 405 µs of CPU alone, 97 merged at 64 callers and 73 at 512,
+// with the same fsync before each answer.
+
+import { AppError } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import { sqlState } from './db.ts'
+
+/** What became of one request of a batch: an answer, or the error that its caller alone is told. */
+export type Outcome<Out> = { value: Out } | { error: unknown }
+
+export type MergedOperation<In, Out> = {
+  name: string
+  /** One statement for all of them; outcomes in the order of the inputs. */
+  run(appId: AppId, inputs: In[]): Promise<Outcome<Out>[]>
+}
+
+type Waiting = {
+  input: unknown
+  sinceMs: number
+  resolve: (value: unknown) => void
+  reject: (error: unknown) => void
+}
+type Lane = { run: MergedOperation<never, unknown>['run']; appId: AppId; queue: Waiting[] }
+
+export type Merger = {
+  /** Register an operation; the function that comes back submits one request. */
+  merged<In, Out>(operation: MergedOperation<In, Out>): (appId: AppId, input: In) => Promise<Out>
+  stats(): { batches: number; requests: number; waiting: number }
+}
+
+export type MergerOptions = {
+  /** Statements in flight at once. While all are busy, requests gather: the busier, the larger the batches. */
+  slots: number
+  maxBatch?: number
+}
+
+const ATTEMPTS_ALONE = 8
+/** One statement gives up within 4.5 s. Who has waited longer than this when it does cannot be answered in 5 s any more. */
+const PATIENCE_IN_OUTAGE_MS = 500
+
+export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
+  const ready: Lane[] = []
+  const counts = { batches: 0, requests: 0, waiting: 0 }
+  let busy = 0
+  let scheduled = false
+
+  // Gather for one turn of the event loop, so that requests read from the sockets in this turn travel together.
+  function schedule() {
+    if (scheduled || busy >= slots || ready.length === 0) return
+    scheduled = true
+    setImmediate(() => {
+      scheduled = false
+      while (busy < slots && ready.length > 0) void flush(ready.shift() as Lane)
+    })
+  }
+
+  async function flush(lane: Lane) {
+    const batch = lane.queue.splice(0, maxBatch)
+    if (lane.queue.length > 0) ready.push(lane)
+    busy++
+    counts.batches++
+    counts.requests += batch.length
+    counts.waiting -= batch.length
+    const { outcomes, outage } = await execute(
+      lane,
+      batch.map((waiting) => waiting.input),
+    )
+    busy--
+    if (outage) rejectWaiting(outage)
+    schedule()
+    batch.forEach((waiting, i) => {
+      const outcome = outcomes[i] ?? { error: new Error('a merged operation left a request without an outcome') }
+      if ('error' in outcome) waiting.reject(outcome.error)
+      else waiting.resolve(outcome.value)
+    })
+  }
+
+  function rejectWaiting(outage: unknown) {
+    const latestMs = performance.now() - PATIENCE_IN_OUTAGE_MS
+    for (const lane of ready.splice(0)) {
+      const young = lane.queue.findIndex((waiting) => waiting.sinceMs > latestMs)
+      const rejected = lane.queue.splice(0, young === -1 ? lane.queue.length : young)
+      if (lane.queue.length > 0) ready.push(lane)
+      counts.waiting -= rejected.length
+      for (const waiting of rejected) waiting.reject(outage)
+    }
+  }
+
+  return {
+    merged<In, Out>({ run }: MergedOperation<In, Out>) {
+      const lanes = new Map<AppId, Lane>()
+      return (appId: AppId, input: In) =>
+        new Promise<Out>((resolve, reject) => {
+          let lane = lanes.get(appId)
+          if (!lane) {
+            lane = { run: run as Lane['run'], appId, queue: [] }
+            lanes.set(appId, lane)
+          }
+          if (lane.queue.length === 0) ready.push(lane)
+          counts.waiting++
+          lane.queue.push({ input, sinceMs: performance.now(), resolve: resolve as Waiting['resolve'], reject })
+          schedule()
+        })
+    },
+    stats: () => ({ ...counts }),
+  }
+}
+
+type Executed = { outcomes: Outcome<unknown>[]; outage?: AppError }
+
+async function execute(lane: Lane, inputs: unknown[]): Promise<Executed> {
+  try {
+    return { outcomes: await lane.run(lane.appId, inputs as never[]) }
+  } catch (error) {
+    if (!isOneCallersFault(error))
+      return { outcomes: inputs.map(() => ({ error })), ...(isOutage(error) && { outage: error }) }
+  }
+  // One request's data, or a race that one of them lost, failed the whole statement: nobody's neighbour pays for that.
+  const outcomes: Outcome<unknown>[] = []
+  for (const input of inputs) {
+    const outcome = await executeAlone(lane, input)
+    outcomes.push(outcome)
+    // The others would each wait as long as this one did, to hear the same.
+    if ('error' in outcome && isOutage(outcome.error)) {
+      const { error } = outcome
+      while (outcomes.length < inputs.length) outcomes.push({ error })
+      return { outcomes, outage: error }
+    }
+  }
+  return { outcomes }
+}
+
+const isOutage = (error: unknown): error is AppError => error instanceof AppError && error.kind === 'unavailable'
+
+async function executeAlone(lane: Lane, input: unknown): Promise<Outcome<unknown>> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const [outcome] = await lane.run(lane.appId, [input] as never[])
+      return outcome ?? { error: new Error('a merged operation left a request without an outcome') }
+    } catch (error) {
+      if (!isLostRace(error) || attempt === ATTEMPTS_ALONE) return { error }
+    }
+  }
+}
+
+/** Bad data (22), a constraint (23), a serialization failure or deadlock (40). */
+const isOneCallersFault = (error: unknown) => /^(22|23|40)/.test(sqlState(error) ?? '')
+
+/** Worth trying again: the next look sees what the winner wrote. Unique and foreign keys, and everything in class 40. */
+export const isLostRace = (error: unknown) => /^(23505|23503|40...)$/.test(sqlState(error) ?? '')

@@ -1,0 +1,47 @@
+// A statement is text and values, kept apart until PostgreSQL joins them: there is no way to put a value into the text.
+
+export class Sql {
+  readonly text: string
+  readonly values: readonly unknown[]
+  constructor(text: string, values: readonly unknown[]) {
+    this.text = text
+    this.values = values
+  }
+}
+
+/** sql`select … where app_id = ${appId} and ${condition}`: nested fragments are spliced in, everything else is bound. */
+export function sql(strings: TemplateStringsArray, ...parts: unknown[]): Sql {
+  let text = strings[0] ?? ''
+  const values: unknown[] = []
+  for (let i = 0; i < parts.length; i++) {
+    const part = parts[i]
+    if (part instanceof Sql) {
+      const shift = values.length
+      text += shift === 0 ? part.text : part.text.replace(/\$(\d+)/g, (_, n) => `$${Number(n) + shift}`)
+      values.push(...part.values)
+    } else {
+      values.push(part)
+      text += `$${values.length}`
+    }
+    text += strings[i + 1] ?? ''
+  }
+  return new Sql(text, values)
+}
+
+export const emptySql = new Sql('', [])
+
+/** Rows as one jsonb parameter, for `jsonb_to_recordset`: any number of rows is one statement and one plan. */
+export const rows = (list: readonly unknown[]) => JSON.stringify(list)
+
+const camel = (column: string) => column.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+const camelNames = new Map<string, string>()
+
+/** Columns are snake_case, TypeScript is camelCase; this is the one place that translates. */
+export function camelCase(column: string): string {
+  let name = camelNames.get(column)
+  if (name === undefined) {
+    name = camel(column)
+    camelNames.set(column, name)
+  }
+  return name
+}

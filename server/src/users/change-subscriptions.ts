@@ -1,0 +1,152 @@
+import { AppError, invalid, subscriptionLimitExceeded, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
+import type { AppId, NewId, SubscriptionId } from '../lib/ids.ts'
+import type { Change } from './change.ts'
+import { identityObject, ONESIGNAL_ID, readIdentity, readUserRef, type UserRef } from './identity.ts'
+import type { Neighbourhood, Ref } from './neighbourhood.ts'
+import { refuseStranger } from './owner.ts'
+import type { SubscriptionDraft } from './schema.ts'
+import {
+  changedSubscription,
+  MAX_SUBSCRIPTIONS,
+  readSubscription,
+  type SubscriptionRequest,
+  subscribe,
+  subscriptionRefs,
+} from './subscribe.ts'
+import { hashToken, readChange, readType, type Subscription, subscriptionObject } from './subscription.ts'
+
+/** Create by alias; one that exists is moved here or changed. */
+export function addSubscription(
+  change: Change,
+  newId: NewId,
+  appId: AppId,
+  ref: UserRef,
+  draft: SubscriptionDraft,
+  provenExternalId?: string,
+) {
+  const request = readSubscription(draft, 'subscription')
+  return change(appId, {
+    refs: [ref, ...subscriptionRefs(request)] as Ref[],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const user = state.find(ref)
+      if (!user) throw userNotFound()
+      refuseStranger(user, provenExternalId)
+      const { subscription, isNew } = subscribe(state, user, request, now, newId)
+      return { isNew, subscription: subscriptionObject(appId, subscription) }
+    },
+  })
+}
+
+function findOwned(state: Neighbourhood, id: SubscriptionId, provenExternalId: string | undefined): Subscription {
+  const subscription = state.subscriptions.get(id)
+  const owner = subscription && state.users.get(subscription.userId)
+  if (!subscription || !owner) throw subscriptionNotFound()
+  refuseStranger(owner, provenExternalId)
+  return subscription
+}
+
+/** What an update may hold: the id stays what it is, the type too. */
+const readUpdate = (draft: SubscriptionDraft): SubscriptionRequest => {
+  const kind = draft.type ? { type: readType(draft.type), spelling: draft.type } : undefined
+  const token = draft.token || null
+  return {
+    id: undefined,
+    kind,
+    token,
+    tokenHash: kind && token !== null ? hashToken(kind.type, token) : null,
+    change: readChange(draft),
+  }
+}
+
+export function updateSubscription(
+  change: Change,
+  appId: AppId,
+  id: SubscriptionId,
+  draft: SubscriptionDraft,
+  provenExternalId?: string,
+) {
+  const request = readUpdate(draft)
+  return change(appId, {
+    refs: [{ subscriptionId: id }, ...subscriptionRefs(request)] as Ref[],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const known = findOwned(state, id, provenExternalId)
+      const changed = changedSubscription(state, known, request, now)
+      state.putSubscription(changed)
+      return { subscription: subscriptionObject(appId, changed) }
+    },
+  })
+}
+
+/** The same, found by what it delivers to. Type and token name one subscription at most. */
+export function updateSubscriptionByToken(
+  change: Change,
+  appId: AppId,
+  tokenType: string,
+  token: string,
+  draft: SubscriptionDraft,
+) {
+  const type = readType(tokenType)
+  const tokenHash = hashToken(type, token)
+  const request = readUpdate(draft)
+  return change(appId, {
+    refs: [{ type, tokenHash }, ...subscriptionRefs(request)] as Ref[],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const known = state.findByToken(type, tokenHash)
+      if (!known) throw subscriptionNotFound()
+      const changed = changedSubscription(state, known, request, now)
+      state.putSubscription(changed)
+      return { subscription: subscriptionObject(appId, changed) }
+    },
+  })
+}
+
+/** Its user stays, even when this was the last one. */
+export function removeSubscription(change: Change, appId: AppId, id: SubscriptionId, provenExternalId?: string) {
+  return change(appId, {
+    refs: [{ subscriptionId: id }],
+    needs: { subscriptions: true },
+    apply(state) {
+      state.removeSubscription(findOwned(state, id, provenExternalId))
+    },
+  })
+}
+
+/** Transfer to the user that owns exactly this one alias. */
+export function transferSubscription(
+  change: Change,
+  appId: AppId,
+  id: SubscriptionId,
+  identity: Record<string, string>,
+  provenExternalId?: string,
+) {
+  const target = readTransferTarget(identity)
+  return change(appId, {
+    refs: [{ subscriptionId: id }, target] as Ref[],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const subscription = state.subscriptions.get(id)
+      if (!subscription) throw subscriptionNotFound()
+      const user = state.find(target)
+      if (!user) throw userNotFound()
+      refuseStranger(user, provenExternalId)
+      if (subscription.userId !== user.id) {
+        if (user.subscriptions.size >= MAX_SUBSCRIPTIONS) throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
+        state.putSubscription({ ...subscription, userId: user.id, updatedAt: now })
+      }
+      return { identity: identityObject(user.id, user.aliases) }
+    },
+  })
+}
+
+function readTransferTarget(identity: Record<string, string>): UserRef {
+  const entries = Object.entries(identity)
+  const [entry] = entries
+  if (!entry || entries.length > 1) throw invalid('identity must hold exactly one alias of the user to transfer to')
+  if (entry[0] === ONESIGNAL_ID) return readUserRef(ONESIGNAL_ID, entry[1])
+  const [alias] = readIdentity(identity).aliases
+  if (!alias) throw new AppError('invalid', { code: 'request-0', title: 'identity must hold an alias' })
+  return alias
+}

@@ -1,0 +1,86 @@
+// Every change to users goes through here: create with something known, alias, property, subscription, transfer, delete,
+// the legacy players. Concurrent requests of one app are one transaction:
+//   1. find whom the requests point at, and lock those user rows in the order of their ids
+//   2. load them with all they own (under the locks nobody else changes it)
+//   3. apply the requests one after the other in memory; a refused one leaves no trace
+//   4. write the difference as sets, and commit before anyone is answered
+// An alias or a subscription is only ever changed under the lock of its user's row; what nobody owns yet
+// is decided by the unique constraints, and the loser looks again.
+
+import type { Clock } from '../lib/clock.ts'
+import type { AppId, NewId, UserId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import type { Merger, Outcome } from '../storage/merge.ts'
+import { createNeighbourhood, type Neighbourhood, type Ref } from './neighbourhood.ts'
+import { findAndLock, type Loading, loadUsers } from './store.ts'
+import { writeDifference } from './write.ts'
+
+export type Command<Result = unknown> = {
+  /** Everything this request may read or change. */
+  refs: Ref[]
+  /** What is loaded of the users beyond themselves and their aliases; what is not loaded cannot be changed. */
+  needs?: Partial<Loading>
+  apply(state: Neighbourhood, now: string): Result
+}
+
+export type Change = <Result>(appId: AppId, command: Command<Result>) => Promise<Result>
+
+type Context = { db: Db; clock: Clock; newId: NewId; merger: Merger }
+
+const ROUNDS = 20
+
+export function createChange({ db, clock, newId, merger }: Context): Change {
+  const submit = merger.merged<Command, unknown>({
+    name: 'users.change',
+    async run(appId, commands) {
+      const outcomes: Outcome<unknown>[] = new Array(commands.length)
+      let open = commands.map((_, i) => i)
+      for (let round = 0; open.length > 0; round++) {
+        if (round === ROUNDS) throw new Error('users keep moving while they are being changed')
+        open = await runRound(appId, commands, open, outcomes)
+      }
+      return outcomes
+    },
+  })
+
+  /** Run these commands in one transaction; those whose users moved before they were locked come back for another. */
+  function runRound(appId: AppId, commands: Command[], open: number[], outcomes: Outcome<unknown>[]) {
+    return db.transaction(async (db) => {
+      const now = clock.now()
+      const refs = open.flatMap((i) => (commands[i] as Command).refs)
+      const owners = await findAndLock(db, appId, refs)
+      const ids = [...new Set(owners.values())]
+      const loading = {
+        subscriptions: open.some((i) => commands[i]?.needs?.subscriptions),
+        purchases: open.some((i) => commands[i]?.needs?.purchases),
+      }
+      const loaded = ids.length === 0 ? [] : await loadUsers(db, appId, ids, loading)
+      const state = createNeighbourhood(loaded)
+      const [settled, moved] = partition(open, (i) => isSettled(state, owners, (commands[i] as Command).refs))
+      for (const i of settled) outcomes[i] = apply(state, commands[i] as Command, now.toISOString())
+      await writeDifference(db, appId, state, now, newId)
+      return moved
+    })
+  }
+
+  return (appId, command) => submit(appId, command) as never
+}
+
+function apply(state: Neighbourhood, command: Command, now: string): Outcome<unknown> {
+  try {
+    return { value: state.attempt(() => command.apply(state, now)) }
+  } catch (error) {
+    return { error }
+  }
+}
+
+/** What pointed at somebody before the lock must still do so after it. */
+const isSettled = (state: Neighbourhood, owners: Map<Ref, UserId>, refs: Ref[]) =>
+  refs.every((ref) => owners.get(ref) === undefined || state.ownerOf(ref) === owners.get(ref))
+
+function partition<Item>(items: Item[], test: (item: Item) => boolean): [Item[], Item[]] {
+  const yes: Item[] = []
+  const no: Item[] = []
+  for (const item of items) (test(item) ? yes : no).push(item)
+  return [yes, no]
+}

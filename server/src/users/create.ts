@@ -1,0 +1,165 @@
+// Create user: make one, or change the one that the request's aliases or tokens already belong to.
+
+import { AppError, aliasesClaimed, invalid } from '../lib/errors.ts'
+import type { AppId, NewId, UserId } from '../lib/ids.ts'
+import { assignAliases } from './assign-aliases.ts'
+import type { Change } from './change.ts'
+import { type Alias, EXTERNAL_ID, identityObject, MAX_CUSTOM_ALIASES, readIdentity } from './identity.ts'
+import type { InsertFresh } from './insert-fresh.ts'
+import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
+import { refuseStranger } from './owner.ts'
+import {
+  changedProperties,
+  type PropertyChange,
+  propertiesObject,
+  readProperties,
+  type StoredProperties,
+} from './properties.ts'
+import type { CreateUserBody } from './schema.ts'
+import {
+  findRequested,
+  MAX_SUBSCRIPTIONS,
+  readSubscription,
+  type SubscriptionRequest,
+  subscribe,
+  subscriptionRefs,
+} from './subscribe.ts'
+import { newSubscription, type Subscription, subscriptionObject } from './subscription.ts'
+
+export type CreateContext = { change: Change; insertFresh: InsertFresh; newId: NewId; now: () => Date }
+
+type Draft = { aliases: Alias[]; subscriptions: SubscriptionRequest[]; properties: PropertyChange }
+
+export type Created = { isNew: boolean; user: User; subscriptions: Subscription[] }
+
+export async function createUser(
+  ctx: CreateContext,
+  appId: AppId,
+  body: CreateUserBody,
+  provenExternalId?: string,
+): Promise<Created> {
+  const draft = readDraft(body)
+  const fresh = prepareFresh(ctx, draft)
+  if (fresh && provenExternalId === undefined && (await ctx.insertFresh(appId, fresh))) return { isNew: true, ...fresh }
+  return ctx.change(appId, {
+    refs: [...draft.aliases, ...draft.subscriptions.flatMap(subscriptionRefs)] as Ref[],
+    needs: { subscriptions: true, purchases: true },
+    apply: (state, now) => applyDraft(state, draft, now, ctx.newId, provenExternalId),
+  })
+}
+
+function readDraft({ identity, subscriptions, properties }: CreateUserBody): Draft {
+  const { aliases, onesignalId } = readIdentity(identity ?? {})
+  if (onesignalId !== undefined) throw invalid('onesignal_id is assigned by the service and cannot be set')
+  if (aliases.length === 0 && (subscriptions ?? []).length === 0)
+    throw invalid('a user needs an identity with at least one alias, or at least one subscription')
+  return {
+    aliases,
+    subscriptions: (subscriptions ?? []).map((draft, i) => readSubscription(draft, `subscriptions[${i}]`)),
+    properties: readProperties(properties, {}, 'create'),
+  }
+}
+
+export const newProperties = (now: string): StoredProperties => ({
+  tags: {},
+  language: null,
+  timezoneId: null,
+  country: null,
+  lat: null,
+  long: null,
+  ip: null,
+  testUserName: null,
+  firstActive: now,
+  lastActive: now,
+  amountSpent: '0',
+  sessionCount: 0,
+  sessionTime: 0,
+  purchases: [],
+})
+
+export const newUser = (id: UserId, now: string): User => ({
+  id,
+  properties: newProperties(now),
+  aliases: new Map(),
+  subscriptions: new Map(),
+  createdAt: now,
+})
+
+/**
+ * The user this draft makes if all in it is unknown: the common case, written by one merged statement without locks.
+ * Undefined where the draft is more than that: it names subscriptions by id, has sessions or purchases, or breaks a limit.
+ */
+function prepareFresh(
+  { newId, now }: CreateContext,
+  draft: Draft,
+): { user: User; subscriptions: Subscription[] } | undefined {
+  const { aliases, properties } = draft
+  const custom = aliases.filter(({ label }) => label !== EXTERNAL_ID).length
+  if (custom > MAX_CUSTOM_ALIASES || draft.subscriptions.length > MAX_SUBSCRIPTIONS) return undefined
+  if (properties.purchases.length > 0 || properties.lastActive !== undefined) return undefined
+  const at = now().toISOString()
+  const user = newUser(newId(), at)
+  user.properties = changedProperties(user.properties, properties, at)
+  for (const { label, value } of aliases) user.aliases.set(label, value)
+  const tokens = new Set<string>()
+  const subscriptions: Subscription[] = []
+  for (const { id, kind, token, tokenHash, change } of draft.subscriptions) {
+    const isPlain = id === undefined && kind && change.sessionCount === undefined && change.sessionTime === undefined
+    if (!isPlain || tokens.has(`${kind.type}${tokenHash}`)) return undefined
+    if (tokenHash !== null) tokens.add(`${kind.type}${tokenHash}`)
+    const it = newSubscription(newId(), user.id, kind.type, kind.spelling, token, at, change)
+    user.subscriptions.set(it.id, it)
+    subscriptions.push(it)
+  }
+  return { user, subscriptions }
+}
+
+function applyDraft(
+  state: Neighbourhood,
+  draft: Draft,
+  now: string,
+  newId: NewId,
+  provenExternalId: string | undefined,
+): Created {
+  const known = findTarget(state, draft)
+  const user = known ?? newUser(newId(), now)
+  if (!known) state.addUser(user)
+  assignAliases(state, user, draft.aliases)
+  refuseStranger(user, provenExternalId)
+  state.setProperties(user, changedProperties(user.properties, draft.properties, now))
+  state.addPurchases(user, draft.properties.purchases)
+  const subscriptions = draft.subscriptions.map((request) => subscribe(state, user, request, now, newId).subscription)
+  // A subscription given twice is answered twice, as it is in the end.
+  return { isNew: !known, user, subscriptions: subscriptions.map((it) => state.subscriptions.get(it.id) ?? it) }
+}
+
+/** The user that the aliases name or, without aliases, the owner of the subscriptions. */
+function findTarget(state: Neighbourhood, { aliases, subscriptions }: Draft): User | undefined {
+  const owners = new Set(aliases.map((alias) => state.find(alias)).filter((owner) => owner !== undefined))
+  if (owners.size > 1) throw severalUsers(state, aliases)
+  if (aliases.length > 0) return owners.values().next().value
+  const holders = new Set(
+    subscriptions.map((request) => findRequested(state, request)?.userId).filter((holder) => holder !== undefined),
+  )
+  if (holders.size > 1)
+    throw new AppError('conflict', {
+      code: 'user-3',
+      title: 'The subscriptions belong to different users; name the user with an identity',
+      meta: { subscriptions: subscriptions.map((request) => findRequested(state, request)?.id ?? null) },
+    })
+  const [holder] = holders
+  return holder === undefined ? undefined : state.users.get(holder)
+}
+
+/** Flat, as the service's logs have it, and under the name that the client library reads. */
+function severalUsers(state: Neighbourhood, aliases: Alias[]): AppError {
+  const known = aliases.filter((alias) => state.find(alias) !== undefined)
+  const labels = Object.fromEntries(known.map(({ label, value }) => [label, value]))
+  return aliasesClaimed({ ...labels, conflicting_aliases: labels })
+}
+
+export const createdAnswer = (appId: AppId, { user, subscriptions }: Created) => ({
+  identity: identityObject(user.id, user.aliases),
+  properties: propertiesObject(user.properties),
+  subscriptions: subscriptions.map((it) => subscriptionObject(appId, it)),
+})

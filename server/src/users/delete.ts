@@ -1,0 +1,19 @@
+import { userNotFound } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { Change } from './change.ts'
+import type { UserRef } from './identity.ts'
+import type { Actor } from './neighbourhood.ts'
+
+/** Everything of the user goes, and its aliases are free again. What remains is a line in the audit log, without personal data. */
+export function deleteUser(change: Change, appId: AppId, ref: UserRef, actor: Actor) {
+  return change(appId, {
+    refs: [ref],
+    apply(state) {
+      const user = state.find(ref)
+      if (!user) throw userNotFound()
+      state.removeUser(user)
+      state.note({ actor, action: 'user.delete', targetType: 'user', targetId: user.id })
+      return { identity: { onesignal_id: user.id } }
+    },
+  })
+}

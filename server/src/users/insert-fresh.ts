@@ -1,0 +1,39 @@
+// New users, many requests in one statement: what makes Create user cheap. Requests that meet something known
+// (an alias, a token) are left out by the same statement and go the way of all changes.
+
+import type { AppId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import type { Merger } from '../storage/merge.ts'
+import type { User } from './neighbourhood.ts'
+import { insertFreshUsers } from './store.ts'
+import type { Subscription } from './subscription.ts'
+
+export type FreshUser = { user: User; subscriptions: Subscription[] }
+
+/** True when the user was inserted; false when an alias or token of it is known, and nothing was done. */
+export type InsertFresh = (appId: AppId, fresh: FreshUser) => Promise<boolean>
+
+export function createInsertFresh({ db, merger }: { db: Db; merger: Merger }): InsertFresh {
+  return merger.merged<FreshUser, boolean>({
+    name: 'users.create',
+    async run(appId, inputs) {
+      const taken = new Set<string>()
+      const first = inputs.map((fresh) => isFirst(fresh, taken))
+      const known = await insertFreshUsers(
+        db,
+        appId,
+        inputs.map(({ user }) => user).filter((_, i) => first[i]),
+      )
+      return inputs.map(({ user }, i) => ({ value: first[i] === true && !known.has(user.id) }))
+    },
+  })
+}
+
+/** Does no earlier request of the batch bring the same alias or token? The later one sees what the earlier made. */
+function isFirst({ user, subscriptions }: FreshUser, taken: Set<string>): boolean {
+  const keys = [...user.aliases].map(([label, value]) => `a\0${label}\0${value}`)
+  for (const { type, tokenHash } of subscriptions) if (tokenHash !== null) keys.push(`s\0${type}\0${tokenHash}`)
+  const isNew = keys.every((key) => !taken.has(key))
+  if (isNew) for (const key of keys) taken.add(key)
+  return isNew
+}

@@ -1,0 +1,225 @@
+// Legacy: Create user and Create subscription replace these. Old clients still call them.
+
+import Type from 'typebox'
+import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import { route } from '../http/route.ts'
+import type { UsersContext } from './context.ts'
+import { readUserRef } from './identity.ts'
+import {
+  AddPlayerBody,
+  AppQuery,
+  EditPlayerBody,
+  FocusBody,
+  PlayerAdded,
+  PlayerObject,
+  PlayerPath,
+  PlayersAnswer,
+  PlayersQuery,
+  PurchaseBody,
+  Success,
+  TagsBody,
+} from './player-schema.ts'
+import {
+  addPlayer,
+  addPlayerPurchases,
+  addPlaytime,
+  changeTagsByExternalId,
+  editPlayer,
+  playerNotFound,
+  playerObject,
+  readPlayerId,
+  removePlayer,
+  startSession,
+} from './players.ts'
+import { countSubscriptions, listSubscriptions, loadUsers } from './store.ts'
+
+const access = (appIn: 'path' | 'query' | 'body', foreign?: 'bad-key'): Access => ({
+  kind: 'app',
+  permission: 'users',
+  appIn,
+  ...(foreign && { foreign }),
+})
+
+const done = { status: 200, body: { success: true } }
+
+export function playerRoutes(ctx: UsersContext): Route[] {
+  const { change, newId } = ctx
+  const writes = (subjects: (call: Call) => string[] | Promise<string[]>): RouteLimit[] => [
+    { rule: 'users.write' },
+    { rule: 'users.one', subjects },
+  ]
+  const writesPlayer = writes(({ params }) => [(params.player_id ?? '').toLowerCase()])
+  const common = { errors: 'legacy' as const, tag: 'Players (legacy)' }
+
+  const focus = (method: 'POST' | 'PUT') =>
+    route({
+      ...common,
+      operation: method === 'PUT' ? 'playerOnFocus' : 'playerOnFocusPost',
+      method,
+      path: '/players/:player_id/on_focus',
+      summary: 'Report time in the foreground',
+      access: access('body'),
+      limits: writesPlayer,
+      params: PlayerPath,
+      body: FocusBody,
+      answers: { 200: Success },
+      async handle({ app, params, body }) {
+        await addPlaytime(change, app.id, readPlayerId(params.player_id), body.active_time)
+        return done
+      },
+    })
+
+  return [
+    route({
+      ...common,
+      operation: 'addPlayer',
+      method: 'POST',
+      path: '/players',
+      summary: 'Add a player',
+      description: 'Registers a subscription. An identifier that is known answers the id it has.',
+      access: access('body', 'bad-key'),
+      limits: writes(({ body }) => {
+        const identifier = (body as { identifier?: unknown } | null)?.identifier
+        return typeof identifier === 'string' ? [identifier] : []
+      }),
+      body: AddPlayerBody,
+      answers: { 200: PlayerAdded },
+      async handle({ app, body }) {
+        return { status: 200, body: { success: true, id: await addPlayer(change, newId, app.id, body) } }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'listPlayers',
+      method: 'GET',
+      path: '/players',
+      summary: 'View players',
+      access: access('query'),
+      limits: [
+        { rule: 'view', when: ({ query }) => !(Number(query.offset) > 0) },
+        { rule: 'lookback', when: ({ query }) => Number(query.offset) > 0 },
+      ],
+      query: PlayersQuery,
+      answers: { 200: PlayersAnswer },
+      async handle({ app, query: { limit, offset } }) {
+        const total = await countSubscriptions(ctx.db, app.id)
+        const page = await listSubscriptions(ctx.db, app.id, limit, offset)
+        const owners = await loadUsers(ctx.db, app.id, [...new Set(page.map((it) => it.userId))], {
+          subscriptions: true,
+          purchases: false,
+        })
+        const users = new Map(owners.map((user) => [user.id, user]))
+        const players = page.flatMap(({ id, userId }) => {
+          const user = users.get(userId)
+          const subscription = user?.subscriptions.get(id)
+          return user && subscription ? [playerObject(user, subscription)] : []
+        })
+        return { status: 200, body: { total_count: total, offset, limit, players } }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'viewPlayer',
+      method: 'GET',
+      path: '/players/:player_id',
+      summary: 'View player',
+      access: access('query'),
+      limits: [{ rule: 'view' }],
+      params: PlayerPath,
+      query: AppQuery,
+      answers: { 200: PlayerObject },
+      async handle({ app, params }) {
+        const id = readPlayerId(params.player_id)
+        const user = await ctx.reader.user(app.id, { subscriptionId: id })
+        const subscription = user?.subscriptions.get(id)
+        if (!user || !subscription) throw playerNotFound()
+        return { status: 200, body: playerObject(user, subscription) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'editPlayer',
+      method: 'PUT',
+      path: '/players/:player_id',
+      summary: 'Edit player',
+      access: access('body'),
+      limits: writesPlayer,
+      params: PlayerPath,
+      body: EditPlayerBody,
+      answers: { 200: PlayerAdded },
+      async handle({ app, params, body }) {
+        const id = readPlayerId(params.player_id)
+        await editPlayer(change, newId, app.id, id, body)
+        return { status: 200, body: { success: true, id } }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'deletePlayer',
+      method: 'DELETE',
+      path: '/players/:player_id',
+      summary: 'Delete player',
+      access: access('query'),
+      limits: writesPlayer,
+      params: PlayerPath,
+      query: AppQuery,
+      answers: { 200: Success },
+      async handle({ app, params }) {
+        await removePlayer(change, app.id, readPlayerId(params.player_id))
+        return done
+      },
+    }),
+    route({
+      ...common,
+      operation: 'playerOnSession',
+      method: 'POST',
+      path: '/players/:player_id/on_session',
+      summary: 'Report a new session',
+      access: access('body'),
+      limits: writesPlayer,
+      params: PlayerPath,
+      body: EditPlayerBody,
+      answers: { 200: Success },
+      async handle({ app, params, body }) {
+        await startSession(change, app.id, readPlayerId(params.player_id), body)
+        return done
+      },
+    }),
+    route({
+      ...common,
+      operation: 'playerOnPurchase',
+      method: 'POST',
+      path: '/players/:player_id/on_purchase',
+      summary: 'Report purchases',
+      access: access('body'),
+      limits: writesPlayer,
+      params: PlayerPath,
+      body: PurchaseBody,
+      answers: { 200: Success },
+      async handle({ app, params, body }) {
+        await addPlayerPurchases(change, app.id, readPlayerId(params.player_id), body.purchases)
+        return done
+      },
+    }),
+    focus('PUT'),
+    focus('POST'),
+    route({
+      ...common,
+      operation: 'changeTagsByExternalId',
+      method: 'PUT',
+      path: '/apps/:app_id/users/:external_user_id',
+      summary: 'Change tags by external user id',
+      access: access('path'),
+      limits: writes(({ app, params }) =>
+        ctx.findSubjects(app.id, readUserRef('external_id', params.external_user_id ?? '')),
+      ) as RouteLimit[],
+      params: Type.Object({ app_id: Type.String(), external_user_id: Type.String() }),
+      body: TagsBody,
+      answers: { 200: Success },
+      async handle({ app, params, body }) {
+        await changeTagsByExternalId(change, app.id, params.external_user_id, body.tags)
+        return done
+      },
+    }),
+  ]
+}

@@ -1,0 +1,321 @@
+import Type from 'typebox'
+import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import { route } from '../http/route.ts'
+import { invalidUuid } from '../lib/errors.ts'
+import { isUuid, type SubscriptionId } from '../lib/ids.ts'
+import { removeAlias, updateAliases } from './change-aliases.ts'
+import {
+  addSubscription,
+  removeSubscription,
+  transferSubscription,
+  updateSubscription,
+  updateSubscriptionByToken,
+} from './change-subscriptions.ts'
+import type { UsersContext } from './context.ts'
+import { createdAnswer, createUser } from './create.ts'
+import { deleteUser } from './delete.ts'
+import { ONESIGNAL_ID, readUserRef } from './identity.ts'
+import { viewIdentity, viewUser } from './read.ts'
+import {
+  AliasPath,
+  AppPath,
+  CreateUserBody,
+  IdentityAnswer,
+  IdentityBody,
+  PropertiesAnswer,
+  SubscriptionAnswer,
+  SubscriptionBody,
+  SubscriptionPath,
+  UpdateUserBody,
+  UserAnswer,
+} from './schema.ts'
+import { createdSubjects } from './subjects.ts'
+import { readSelectedSubscription, updateUser } from './update.ts'
+
+/** SDKs have no key. They may name a user by the unguessable id alone, and a subscription by its. */
+const byOnesignalId = (params: Record<string, string>) => params.alias_label === ONESIGNAL_ID
+const always = () => true
+
+const access = (keyless?: (params: Record<string, string>) => boolean): Access => ({
+  kind: 'app',
+  permission: 'users',
+  appIn: 'path',
+  ...(keyless && { keyless }),
+})
+
+const proven = ({ caller }: Pick<Call, 'caller'>) => (caller.kind === 'sdk' ? caller.externalId : undefined)
+
+function readSubscriptionId(id: string): SubscriptionId {
+  if (!isUuid(id)) throw invalidUuid('subscription_id', id)
+  return id.toLowerCase()
+}
+
+export function userRoutes(ctx: UsersContext): Route[] {
+  const { change, newId, reader } = ctx
+  const byAlias = (subjectOf: RouteLimit['subjects']): RouteLimit[] => [
+    { rule: 'users.write' },
+    { rule: 'users.one', subjects: subjectOf },
+  ]
+  const writesUser = byAlias(({ app, params }) => {
+    const { alias_label: label = '', alias_id: value = '' } = params
+    if (label === ONESIGNAL_ID && !isUuid(value)) return []
+    return ctx.findSubjects(app.id, readUserRef(label, value))
+  })
+  const writesSubscription = byAlias(({ params }) => [(params.subscription_id ?? '').toLowerCase()])
+  const views: RouteLimit[] = [{ rule: 'view' }]
+  const common = { errors: 'users' as const }
+
+  return [
+    route({
+      ...common,
+      operation: 'createUser',
+      method: 'POST',
+      path: '/apps/:app_id/users',
+      tag: 'Users',
+      summary: 'Create user',
+      description:
+        'Creates a user, or changes the one that the given aliases (or, without aliases, the given tokens) belong to: 201 or 202. Subscriptions that exist are changed or transferred to the user.',
+      access: access(always),
+      limits: byAlias(({ app, body }) => createdSubjects(ctx.findSubjects, app.id, body)),
+      params: AppPath,
+      body: CreateUserBody,
+      answers: { 201: UserAnswer, 202: UserAnswer },
+      async handle(call) {
+        const created = await createUser(ctx, call.app.id, call.body, proven(call))
+        return { status: created.isNew ? 201 : 202, body: createdAnswer(call.app.id, created) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'viewUser',
+      method: 'GET',
+      path: '/apps/:app_id/users/by/:alias_label/:alias_id',
+      tag: 'Users',
+      summary: 'View user',
+      access: access(byOnesignalId),
+      limits: views,
+      params: AliasPath,
+      answers: { 200: UserAnswer },
+      async handle(call) {
+        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        return { status: 200, body: await viewUser(reader, call.app.id, ref, proven(call)) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'updateUser',
+      method: 'PATCH',
+      path: '/apps/:app_id/users/by/:alias_label/:alias_id',
+      tag: 'Users',
+      summary: 'Update user',
+      description:
+        'Changes user-level properties. Deltas are added to the stored values; with the header OneSignal-Subscription-Id sessions are added to that subscription too. At most 100 property updates per request. Answers all stored properties.',
+      access: access(byOnesignalId),
+      limits: writesUser,
+      params: AliasPath,
+      body: UpdateUserBody,
+      answers: { 202: PropertiesAnswer },
+      async handle(call) {
+        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        const selected = readSelectedSubscription(call.header('onesignal-subscription-id'))
+        return { status: 202, body: await updateUser(change, call.app.id, ref, call.body, selected, proven(call)) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'deleteUser',
+      method: 'DELETE',
+      path: '/apps/:app_id/users/by/:alias_label/:alias_id',
+      tag: 'Users',
+      summary: 'Delete user',
+      description: 'Removes the user with its aliases, subscriptions and history. Its aliases are free again.',
+      access: access(),
+      limits: writesUser,
+      params: AliasPath,
+      answers: { 202: IdentityAnswer },
+      async handle({ app, params, caller }) {
+        const ref = readUserRef(params.alias_label, params.alias_id)
+        const actor = { kind: 'key' as const, id: caller.kind === 'key' ? caller.keyId : null }
+        return { status: 202, body: await deleteUser(change, app.id, ref, actor) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'viewIdentity',
+      method: 'GET',
+      path: '/apps/:app_id/users/by/:alias_label/:alias_id/identity',
+      tag: 'Identity',
+      summary: 'View user identity',
+      access: access(byOnesignalId),
+      limits: views,
+      params: AliasPath,
+      answers: { 200: IdentityAnswer },
+      async handle(call) {
+        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        return { status: 200, body: await viewIdentity(reader, call.app.id, ref, proven(call)) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'updateAliases',
+      method: 'PATCH',
+      path: '/apps/:app_id/users/by/:alias_label/:alias_id/identity',
+      tag: 'Identity',
+      summary: 'Create or update alias',
+      description:
+        'Adds or replaces aliases, all of them or none. An alias that another user holds is a 409 with every such label in `meta`.',
+      access: access(byOnesignalId),
+      limits: writesUser,
+      params: AliasPath,
+      body: IdentityBody,
+      answers: { 200: IdentityAnswer },
+      async handle(call) {
+        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        return { status: 200, body: await updateAliases(change, call.app.id, ref, call.body.identity, proven(call)) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'deleteAlias',
+      method: 'DELETE',
+      path: '/apps/:app_id/users/by/:alias_label/:alias_id/identity/:alias_label_to_delete',
+      tag: 'Identity',
+      summary: 'Delete alias',
+      access: access(byOnesignalId),
+      limits: writesUser,
+      params: Type.Object({ ...AliasPath.properties, alias_label_to_delete: Type.String() }),
+      answers: { 200: IdentityAnswer },
+      async handle(call) {
+        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        const label = call.params.alias_label_to_delete
+        return { status: 200, body: await removeAlias(change, call.app.id, ref, label, proven(call)) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'viewIdentityBySubscription',
+      method: 'GET',
+      path: '/apps/:app_id/subscriptions/:subscription_id/user/identity',
+      tag: 'Identity',
+      summary: 'View user identity by subscription',
+      access: access(always),
+      limits: views,
+      params: SubscriptionPath,
+      answers: { 200: IdentityAnswer },
+      async handle(call) {
+        const ref = { subscriptionId: readSubscriptionId(call.params.subscription_id) }
+        return { status: 200, body: await viewIdentity(reader, call.app.id, ref, proven(call)) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'updateAliasesBySubscription',
+      method: 'PATCH',
+      path: '/apps/:app_id/subscriptions/:subscription_id/user/identity',
+      tag: 'Identity',
+      summary: 'Create or update alias by subscription',
+      access: access(always),
+      limits: writesSubscription,
+      params: SubscriptionPath,
+      body: IdentityBody,
+      answers: { 200: IdentityAnswer },
+      async handle(call) {
+        const ref = { subscriptionId: readSubscriptionId(call.params.subscription_id) }
+        return { status: 200, body: await updateAliases(change, call.app.id, ref, call.body.identity, proven(call)) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'createSubscription',
+      method: 'POST',
+      path: '/apps/:app_id/users/by/:alias_label/:alias_id/subscriptions',
+      tag: 'Subscriptions',
+      summary: 'Create subscription',
+      description: '201 for a new one; 202 where it existed and was changed or transferred to this user.',
+      access: access(byOnesignalId),
+      limits: writesUser,
+      params: AliasPath,
+      body: SubscriptionBody,
+      answers: { 201: SubscriptionAnswer, 202: SubscriptionAnswer },
+      async handle(call) {
+        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        const draft = call.body.subscription
+        const { isNew, subscription } = await addSubscription(change, newId, call.app.id, ref, draft, proven(call))
+        return { status: isNew ? 201 : 202, body: { subscription } }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'updateSubscription',
+      method: 'PATCH',
+      path: '/apps/:app_id/subscriptions/:subscription_id',
+      tag: 'Subscriptions',
+      summary: 'Update subscription',
+      access: access(always),
+      limits: writesSubscription,
+      params: SubscriptionPath,
+      body: SubscriptionBody,
+      answers: { 200: SubscriptionAnswer },
+      async handle(call) {
+        const id = readSubscriptionId(call.params.subscription_id)
+        const body = await updateSubscription(change, call.app.id, id, call.body.subscription, proven(call))
+        return { status: 200, body }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'updateSubscriptionByToken',
+      method: 'PATCH',
+      path: '/apps/:app_id/subscriptions_by_token/:token_type/:token',
+      tag: 'Subscriptions',
+      summary: 'Update subscription by token',
+      access: access(),
+      limits: byAlias(({ params }) => [`${params.token_type?.toLowerCase()}\0${params.token}`]),
+      params: Type.Object({ app_id: Type.String(), token_type: Type.String(), token: Type.String() }),
+      body: SubscriptionBody,
+      answers: { 202: SubscriptionAnswer },
+      async handle({ app, params, body }) {
+        const { token_type, token } = params
+        return {
+          status: 202,
+          body: await updateSubscriptionByToken(change, app.id, token_type, token, body.subscription),
+        }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'deleteSubscription',
+      method: 'DELETE',
+      path: '/apps/:app_id/subscriptions/:subscription_id',
+      tag: 'Subscriptions',
+      summary: 'Delete subscription',
+      access: access(always),
+      limits: writesSubscription,
+      params: SubscriptionPath,
+      answers: { 202: Type.Object({}) },
+      async handle(call) {
+        await removeSubscription(change, call.app.id, readSubscriptionId(call.params.subscription_id), proven(call))
+        return { status: 202, body: {} }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'transferSubscription',
+      method: 'PATCH',
+      path: '/apps/:app_id/subscriptions/:subscription_id/owner',
+      tag: 'Subscriptions',
+      summary: 'Transfer subscription',
+      description: 'To the user that owns the one alias in the body. Answers the identity of the new owner.',
+      access: access(always),
+      limits: writesSubscription,
+      params: SubscriptionPath,
+      body: IdentityBody,
+      answers: { 200: IdentityAnswer },
+      async handle(call) {
+        const id = readSubscriptionId(call.params.subscription_id)
+        const body = await transferSubscription(change, call.app.id, id, call.body.identity, proven(call))
+        return { status: 200, body }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,164 @@
+// The wire shapes of users, identities and subscriptions. What a JSON schema cannot say is checked in
+// properties.ts, identity.ts and subscription.ts.
+
+import Type, { type Static, type TSchema } from 'typebox'
+
+/** `additionalProperties` rather than a pattern: the pattern `.*` would let keys with a line break slip through. */
+const mapOf = <Value>(values: object, options: object = {}) =>
+  Type.Unsafe<Record<string, Value>>({ type: 'object', additionalProperties: values, ...options })
+
+/** SDKs send null for what they do not know; it means the same as leaving the field out. */
+const orNull = <Value>(type: string, options: object = {}) =>
+  Type.Optional(Type.Unsafe<Value | null>({ type: [type, 'null'], ...options }))
+
+const text = (maxLength: number, description?: string) =>
+  orNull<string>('string', { maxLength, ...(description && { description }) })
+const integer = (description?: string) =>
+  orNull<number>('integer', { minimum: -2147483648, maximum: 2147483647, ...(description && { description }) })
+const counter = (description: string) =>
+  orNull<number>('integer', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
+
+/** Android sends its numbers as text. */
+const numberOrText = (description: string) =>
+  Type.Optional(Type.Unsafe<number | string | null>({ type: ['number', 'string', 'null'], description }))
+
+export const Identity = mapOf<string>(
+  { type: 'string' },
+  {
+    description: 'Alias labels and values, each of at most 128 characters. `onesignal_id` is assigned by the service.',
+  },
+)
+
+export const Purchase = Type.Object({
+  sku: Type.String({ minLength: 1, maxLength: 255 }),
+  iso: Type.String({ description: 'Currency code of three letters.' }),
+  amount: Type.String({ description: 'A decimal, with or without a currency sign: "33.33" or "$33.33".' }),
+  count: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000, default: 1 })),
+})
+export type Purchase = Static<typeof Purchase>
+
+const Purchases = Type.Optional(Type.Array(Purchase, { maxItems: 100 }))
+
+export const Tags = mapOf<string | number | boolean | null>(
+  { type: ['string', 'number', 'boolean', 'null'] },
+  { description: 'Merged into the stored tags; "" or null removes a tag. Values are kept as text.' },
+)
+
+export const Properties = Type.Object({
+  tags: Type.Optional(Tags),
+  language: text(32, 'Language code, in any case.'),
+  timezone_id: text(64, 'IANA time zone.'),
+  lat: numberOrText('Latitude, -90 to 90.'),
+  long: numberOrText('Longitude, -180 to 180.'),
+  country: text(8, 'Country code of two letters, in any case.'),
+  first_active: numberOrText('Unix seconds.'),
+  last_active: numberOrText('Unix seconds.'),
+  ip: text(64),
+  test_user_name: text(128),
+  amount_spent: numberOrText('Accepted by Create user alone.'),
+  purchases: Purchases,
+})
+export type Properties = Static<typeof Properties>
+
+export const Deltas = Type.Object({
+  session_time: counter('Seconds to add.'),
+  session_count: counter('Sessions to add.'),
+  purchases: Purchases,
+})
+export type Deltas = Static<typeof Deltas>
+
+export const SubscriptionDraft = Type.Object({
+  id: text(36, 'An existing subscription, to be transferred or changed.'),
+  type: text(64, 'iOSPush, AndroidPush, …, Email or SMS, in any case.'),
+  token: text(4096, 'Push token, email address or phone number (E.164).'),
+  enabled: orNull<boolean>('boolean'),
+  notification_types: integer('1 subscribed, -2 unsubscribed, 0 no permission, …'),
+  session_time: counter('Seconds.'),
+  session_count: counter('Sessions.'),
+  sdk: text(256),
+  device_model: text(256),
+  device_os: text(256),
+  rooted: orNull<boolean>('boolean'),
+  test_type: integer(),
+  app_version: text(256),
+  net_type: integer(),
+  carrier: text(256),
+  web_auth: text(1024),
+  web_p256: text(1024),
+})
+export type SubscriptionDraft = Static<typeof SubscriptionDraft>
+
+export const CreateUserBody = Type.Object({
+  identity: Type.Optional(Identity),
+  properties: Type.Optional(Properties),
+  subscriptions: Type.Optional(Type.Array(SubscriptionDraft, { maxItems: 100 })),
+})
+export type CreateUserBody = Static<typeof CreateUserBody>
+
+export const UpdateUserBody = Type.Object({
+  properties: Type.Optional(Properties),
+  deltas: Type.Optional(Deltas),
+})
+export type UpdateUserBody = Static<typeof UpdateUserBody>
+
+export const IdentityBody = Type.Object({ identity: Identity })
+export const SubscriptionBody = Type.Object({ subscription: SubscriptionDraft })
+
+const answer = <Schema extends TSchema>(schema: Schema) => schema
+
+export const IdentityAnswer = answer(
+  Type.Object({
+    identity: mapOf<string>({ type: 'string' }, { required: ['onesignal_id'] }),
+  }),
+)
+
+export const PropertiesObject = Type.Object({
+  tags: mapOf<string>({ type: 'string' }),
+  language: Type.Optional(Type.String()),
+  timezone_id: Type.Optional(Type.String()),
+  lat: Type.Optional(Type.Number()),
+  long: Type.Optional(Type.Number()),
+  country: Type.Optional(Type.String()),
+  ip: Type.Optional(Type.String()),
+  test_user_name: Type.Optional(Type.String()),
+  first_active: Type.Integer(),
+  last_active: Type.Integer(),
+  session_time: Type.Integer(),
+  session_count: Type.Integer(),
+  amount_spent: Type.Number(),
+  purchases: Type.Array(Purchase),
+})
+export const PropertiesAnswer = Type.Object({ properties: PropertiesObject })
+
+export const SubscriptionObject = Type.Object({
+  id: Type.String(),
+  app_id: Type.String(),
+  type: Type.String(),
+  token: Type.String(),
+  enabled: Type.Boolean(),
+  notification_types: Type.Integer(),
+  session_time: Type.Integer(),
+  session_count: Type.Integer(),
+  sdk: Type.String(),
+  device_model: Type.String(),
+  device_os: Type.String(),
+  rooted: Type.Boolean(),
+  test_type: Type.Integer(),
+  app_version: Type.String(),
+  net_type: Type.Integer(),
+  carrier: Type.String(),
+  web_auth: Type.String(),
+  web_p256: Type.String(),
+})
+export type SubscriptionObject = Static<typeof SubscriptionObject>
+
+export const UserAnswer = Type.Object({
+  identity: mapOf<string>({ type: 'string' }, { required: ['onesignal_id'] }),
+  properties: PropertiesObject,
+  subscriptions: Type.Array(SubscriptionObject),
+})
+export const SubscriptionAnswer = Type.Object({ subscription: SubscriptionObject })
+
+export const AppPath = Type.Object({ app_id: Type.String() })
+export const AliasPath = Type.Object({ app_id: Type.String(), alias_label: Type.String(), alias_id: Type.String() })
+export const SubscriptionPath = Type.Object({ app_id: Type.String(), subscription_id: Type.String() })

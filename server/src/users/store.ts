@@ -1,0 +1,487 @@
+// All SQL of users, aliases, subscriptions and what hangs on them. Every statement carries one app's rows.
+
+import type { AppId, NewId, SubscriptionId, UserId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { rows, sql } from '../storage/sql.ts'
+import { type Alias, EXTERNAL_ID } from './identity.ts'
+import type { AuditEntry, NewPurchases, Ref, User } from './neighbourhood.ts'
+import type { StoredPurchase } from './properties.ts'
+import type { Subscription } from './subscription.ts'
+
+export type OwnedAlias = Alias & { userId: UserId }
+/** By how much the counts of a user change. */
+export type Counts = { id: UserId; aliases: number; subscriptions: number }
+export type UserRow = ReturnType<typeof userRow>
+
+export const userRow = ({ id, properties }: User) => ({
+  id,
+  tags: properties.tags,
+  language: properties.language,
+  timezone_id: properties.timezoneId,
+  country: properties.country,
+  lat: properties.lat,
+  long: properties.long,
+  ip: properties.ip,
+  test_user_name: properties.testUserName,
+  first_active: properties.firstActive,
+  amount_spent: properties.amountSpent,
+})
+
+/** The limit is on custom aliases; external_id has its own place. */
+export const countCustom = (aliases: ReadonlyMap<string, string>) => aliases.size - (aliases.has(EXTERNAL_ID) ? 1 : 0)
+
+// ---- finding
+
+/** References as one jsonb parameter; `n` is the place in the list. */
+const refRows = (refs: readonly Ref[]) =>
+  rows(
+    refs.map((ref, n) => {
+      if ('id' in ref) return { n, id: ref.id }
+      if ('label' in ref) return { n, label: ref.label, value: ref.value }
+      if ('subscriptionId' in ref) return { n, subscription_id: ref.subscriptionId }
+      return { n, type: ref.type, token_hash: ref.tokenHash }
+    }),
+  )
+
+/**
+ * Whom each reference points at, as a column of `r`. Scalar subqueries, on purpose: as joins the planner may turn them
+ * into a scan of the whole table for each batch; as these they stay index probes.
+ */
+const pointsAt = (appId: AppId) => sql`
+  case
+    when r.id is not null then (select u.id from users u where u.app_id = ${appId} and u.id = r.id)
+    when r.label is not null then
+      (select a.user_id from aliases a where a.app_id = ${appId} and a.label = r.label and a.value = r.value)
+    when r.subscription_id is not null then
+      (select s.user_id from subscriptions s where s.app_id = ${appId} and s.id = r.subscription_id)
+    else (select s.user_id from subscriptions s
+          where s.app_id = ${appId} and s.type = r.type and s.token_hash = decode(r.token_hash, 'hex'))
+  end`
+
+/** Lock the users that the references point at, in the order of their ids. Who was deleted meanwhile is not found. */
+export async function findAndLock(db: Db, appId: AppId, refs: readonly Ref[]): Promise<Map<Ref, UserId>> {
+  const found = await db.query<{ n: number; userId: UserId }>(sql`
+    with refs as materialized (
+      select r.n, ${pointsAt(appId)} as user_id
+      from jsonb_to_recordset(${refRows(refs)}::jsonb)
+        as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)
+    ), locked as materialized (
+      select u.id from users u
+      where u.app_id = ${appId} and u.id = any(array(select refs.user_id from refs where refs.user_id is not null))
+      order by u.id
+      for update
+    )
+    select refs.n, refs.user_id from refs join locked on locked.id = refs.user_id`)
+  return new Map(found.map(({ n, userId }) => [refs[n] as Ref, userId]))
+}
+
+/** Whom references point at, without locks. */
+export async function findOwners(db: Db, appId: AppId, refs: readonly Ref[]): Promise<(UserId | undefined)[]> {
+  const found = await db.query<{ n: number; userId: UserId | null }>(sql`
+    select r.n, ${pointsAt(appId)} as user_id
+    from jsonb_to_recordset(${refRows(refs)}::jsonb)
+      as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)`)
+  const owners: (UserId | undefined)[] = new Array(refs.length)
+  for (const { n, userId } of found) owners[n] = userId ?? undefined
+  return owners
+}
+
+export type IdentityRow = { userId: UserId; aliases: Record<string, string> | null }
+
+/** The identities that references point at; undefined where there is nobody. */
+export async function findIdentities(db: Db, appId: AppId, refs: readonly Ref[]): Promise<(IdentityRow | undefined)[]> {
+  const found = await db.query<{ n: number } & IdentityRow>(sql`
+    select t.n, t.user_id,
+      (select jsonb_object_agg(o.label, o.value) from aliases o where o.app_id = ${appId} and o.user_id = t.user_id)
+        as aliases
+    from (
+      select r.n, ${pointsAt(appId)} as user_id
+      from jsonb_to_recordset(${refRows(refs)}::jsonb)
+        as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)
+      offset 0
+    ) t
+    where t.user_id is not null`)
+  const identities: (IdentityRow | undefined)[] = new Array(refs.length)
+  for (const { n, userId, aliases } of found) identities[n] = { userId, aliases }
+  return identities
+}
+
+/** A page of subscriptions with their owners, in an order that stays. */
+export const listSubscriptions = (db: Db, appId: AppId, limit: number, offset: number) =>
+  db.query<{ id: SubscriptionId; userId: UserId }>(sql`
+    select s.id, s.user_id from subscriptions s
+    where s.app_id = ${appId}
+    order by s.id
+    limit ${limit} offset ${offset}`)
+
+export async function countSubscriptions(db: Db, appId: AppId): Promise<number> {
+  const [row] = await db.query<{ total: number }>(
+    sql`select count(*) as total from subscriptions s where s.app_id = ${appId}`,
+  )
+  return row?.total ?? 0
+}
+
+// ---- loading
+
+type LoadedUser = UserRow & {
+  created_at: string
+  activity: { last_active: string; session_count: number; session_time: number } | null
+  aliases: Record<string, string> | null
+  subscriptions: LoadedSubscription[] | null
+  purchases: StoredPurchase[] | null
+}
+
+export type Loading = { subscriptions: boolean; purchases: boolean }
+
+/**
+ * Users with what they own. Times come as text in ISO form, so that they pass through JSON unchanged.
+ * Everything is a scalar subquery: a join could be planned as a scan of the app's whole table.
+ */
+export async function loadUsers(db: Db, appId: AppId, ids: readonly UserId[], loading: Loading): Promise<User[]> {
+  const loaded = await db.query<{ user: LoadedUser }>(sql`
+    select jsonb_build_object(
+      'id', u.id, 'tags', u.tags, 'language', u.language, 'timezone_id', u.timezone_id, 'country', u.country,
+      'lat', u.lat, 'long', u.long, 'ip', u.ip, 'test_user_name', u.test_user_name,
+      'first_active', u.first_active, 'amount_spent', u.amount_spent::text, 'created_at', u.created_at,
+      'activity', (
+        select to_jsonb(t) from user_activity t where t.app_id = ${appId} and t.user_id = u.id),
+      'aliases', (
+        select jsonb_object_agg(a.label, a.value) from aliases a where a.app_id = ${appId} and a.user_id = u.id),
+      'subscriptions', case when ${loading.subscriptions}::boolean then (
+        select jsonb_agg(to_jsonb(s) || jsonb_build_object(
+            'token_hash', encode(s.token_hash, 'hex'),
+            'activity', (select to_jsonb(t) from subscription_activity t
+                         where t.app_id = ${appId} and t.subscription_id = s.id))
+          order by s.created_at, s.id)
+        from subscriptions s
+        where s.app_id = ${appId} and s.user_id = u.id) end,
+      'purchases', case when ${loading.purchases}::boolean then (
+        select jsonb_agg(jsonb_build_object('sku', p.sku, 'iso', p.iso, 'amount', p.amount, 'count', p.count)
+          order by p.bought_at, p.position)
+        from (
+          select q.sku, q.iso, q.amount, q.count, q.bought_at, q.position from purchases q
+          where q.app_id = ${appId} and q.user_id = u.id
+          order by q.bought_at desc, q.position desc
+          limit 100
+        ) p) end
+    ) as user
+    from users u
+    where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
+  return loaded.map(({ user }) => userOf(user))
+}
+
+const iso = (time: string) => new Date(time).toISOString()
+
+function userOf(it: LoadedUser): User {
+  return {
+    id: it.id,
+    createdAt: iso(it.created_at),
+    properties: {
+      tags: it.tags,
+      language: it.language,
+      timezoneId: it.timezone_id,
+      country: it.country,
+      lat: it.lat,
+      long: it.long,
+      ip: it.ip,
+      testUserName: it.test_user_name,
+      firstActive: iso(it.first_active),
+      lastActive: iso(it.activity?.last_active ?? it.created_at),
+      amountSpent: it.amount_spent,
+      sessionCount: it.activity?.session_count ?? 0,
+      sessionTime: it.activity?.session_time ?? 0,
+      purchases: it.purchases ?? [],
+    },
+    aliases: new Map(Object.entries(it.aliases ?? {})),
+    subscriptions: new Map((it.subscriptions ?? []).map(subscriptionOf).map((owned) => [owned.id, owned])),
+  }
+}
+
+type LoadedSubscription = Record<string, unknown> & Pick<LoadedUser, 'activity'>
+
+const subscriptionOf = (it: LoadedSubscription): Subscription => ({
+  id: it.id as string,
+  userId: it.user_id as string,
+  type: it.type as Subscription['type'],
+  typeSpelling: it.type_spelling as string,
+  token: it.token as string | null,
+  tokenHash: it.token_hash as string | null,
+  enabled: it.enabled as boolean,
+  notificationTypes: it.notification_types as number | null,
+  sdk: it.sdk as string | null,
+  deviceModel: it.device_model as string | null,
+  deviceOs: it.device_os as string | null,
+  rooted: it.rooted as boolean | null,
+  testType: it.test_type as number | null,
+  appVersion: it.app_version as string | null,
+  netType: it.net_type as number | null,
+  carrier: it.carrier as string | null,
+  webAuth: it.web_auth as string | null,
+  webP256: it.web_p256 as string | null,
+  language: it.language as string | null,
+  timezoneSeconds: it.timezone_seconds as number | null,
+  adId: it.ad_id as string | null,
+  country: it.country as string | null,
+  lat: it.lat as number | null,
+  long: it.long as number | null,
+  badgeCount: it.badge_count as number | null,
+  createdAt: iso(it.created_at as string),
+  updatedAt: iso(it.updated_at as string),
+  lastActive: iso(it.activity?.last_active ?? (it.created_at as string)),
+  sessionCount: it.activity?.session_count ?? 0,
+  sessionTime: it.activity?.session_time ?? 0,
+})
+
+const subscriptionRow = (it: Subscription) => ({
+  id: it.id,
+  user_id: it.userId,
+  type: it.type,
+  type_spelling: it.typeSpelling,
+  token: it.token,
+  token_hash: it.tokenHash,
+  enabled: it.enabled,
+  notification_types: it.notificationTypes,
+  sdk: it.sdk,
+  device_model: it.deviceModel,
+  device_os: it.deviceOs,
+  rooted: it.rooted,
+  test_type: it.testType,
+  app_version: it.appVersion,
+  net_type: it.netType,
+  carrier: it.carrier,
+  web_auth: it.webAuth,
+  web_p256: it.webP256,
+  language: it.language,
+  timezone_seconds: it.timezoneSeconds,
+  ad_id: it.adId,
+  country: it.country,
+  lat: it.lat,
+  long: it.long,
+  badge_count: it.badgeCount,
+  created_at: it.createdAt,
+  updated_at: it.updatedAt,
+})
+
+// ---- writing. Rows come sorted by key, so that two batches that race for the same keys wait and do not deadlock.
+
+const sortedAliases = <Row extends Alias>(list: Row[]) =>
+  list.toSorted((a, b) => compare(a.label, b.label) || compare(a.value, b.value))
+const sortedSubscriptions = (list: Subscription[]) =>
+  list.toSorted((a, b) => compare(a.type, b.type) || compare(a.tokenHash ?? '', b.tokenHash ?? ''))
+const compare = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0)
+
+export const insertUsers = (db: Db, appId: AppId, list: UserRow[], now: Date) =>
+  db.query(sql`
+  insert into users (app_id, id, tags, language, timezone_id, country, lat, long, ip, test_user_name,
+    first_active, amount_spent, created_at, updated_at)
+  select a.id, r.id, r.tags, r.language, r.timezone_id, r.country, r.lat, r.long, r.ip, r.test_user_name,
+    r.first_active, r.amount_spent, ${now}::timestamptz, ${now}::timestamptz
+  from apps a cross join jsonb_to_recordset(${rows(list)}::jsonb)
+    as r(id uuid, tags jsonb, language text, timezone_id text, country text, lat float8, long float8, ip text,
+      test_user_name text, first_active timestamptz, amount_spent numeric)
+  where a.id = ${appId}`)
+
+export const updateUsers = (db: Db, appId: AppId, list: UserRow[], now: Date) =>
+  db.query(sql`
+  update users u
+  set tags = r.tags, language = r.language, timezone_id = r.timezone_id, country = r.country, lat = r.lat,
+    long = r.long, ip = r.ip, test_user_name = r.test_user_name, first_active = r.first_active,
+    amount_spent = r.amount_spent, updated_at = ${now}::timestamptz
+  from jsonb_to_recordset(${rows(list)}::jsonb)
+    as r(id uuid, tags jsonb, language text, timezone_id text, country text, lat float8, long float8, ip text,
+      test_user_name text, first_active timestamptz, amount_spent numeric)
+  where u.app_id = ${appId} and u.id = r.id`)
+
+/** The counts stand in the row for the sake of its check constraints: the limits hold whatever the code above believes. */
+export const adjustCounts = (db: Db, appId: AppId, list: Counts[], now: Date) =>
+  db.query(sql`
+  update users u
+  set alias_count = u.alias_count + r.aliases, subscription_count = u.subscription_count + r.subscriptions,
+    updated_at = ${now}::timestamptz
+  from jsonb_to_recordset(${rows(list)}::jsonb) as r(id uuid, aliases smallint, subscriptions smallint)
+  where u.app_id = ${appId} and u.id = r.id`)
+
+export const deleteUsers = (db: Db, appId: AppId, ids: UserId[]) =>
+  db.query(sql`delete from users u where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
+
+export const insertAliases = (db: Db, appId: AppId, list: OwnedAlias[]) =>
+  db.query(sql`
+  insert into aliases (app_id, label, value, user_id)
+  select a.id, r.label, r.value, r.user_id
+  from apps a cross join jsonb_to_recordset(${rows(
+    sortedAliases(list).map(({ label, value, userId }) => ({ label, value, user_id: userId })),
+  )}::jsonb) as r(label text, value text, user_id uuid)
+  where a.id = ${appId}`)
+
+export const deleteAliases = (db: Db, appId: AppId, list: Alias[]) =>
+  db.query(sql`
+  delete from aliases d
+  using jsonb_to_recordset(${rows(list)}::jsonb) as r(label text, value text)
+  where d.app_id = ${appId} and d.label = r.label and d.value = r.value`)
+
+export const insertSubscriptions = (db: Db, appId: AppId, list: Subscription[]) =>
+  db.query(sql`
+  insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled, notification_types,
+    sdk, device_model, device_os, rooted, test_type, app_version, net_type, carrier, web_auth, web_p256, language,
+    timezone_seconds, ad_id, country, lat, long, badge_count, created_at, updated_at)
+  select a.id, r.id, r.user_id, r.type, r.type_spelling, r.token, decode(r.token_hash, 'hex'), r.enabled,
+    r.notification_types, r.sdk, r.device_model, r.device_os, r.rooted, r.test_type, r.app_version, r.net_type,
+    r.carrier, r.web_auth, r.web_p256, r.language, r.timezone_seconds, r.ad_id, r.country, r.lat, r.long,
+    r.badge_count, r.created_at, r.updated_at
+  from apps a cross join jsonb_to_recordset(${rows(sortedSubscriptions(list).map(subscriptionRow))}::jsonb)
+    as r(id uuid, user_id uuid, type text, type_spelling text, token text, token_hash text, enabled boolean,
+      notification_types integer, sdk text, device_model text, device_os text, rooted boolean, test_type integer,
+      app_version text, net_type integer, carrier text, web_auth text, web_p256 text, language text,
+      timezone_seconds integer, ad_id text, country text, lat float8, long float8, badge_count integer,
+      created_at timestamptz, updated_at timestamptz)
+  where a.id = ${appId}`)
+
+export const updateSubscriptions = (db: Db, appId: AppId, list: Subscription[]) =>
+  db.query(sql`
+  update subscriptions s
+  set user_id = r.user_id, token = r.token, token_hash = decode(r.token_hash, 'hex'), enabled = r.enabled,
+    notification_types = r.notification_types, sdk = r.sdk, device_model = r.device_model, device_os = r.device_os,
+    rooted = r.rooted, test_type = r.test_type, app_version = r.app_version, net_type = r.net_type,
+    carrier = r.carrier, web_auth = r.web_auth, web_p256 = r.web_p256, language = r.language,
+    timezone_seconds = r.timezone_seconds, ad_id = r.ad_id, country = r.country, lat = r.lat, long = r.long,
+    badge_count = r.badge_count, updated_at = r.updated_at
+  from jsonb_to_recordset(${rows(sortedSubscriptions(list).map(subscriptionRow))}::jsonb)
+    as r(id uuid, user_id uuid, token text, token_hash text, enabled boolean, notification_types integer, sdk text,
+      device_model text, device_os text, rooted boolean, test_type integer, app_version text, net_type integer,
+      carrier text, web_auth text, web_p256 text, language text, timezone_seconds integer, ad_id text, country text,
+      lat float8, long float8, badge_count integer, updated_at timestamptz)
+  where s.app_id = ${appId} and s.id = r.id`)
+
+export const deleteSubscriptions = (db: Db, appId: AppId, ids: SubscriptionId[]) =>
+  db.query(sql`delete from subscriptions s where s.app_id = ${appId} and s.id = any(${ids}::uuid[])`)
+
+export const upsertUserActivity = (db: Db, appId: AppId, list: User[]) =>
+  db.query(sql`
+  insert into user_activity (app_id, user_id, last_active, session_count, session_time)
+  select a.id, r.id, r.last_active, r.session_count, r.session_time
+  from apps a cross join jsonb_to_recordset(${rows(list.map((user) => activityRow(user.id, user.properties)))}::jsonb)
+    as r(id uuid, last_active timestamptz, session_count bigint, session_time bigint)
+  where a.id = ${appId}
+  on conflict (app_id, user_id) do update
+  set last_active = excluded.last_active, session_count = excluded.session_count,
+    session_time = excluded.session_time`)
+
+export const upsertSubscriptionActivity = (db: Db, appId: AppId, list: Subscription[]) =>
+  db.query(sql`
+  insert into subscription_activity (app_id, subscription_id, last_active, session_count, session_time)
+  select a.id, r.id, r.last_active, r.session_count, r.session_time
+  from apps a cross join jsonb_to_recordset(${rows(list.map((it) => activityRow(it.id, it)))}::jsonb)
+    as r(id uuid, last_active timestamptz, session_count bigint, session_time bigint)
+  where a.id = ${appId}
+  on conflict (app_id, subscription_id) do update
+  set last_active = excluded.last_active, session_count = excluded.session_count,
+    session_time = excluded.session_time`)
+
+const activityRow = (id: string, it: { lastActive: string; sessionCount: number; sessionTime: number }) => ({
+  id,
+  last_active: it.lastActive,
+  session_count: it.sessionCount,
+  session_time: it.sessionTime,
+})
+
+export const insertPurchases = (db: Db, appId: AppId, list: NewPurchases[], now: Date, newId: NewId) =>
+  db.query(sql`
+  insert into purchases (app_id, user_id, bought_at, position, id, sku, iso, amount, count)
+  select a.id, r.user_id, ${now}::timestamptz, r.position, r.id, r.sku, r.iso, r.amount, r.count
+  from apps a cross join jsonb_to_recordset(${rows(
+    list
+      .flatMap(({ userId, purchases }) => purchases.map((it) => ({ ...it, user_id: userId })))
+      .map((it, position) => ({ ...it, position, id: newId() })),
+  )}::jsonb) as r(user_id uuid, position integer, id uuid, sku text, iso text, amount text, count integer)
+  where a.id = ${appId}`)
+
+export const insertAudit = (db: Db, appId: AppId, list: AuditEntry[], now: Date, newId: NewId) =>
+  db.query(sql`
+  insert into audit_log (app_id, at, id, actor_kind, actor_id, action, target_type, target_id)
+  select a.id, ${now}::timestamptz, r.id, r.actor_kind, r.actor_id, r.action, r.target_type, r.target_id
+  from apps a cross join jsonb_to_recordset(${rows(
+    list.map((it) => ({
+      id: newId(),
+      actor_kind: it.actor.kind,
+      actor_id: it.actor.id,
+      action: it.action,
+      target_type: it.targetType,
+      target_id: it.targetId,
+    })),
+  )}::jsonb) as r(id uuid, actor_kind text, actor_id uuid, action text, target_type text, target_id text)
+  where a.id = ${appId}`)
+
+/**
+ * Insert new users with their aliases and subscriptions, but for those of which something is known already: their ids
+ * come back. One statement; what it reads, it reads first.
+ */
+export async function insertFreshUsers(db: Db, appId: AppId, list: User[]): Promise<Set<UserId>> {
+  const aliases = sortedAliases(
+    list.flatMap(({ id, aliases }) => [...aliases].map(([label, value]) => ({ user_id: id, label, value }))),
+  )
+  const subscriptions = sortedSubscriptions(list.flatMap(({ subscriptions }) => [...subscriptions.values()]))
+  const known = await db.query<{ userId: UserId }>(sql`
+    with alias_rows as materialized (
+      select r.user_id, r.label, r.value,
+        (select k.user_id from aliases k where k.app_id = ${appId} and k.label = r.label and k.value = r.value) as owner
+      from jsonb_to_recordset(${rows(aliases)}::jsonb) as r(user_id uuid, label text, value text)
+    ), subscription_rows as materialized (
+      select r.*,
+        (select k.user_id from subscriptions k
+         where k.app_id = ${appId} and k.type = r.type and k.token_hash = decode(r.token_hash, 'hex')) as owner
+      from jsonb_to_recordset(${rows(subscriptions.map(freshSubscriptionRow))}::jsonb)
+        as r(id uuid, user_id uuid, type text, type_spelling text, token text, token_hash text, enabled boolean,
+          notification_types integer, sdk text, device_model text, device_os text, rooted boolean, test_type integer,
+          app_version text, net_type integer, carrier text, web_auth text, web_p256 text, at timestamptz)
+    ), known as materialized (
+      select r.user_id from alias_rows r where r.owner is not null
+      union
+      select r.user_id from subscription_rows r where r.owner is not null
+    ), fresh_users as (
+      insert into users (app_id, id, tags, language, timezone_id, country, lat, long, ip, test_user_name,
+        first_active, amount_spent, alias_count, subscription_count, created_at, updated_at)
+      select a.id, r.id, r.tags, r.language, r.timezone_id, r.country, r.lat, r.long, r.ip, r.test_user_name,
+        coalesce(r.first_active, r.at), coalesce(r.amount_spent, 0), r.alias_count, r.subscription_count, r.at, r.at
+      from apps a cross join jsonb_to_recordset(${rows(list.map(freshUserRow))}::jsonb)
+        as r(id uuid, tags jsonb, language text, timezone_id text, country text, lat float8, long float8, ip text,
+          test_user_name text, first_active timestamptz, amount_spent numeric, alias_count smallint,
+          subscription_count smallint, at timestamptz)
+      where a.id = ${appId} and r.id not in (select known.user_id from known)
+    ), fresh_aliases as (
+      insert into aliases (app_id, label, value, user_id)
+      select a.id, r.label, r.value, r.user_id
+      from apps a cross join alias_rows r
+      where a.id = ${appId} and r.user_id not in (select known.user_id from known)
+    ), fresh_subscriptions as (
+      insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled,
+        notification_types, sdk, device_model, device_os, rooted, test_type, app_version, net_type, carrier, web_auth,
+        web_p256, created_at, updated_at)
+      select a.id, r.id, r.user_id, r.type, r.type_spelling, r.token, decode(r.token_hash, 'hex'), r.enabled,
+        r.notification_types, r.sdk, r.device_model, r.device_os, r.rooted, r.test_type, r.app_version, r.net_type,
+        r.carrier, r.web_auth, r.web_p256, r.at, r.at
+      from apps a cross join subscription_rows r
+      where a.id = ${appId} and r.user_id not in (select known.user_id from known)
+    )
+    select known.user_id from known`)
+  return new Set(known.map(({ userId }) => userId))
+}
+
+/** Without the fields that are null: the row travels as JSON, and most of a new row is null. */
+function sparse<Row extends object>(row: Row): Partial<Row> {
+  const out: Partial<Row> = {}
+  for (const key in row) if (row[key] !== null) out[key] = row[key]
+  return out
+}
+
+const freshUserRow = (user: User) =>
+  sparse({
+    ...userRow(user),
+    alias_count: countCustom(user.aliases),
+    subscription_count: user.subscriptions.size,
+    at: user.createdAt,
+  })
+
+function freshSubscriptionRow(it: Subscription) {
+  const { created_at, updated_at, ...row } = subscriptionRow(it)
+  return sparse({ ...row, at: created_at })
+}

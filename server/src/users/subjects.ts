@@ -1,0 +1,51 @@
+// Limits that count per user need to know which user an alias stands for, before the request is let in.
+
+import type { Clock } from '../lib/clock.ts'
+import type { AppId } from '../lib/ids.ts'
+import { ONESIGNAL_ID, type UserRef } from './identity.ts'
+import type { Reader } from './read.ts'
+
+export type FindSubjects = (appId: AppId, ref: UserRef) => Promise<string[]> | string[]
+
+const REMEMBERED = 20_000
+const MAX_AGE_MS = 10_000
+
+/**
+ * The user's id, however the request names it. Remembered for some seconds: an alias that moves in between is counted
+ * for its former owner, which costs nobody more than that.
+ */
+export function createFindSubjects(reader: Reader, clock: Clock): FindSubjects {
+  const remembered = new Map<string, { subject: string; until: number }>()
+  return (appId, ref) => {
+    if ('id' in ref) return [ref.id]
+    const key = `${appId}\0${ref.label}\0${ref.value}`
+    const found = remembered.get(key)
+    const now = clock.leaseMs()
+    if (found && found.until > now) return [found.subject]
+    return reader.owner(appId, ref).then((id) => {
+      if (id === undefined) return []
+      if (remembered.size >= REMEMBERED) remembered.clear()
+      remembered.set(key, { subject: id, until: now + MAX_AGE_MS })
+      return [id]
+    })
+  }
+}
+
+/** Whom a Create user request is about: those its aliases belong to, and the aliases themselves while nobody has them. */
+export async function createdSubjects(find: FindSubjects, appId: AppId, body: unknown): Promise<string[]> {
+  const { identity, subscriptions } = (body ?? {}) as { identity?: unknown; subscriptions?: unknown }
+  // The limits are judged before the body is checked, so nothing about its shape is known here.
+  const aliases = isObject(identity) ? Object.entries(identity).filter(isTextPair) : []
+  if (aliases.length > 0) {
+    const owners = await Promise.all(aliases.slice(0, 20).map(([label, value]) => findAlias(find, appId, label, value)))
+    return [...new Set([...owners.flat(), ...aliases.map(([label, value]) => `${label}\0${value}`)])].slice(0, 40)
+  }
+  const first = Array.isArray(subscriptions) ? (subscriptions[0] as { id?: unknown; token?: unknown } | null) : null
+  const key = first?.id ?? first?.token
+  return typeof key === 'string' ? [key] : []
+}
+
+const findAlias = (find: FindSubjects, appId: AppId, label: string, value: string) =>
+  label === ONESIGNAL_ID ? [] : find(appId, { label, value })
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+const isTextPair = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string'

@@ -1,0 +1,106 @@
+// Giving a user a subscription: a new one, one of its own to change, or one of somebody else's to take over.
+
+import { AppError, invalid, invalidUuid, subscriptionLimitExceeded, subscriptionNotFound } from '../lib/errors.ts'
+import { isUuid, type NewId, type SubscriptionId } from '../lib/ids.ts'
+import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
+import type { SubscriptionDraft } from './schema.ts'
+import {
+  hashToken,
+  newSubscription,
+  readChange,
+  readToken,
+  readType,
+  type Subscription,
+  type SubscriptionChange,
+  type SubscriptionType,
+  withSubscribedState,
+} from './subscription.ts'
+
+export const MAX_SUBSCRIPTIONS = 20
+
+/** A subscription as a request gives it, checked. */
+export type SubscriptionRequest = {
+  id: SubscriptionId | undefined
+  kind: { type: SubscriptionType; spelling: string } | undefined
+  token: string | null
+  tokenHash: string | null
+  change: SubscriptionChange
+}
+
+export function readSubscription(draft: SubscriptionDraft, where: string): SubscriptionRequest {
+  const id = draft.id || undefined
+  if (id !== undefined && !isUuid(id)) throw invalidUuid(`${where}.id`, id)
+  if (id === undefined && !draft.type) throw invalid(`${where}.type is required`)
+  const kind = draft.type ? { type: readType(draft.type), spelling: draft.type } : undefined
+  // By its id alone a subscription is transferred as it is; its own type then judges a token that comes along.
+  const token = kind && !(id && !draft.token) ? readToken(kind.type, draft.token) : draft.token || null
+  return {
+    id: id?.toLowerCase(),
+    kind,
+    token,
+    tokenHash: kind && token !== null ? hashToken(kind.type, token) : null,
+    change: readChange(draft),
+  }
+}
+
+export function subscriptionRefs({ id, kind, tokenHash }: SubscriptionRequest): Ref[] {
+  const refs: Ref[] = []
+  if (id !== undefined) refs.push({ subscriptionId: id })
+  if (kind && tokenHash !== null) refs.push({ type: kind.type, tokenHash })
+  return refs
+}
+
+export function findRequested(state: Neighbourhood, request: SubscriptionRequest): Subscription | undefined {
+  const byId = request.id === undefined ? undefined : state.subscriptions.get(request.id)
+  if (byId) return byId
+  // An id that is gone, given with nothing to make a new one from.
+  if (request.id !== undefined && !request.kind) throw subscriptionNotFound()
+  if (!request.kind || request.tokenHash === null) return undefined
+  return state.findByToken(request.kind.type, request.tokenHash)
+}
+
+/** Give the user this subscription. Whether it was there before comes back with it. */
+export function subscribe(
+  state: Neighbourhood,
+  user: User,
+  request: SubscriptionRequest,
+  now: string,
+  newId: NewId,
+): { subscription: Subscription; isNew: boolean } {
+  const known = findRequested(state, request)
+  if (known?.userId !== user.id && user.subscriptions.size >= MAX_SUBSCRIPTIONS)
+    throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
+  const subscription = known
+    ? { ...changedSubscription(state, known, request, now), userId: user.id }
+    : createdSubscription(user, request, now, newId)
+  state.putSubscription(subscription)
+  return { subscription, isNew: !known }
+}
+
+function createdSubscription(user: User, { kind, token, change }: SubscriptionRequest, now: string, newId: NewId) {
+  if (!kind) throw invalid('subscription.type is required')
+  return newSubscription(newId(), user.id, kind.type, kind.spelling, token, now, change)
+}
+
+/** The subscription with the request's fields. Its type stays, and a token that another one holds is refused. */
+export function changedSubscription(
+  state: Neighbourhood,
+  known: Subscription,
+  request: SubscriptionRequest,
+  now: string,
+): Subscription {
+  if (request.kind && request.kind.type !== known.type) throw invalid('the type of a subscription cannot change')
+  const changed: Subscription = { ...known, ...withSubscribedState(request.change, known), updatedAt: now }
+  if (request.token === null) return changed
+  const token = readToken(known.type, request.token)
+  if (token === null) return changed
+  const tokenHash = hashToken(known.type, token)
+  const holder = state.findByToken(known.type, tokenHash)
+  if (holder && holder.id !== known.id)
+    throw new AppError('conflict', {
+      code: 'subscription-1',
+      title: 'Another subscription has this token',
+      meta: { subscription_id: holder.id },
+    })
+  return { ...changed, token, tokenHash }
+}

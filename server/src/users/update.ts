@@ -1,0 +1,63 @@
+import { invalidUuid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
+import { type AppId, isUuid, type SubscriptionId } from '../lib/ids.ts'
+import type { Change } from './change.ts'
+import type { UserRef } from './identity.ts'
+import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
+import { refuseStranger } from './owner.ts'
+import { changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties.ts'
+import type { UpdateUserBody } from './schema.ts'
+
+/** The subscription that an Update user request selects with its header. */
+export function readSelectedSubscription(header: string | undefined): SubscriptionId | undefined {
+  if (header === undefined || header === '') return undefined
+  if (!isUuid(header)) throw invalidUuid('OneSignal-Subscription-Id', header)
+  return header.toLowerCase()
+}
+
+/** Properties are set, deltas are added; sessions count for the user and for the selected subscription. */
+export function updateUser(
+  change: Change,
+  appId: AppId,
+  ref: UserRef,
+  body: UpdateUserBody,
+  selected: SubscriptionId | undefined,
+  provenExternalId?: string,
+) {
+  const properties = readProperties(body.properties, body.deltas)
+  const refs: Ref[] = selected === undefined ? [ref] : [ref, { subscriptionId: selected }]
+  return change(appId, {
+    refs,
+    needs: { subscriptions: selected !== undefined, purchases: true },
+    apply(state, now) {
+      const user = state.find(ref)
+      if (!user) throw userNotFound()
+      refuseStranger(user, provenExternalId)
+      if (selected !== undefined) addSession(state, user, selected, properties, now)
+      changeProperties(state, user, properties, now)
+      return { properties: propertiesObject(user.properties) }
+    },
+  })
+}
+
+export function changeProperties(state: Neighbourhood, user: User, change: PropertyChange, now: string) {
+  state.setProperties(user, changedProperties(user.properties, change, now))
+  state.addPurchases(user, change.purchases)
+}
+
+function addSession(
+  state: Neighbourhood,
+  user: User,
+  id: SubscriptionId,
+  { sessionCount, sessionTime }: PropertyChange,
+  now: string,
+) {
+  const subscription = user.subscriptions.get(id)
+  if (!subscription) throw subscriptionNotFound()
+  if (sessionCount === 0 && sessionTime === 0) return
+  state.putSubscription({
+    ...subscription,
+    sessionCount: subscription.sessionCount + sessionCount,
+    sessionTime: subscription.sessionTime + sessionTime,
+    lastActive: sessionCount > 0 ? now : subscription.lastActive,
+  })
+}

@@ -1,0 +1,122 @@
+// The difference between what was loaded and what the commands made of it, written as sets:
+// first what goes, then what comes, parents before children.
+
+import type { AppId, NewId, UserId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import type { Alias } from './identity.ts'
+import type { Neighbourhood, User } from './neighbourhood.ts'
+import type { StoredProperties } from './properties.ts'
+import {
+  adjustCounts,
+  type Counts,
+  countCustom,
+  deleteAliases,
+  deleteSubscriptions,
+  deleteUsers,
+  insertAliases,
+  insertAudit,
+  insertPurchases,
+  insertSubscriptions,
+  insertUsers,
+  type OwnedAlias,
+  updateSubscriptions,
+  updateUsers,
+  upsertSubscriptionActivity,
+  upsertUserActivity,
+  userRow,
+} from './store.ts'
+
+export async function writeDifference(db: Db, appId: AppId, state: Neighbourhood, now: Date, newId: NewId) {
+  const { before } = state
+  const users = [...state.users.values()]
+  const added = users.filter((user) => !before.users.has(user.id))
+  const changed = users.filter((user) => isChanged(user, before.users.get(user.id)?.properties))
+  const aliases = compareAliases(state, users)
+  const subscriptions = [...state.subscriptions.values()]
+  const addedSubscriptions = subscriptions.filter((it) => !before.subscriptions.has(it.id))
+  const changedSubscriptions = subscriptions.filter((it) => (before.subscriptions.get(it.id) ?? it) !== it)
+
+  const step = async <Row>(rows: Row[], write: (db: Db, appId: AppId, rows: Row[]) => Promise<unknown>) => {
+    if (rows.length > 0) await write(db, appId, rows)
+  }
+  // Deleting a user takes along what hangs on it; the rest of the deletions are of users that stay.
+  await step(gone(before.users, state.users), deleteUsers)
+  await step(aliases.removed, deleteAliases)
+  await step(gone(before.subscriptions, state.subscriptions), deleteSubscriptions)
+  await step(added.map(userRow), (db, appId, rows) => insertUsers(db, appId, rows, now))
+  await step(changed.map(userRow), (db, appId, rows) => updateUsers(db, appId, rows, now))
+  await step(compareCounts(state, users), (db, appId, rows) => adjustCounts(db, appId, rows, now))
+  await step(aliases.added, insertAliases)
+  await step(addedSubscriptions, insertSubscriptions)
+  await step(changedSubscriptions, updateSubscriptions)
+  await step(
+    users.filter((user) => isActive(user.properties, user.createdAt, before.users.get(user.id)?.properties)),
+    upsertUserActivity,
+  )
+  await step(
+    subscriptions.filter((it) => isActive(it, it.createdAt, before.subscriptions.get(it.id))),
+    upsertSubscriptionActivity,
+  )
+  await step([...state.purchases], (db, appId, rows) => insertPurchases(db, appId, rows, now, newId))
+  await step([...state.audit], (db, appId, rows) => insertAudit(db, appId, rows, now, newId))
+}
+
+const gone = <Key, A, B>(before: ReadonlyMap<Key, A>, after: ReadonlyMap<Key, B>): Key[] =>
+  [...before.keys()].filter((key) => !after.has(key))
+
+const columnsOf = (properties: StoredProperties): unknown[] => [
+  properties.tags,
+  properties.language,
+  properties.timezoneId,
+  properties.country,
+  properties.lat,
+  properties.long,
+  properties.ip,
+  properties.testUserName,
+  properties.firstActive,
+  properties.amountSpent,
+]
+
+/** Does the wide user row change? Sessions alone do not touch it. */
+function isChanged(user: User, before: StoredProperties | undefined): boolean {
+  if (before === undefined || before === user.properties) return false
+  const after = columnsOf(user.properties)
+  return columnsOf(before).some((value, i) => value !== after[i])
+}
+
+function compareCounts(state: Neighbourhood, users: User[]): Counts[] {
+  const owned = new Map<UserId, number>()
+  const count = (id: UserId, by: number) => owned.set(id, (owned.get(id) ?? 0) + by)
+  for (const it of state.before.subscriptions.values()) count(it.userId, -1)
+  for (const it of state.subscriptions.values()) count(it.userId, 1)
+  return users
+    .map(({ id, aliases }) => {
+      const before = state.before.users.get(id)?.aliases ?? new Map()
+      return { id, aliases: countCustom(aliases) - countCustom(before), subscriptions: owned.get(id) ?? 0 }
+    })
+    .filter(({ aliases, subscriptions }) => aliases !== 0 || subscriptions !== 0)
+}
+
+function compareAliases(state: Neighbourhood, users: User[]): { added: OwnedAlias[]; removed: Alias[] } {
+  const added: OwnedAlias[] = []
+  const removed: Alias[] = []
+  for (const [id, { aliases }] of state.before.users) {
+    const user = state.users.get(id)
+    if (!user) continue
+    for (const [label, value] of aliases) if (user.aliases.get(label) !== value) removed.push({ label, value })
+  }
+  for (const user of users) {
+    const before = state.before.users.get(user.id)?.aliases
+    for (const [label, value] of user.aliases)
+      if (before?.get(label) !== value) added.push({ label, value, userId: user.id })
+  }
+  return { added, removed }
+}
+
+type Activity = { lastActive: string; sessionCount: number; sessionTime: number }
+
+/** What was never active needs no activity row: its last activity is its creation. */
+function isActive(after: Activity, createdAt: string, before?: Activity): boolean {
+  const { lastActive, sessionCount, sessionTime } = before ?? { lastActive: createdAt, sessionCount: 0, sessionTime: 0 }
+  return after.lastActive !== lastActive || after.sessionCount !== sessionCount || after.sessionTime !== sessionTime
+}

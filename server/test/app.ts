@@ -1,0 +1,95 @@
+// A whole server in this process, on a database of its own, for tests that speak HTTP.
+
+import { type AppOptions, startApp } from '../src/app.ts'
+import { createApp, createOrganization } from '../src/apps/create.ts'
+import { issueKey } from '../src/apps/keys.ts'
+import { SYSTEM } from '../src/apps/schema.ts'
+import { systemClock } from '../src/lib/clock.ts'
+import type { AppId, OrganizationId } from '../src/lib/ids.ts'
+import { createLog } from '../src/lib/log.ts'
+import type { Pool } from '../src/storage/db.ts'
+import { type TestDatabase, testDatabase } from './database.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer is read as the JSON it is; the assertions are its type
+export type Answer<Body = any> = { status: number; body: Body; headers: Headers }
+export type Request = { method?: string; body?: unknown; raw?: string | Buffer; headers?: Record<string, string> }
+
+export type Tenant = { id: AppId; key: string; organizationId: OrganizationId; organizationKey: string }
+
+export type TestApp = {
+  url: string
+  db: Pool
+  connection: TestDatabase['connection']
+  /** The first organization and app, whose key requests carry unless they say otherwise. */
+  tenant: Tenant
+  /** Another organization with an app of its own. */
+  anotherTenant(): Promise<Tenant>
+  request(path: string, request?: Request): Promise<Answer>
+  /** Below `/apps/{id}` of the first app. */
+  app(path: string, request?: Request): Promise<Answer>
+  close(): Promise<void>
+}
+
+export type TestAppOptions = {
+  limits?: AppOptions['config']['limits']
+  clock?: AppOptions['clock']
+  log?: AppOptions['log']
+}
+
+export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
+  const database = await testDatabase()
+  const clock = options.clock ?? systemClock()
+  const running = await startApp({
+    config: {
+      port: 0,
+      host: '127.0.0.1',
+      limits: options.limits ?? 'off',
+      role: 'api',
+      trustProxy: false,
+      metricsToken: undefined,
+    },
+    connection: database.connection,
+    clock,
+    log: options.log ?? createLog('error'),
+  })
+  const url = running.address as string
+  const ctx = { db: database.db, clock }
+
+  async function makeTenant(): Promise<Tenant> {
+    const organizationId = await createOrganization(ctx, { name: 'Test organization' }, SYSTEM)
+    const organizationKey = await issueKey(ctx, { kind: 'org', organizationId }, { name: 'test' }, SYSTEM)
+    const id = await createApp(ctx, organizationId, { name: 'Test app' }, SYSTEM)
+    const key = await issueKey(ctx, { kind: 'app', appId: id }, { name: 'test' }, SYSTEM)
+    return { id, key: key.key, organizationId, organizationKey: organizationKey.key }
+  }
+  const tenant = await makeTenant()
+
+  async function request(path: string, { method, body, raw, headers }: Request = {}): Promise<Answer> {
+    const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))
+    const response = await fetch(`${url}${path}`, {
+      method: method ?? (payload === undefined ? 'GET' : 'POST'),
+      headers: {
+        authorization: `Key ${tenant.key}`,
+        ...(payload !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(payload !== undefined && { body: payload as string }),
+    })
+    const text = await response.text()
+    return { status: response.status, body: text === '' ? undefined : JSON.parse(text), headers: response.headers }
+  }
+
+  return {
+    url,
+    db: database.db,
+    connection: database.connection,
+    tenant,
+    anotherTenant: makeTenant,
+    request,
+    app: (path, init) => request(`/apps/${tenant.id}${path}`, init),
+    async close() {
+      await running.close()
+      await database.close()
+    },
+  }
+}
