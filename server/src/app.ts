@@ -23,6 +23,8 @@ export type AppOptions = {
   connection: PoolOptions['connection']
   clock: Clock & Partial<SystemClock>
   log: Log
+  /** An id that no other process can have, so that a server killed and started again need not wait for its own old lease. */
+  nodeId?: string | undefined
 }
 
 export type RunningApp = {
@@ -39,12 +41,13 @@ export type RunningApp = {
 const MERGE_SLOTS = 2
 const MAX_STATEMENT_MS = { api: 4_000, worker: 300_000 }
 
-export async function startApp({ config, connection, clock, log }: AppOptions): Promise<RunningApp> {
+export async function startApp({ config, connection, clock, log, nodeId }: AppOptions): Promise<RunningApp> {
   const anchored = isAnchored(clock) ? { clock } : {}
   const db = createPool({ connection, log, statementTimeoutMs: MAX_STATEMENT_MS.api, ...anchored })
   const workerDb = createPool({ connection, log, size: 5, statementTimeoutMs: MAX_STATEMENT_MS.worker })
   const listener = createListener(connection, log)
-  const statistics = keepStatisticsFresh(workerDb, log)
+  const merger = createMerger({ slots: MERGE_SLOTS })
+  const statistics = keepStatisticsFresh(workerDb, () => merger.stats().requests, log)
   const closers: (() => Promise<unknown> | undefined)[] = [
     async () => statistics.stop(),
     () => listener.close(),
@@ -65,8 +68,14 @@ export async function startApp({ config, connection, clock, log }: AppOptions): 
   }
 
   async function serve(): Promise<string> {
-    const merger = createMerger({ slots: MERGE_SLOTS })
-    const limits = createLimiter({ db, clock, profile: config.limits, log, listener })
+    const limits = createLimiter({
+      db,
+      clock,
+      profile: config.limits,
+      log,
+      listener,
+      ...(nodeId !== undefined && { nodeId }),
+    })
     const metrics = createMetrics()
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())

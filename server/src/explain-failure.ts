@@ -10,6 +10,8 @@ type SystemError = Error & { code?: string; address?: string; port?: number; pat
 export function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof EmbeddedError || error instanceof MigrationError)
     return error.message
+  // A name with several addresses fails once for each of them; the first says what the others say.
+  if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0])
   const { code, address, port, path, hostname, message } = error as SystemError
   const where = address ?? hostname ?? path ?? ''
   switch (code) {

@@ -8,6 +8,7 @@ import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
 import { systemClock } from './lib/clock.ts'
 import { createLog } from './lib/log.ts'
 import { openDatabase, refuseUnsafe } from './open-database.ts'
+import { ensureSecretKey } from './secret-key.ts'
 import { createPool } from './storage/db.ts'
 import { migrate } from './storage/migrate.ts'
 
@@ -18,6 +19,7 @@ async function start(config: Config) {
   const log = createLog(config.logLevel)
   const database = await openDatabase(config, log)
   try {
+    await ensureSecretKey(config)
     await migrate(database.connection, clock.now())
     const db = createPool({ connection: database.connection, clock, size: 1 })
     try {
@@ -30,7 +32,7 @@ async function start(config: Config) {
     } finally {
       await db.close()
     }
-    const app = await startApp({ config, connection: database.connection, clock, log })
+    const app = await startApp({ config, connection: database.connection, clock, log, nodeId: database.nodeId })
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
     console.log(app.address ? `Carillon listens on ${readable(app.address)} (ready in ${seconds} s)` : 'Carillon works')
     return async () => {

@@ -7,7 +7,14 @@ import { findUnsafeSettings, readVersion } from './storage/check-durability.ts'
 import type { Db } from './storage/db.ts'
 import { startEmbedded } from './storage/embedded.ts'
 
-export type OpenDatabase = { connection: ClientConfig; close(): Promise<void> }
+export type OpenDatabase = {
+  connection: ClientConfig
+  /** The embedded one, which its folder's lock gives to one server at a time: this is that server's id. */
+  nodeId?: string
+  close(): Promise<void>
+}
+
+const ONLY_NODE_ID = '00000000-0000-4000-8000-000000000001'
 
 const OLDEST_VERSION = 15
 
@@ -18,7 +25,7 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
       close: async () => {},
     }
   const embedded = await startEmbedded({ dataDir: config.dataDir, log })
-  return { connection: embedded.connection, close: () => embedded.stop() }
+  return { connection: embedded.connection, nodeId: ONLY_NODE_ID, close: () => embedded.stop() }
 }
 
 /** A database that may lose what it acknowledged, or that is too old, is not served. */

@@ -34,10 +34,13 @@ export type TestAppOptions = {
   limits?: AppOptions['config']['limits']
   clock?: AppOptions['clock']
   log?: AppOptions['log']
+  /** Another server on the database of this one, with the same first app; it leaves the database alone when it closes. */
+  beside?: TestApp
 }
 
 export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
-  const database = await testDatabase()
+  const { beside } = options
+  const database = beside ? { ...beside, close: async () => {} } : await testDatabase()
   const clock = options.clock ?? systemClock()
   const running = await startApp({
     config: {
@@ -62,7 +65,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     const key = await issueKey(ctx, { kind: 'app', appId: id }, { name: 'test' }, SYSTEM)
     return { id, key: key.key, organizationId, organizationKey: organizationKey.key }
   }
-  const tenant = await makeTenant()
+  const tenant = beside?.tenant ?? (await makeTenant())
 
   async function request(path: string, { method, body, raw, headers }: Request = {}): Promise<Answer> {
     const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body))

@@ -118,10 +118,10 @@ describe('keys', () => {
   })
 
   test('are at most 16, also when issued at once', async () => {
-    const results = await Promise.allSettled(
-      Array.from({ length: MAX_KEYS + 4 }, (_, i) => issueKey(ctx(), scope, { name: `Key ${i}` }, SYSTEM)),
-    )
-    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(MAX_KEYS)
+    const issue = (name: string) => issueKey(ctx(), scope, { name }, SYSTEM)
+    for (let i = 0; i < MAX_KEYS - 1; i++) await issue(`Key ${i}`)
+    const results = await Promise.allSettled(Array.from({ length: 4 }, (_, i) => issue(`Late key ${i}`)))
+    expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
     expect(await listKeys(ctx(), scope)).toHaveLength(MAX_KEYS)
   })
 
@@ -189,13 +189,14 @@ describe('the lookup', () => {
   })
 
   test('a revoked key is dead at once where the notification is heard', async () => {
+    // Before anybody listens: its own announcement would come in between.
+    const { keyId, key } = await issueKey(ctx(), scope, { name: 'CI' }, SYSTEM)
     const listener = createListener(database.connection, createLog('silent'))
     try {
       const connected = Promise.withResolvers<void>()
       const lookup = createKeyLookup({ db: database.db, clock, listener })
       listener.on('carillon_keys', () => {}, connected.resolve)
       await connected.promise
-      const { keyId, key } = await issueKey(ctx(), scope, { name: 'CI' }, SYSTEM)
       expect(await find(lookup, key)).toBeDefined()
       expect(lookup.find(sha256(key))).not.toBeInstanceOf(Promise)
       await revokeKey(ctx(), scope, keyId, SYSTEM)

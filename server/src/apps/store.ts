@@ -134,3 +134,20 @@ export const KEYS_CHANNEL = 'carillon_keys'
 /** Heard by every server when the transaction commits. Names what changed by its id, which is no secret. */
 export const notifyChange = (db: Db, what: 'key' | 'app', id: string) =>
   db.query(sql`select pg_notify(${KEYS_CHANNEL}, ${`${what} ${id}`})`)
+
+export type AppOverview = AppSettings & { id: AppId; organizationId: OrganizationId; createdAt: Date }
+
+const overview = sql`id, organization_id, name, plan, limits, keyless_sdk, identity_required, identity_public_key, created_at`
+
+export async function findApp(db: Db, id: AppId): Promise<AppOverview | undefined> {
+  const [app] = await db.query<AppOverview>(sql`select ${overview} from apps where id = ${id}`)
+  return app
+}
+
+/** Over all apps, for the operator. */
+export const findAllApps = (db: Db, organizationId?: OrganizationId) =>
+  db.query<AppOverview>(sql`
+    select ${overview}
+    from apps
+    where ${organizationId ?? null}::uuid is null or organization_id = ${organizationId ?? null}
+    order by created_at, id`)

@@ -314,6 +314,12 @@ describe('on the wire', () => {
     expect(JSON.parse(text.split('\r\n\r\n')[1] ?? '')).toMatchObject({ errors: [expect.anything()] })
   })
 
+  test('a request without a host is answered like any other', async () => {
+    const text = await talk(port, 'GET /nope HTTP/1.1\r\n\r\n', (soFar) => soFar.endsWith('}'))
+    expect(statuses(text)).toEqual([404])
+    expect(isJson(text)).toBe(true)
+  })
+
   test('headers above 16 kB are 431', async () => {
     const text = await talk(port, `${head}X: ${'x'.repeat(20_000)}\r\n\r\n`, (soFar) => soFar.endsWith('}'))
     expect(statuses(text)).toEqual([431])

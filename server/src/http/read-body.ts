@@ -54,8 +54,8 @@ function receive(raw: IncomingMessage, maxBytes: number): Promise<Buffer> {
     raw.on('data', (chunk: Buffer) => {
       received += chunk.length
       if (received > maxBytes) {
-        // The rest is read and dropped, until the request's time is up: a caller who is still writing reads no answer.
-        raw.removeAllListeners('data').resume()
+        // Node reads and drops the rest, until the request's time is up: a caller who is still writing reads no answer.
+        raw.removeAllListeners('data')
         reject(tooLarge(maxBytes))
       } else chunks.push(chunk)
     })

@@ -2,7 +2,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { invalid, RateLimited } from '../lib/errors.ts'
+import { RateLimited } from '../lib/errors.ts'
 import { isStorable } from '../lib/text.ts'
 import { type Desk, type Place, send, sendError } from './answer.ts'
 import { admit, type Entry, type Gatekeeper, identify, readAppId } from './judge.ts'
@@ -14,8 +14,6 @@ import type { Answer, AppGate, Call, Caller, Charge, LimitCounter, Route } from 
 
 export type Kit = Desk & Gatekeeper & { limits: LimitCounter }
 export type PlannedRoute = Plan & Place
-
-const NOT_PLAIN = /[^\x21-\x7e]/
 
 /** One object for each request, its methods on the prototype: no closures are made for it. */
 class IncomingCall implements Call {
@@ -68,8 +66,6 @@ async function judgeAndHandle(kit: Kit, plan: PlannedRoute, request: FastifyRequ
   const { route } = plan
   const given = request.params as Record<string, string>
   const visitor = await identify(kit, plan, request.headers, given)
-  // Raw bytes above ASCII reach us as Latin-1: two spellings of one name would be two names.
-  if (NOT_PLAIN.test(request.url)) throw invalid('The address is not correctly encoded')
   const params = readParams(plan, given)
   const queryText = (request.query as { text: string }).text
   const query = queryText === '' ? {} : readQuery(queryText)

@@ -32,6 +32,7 @@ const rules = new Map<string, Rule>([
 ])
 
 export const hasRule = (name: string) => rules.has(name)
+export const ruleNames = (): string[] => [...rules.keys()]
 
 function ruleOf(name: string): Rule {
   const rule = rules.get(name)

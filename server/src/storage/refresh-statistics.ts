@@ -8,8 +8,7 @@ import { Sql, sql } from './sql.ts'
 
 /** Past this size a table grows slowly enough, relative to itself, for autovacuum. */
 const YOUNG_ROWS = 500_000
-const BUSY_MS = 1_000
-const IDLE_MS = 10_000
+const LOOK_MS = 500
 
 /** Analyze the tables that have grown by half since they were last looked at. True when there was one. */
 export async function refreshStatistics(db: Db): Promise<boolean> {
@@ -24,27 +23,21 @@ export async function refreshStatistics(db: Db): Promise<boolean> {
   return grown.length > 0
 }
 
-export function keepStatisticsFresh(db: Db, log: Log): { stop(): void } {
-  let timer: NodeJS.Timeout | undefined
-  let stopped = false
-  const next = (ms: number) => {
-    if (stopped) return
-    timer = setTimeout(run, ms)
-    timer.unref()
-  }
-  const run = () =>
-    refreshStatistics(db).then(
-      (wasGrown) => next(wasGrown ? BUSY_MS : IDLE_MS),
-      (error) => {
-        log.debug({ reason: (error as Error).message }, 'statistics not refreshed')
-        next(IDLE_MS)
-      },
-    )
-  next(BUSY_MS)
-  return {
-    stop() {
-      stopped = true
-      clearTimeout(timer)
-    },
-  }
+/** `countWork` tells whether anything happened since the last look; an idle server does not look. */
+export function keepStatisticsFresh(db: Db, countWork: () => number, log: Log): { stop(): void } {
+  let seen = countWork()
+  let isLooking = false
+  const timer = setInterval(async () => {
+    if (isLooking || countWork() === seen) return
+    isLooking = true
+    try {
+      await refreshStatistics(db)
+    } catch (error) {
+      log.debug({ reason: (error as Error).message }, 'statistics not refreshed')
+    }
+    isLooking = false
+    seen = countWork()
+  }, LOOK_MS)
+  timer.unref()
+  return { stop: () => clearInterval(timer) }
 }

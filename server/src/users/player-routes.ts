@@ -97,7 +97,7 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       access: access('query'),
       limits: [
         { rule: 'view', when: ({ query }) => !(Number(query.offset) > 0) },
-        { rule: 'lookback', when: ({ query }) => Number(query.offset) > 0 },
+        { rule: 'lookback', counter: 'lookback', when: ({ query }) => Number(query.offset) > 0 },
       ],
       query: PlayersQuery,
       answers: { 200: PlayersAnswer },

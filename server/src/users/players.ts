@@ -9,7 +9,7 @@ import { newUser } from './create.ts'
 import { type Alias, EXTERNAL_ID, readIdentity } from './identity.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
 import type { AddPlayerBody, EditPlayerBody, PlayerObject } from './player-schema.ts'
-import { type PropertyChange, readProperties } from './properties.ts'
+import { addSessions, type PropertyChange, readProperties } from './properties.ts'
 import type { Purchase } from './schema.ts'
 import { changedSubscription, MAX_SUBSCRIPTIONS, type SubscriptionRequest } from './subscribe.ts'
 import {
@@ -89,7 +89,7 @@ export function startSession(change: Change, appId: AppId, id: SubscriptionId, b
   const properties = { ...readUserFields(body), sessionCount: 1 }
   return onPlayer(change, appId, id, (state, known, user, now) => {
     const changed = changedSubscription(state, known, requestOf(fields, body.identifier), now)
-    state.putSubscription({ ...changed, sessionCount: known.sessionCount + 1, lastActive: now })
+    state.putSubscription({ ...changed, sessionCount: addSessions(known.sessionCount, 1), lastActive: now })
     changeProperties(state, user, properties, now)
   })
 }
@@ -97,7 +97,7 @@ export function startSession(change: Change, appId: AppId, id: SubscriptionId, b
 export function addPlaytime(change: Change, appId: AppId, id: SubscriptionId, seconds: number) {
   const properties = readProperties({}, { session_time: seconds })
   return onPlayer(change, appId, id, (state, known, user, now) => {
-    state.putSubscription({ ...known, sessionTime: known.sessionTime + seconds, lastActive: now })
+    state.putSubscription({ ...known, sessionTime: addSessions(known.sessionTime, seconds), lastActive: now })
     changeProperties(state, user, { ...properties, lastActive: now }, now)
   })
 }

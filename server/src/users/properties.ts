@@ -77,8 +77,7 @@ export function readProperties(
   if (properties.test_user_name !== undefined) columns.testUserName = properties.test_user_name || null
   change.firstActive = readTime('first_active', properties.first_active)
   change.lastActive = readTime('last_active', properties.last_active)
-  if (operation === 'create' && properties.amount_spent !== undefined && properties.amount_spent !== null)
-    change.amountSpent = readAmountSpent(properties.amount_spent)
+  if (operation === 'create') change.amountSpent = readAmountSpent(properties.amount_spent)
   return change
 }
 
@@ -163,9 +162,9 @@ function readTime(name: string, value: number | string | null | undefined): stri
   return new Date(seconds * 1000).toISOString()
 }
 
-function readAmountSpent(value: number | string): string {
-  const number = readNumber('amount_spent', value, 0, 1e15) as number
-  return formatAmount(parseAmount(number.toFixed(9)))
+function readAmountSpent(value: number | string | null | undefined): string | undefined {
+  const number = value === undefined ? null : readNumber('amount_spent', value, 0, 1e15)
+  return number === null ? undefined : formatAmount(parseAmount(number.toFixed(9)))
 }
 
 const AMOUNT = /^\p{Sc}?(\d{1,15}(?:\.\d{1,9})?)$/u
@@ -184,21 +183,24 @@ const MAX_AMOUNT = parseAmount(String(Number.MAX_SAFE_INTEGER))
 export function changedProperties(stored: StoredProperties, change: PropertyChange, now: string): StoredProperties {
   const tags = { ...stored.tags, ...change.tags }
   for (const key of change.removedTags) delete tags[key]
-  const sessionCount = stored.sessionCount + change.sessionCount
-  const sessionTime = stored.sessionTime + change.sessionTime
-  if (sessionCount > Number.MAX_SAFE_INTEGER || sessionTime > Number.MAX_SAFE_INTEGER)
-    throw invalid('the sum of the sessions would exceed 2^53-1')
   return {
     ...stored,
     ...change.columns,
     tags,
-    sessionCount,
-    sessionTime,
+    sessionCount: addSessions(stored.sessionCount, change.sessionCount),
+    sessionTime: addSessions(stored.sessionTime, change.sessionTime),
     firstActive: change.firstActive ?? stored.firstActive,
     lastActive: change.lastActive ?? (change.sessionCount > 0 ? now : stored.lastActive),
     amountSpent: change.amountSpent ?? addPurchases(stored.amountSpent, change.purchases),
     purchases: [...stored.purchases, ...change.purchases].slice(-MAX_PURCHASES_ANSWERED),
   }
+}
+
+/** Sessions, or their seconds; above this sum JSON numbers are no longer exact. */
+export function addSessions(stored: number, added: number): number {
+  const sum = stored + added
+  if (sum > Number.MAX_SAFE_INTEGER) throw invalid('the sum of the sessions would exceed 2^53-1')
+  return sum
 }
 
 function addPurchases(amountSpent: string, purchases: StoredPurchase[]): string {

@@ -81,7 +81,7 @@ export async function findOwners(db: Db, appId: AppId, refs: readonly Ref[]): Pr
     select r.n, ${pointsAt(appId)} as user_id
     from jsonb_to_recordset(${refRows(refs)}::jsonb)
       as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)`)
-  const owners: (UserId | undefined)[] = new Array(refs.length)
+  const owners: (UserId | undefined)[] = new Array(refs.length).fill(undefined)
   for (const { n, userId } of found) owners[n] = userId ?? undefined
   return owners
 }
@@ -101,7 +101,7 @@ export async function findIdentities(db: Db, appId: AppId, refs: readonly Ref[])
       offset 0
     ) t
     where t.user_id is not null`)
-  const identities: (IdentityRow | undefined)[] = new Array(refs.length)
+  const identities: (IdentityRow | undefined)[] = new Array(refs.length).fill(undefined)
   for (const { n, userId, aliases } of found) identities[n] = { userId, aliases }
   return identities
 }

@@ -4,7 +4,7 @@ import type { Change } from './change.ts'
 import type { UserRef } from './identity.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
 import { refuseStranger } from './owner.ts'
-import { changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties.ts'
+import { addSessions, changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties.ts'
 import type { UpdateUserBody } from './schema.ts'
 
 /** The subscription that an Update user request selects with its header. */
@@ -56,8 +56,8 @@ function addSession(
   if (sessionCount === 0 && sessionTime === 0) return
   state.putSubscription({
     ...subscription,
-    sessionCount: subscription.sessionCount + sessionCount,
-    sessionTime: subscription.sessionTime + sessionTime,
+    sessionCount: addSessions(subscription.sessionCount, sessionCount),
+    sessionTime: addSessions(subscription.sessionTime, sessionTime),
     lastActive: sessionCount > 0 ? now : subscription.lastActive,
   })
 }

@@ -1,0 +1,22 @@
+// The reference: Fastify routes with the same request schemas and the same answers as ours, and nothing behind them.
+
+import fastify from 'fastify'
+import { CreateUserBody, IdentityBody, UpdateUserBody } from '../../server/src/users/schema.ts'
+
+export type BareAnswers = { create: unknown; update: unknown; alias: unknown; identity: unknown }
+
+process.once('message', async (answers: BareAnswers) => {
+  const app = fastify({ ajv: { customOptions: { coerceTypes: false, removeAdditional: false } } })
+  const user = '/apps/:app_id/users/by/:alias_label/:alias_id'
+  app.post('/apps/:app_id/users', { schema: { body: CreateUserBody } }, async (_, reply) => {
+    reply.code(201)
+    return answers.create
+  })
+  app.patch(user, { schema: { body: UpdateUserBody } }, async (_, reply) => {
+    reply.code(202)
+    return answers.update
+  })
+  app.patch(`${user}/identity`, { schema: { body: IdentityBody } }, async () => answers.alias)
+  app.get(`${user}/identity`, async () => answers.identity)
+  process.send?.({ url: await app.listen({ port: 0, host: '127.0.0.1' }) })
+})

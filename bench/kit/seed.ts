@@ -1,0 +1,38 @@
+import pg from 'pg'
+
+/** Users with one alias and one email subscription each, by one statement per table; numbers from `from` up to `to`. */
+export async function seedUsers(connection: pg.ClientConfig, appId: string, from: number, to: number) {
+  const client = new pg.Client(connection)
+  await client.connect()
+  try {
+    for (let start = from; start < to; start += 100_000) {
+      const numbers = [appId, start, Math.min(start + 100_000, to) - 1]
+      await client.query('begin')
+      await client.query('create temp table seed (n integer, user_id uuid) on commit drop')
+      await client.query(
+        'insert into seed select n, gen_random_uuid() from generate_series($1::integer, $2::integer) n',
+        numbers.slice(1),
+      )
+      await client.query(
+        `insert into users (app_id, id, tags, first_active, subscription_count, created_at, updated_at)
+         select $1, user_id, '{"plan":"free"}', now(), 1, now(), now() from seed`,
+        [appId],
+      )
+      await client.query(
+        "insert into aliases (app_id, label, value, user_id) select $1, 'external_id', 'seed-' || n, user_id from seed",
+        [appId],
+      )
+      await client.query(
+        `insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, created_at, updated_at)
+         select $1, gen_random_uuid(), user_id, 'Email', 'Email', 'seed-' || n || '@example.com',
+           sha256(convert_to('seed-' || n || '@example.com', 'UTF8')), now(), now()
+         from seed`,
+        [appId],
+      )
+      await client.query('commit')
+    }
+    await client.query('vacuum analyze users, aliases, subscriptions')
+  } finally {
+    await client.end()
+  }
+}

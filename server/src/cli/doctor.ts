@@ -1,0 +1,242 @@
+// What could go wrong, looked at before it does.
+
+import { stat, statfs } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type pg from 'pg'
+import type { Config } from '../config.ts'
+import { explain } from '../explain-failure.ts'
+import { type SystemClock, systemClock } from '../lib/clock.ts'
+import { findNodes } from '../limits/store.ts'
+import { countParked } from '../queue/parked.ts'
+import { secretKeyFile } from '../secret-key.ts'
+import { findUnsafeSettings, readVersion } from '../storage/check-durability.ts'
+import type { Db } from '../storage/db.ts'
+import { hasDatabase } from '../storage/embedded/attach.ts'
+import { reasonOf } from '../storage/embedded/error.ts'
+import { sql } from '../storage/sql.ts'
+import type { Command, Outcome } from './command.ts'
+import { lookAtSchema, reachDatabase, withPool } from './connect.ts'
+import { count } from './print.ts'
+
+export type Finding = { check: string; state: 'ok' | 'warning' | 'problem'; says: string; advice?: string }
+
+const ok = (check: string, says: string): Finding => ({ check, state: 'ok', says })
+const warning = (check: string, says: string, advice: string): Finding => ({ check, state: 'warning', says, advice })
+const problem = (check: string, says: string, advice: string): Finding => ({ check, state: 'problem', says, advice })
+
+export const doctorCommands: Command[] = [
+  {
+    name: 'doctor',
+    summary: 'Check settings, data folder, database and what is stuck. Exits with 1 when there is a problem.',
+    usage: '',
+    examples: ['carillon doctor', 'carillon doctor --database-url postgres://carillon@db.example.com/carillon --json'],
+    run: async ({ config }) => report(await examine(config)),
+  },
+]
+
+/** Settings that cannot be read leave nothing else to look at. */
+export const brokenSettings = (error: unknown) =>
+  report([problem('settings', explain(error), 'Correct it; docs/settings.md lists every setting.')])
+
+function report(findings: Finding[]): Outcome {
+  const width = Math.max(...findings.map(({ check }) => check.length))
+  return {
+    json: findings,
+    text: findings
+      .map(({ check, state, says, advice }) => {
+        const line = `${state.padEnd(7)}  ${check.padEnd(width)}  ${says}`
+        return advice === undefined ? line : `${line}\n${' '.repeat(width + 11)}${advice}`
+      })
+      .join('\n'),
+    failed: findings.some(({ state }) => state === 'problem'),
+  }
+}
+
+async function examine(config: Config): Promise<Finding[]> {
+  return [
+    ...checkSettings(config),
+    await checkDataFolder(config),
+    ...(await checkSecretFiles(config)),
+    ...(await checkDisk(config)),
+    ...(await checkDatabase(config)),
+  ]
+}
+
+function checkSettings({ limits, unsafeDurability }: Config): Finding[] {
+  const found: Finding[] = []
+  if (limits === 'off')
+    found.push(
+      warning('settings', 'LIMITS is off: nothing holds back a caller.', 'Leave LIMITS out, unless for a load test.'),
+    )
+  if (unsafeDurability)
+    found.push(
+      warning(
+        'settings',
+        'UNSAFE_DURABILITY is on: a crash may lose acknowledged writes.',
+        'Leave it out in production.',
+      ),
+    )
+  return found.length > 0 ? found : [ok('settings', 'can be read')]
+}
+
+async function checkDataFolder({ dataDir }: Config): Promise<Finding> {
+  const path = resolve(dataDir)
+  const check = 'data folder'
+  try {
+    const found = await stat(path)
+    if (!found.isDirectory()) return problem(check, `${path} is a file`, 'Choose another with DATA_DIR.')
+    // Where PostgreSQL has to run as nobody, its group passes through; nobody may look around.
+    if ((found.mode & 0o067) !== 0)
+      return warning(check, `${path} is open to other users of this machine`, `Close it: chmod 700 ${path}`)
+    return ok(check, `${path} is yours alone`)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return ok(check, `${path} will be made by the first start`)
+    return problem(check, `${path} cannot be used: ${reasonOf(error)}`, 'Run as the user that the server runs as.')
+  }
+}
+
+async function checkSecretFiles({ dataDir, secretKey }: Config): Promise<Finding[]> {
+  const check = 'secret key'
+  const kept = secretKeyFile(dataDir)
+  const mode = await modeOf(kept)
+  const key =
+    secretKey !== undefined
+      ? ok(check, 'given by SECRET_KEY')
+      : mode === undefined
+        ? ok(check, `${kept} will be made by the next start`)
+        : ok(check, `kept in ${kept}; put it into your backups`)
+  const open: Finding[] = []
+  for (const file of [kept, join(dataDir, 'first-keys.json')])
+    if ((((await modeOf(file)) ?? 0) & 0o077) !== 0)
+      open.push(problem(check, `${file} can be read by other users of this machine`, `Close it: chmod 600 ${file}`))
+  return open.length > 0 ? open : [key]
+}
+
+const modeOf = (file: string) =>
+  stat(file).then(
+    ({ mode }) => mode,
+    () => undefined,
+  )
+
+const MB = 1024 * 1024
+
+async function checkDisk({ dataDir, databaseUrl }: Config): Promise<Finding[]> {
+  const check = 'disk space'
+  const found = await statfs(resolve(dataDir)).catch(() => undefined)
+  if (!found) return []
+  const freeMb = Math.floor((found.bavail * found.bsize) / MB)
+  const says = `${freeMb} MB are free for the data folder`
+  // With a database elsewhere the folder holds two small files; that one's disk cannot be seen from here.
+  const needed = databaseUrl === undefined ? { problem: 256, warning: 2_048 } : { problem: 1, warning: 16 }
+  if (freeMb < needed.problem) return [problem(check, says, 'Make room: writes fail when the disk is full.')]
+  return [freeMb < needed.warning ? warning(check, says, 'Make room before it is full.') : ok(check, says)]
+}
+
+async function checkDatabase(config: Config): Promise<Finding[]> {
+  const check = 'database'
+  if (config.databaseUrl === undefined && !(await hasDatabase(config.dataDir)))
+    return [ok(check, 'will be made by the first start')]
+  try {
+    const database = await reachDatabase(config)
+    try {
+      return await checkReached(config, database.connection)
+    } finally {
+      await database.close()
+    }
+  } catch (error) {
+    return [problem(check, explain(error), 'Nothing works without it; the other checks of it were left out.')]
+  }
+}
+
+const STATEMENT_TIMEOUT_MS = 30_000
+const OLDEST_VERSION = 15
+
+async function checkReached(config: Config, connection: pg.ClientConfig): Promise<Finding[]> {
+  const clock = systemClock()
+  const { isCurrent, finding } = await checkSchema(connection)
+  return withPool(connection, clock, STATEMENT_TIMEOUT_MS, async (db) => [
+    await checkVersion(db),
+    await checkDurability(db, config),
+    await checkPageCost(db),
+    checkClock(clock),
+    finding,
+    // Of a schema that is not this version's nothing is known.
+    ...(isCurrent ? [await checkNodes(db, config, clock), await checkParked(db)] : []),
+  ])
+}
+
+async function checkSchema(connection: pg.ClientConfig): Promise<{ isCurrent: boolean; finding: Finding }> {
+  const check = 'tables'
+  try {
+    const { pending } = await lookAtSchema(connection)
+    if (pending.length === 0) return { isCurrent: true, finding: ok(check, 'are those of this version') }
+    const says = `${count(pending.length, 'migration')} to apply`
+    return { isCurrent: false, finding: warning(check, says, 'Run "carillon migrate", or start the server.') }
+  } catch (error) {
+    const finding = problem(check, explain(error), 'Run the version of Carillon that the database was last used with.')
+    return { isCurrent: false, finding }
+  }
+}
+
+async function checkVersion(db: Db): Promise<Finding> {
+  const version = await readVersion(db)
+  const says = `answers, PostgreSQL ${version}`
+  return version < OLDEST_VERSION
+    ? problem('database', says, `Upgrade it to PostgreSQL ${OLDEST_VERSION} or newer.`)
+    : ok('database', says)
+}
+
+async function checkDurability(db: Db, { unsafeDurability }: Config): Promise<Finding> {
+  const check = 'durability'
+  const unsafe = await findUnsafeSettings(db)
+  if (unsafe.length === 0) return ok(check, 'acknowledged writes survive a crash')
+  const says = `${unsafe.join(' and ')} ${unsafe.length === 1 ? 'is' : 'are'} off: a crash may lose acknowledged writes`
+  const advice = `Switch on in postgresql.conf: ${unsafe.map((name) => `${name} = on`).join(', ')}`
+  return unsafeDurability ? warning(check, says, advice) : problem(check, says, advice)
+}
+
+/** PostgreSQL's default is for spinning disks: with it, it prefers reading whole tables to using an index. */
+async function checkPageCost(db: Db): Promise<Finding> {
+  const check = 'page cost'
+  const [found] = await db.query<{ cost: number }>(
+    sql`select current_setting('random_page_cost')::double precision as cost`,
+  )
+  const cost = found?.cost ?? 0
+  const says = `random_page_cost is ${cost}`
+  return cost < 4 ? ok(check, says) : warning(check, says, 'On SSDs set random_page_cost = 1.1 in postgresql.conf.')
+}
+
+const FAR_MS = 1_000
+
+function checkClock(clock: SystemClock): Finding {
+  const check = 'clock'
+  const drift = clock.driftMs()
+  if (Math.abs(drift) < FAR_MS) return ok(check, 'agrees with the database’s')
+  const says = `is ${(Math.abs(drift) / 1000).toFixed(1)} s ${drift > 0 ? 'ahead of' : 'behind'} the database’s, which counts`
+  return warning(check, says, 'Let NTP set the clocks of both machines.')
+}
+
+async function checkNodes(db: Db, { secretKey }: Config, clock: SystemClock): Promise<Finding> {
+  const check = 'servers'
+  const alive = (await findNodes(db)).filter(({ leaseUntil }) => leaseUntil > clock.leaseMs())
+  const says = alive.length === 0 ? 'none is answering requests' : `${alive.length} answering requests`
+  return alive.length > 1 && secretKey === undefined
+    ? warning(
+        check,
+        `${says}, and SECRET_KEY is not given`,
+        'Give all of them the same SECRET_KEY, unless they share this data folder.',
+      )
+    : ok(check, says)
+}
+
+async function checkParked(db: Db): Promise<Finding> {
+  const check = 'parked jobs'
+  const total = (await countParked(db)).reduce((sum, { count }) => sum + count, 0)
+  return total === 0
+    ? ok(check, 'none')
+    : warning(
+        check,
+        `${count(total, 'job')} failed too often`,
+        'See "carillon jobs list", then release or delete them.',
+      )
+}

@@ -1,0 +1,14 @@
+// The operator's command line.
+
+import { runCarillon } from './run.ts'
+
+// Through the exit handlers, so that a PostgreSQL started for this command ends with it.
+process.once('SIGINT', () => process.exit(130))
+process.once('SIGTERM', () => process.exit(143))
+// Whoever reads the output may have read enough: `carillon app list | head -1`.
+process.stdout.on('error', () => process.exit(1))
+
+const { code, out, err } = await runCarillon(process.argv.slice(2), process.env)
+if (out !== '') console.log(out)
+if (err !== '') console.error(err)
+process.exitCode = code

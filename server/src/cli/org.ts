@@ -1,0 +1,38 @@
+import { createOrganization } from '../apps/create.ts'
+import { issueKey } from '../apps/keys.ts'
+import { SYSTEM } from '../apps/schema.ts'
+import type { Command } from './command.ts'
+import { withStore } from './connect.ts'
+import { fields } from './print.ts'
+
+export const orgCommands: Command[] = [
+  {
+    name: 'org create',
+    summary: 'Create an organization and its first key. On a new database this also makes the tables.',
+    usage: '--name NAME',
+    flags: { name: 'text' },
+    examples: ['carillon org create --name "Example Ltd"', 'carillon org create --name "Example Ltd" --json'],
+    run: ({ config, given }) => {
+      const name = given.needed('name')
+      return withStore(
+        config,
+        async ({ db, clock }) => {
+          const { organizationId, key } = await db.transaction(async (db) => {
+            const organizationId = await createOrganization({ db, clock }, { name }, SYSTEM)
+            const scope = { kind: 'org', organizationId } as const
+            const { key } = await issueKey({ db, clock }, scope, { name: 'First organization key' }, SYSTEM)
+            return { organizationId, key }
+          })
+          return {
+            json: { organization_id: organizationId, key },
+            text: `${fields([
+              ['organization id', organizationId],
+              ['key', key],
+            ])}\n\nThe key is shown this once; keep it safe.`,
+          }
+        },
+        { begins: true },
+      )
+    },
+  },
+]

@@ -1,0 +1,24 @@
+// Plain, aligned text for people; programs ask for --json.
+
+/** Rows under a heading, each column as wide as its widest cell. */
+export const table = (heading: string[], rows: string[][]): string => align([heading, ...rows])
+
+/** Names and values, one pair a line. */
+export const fields = (pairs: [string, string][]): string => align(pairs)
+
+function align(rows: string[][]): string {
+  const columns = Math.max(...rows.map((row) => row.length))
+  const widths = Array.from({ length: columns }, (_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
+  return rows
+    .map((row) =>
+      row
+        .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n')
+}
+
+export const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`
+
+export const onOff = (isOn: boolean) => (isOn ? 'on' : 'off')

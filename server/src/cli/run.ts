@@ -1,0 +1,87 @@
+// From arguments to what is printed and the exit code: 0 done, 1 failed, 2 wrong usage.
+
+import packageJson from '../../../package.json' with { type: 'json' }
+import { ConfigError, readConfig } from '../config.ts'
+import { explain } from '../explain-failure.ts'
+import { type Command, readGiven, UsageError } from './command.ts'
+import { commands } from './commands.ts'
+import { brokenSettings } from './doctor.ts'
+import { explainCommands, overview } from './help.ts'
+
+export type Printed = { code: 0 | 1 | 2; out: string; err: string }
+type Environment = Record<string, string | undefined>
+
+export async function runCarillon(args: string[], env: Environment): Promise<Printed> {
+  try {
+    return await answer(args, env)
+  } catch (error) {
+    const isUsage = error instanceof UsageError || error instanceof ConfigError
+    return { code: isUsage ? 2 : 1, out: '', err: `carillon: ${explain(error)}` }
+  }
+}
+
+async function answer(args: string[], env: Environment): Promise<Printed> {
+  const json = args.includes('--json')
+  let settings: ReturnType<typeof readConfig>
+  try {
+    settings = readConfig(env, args)
+  } catch (error) {
+    if (!(error instanceof ConfigError) || args[0] !== 'doctor') throw error
+    return print(brokenSettings(error), json)
+  }
+  const { config, rest } = settings
+  const words = rest.filter((word) => !word.startsWith('-'))
+  if (words[0] === 'help') return say(help(words.slice(1)))
+  if (rest.includes('--help') || rest.includes('-h')) return say(help(words))
+  if (rest.length === 0) return say(overview(commands))
+  if (words[0] === 'version' || rest[0] === '--version')
+    return print({ json: { version: packageJson.version }, text: packageJson.version }, json)
+
+  const { command, args: own } = findCommand(rest)
+  try {
+    const given = readGiven(command, own)
+    return print(await command.run({ config, given }), given.json)
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error
+    throw new UsageError(`${error.message}\nSee "carillon help ${command.name}".`)
+  }
+}
+
+const say = (out: string): Printed => ({ code: 0, out, err: '' })
+
+const print = (outcome: { json: unknown; text: string; failed?: boolean }, json: boolean): Printed => ({
+  code: outcome.failed ? 1 : 0,
+  out: json ? JSON.stringify(outcome.json) : outcome.text,
+  err: '',
+})
+
+const isAt = (words: string[], { name }: Command) => name.split(' ').every((word, i) => words[i] === word)
+
+/** The longest name wins, wherever flags stand around it; what is not its name is its own. */
+function findCommand(rest: string[]): { command: Command; args: string[] } {
+  const start = rest.findIndex((word) => !word.startsWith('-'))
+  const words = start < 0 ? [] : rest.slice(start)
+  const command = commands.find((candidate) => isAt(words, candidate))
+  if (!command) throw unknown(words, rest)
+  return { command, args: [...rest.slice(0, Math.max(start, 0)), ...words.slice(command.name.split(' ').length)] }
+}
+
+function unknown(words: string[], rest: string[]): UsageError {
+  const [noun] = words
+  if (noun === undefined) return new UsageError(`${rest[0]} needs a command\nSee "carillon help".`)
+  const verbs = commands
+    .filter(({ name }) => name.startsWith(`${noun} `))
+    .map(({ name }) => name.slice(noun.length + 1))
+  return verbs.length > 0
+    ? new UsageError(`"${noun}" is followed by ${verbs.join(', ')}\nSee "carillon help ${noun}".`)
+    : new UsageError(`there is no command "${noun}"\nSee "carillon help".`)
+}
+
+/** Of one command, of all that begin with a word, or of everything. */
+function help(words: string[]): string {
+  if (words.length === 0) return overview(commands)
+  const exact = commands.filter((command) => isAt(words, command))
+  const begun = exact.length > 0 ? exact : commands.filter(({ name }) => name.split(' ')[0] === words[0])
+  if (begun.length === 0) throw unknown(words, words)
+  return explainCommands(begun)
+}

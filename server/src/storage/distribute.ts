@@ -1,0 +1,95 @@
+// How the tables spread over the nodes of a Citus cluster. Read from the catalogue, so that a table of a later migration
+// is not forgotten: it is distributed by its app when app_id can be part of every key, and is small and global otherwise.
+
+import type { Db } from './db.ts'
+import { Sql, sql } from './sql.ts'
+
+export type Placement = 'reference' | 'distributed'
+/** `name` as SQL spells it; `text` is the call that puts the table in its place. */
+export type Step = { name: string; placement: Placement; text: string }
+
+export async function hasCitus(db: Db): Promise<boolean> {
+  const found = await db.query(sql`select from pg_extension where extname = 'citus'`)
+  return found.length > 0
+}
+
+type Table = { name: string; literal: string; kind: 'apps' | 'by-app' | 'global'; parents: string[] }
+
+/**
+ * Every table of ours once, parents before children. The list of applied migrations stays where it is: only migrations
+ * read it. Partitions follow the table they belong to.
+ */
+export async function planDistribution(db: Db): Promise<Step[]> {
+  const tables = await db.query<Table>(sql`
+    with ours as (
+      select c.oid, quote_ident(c.relname) as name, c.relname
+      from pg_class c
+      where c.relnamespace = current_schema::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+        and c.relname <> 'schema_migrations'
+        and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e'))
+    select t.name, quote_literal(t.name) as literal,
+      case
+        when t.relname = 'apps' then 'apps'
+        when exists (select from pg_attribute a where a.attrelid = t.oid and a.attname = 'app_id' and a.attnotnull)
+          and not exists (
+            select from pg_index i
+            where i.indrelid = t.oid and i.indisunique and not exists (
+              select from pg_attribute a
+              where a.attrelid = t.oid and a.attname = 'app_id' and a.attnum = any(i.indkey::smallint[])))
+        then 'by-app'
+        else 'global'
+      end as kind,
+      array(
+        select distinct p.name
+        from pg_constraint f join ours p on p.oid = f.confrelid
+        where f.conrelid = t.oid and f.contype = 'f' and f.confrelid <> t.oid) as parents
+    from ours t
+    order by t.name`)
+  return inOrder(tables).map(({ name, literal, kind }) =>
+    kind === 'global'
+      ? { name, placement: 'reference', text: `select create_reference_table(${literal})` }
+      : {
+          name,
+          placement: 'distributed',
+          text:
+            kind === 'apps'
+              ? `select create_distributed_table(${literal}, 'id')`
+              : `select create_distributed_table(${literal}, 'app_id', colocate_with => 'apps')`,
+        },
+  )
+}
+
+/** Global tables first, then apps, which the others are put beside; within that, parents before children. */
+function inOrder(tables: Table[]): Table[] {
+  const rank = { global: 0, apps: 1, 'by-app': 2 }
+  const byName = new Map(tables.map((table) => [table.name, table]))
+  const ordered = new Set<Table>()
+  const place = (table: Table, above: readonly Table[]) => {
+    if (ordered.has(table) || above.includes(table)) return
+    for (const parent of table.parents) {
+      const found = byName.get(parent)
+      if (found) place(found, [...above, table])
+    }
+    ordered.add(table)
+  }
+  for (const table of tables.toSorted((a, b) => rank[a.kind] - rank[b.kind])) place(table, [])
+  return [...ordered]
+}
+
+/** Tables that are in their place already. Those that Citus only keeps an eye on ('s') are not. */
+async function findPlaced(db: Db): Promise<Set<string>> {
+  const placed = await db.query<{ name: string }>(sql`
+    select quote_ident(c.relname) as name
+    from pg_dist_partition p join pg_class c on c.oid = p.logicalrelid
+    where p.partmethod = 'h' or p.repmodel = 't'`)
+  return new Set(placed.map(({ name }) => name))
+}
+
+/** What was left to do, and is done now. Each step is a transaction of its own: what fails can be taken up again. */
+export async function distribute(db: Db): Promise<Step[]> {
+  const placed = await findPlaced(db)
+  const missing = (await planDistribution(db)).filter(({ name }) => !placed.has(name))
+  // The names come from the catalogue, quoted by it; these functions are called with constants.
+  for (const { text } of missing) await db.query(new Sql(text, []))
+  return missing
+}

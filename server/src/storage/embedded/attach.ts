@@ -1,0 +1,63 @@
+// The way in for commands: beside a running server they use its PostgreSQL, without one they start it for themselves.
+
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import pg from 'pg'
+import { type EmbeddedOptions, startEmbedded } from '../embedded.ts'
+import { EmbeddedError } from './error.ts'
+import { openDataFolder } from './folder.ts'
+import { USER } from './initialize.ts'
+
+export type Attached = { connection: pg.ClientConfig; close(): Promise<void> }
+
+/** A server that is just starting has the folder before it answers, and one that stops has it a little longer. */
+const PATIENCE_MS = 30_000
+const POLL_MS = 100
+const DATABASE = 'carillon'
+
+export async function connectEmbedded({ dataDir, log, settings }: EmbeddedOptions): Promise<Attached> {
+  const began = performance.now()
+  for (;;) {
+    try {
+      const own = await startEmbedded({ dataDir, log, ...(settings && { settings }) })
+      return { connection: own.connection, close: () => own.stop() }
+    } catch (error) {
+      if (!isInUse(error)) throw error
+      const connection = await findRunning(await openDataFolder(dataDir))
+      if (connection) return { connection, close: async () => {} }
+      if (performance.now() - began > PATIENCE_MS) throw error
+      await sleep(POLL_MS)
+    }
+  }
+}
+
+/** Whether a start would find a database in this folder, or make one. */
+export const hasDatabase = (dataDir: string) =>
+  readFile(join(dataDir, 'postgres', 'PG_VERSION')).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => error.code !== 'ENOENT' && error.code !== 'ENOTDIR',
+  )
+
+const isInUse = (error: unknown) => error instanceof EmbeddedError && error.message.startsWith('another Carillon')
+
+/** PostgreSQL notes its socket's folder on the fifth line of its pid file, and its state on the eighth. */
+async function findRunning(dataDir: string): Promise<pg.ClientConfig | undefined> {
+  const note = await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')
+  const [, , , , host, , , state] = note.split('\n')
+  if (!host || state?.trim() !== 'ready') return undefined
+  const connection = { host, port: 5432, user: USER, database: DATABASE }
+  return (await answers(connection)) ? connection : undefined
+}
+
+async function answers(connection: pg.ClientConfig): Promise<boolean> {
+  const client = new pg.Client({ ...connection, connectionTimeoutMillis: 2_000 })
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    await client.end()
+    return true
+  } catch {
+    return false
+  }
+}

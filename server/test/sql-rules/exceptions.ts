@@ -1,0 +1,96 @@
+// What may break a rule, and why. An entry that nothing needs any more fails the test too.
+
+import type { SchemaException } from './schema-rules.ts'
+import type { StatementRule } from './statement-rules.ts'
+
+/** Small tables that belong to no app, each with the file that alone may touch it. */
+export const GLOBAL_TABLES: Record<string, { store: string; because: string }> = {
+  organizations: { store: 'apps/store.ts', because: 'owns apps, so it is above them' },
+  api_keys: {
+    store: 'apps/store.ts',
+    because: 'a key tells which app a request is about: it is read before the app is known',
+  },
+  server_nodes: { store: 'limits/store.ts', because: 'the processes of one installation serve all apps' },
+  schema_migrations: { store: 'storage/migrate.ts', because: 'the schema is one for all apps' },
+}
+
+export type StatementException = { at: string; rules: readonly (StatementRule | 'tagged')[]; because: string }
+
+const SYSTEM_ROWS = 'belongs to the system, which has no row among the apps'
+const CATALOGUE = "asks PostgreSQL's own catalogue, which every node has"
+
+export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
+  { at: 'apps/store.ts insertApp', rules: ['rows from apps'], because: 'this is where the row comes from' },
+  {
+    at: 'apps/store.ts insertAuditEntry',
+    rules: ['rows from apps'],
+    because: `what concerns an organization ${SYSTEM_ROWS}; one row at a time, seldom`,
+  },
+  {
+    at: 'limits/store.ts findAllAppsWithIdleCounters',
+    rules: ['one app'],
+    because: 'retention over all apps: finds them without locks, then each is cleaned alone',
+  },
+  {
+    at: 'limits/store.ts takeCountersOfAllApps',
+    rules: ['one app'],
+    because: 'the last node takes every counter over into its memory, once',
+  },
+  { at: 'queue/store.ts insertJobs', rules: ['rows from apps'], because: `maintenance ${SYSTEM_ROWS}` },
+  { at: 'queue/store.ts takeLead', rules: ['rows from apps'], because: `leadership ${SYSTEM_ROWS}` },
+  { at: 'queue/store.ts takeSlots', rules: ['rows from apps'], because: `a schedule ${SYSTEM_ROWS}` },
+  {
+    at: 'queue/store.ts findDueAppsAcrossApps',
+    rules: ['one app'],
+    because: 'the sweep: one leader finds the apps with due work, without locks, and claims follow per app',
+  },
+  { at: 'queue/store.ts countParkedAcrossApps', rules: ['one app'], because: "the operator's overview" },
+  { at: 'queue/store.ts analyzeJobs', rules: ['queries only'], because: 'statistics' },
+  { at: 'storage/check-durability.ts findUnsafeSettings', rules: ['known table'], because: CATALOGUE },
+  {
+    at: 'storage/check-durability.ts readVersion',
+    rules: ['no session settings'],
+    because: 'the version is the same in every session',
+  },
+  {
+    at: 'storage/db.ts createPool',
+    rules: ['tagged', 'time is a parameter'],
+    because: "this is how our clock learns PostgreSQL's time",
+  },
+  {
+    at: 'storage/embedded.ts createDatabase',
+    rules: ['tagged', 'known table', 'queries only'],
+    because: 'runs before our database exists; the name is a constant',
+  },
+  {
+    at: 'storage/listen.ts createListener',
+    rules: ['tagged', 'queries only'],
+    because: 'LISTEN takes no parameters; channels are constants of ours, quoted',
+  },
+  {
+    at: 'storage/migrate.ts pendingMigrations',
+    rules: ['tagged'],
+    because: 'runs on a connection of its own, outside the pool',
+  },
+  {
+    at: 'storage/migrate.ts migrate',
+    rules: ['tagged', 'queries only'],
+    because: 'the table of migrations cannot be made by a migration',
+  },
+  { at: 'storage/migrate.ts apply', rules: ['tagged'], because: 'runs on a connection of its own, outside the pool' },
+  {
+    at: 'storage/refresh-statistics.ts refreshStatistics',
+    rules: ['tagged', 'known table', 'queries only'],
+    because: 'statistics: asks the catalogue which tables grew, and ANALYZE takes no parameters',
+  },
+]
+
+export const SCHEMA_EXCEPTIONS: readonly (SchemaException & { because: string })[] = [
+  {
+    name: 'users.timezone_id',
+    rules: ['ids are uuids'],
+    because: 'the name of a time zone, as the interface calls it',
+  },
+  { name: 'subscriptions.ad_id', rules: ['ids are uuids'], because: 'an advertising id, made elsewhere' },
+  { name: 'audit_log.target_id', rules: ['ids are uuids'], because: 'names things of any kind' },
+]
