@@ -3,7 +3,7 @@
 const [major] = process.versions.node.split('.').map(Number)
 if (major < 24) {
   console.error(
-    `Carillon needs Node 24 or newer; this is ${process.version}. On Linux "npm ci" brings it along; elsewhere install it from nodejs.org.`,
+    `Carillon needs Node 24 or newer; this is ${process.version}. On Linux "npm ci" brings it along and "npm start" uses it; elsewhere install it from nodejs.org.`,
   )
   process.exit(1)
 }

@@ -2,7 +2,7 @@
 // in the same run, by the same load tool, interleaved, median of the rounds; at 10 thousand users and again at 1 million.
 
 import { createLog } from '../../server/src/lib/log.ts'
-import { connectEmbedded } from '../../server/src/storage/embedded.ts'
+import { connectEmbedded } from '../../server/src/storage/embedded/attach.ts'
 import type { Load, LoadResult } from '../kit/load.ts'
 import { type Carillon, residentMb, type Server, startBare, startCarillon, startLoadTool } from '../kit/processes.ts'
 import { median, type Row, readOptions, report, round } from '../kit/report.ts'

@@ -5,14 +5,21 @@ import { AppError } from './lib/errors.ts'
 import { EmbeddedError } from './storage/embedded.ts'
 import { MigrationError } from './storage/migrate.ts'
 
-type SystemError = Error & { code?: string; address?: string; port?: number; path?: string; hostname?: string }
+type SystemError = Error & {
+  code?: string
+  syscall?: string
+  address?: string
+  port?: number
+  path?: string
+  hostname?: string
+}
 
 export function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof EmbeddedError || error instanceof MigrationError)
     return error.message
   // A name with several addresses fails once for each of them; the first says what the others say.
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0])
-  const { code, address, port, path, hostname, message } = error as SystemError
+  const { code, syscall, address, port, path, hostname, message } = error as SystemError
   const where = address ?? hostname ?? path ?? ''
   switch (code) {
     case 'EADDRINUSE':
@@ -24,11 +31,16 @@ export function explain(error: unknown): string {
     case 'EADDRNOTAVAIL':
       return `this machine has no address ${where}; check HOST`
     case 'ECONNREFUSED':
+    case 'ECONNRESET':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
     case 'ETIMEDOUT':
     case 'EHOSTUNREACH':
       return `cannot reach the database of DATABASE_URL at ${where}${port === undefined ? '' : `:${port}`} (${code})`
+    case 'ENOENT':
+      return syscall === 'connect'
+        ? `there is no PostgreSQL at the socket ${where} of DATABASE_URL; check that it is running`
+        : `there is no file ${where}`
     case 'ENOSPC':
       return 'the disk is full'
     case '28P01':
@@ -42,7 +54,9 @@ export function explain(error: unknown): string {
       return 'the disk of the database is full'
   }
   if (error instanceof AppError && error.kind === 'unavailable')
-    return 'the database cannot be reached; check DATABASE_URL and that it is running'
-  if (/timeout|terminated/i.test(message)) return `the database does not answer (${message}); check DATABASE_URL`
-  return message || String(error)
+    return 'the database does not answer; check that it is running and that its disk has room'
+  if (/terminated/i.test(message))
+    return 'what answers at DATABASE_URL ended the connection; check that it is a PostgreSQL that lets us in'
+  if (/timeout/i.test(message)) return `the database of DATABASE_URL does not answer (${message})`
+  return (message || String(error)).replace(/\s*\n\s*/g, ' ')
 }

@@ -1,14 +1,14 @@
 // The first start hands out the first keys: printed once, and kept in a file that only the owner can read.
 
-import { chmod, mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FirstOrganization } from './apps/schema.ts'
-import type { Config } from './config.ts'
+import { type Config, ConfigError } from './config.ts'
+import { reasonOf } from './storage/embedded/error.ts'
 
 const FILE = 'first-keys.json'
 
 export async function keepFirstKeys(dataDir: string, first: FirstOrganization) {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 })
   const file = join(dataDir, FILE)
   const content = {
     organization_id: first.organizationId,
@@ -16,22 +16,34 @@ export async function keepFirstKeys(dataDir: string, first: FirstOrganization) {
     app_id: first.appId,
     app_key: first.appKey,
   }
-  await writeFile(file, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
-  await chmod(file, 0o600)
+  try {
+    await mkdir(dataDir, { recursive: true, mode: 0o700 })
+    // Made anew: a file that is there could be open to others, and would stay so.
+    const unfinished = `${file}.new`
+    await rm(unfinished, { force: true })
+    await writeFile(unfinished, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600, flag: 'wx', flush: true })
+    await rename(unfinished, file)
+  } catch (error) {
+    throw new ConfigError(`cannot keep the first keys in ${file}: ${reasonOf(error)}; check DATA_DIR`)
+  }
 }
 
-export function printFirstKeys(config: Pick<Config, 'port' | 'publicUrl' | 'dataDir'>, first: FirstOrganization) {
-  const address = config.publicUrl ?? `http://localhost:${config.port}`
+/** The address to try is this server's own: the world's, PUBLIC_URL, may lead here only later. */
+export function printFirstKeys(
+  { publicUrl, port, dataDir }: Pick<Config, 'port' | 'publicUrl' | 'dataDir'>,
+  address = `http://localhost:${port}`,
+  first: FirstOrganization,
+) {
   console.log(`
 Welcome to Carillon. These are your first keys; they are shown once.
 
-  address            ${address}
+  address            ${publicUrl ?? address}
   organization id    ${first.organizationId}
   organization key   ${first.organizationKey}
   app id             ${first.appId}
   app key            ${first.appKey}
 
-They are also in ${join(config.dataDir, FILE)}, readable by you alone. Try it:
+They are also in ${join(dataDir, FILE)}, readable by you alone. Try it:
 
   curl ${address}/apps/${first.appId}/users \\
     -H "Authorization: Key ${first.appKey}" -H "Content-Type: application/json" \\

@@ -1,78 +1,112 @@
 // The process: settings in, a running server out, one clear line when that cannot be.
 
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { startApp } from './app.ts'
 import { ensureFirstOrganization } from './apps/create.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { explain } from './explain-failure.ts'
 import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
-import { systemClock } from './lib/clock.ts'
+import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog } from './lib/log.ts'
 import { openDatabase, refuseUnsafe } from './open-database.ts'
 import { ensureSecretKey } from './secret-key.ts'
-import { createPool } from './storage/db.ts'
+import { createPool, type Db } from './storage/db.ts'
 import { migrate } from './storage/migrate.ts'
 
 const startedMs = performance.now()
 
-async function start(config: Config) {
+/** A signal that comes in the middle ends the start between two steps; what was opened is closed again. */
+async function start(config: Config, stopping: AbortSignal): Promise<() => Promise<void>> {
   const clock = systemClock()
   const log = createLog(config.logLevel)
   const database = await openDatabase(config, log)
   try {
+    stopping.throwIfAborted()
+    await refuseBusyPort(config)
     await ensureSecretKey(config)
-    await migrate(database.connection, clock.now())
     const db = createPool({ connection: database.connection, clock, size: 1 })
-    try {
-      await refuseUnsafe(db, config)
-      const first = await ensureFirstOrganization({ db, clock }, config)
-      if (first) {
-        await keepFirstKeys(config.dataDir, first)
-        printFirstKeys(config, first)
-      }
-    } finally {
-      await db.close()
-    }
+    const first = await prepare(db).finally(() => db.close())
+    stopping.throwIfAborted()
     const app = await startApp({ config, connection: database.connection, clock, log, nodeId: database.nodeId })
+    const address = app.address && readable(app.address, config)
+    if (first) printFirstKeys(config, address, first)
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
-    console.log(app.address ? `Carillon listens on ${readable(app.address)} (ready in ${seconds} s)` : 'Carillon works')
-    return async () => {
-      await app.close()
-      await database.close()
-    }
+    console.log(`Carillon ${address ? `listens on ${address}` : 'works in the background'} (ready in ${seconds} s)`)
+    return () => app.close().finally(() => database.close())
   } catch (error) {
     await database.close()
     throw error
   }
+
+  async function prepare(db: Db) {
+    await refuseUnsafe(db, config)
+    await migrate(database.connection, clock.now())
+    stopping.throwIfAborted()
+    return makeFirstKeys(db, clock, config)
+  }
 }
 
-const readable = (address: string) => address.replace('//0.0.0.0:', '//localhost:').replace('//[::]:', '//localhost:')
+/** Kept before they count: a crash in between leaves a file that the next start replaces, never keys nobody has seen. */
+const makeFirstKeys = (db: Db, clock: Clock, config: Config) =>
+  db.transaction(async (db) => {
+    const first = await ensureFirstOrganization({ db, clock }, config)
+    if (first) await keepFirstKeys(config.dataDir, first)
+    return first
+  })
+
+/** Before the first keys are made: a start that fails over its port must not be the only one that showed them. */
+async function refuseBusyPort({ role, port, host }: Config) {
+  if (role === 'worker') return
+  const probe = createServer().listen(port, host)
+  await once(probe, 'listening')
+  probe.close()
+  await once(probe, 'close')
+}
+
+const readable = (address: string, { host }: Config) =>
+  host === '0.0.0.0' || host === '::' ? address.replace(/\/\/.+:/, '//localhost:') : address
+
+/** Ctrl-C below npm comes twice at once, from the terminal and from npm: that is one signal. */
+const SAME_SIGNAL_MS = 1_000
 
 /** The first signal stops cleanly; a second one is somebody who will not wait. */
-function stopOnSignal(stop: () => Promise<void>) {
-  let isStopping = false
+function stopOnSignal(): AbortSignal {
+  const stopping = new AbortController()
+  let firstMs: number | undefined
   const onSignal = (signal: NodeJS.Signals) => {
-    if (isStopping) process.exit(1)
-    isStopping = true
-    console.log(`${signal === 'SIGINT' ? '\n' : ''}Stopping: finishing what is under way …`)
-    stop().then(
-      () => process.exit(0),
-      (error) => fail(error),
-    )
+    if (firstMs === undefined) {
+      firstMs = performance.now()
+      console.log(`${signal === 'SIGINT' ? '\n' : ''}Stopping: finishing what is under way …`)
+      stopping.abort()
+    } else if (performance.now() - firstMs > SAME_SIGNAL_MS) process.exit(1)
   }
-  process.on('SIGINT', onSignal)
-  process.on('SIGTERM', onSignal)
-  process.on('SIGHUP', onSignal)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, onSignal)
+  return stopping.signal
 }
 
-function fail(error: unknown): never {
-  console.error(`Carillon cannot start: ${explain(error)}`)
-  process.exit(1)
+/** With an external database that is away nothing else may be left to wait for, and Node would end the process. */
+async function untilAborted(stopping: AbortSignal) {
+  const awake = setInterval(() => {}, 60_000)
+  if (!stopping.aborted) await once(stopping, 'abort')
+  clearInterval(awake)
 }
 
+// A terminal that was closed cannot be written to, and the server still has to stop cleanly.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+const stopping = stopOnSignal()
+let failed = 'cannot start'
 try {
   const { config, rest } = readConfig(process.env, process.argv.slice(2))
   if (rest.length > 0) throw new ConfigError(`"${rest[0]}" is not a setting; see docs/settings.md`)
-  stopOnSignal(await start(config))
+  const stop = await start(config, stopping)
+  await untilAborted(stopping)
+  failed = 'did not stop cleanly'
+  await stop()
 } catch (error) {
-  fail(error)
+  if (error !== stopping.reason) {
+    console.error(`Carillon ${failed}: ${explain(error)}`)
+    process.exit(1)
+  }
 }
+process.exit(0)

@@ -1,6 +1,6 @@
 // The database behind the settings: the one that DATABASE_URL names, or our own PostgreSQL in the data folder.
 
-import type { ClientConfig } from 'pg'
+import pg, { type ClientConfig } from 'pg'
 import { type Config, ConfigError } from './config.ts'
 import type { Log } from './lib/log.ts'
 import { findUnsafeSettings, readVersion } from './storage/check-durability.ts'
@@ -16,16 +16,24 @@ export type OpenDatabase = {
 
 const ONLY_NODE_ID = '00000000-0000-4000-8000-000000000001'
 
-const OLDEST_VERSION = 15
+export const OLDEST_VERSION = 15
 
 export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir'>, log: Log): Promise<OpenDatabase> {
-  if (config.databaseUrl !== undefined)
-    return {
-      connection: { connectionString: config.databaseUrl, connectionTimeoutMillis: 5_000 },
-      close: async () => {},
-    }
+  if (config.databaseUrl !== undefined) {
+    const connection = { connectionString: config.databaseUrl, connectionTimeoutMillis: 5_000 }
+    await knock(connection)
+    return { connection, close: async () => {} }
+  }
   const embedded = await startEmbedded({ dataDir: config.dataDir, log })
   return { connection: embedded.connection, nodeId: ONLY_NODE_ID, close: () => embedded.stop() }
+}
+
+/** Later failures are outages, to be waited out; now they are mistakes in DATABASE_URL, and the driver says which. */
+async function knock(connection: ClientConfig) {
+  const client = new pg.Client(connection)
+  client.on('error', () => {})
+  await client.connect()
+  await client.end()
 }
 
 /** A database that may lose what it acknowledged, or that is too old, is not served. */

@@ -9,7 +9,7 @@ import { type Actor, type AppSettings, type FirstOrganization, SYSTEM } from './
 import {
   hasOrganization,
   insertApp,
-  insertAuditEntry,
+  insertAuditEntries,
   insertOrganization,
   lockApp,
   lockFirstStart,
@@ -29,17 +29,19 @@ export async function createOrganization(
   const now = clock.now()
   await db.transaction(async (db) => {
     await insertOrganization(db, { id, name }, now)
-    await insertAuditEntry(
+    await insertAuditEntries(
       db,
-      {
-        appId: SYSTEM_APP_ID,
-        id: newId(),
-        actor,
-        action: 'organization.create',
-        targetType: 'organization',
-        targetId: id,
-        detail: { name },
-      },
+      SYSTEM_APP_ID,
+      [
+        {
+          id: newId(),
+          actor,
+          action: 'organization.create',
+          targetType: 'organization',
+          targetId: id,
+          detail: { name },
+        },
+      ],
       now,
     )
   })
@@ -69,9 +71,10 @@ export async function createApp(
       throw new AppError('not-found', { code: 'organization-0', title: 'Organization not found' })
     await insertApp(db, id, organizationId, app, now)
     const detail = { name: app.name, organization_id: organizationId }
-    await insertAuditEntry(
+    await insertAuditEntries(
       db,
-      { appId: id, id: newId(), actor, action: 'app.create', targetType: 'app', targetId: id, detail },
+      id,
+      [{ id: newId(), actor, action: 'app.create', targetType: 'app', targetId: id, detail }],
       now,
     )
     await notifyChange(db, 'app', id)
@@ -91,9 +94,10 @@ export function setApp({ db, clock }: AppsContext, appId: AppId, changes: Partia
     // A public key is no secret, but a page of it says less in a log than its name.
     const { identityPublicKey, ...shown } = changes
     const detail = { ...shown, ...(identityPublicKey !== undefined && { identityPublicKey: 'changed' }) }
-    await insertAuditEntry(
+    await insertAuditEntries(
       db,
-      { appId, id: newId(), actor, action: 'app.set', targetType: 'app', targetId: appId, detail },
+      appId,
+      [{ id: newId(), actor, action: 'app.set', targetType: 'app', targetId: appId, detail }],
       now,
     )
     await notifyChange(db, 'app', appId)

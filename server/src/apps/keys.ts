@@ -9,7 +9,7 @@ import type { Db } from '../storage/db.ts'
 import type { Actor, IssuedKey, KeyScope, KeySummary, NewKey } from './schema.ts'
 import {
   findKeys,
-  insertAuditEntry,
+  insertAuditEntries,
   insertKey,
   lockApp,
   lockOrganization,
@@ -110,5 +110,10 @@ function audit(
   now: Date,
 ) {
   const appId: AppId = scope.kind === 'app' ? scope.appId : SYSTEM_APP_ID
-  return insertAuditEntry(db, { appId, id: newId(), actor, action, targetType: 'key', targetId: keyId, detail }, now)
+  return insertAuditEntries(
+    db,
+    appId,
+    [{ id: newId(), actor, action, targetType: 'key', targetId: keyId, detail }],
+    now,
+  )
 }

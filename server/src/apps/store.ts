@@ -4,7 +4,7 @@
 import type { AppGate } from '../http/route.ts'
 import type { AppId, KeyId, OrganizationId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { sql } from '../storage/sql.ts'
+import { rows, sql } from '../storage/sql.ts'
 import type { Actor, AppSettings, KeyScope, KeySummary } from './schema.ts'
 
 /** Any constant of our own would do. */
@@ -109,25 +109,31 @@ export async function markKeyRevoked(db: Db, scope: KeyScope, id: KeyId, now: Da
 }
 
 export type AuditEntry = {
-  /** The app it is about; the system's own for what concerns an organization. */
-  appId: AppId
   id: string
   actor: Actor
   action: string
-  targetType: 'organization' | 'app' | 'key'
+  targetType: 'organization' | 'app' | 'key' | 'user'
   targetId: string
   detail?: Record<string, unknown>
 }
 
-export const insertAuditEntry = (
-  db: Db,
-  { appId, id, actor, action, targetType, targetId, detail }: AuditEntry,
-  at: Date,
-) =>
+/** What concerns an organization is kept under the system's app, which has no row: so the app comes as a value. */
+export const insertAuditEntries = (db: Db, appId: AppId, entries: readonly AuditEntry[], at: Date) =>
   db.query(sql`
     insert into audit_log (app_id, at, id, actor_kind, actor_id, action, target_type, target_id, detail)
-    values (${appId}, ${at}, ${id}, ${actor.kind}, ${actor.kind === 'system' ? null : actor.id}, ${action}, ${targetType},
-      ${targetId}, ${JSON.stringify(detail ?? {})})`)
+    select ${appId}::uuid, ${at}::timestamptz, r.id, r.actor_kind, r.actor_id, r.action, r.target_type, r.target_id, r.detail
+    from jsonb_to_recordset(${rows(entries.map(auditRow))}::jsonb)
+      as r(id uuid, actor_kind text, actor_id uuid, action text, target_type text, target_id text, detail jsonb)`)
+
+const auditRow = ({ id, actor, action, targetType, targetId, detail }: AuditEntry) => ({
+  id,
+  actor_kind: actor.kind,
+  actor_id: actor.kind === 'system' ? null : actor.id,
+  action,
+  target_type: targetType,
+  target_id: targetId,
+  detail: detail ?? {},
+})
 
 export const KEYS_CHANNEL = 'carillon_keys'
 

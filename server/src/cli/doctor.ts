@@ -7,12 +7,14 @@ import type { Config } from '../config.ts'
 import { explain } from '../explain-failure.ts'
 import { type SystemClock, systemClock } from '../lib/clock.ts'
 import { findNodes } from '../limits/store.ts'
+import { OLDEST_VERSION } from '../open-database.ts'
 import { countParked } from '../queue/parked.ts'
 import { secretKeyFile } from '../secret-key.ts'
 import { findUnsafeSettings, readVersion } from '../storage/check-durability.ts'
 import type { Db } from '../storage/db.ts'
 import { hasDatabase } from '../storage/embedded/attach.ts'
 import { reasonOf } from '../storage/embedded/error.ts'
+import { MigrationError } from '../storage/migrate.ts'
 import { sql } from '../storage/sql.ts'
 import type { Command, Outcome } from './command.ts'
 import { lookAtSchema, reachDatabase, withPool } from './connect.ts'
@@ -149,7 +151,6 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
 }
 
 const STATEMENT_TIMEOUT_MS = 30_000
-const OLDEST_VERSION = 15
 
 async function checkReached(config: Config, connection: pg.ClientConfig): Promise<Finding[]> {
   const clock = systemClock()
@@ -173,7 +174,8 @@ async function checkSchema(connection: pg.ClientConfig): Promise<{ isCurrent: bo
     const says = `${count(pending.length, 'migration')} to apply`
     return { isCurrent: false, finding: warning(check, says, 'Run "carillon migrate", or start the server.') }
   } catch (error) {
-    const finding = problem(check, explain(error), 'Run the version of Carillon that the database was last used with.')
+    if (!(error instanceof MigrationError)) throw error
+    const finding = problem(check, error.message, 'Run the version of Carillon that the database was last used with.')
     return { isCurrent: false, finding }
   }
 }

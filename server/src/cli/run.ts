@@ -15,8 +15,8 @@ export async function runCarillon(args: string[], env: Environment): Promise<Pri
   try {
     return await answer(args, env)
   } catch (error) {
-    const isUsage = error instanceof UsageError || error instanceof ConfigError
-    return { code: isUsage ? 2 : 1, out: '', err: `carillon: ${explain(error)}` }
+    if (error instanceof UsageError) return { code: 2, out: '', err: `carillon: ${error.message}` }
+    return { code: error instanceof ConfigError ? 2 : 1, out: '', err: `carillon: ${explain(error)}` }
   }
 }
 

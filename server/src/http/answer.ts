@@ -14,6 +14,10 @@ export type Desk = { log: Log; logsRequests: boolean; isDraining: boolean }
 /** What an answer needs to know of its route; there is one for requests that match none, too. */
 export type Place = { operation: string; style: ErrorStyle; isOpenToSites: boolean; stats: OperationStats }
 
+/**
+ * Straight to Node's response: the framework's reply would copy and check each header once more, which is a tenth of what
+ * a whole request costs.
+ */
 export function send(
   desk: Desk,
   place: Place,
@@ -22,23 +26,25 @@ export function send(
   startedMs: number,
   answer: { status: number; body: unknown; headers?: Record<string, string> | undefined },
 ): void {
-  if (reply.sent) return
+  const response = reply.raw
+  if (response.headersSent || response.destroyed) return
   const { status, body, headers } = answer
-  // Made first: a body that cannot be written must become an error before any header is set.
+  // Made first: a body that cannot be written must become an error before anything is sent.
   const contentType = headers?.['content-type']
   const payload = contentType === undefined ? JSON.stringify(body ?? {}) : (body as string)
   const ms = performance.now() - startedMs
   record(place.stats, status, ms)
   if (desk.logsRequests) desk.log.debug({ request: request.id, operation: place.operation, status, ms }, 'answered')
-  reply.code(status).header('x-request-id', request.id)
-  if (place.isOpenToSites) reply.headers(openHeaders)
+  const sent: Record<string, string | number> = { 'x-request-id': request.id }
+  if (place.isOpenToSites) Object.assign(sent, openHeaders)
   // A connection that stays open would keep a server that wants to stop from stopping.
-  if (desk.isDraining) reply.header('connection', 'close')
-  if (headers) reply.headers(headers)
-  if (status === 204) reply.send()
+  if (desk.isDraining) sent.connection = 'close'
+  if (headers) Object.assign(sent, headers)
+  if (status === 204) response.writeHead(status, sent).end()
   else {
-    if (contentType === undefined) reply.header('content-type', JSON_TYPE)
-    reply.send(payload)
+    if (contentType === undefined) sent['content-type'] = JSON_TYPE
+    sent['content-length'] = Buffer.byteLength(payload)
+    response.writeHead(status, sent).end(request.method === 'HEAD' ? undefined : payload)
   }
 }
 

@@ -7,7 +7,7 @@ import { type AppError, BadKey, type ErrorKind, RateLimited } from '../lib/error
  *   shape    list of objects or list of strings
  *   limited  the same for 429
  *   missing  the same for an absent Authorization header
- *   success  adds `success: false`
+ *   success  adds `success: false` to string lists, but not to "service unavailable", whose shape is the same everywhere
  *   statuses replaces statuses that the family does not use
  *   unknownApp the status when the app is not there or not the key's; 404 unless told. With another one the answer refers
  *            to the documentation of keys, because that is where the mistake usually is
@@ -29,8 +29,15 @@ export const errorStyles = {
   templates: { shape: 'strings', limited: 'objects', missing: 'objects' },
   segments: { shape: 'strings', limited: 'objects', missing: 'objects', success: true, unknownApp: 400 },
   metrics: { shape: 'strings', limited: 'strings', missing: 'strings' },
-  // A conflict of the new model (too many subscriptions, a token taken) is an invalid request in the old one.
-  legacy: { shape: 'strings', limited: 'strings', missing: 'objects', success: true, statuses: { conflict: 400 } },
+  // What the old interface refuses is a 400, 401 or 403: a conflict of the new model (too many subscriptions, a token
+  // taken) and a body that cannot be read are invalid requests in it.
+  legacy: {
+    shape: 'strings',
+    limited: 'strings',
+    missing: 'objects',
+    success: true,
+    statuses: { conflict: 400, 'too-large': 400, 'unsupported-media-type': 400 },
+  },
 } as const satisfies Record<string, Style>
 
 export type ErrorStyle = keyof typeof errorStyles
@@ -63,11 +70,12 @@ export function errorAnswer(error: AppError, styleName: ErrorStyle): ErrorAnswer
   const unknownApp = error.problems[0]?.code === 'app-0' ? style.unknownApp : undefined
   const status = unknownApp ?? errorStatus(error.kind, styleName)
   const headers: Record<string, string> = {}
+  const shape = shapeOf(error, style)
   if (error instanceof RateLimited) headers['retry-after'] = String(error.retryAfterSeconds)
   const body: Record<string, unknown> = {
-    ...(style.success && { success: false }),
+    ...(style.success && shape === 'strings' && error.kind !== 'unavailable' && { success: false }),
     errors:
-      shapeOf(error, style) === 'objects'
+      shape === 'objects'
         ? error.problems.map(({ code, title, meta }) => ({ code, title, ...(meta && { meta }) }))
         : error.problems.map(({ title }) => title),
   }

@@ -83,6 +83,7 @@ export function fakeLimits(): FakeLimits {
     taken: [],
     waitSeconds: 0,
     has: (rule) => rule.startsWith('fake.'),
+    isOff: () => false,
     take(_app, charges) {
       if (fake.waitSeconds > 0) return fake.waitSeconds
       fake.taken.push(charges)

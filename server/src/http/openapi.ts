@@ -101,7 +101,6 @@ const errorBody = (errors: Schema, more: Record<string, Schema> = {}) => ({
 const errorSchemas: Record<string, Schema> = {
   ErrorObjects: errorBody(objects),
   ErrorStrings: errorBody(strings),
-  FailedObjects: errorBody(objects, failed),
   FailedStrings: errorBody(strings, { ...failed, ...reference }),
   KeyRefused: errorBody(strings, { ...failed, ...reference }),
 }
@@ -227,8 +226,8 @@ function errorKinds({ access, body, limits, path }: Route): ErrorKind[] {
 function errorSchema(style: ErrorStyle, kind: ErrorKind): Schema {
   const { shape, limited, missing, ...rest } = errorStyles[style]
   const named = (form: 'objects' | 'strings') =>
-    schemaRef(`${'success' in rest ? 'Failed' : 'Error'}${form === 'objects' ? 'Objects' : 'Strings'}`)
-  if (kind === 'unavailable') return named('strings')
+    schemaRef(form === 'objects' ? 'ErrorObjects' : 'success' in rest ? 'FailedStrings' : 'ErrorStrings')
+  if (kind === 'unavailable') return schemaRef('ErrorStrings')
   if (kind === 'limited') return named(limited)
   if (kind === 'unauthenticated') return { anyOf: [named(missing), schemaRef('KeyRefused')] }
   return named(shape)

@@ -20,6 +20,7 @@ export type Plan = {
   maxBodyBytes: number
   maxKeys: number
   conversions: Conversions
+  paramNames: string[]
   /** Path parameters that are ids: any case comes in, lower case goes on. */
   idParams: string[]
   validateParams: Validate | undefined
@@ -44,6 +45,7 @@ export function planRoute(route: Route, compilers: Compilers, metrics: Metrics):
     maxBodyBytes: route.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
     maxKeys: route.maxKeys ?? DEFAULT_MAX_KEYS,
     conversions: conversionsOf(route.query),
+    paramNames: pathParams(route.path),
     idParams: idParams(route),
     validateParams: compileValidator(compilers, 'params', route.params, usesObjects),
     validateQuery: compileValidator(compilers, 'query', route.query, usesObjects),

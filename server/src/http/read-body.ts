@@ -36,15 +36,17 @@ const inflaters: Record<string, Inflate> = {
 }
 
 /** The bytes of a JSON body, inflated. Neither what is sent nor what it inflates to may be larger than `maxBytes`. */
-export async function readBody(raw: IncomingMessage, maxBytes: number): Promise<Buffer> {
+export function readBody(raw: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (!isJson(raw.headers['content-type'])) throw unsupported('The Content-Type of a body must be application/json')
   const encoding = raw.headers['content-encoding']?.trim().toLowerCase() || 'identity'
   const inflater = inflaters[encoding]
   if (encoding !== 'identity' && !inflater)
     throw unsupported('The Content-Encoding of a body must be gzip, deflate or br')
   if (Number(raw.headers['content-length']) > maxBytes) throw tooLarge(maxBytes)
-  const bytes = await receive(raw, maxBytes)
-  return inflater && bytes.length > 0 ? inflated(inflater, bytes, maxBytes) : bytes
+  const received = receive(raw, maxBytes)
+  return inflater
+    ? received.then((bytes) => (bytes.length > 0 ? inflated(inflater, bytes, maxBytes) : bytes))
+    : received
 }
 
 function receive(raw: IncomingMessage, maxBytes: number): Promise<Buffer> {

@@ -159,4 +159,6 @@ export type LimitCounter = {
   /** Take one from each counter, or from none. 0 when taken, else the whole seconds to wait before the next try. */
   take(app: AppGate, charges: Charge[]): Promise<number> | number
   has(rule: string): boolean
+  /** Nothing is counted; then nobody needs to find out what a request would be charged for. */
+  isOff(): boolean
 }

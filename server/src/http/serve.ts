@@ -10,7 +10,7 @@ import { parseBody, unstorable } from './parse-body.ts'
 import type { Plan } from './plan.ts'
 import { hasBody, readBody } from './read-body.ts'
 import { convertQuery, type Query, readQuery } from './read-query.ts'
-import type { Answer, AppGate, Call, Caller, Charge, LimitCounter, Route } from './route.ts'
+import type { AppGate, Call, Caller, Charge, LimitCounter, Route } from './route.ts'
 
 export type Kit = Desk & Gatekeeper & { limits: LimitCounter }
 export type PlannedRoute = Plan & Place
@@ -51,65 +51,60 @@ class IncomingCall implements Call {
   }
 }
 
-/** Never rejects: whatever goes wrong becomes an answer. */
+/** Never rejects: whatever goes wrong becomes an answer. Awaits only what is a promise: what is at hand is not put off. */
 export async function serve(kit: Kit, plan: PlannedRoute, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const startedMs = performance.now()
   try {
-    const answer = await judgeAndHandle(kit, plan, request)
-    send(kit, plan, request, reply, startedMs, answer)
+    const { route } = plan
+    const given = request.params as Record<string, string>
+    const found = identify(kit, plan, request.headers, given)
+    const visitor = found instanceof Promise ? await found : found
+    const params = readParams(plan, given)
+    const queryText = (request.query as { text: string }).text
+    const query = queryText === '' ? {} : readQuery(queryText)
+
+    // Where the body names the app, it is read before the key is judged against it; everywhere else after.
+    let entry: Entry | undefined
+    if (plan.appIn !== 'body') {
+      const appId = plan.appIn === 'none' ? undefined : readAppId((plan.appIn === 'path' ? params : query).app_id, plan)
+      const admitted = admit(kit, plan, visitor, appId, request.ip)
+      entry = admitted instanceof Promise ? await admitted : admitted
+    }
+    let size = 0
+    let body: unknown
+    if (route.body && hasBody(request.raw)) {
+      const bytes = await readBody(request.raw, plan.maxBodyBytes)
+      size = bytes.length
+      body = parseBody(bytes, plan.maxKeys)
+    }
+    if (entry === undefined) {
+      const appId = readAppId((body as { app_id?: unknown } | null | undefined)?.app_id, plan)
+      entry = await admit(kit, plan, visitor, appId, request.ip)
+    }
+
+    const call = new IncomingCall(entry, request, params, query, body, kit.clock.now())
+    if (route.limits.length > 0 && !kit.limits.isOff()) {
+      const charges = plan.charges ?? (await chargesOf(route, call))
+      const wait = charges.length === 0 ? 0 : kit.limits.take(call.app, charges)
+      const waitSeconds = typeof wait === 'number' ? wait : await wait
+      if (waitSeconds > 0) throw new RateLimited(waitSeconds)
+    }
+    plan.validateParams?.(params, 0)
+    if (plan.validateQuery) {
+      convertQuery(query, plan.conversions)
+      plan.validateQuery(query, 0)
+    }
+    plan.validateBody?.(body, size)
+    send(kit, plan, request, reply, startedMs, await route.handle(call as never))
   } catch (error) {
     sendError(kit, plan, request, reply, startedMs, error)
   }
 }
 
-async function judgeAndHandle(kit: Kit, plan: PlannedRoute, request: FastifyRequest): Promise<Answer> {
-  const { route } = plan
-  const given = request.params as Record<string, string>
-  const visitor = await identify(kit, plan, request.headers, given)
-  const params = readParams(plan, given)
-  const queryText = (request.query as { text: string }).text
-  const query = queryText === '' ? {} : readQuery(queryText)
-
-  // Where the body names the app, it is read before the key is judged against it; everywhere else after.
-  let entry: Entry | undefined
-  if (plan.appIn !== 'body') {
-    const appId = plan.appIn === 'none' ? undefined : readAppId((plan.appIn === 'path' ? params : query).app_id, plan)
-    entry = await admit(kit, plan, visitor, appId, request.ip)
-  }
-  let size = 0
-  let body: unknown
-  if (route.body && hasBody(request.raw)) {
-    const bytes = await readBody(request.raw, plan.maxBodyBytes)
-    size = bytes.length
-    body = parseBody(bytes, plan.maxKeys)
-  }
-  if (entry === undefined) {
-    const appId = readAppId((body as { app_id?: unknown } | null | undefined)?.app_id, plan)
-    entry = await admit(kit, plan, visitor, appId, request.ip)
-  }
-
-  const call = new IncomingCall(entry, request, params, query, body, kit.clock.now())
-  if (route.limits.length > 0) await takeFromLimits(kit.limits, plan, call)
-  plan.validateParams?.(params, 0)
-  if (plan.validateQuery) {
-    convertQuery(query, plan.conversions)
-    plan.validateQuery(query, 0)
-  }
-  plan.validateBody?.(body, size)
-  return route.handle(call as never)
-}
-
-function readParams({ idParams }: Plan, given: Record<string, string>): Record<string, string> {
-  for (const name in given) if (!isStorable(given[name] as string)) throw unstorable(name)
+function readParams({ paramNames, idParams }: Plan, given: Record<string, string>): Record<string, string> {
+  for (const name of paramNames) if (!isStorable(given[name] as string)) throw unstorable(name)
   for (const name of idParams) given[name] = (given[name] as string).toLowerCase()
   return given
-}
-
-async function takeFromLimits(limits: LimitCounter, { route, charges }: Plan, call: Call): Promise<void> {
-  const taken = charges ?? (await chargesOf(route, call))
-  if (taken.length === 0) return
-  const waitSeconds = await limits.take(call.app, taken)
-  if (waitSeconds > 0) throw new RateLimited(waitSeconds)
 }
 
 async function chargesOf({ limits, operation }: Route, call: Call): Promise<Charge[]> {

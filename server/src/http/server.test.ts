@@ -189,6 +189,8 @@ describe('paths and queries', () => {
     const storable = fc
       .string({ unit: 'grapheme', minLength: 1, maxLength: 40 })
       .filter((text) => !text.includes('\0') && text.isWellFormed())
+      // However they are encoded, clients take these two out of a path before it is sent.
+      .filter((text) => text !== '.' && text !== '..')
     await fc.assert(
       fc.asyncProperty(storable, async (text) => {
         const { body } = await view(

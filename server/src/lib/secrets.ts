@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 
-export const sha256 = (text: string): Buffer => hash('sha256', text, 'buffer')
+/** Through hex: Node has a shorter way to a string than to a buffer, and this is done for every request. */
+export const sha256 = (text: string): Buffer => Buffer.from(hash('sha256', text, 'hex'), 'hex')
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
 

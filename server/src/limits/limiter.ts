@@ -31,6 +31,7 @@ export type Limiter = {
   /** Look at the census now. Happens every second by itself. */
   renew(): Promise<void>
   mode(): 'local' | 'shared' | 'off'
+  isOff(): boolean
   /** Counters in memory, for the metrics page. */
   size(): number
 }
@@ -222,6 +223,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     join,
     leave,
     renew,
+    isOff: () => profile === 'off',
     mode: () => (profile === 'off' ? 'off' : state === 'local' ? 'local' : 'shared'),
     size: local.size,
   }

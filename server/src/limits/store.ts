@@ -74,8 +74,8 @@ export const takeCountersOfAllApps = (db: Db) =>
 export type Counts = 'local' | 'shared'
 export type ServerNode = { id: string; counts: Counts; leaseUntil: number }
 
-/** Any constant of our own; `migrate` has another. */
-const CENSUS_LOCK = 22_745_567
+/** Any constant of our own that no other lock has. */
+const CENSUS_LOCK = 22_745_568
 
 /** Until the end of the transaction nobody joins, leaves, or changes the way it counts. */
 export const lockCensus = (db: Db) => db.query(sql`select pg_advisory_xact_lock(${CENSUS_LOCK})`)

@@ -6,7 +6,10 @@ import { AppError } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { sqlState } from './db.ts'
 
-/** What became of one request of a batch: an answer, or the error that its caller alone is told. */
+/**
+ * What became of one request of a batch: an answer, or the error that its caller alone is told. An error that PostgreSQL
+ * raised says that nothing was done for this request, so it is tried again by itself.
+ */
 export type Outcome<Out> = { value: Out } | { error: unknown }
 
 export type MergedOperation<In, Out> = {
@@ -110,37 +113,38 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
 type Executed = { outcomes: Outcome<unknown>[]; outage?: AppError }
 
 async function execute(lane: Lane, inputs: unknown[]): Promise<Executed> {
-  try {
-    return { outcomes: await lane.run(lane.appId, inputs as never[]) }
-  } catch (error) {
-    if (!isOneCallersFault(error))
-      return { outcomes: inputs.map(() => ({ error })), ...(isOutage(error) && { outage: error }) }
-  }
+  const outcomes = await attempt(lane, inputs)
+  let outage = outcomes.map(errorOf).find(isOutage)
   // One request's data, or a race that one of them lost, failed the whole statement: nobody's neighbour pays for that.
-  const outcomes: Outcome<unknown>[] = []
-  for (const input of inputs) {
-    const outcome = await executeAlone(lane, input)
-    outcomes.push(outcome)
-    // The others would each wait as long as this one did, to hear the same.
-    if ('error' in outcome && isOutage(outcome.error)) {
-      const { error } = outcome
-      while (outcomes.length < inputs.length) outcomes.push({ error })
-      return { outcomes, outage: error }
-    }
+  for (let i = 0; i < outcomes.length; i++) {
+    if (!isOneCallersFault(errorOf(outcomes[i]))) continue
+    // In an outage the others would each wait as long as the first one did, to hear the same.
+    outcomes[i] = outage ? { error: outage } : await executeAlone(lane, inputs[i])
+    const error = errorOf(outcomes[i])
+    if (isOutage(error)) outage = error
   }
-  return { outcomes }
+  return { outcomes, ...(outage && { outage }) }
 }
+
+/** An error thrown is everybody's outcome. */
+async function attempt(lane: Lane, inputs: unknown[]): Promise<Outcome<unknown>[]> {
+  try {
+    return await lane.run(lane.appId, inputs as never[])
+  } catch (error) {
+    return inputs.map(() => ({ error }))
+  }
+}
+
+const errorOf = (outcome: Outcome<unknown> | undefined): unknown =>
+  outcome && 'error' in outcome ? outcome.error : undefined
 
 const isOutage = (error: unknown): error is AppError => error instanceof AppError && error.kind === 'unavailable'
 
 async function executeAlone(lane: Lane, input: unknown): Promise<Outcome<unknown>> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      const [outcome] = await lane.run(lane.appId, [input] as never[])
-      return outcome ?? { error: new Error('a merged operation left a request without an outcome') }
-    } catch (error) {
-      if (!isLostRace(error) || attempt === ATTEMPTS_ALONE) return { error }
-    }
+  for (let tries = 1; ; tries++) {
+    const [outcome] = await attempt(lane, [input])
+    if (!outcome) return { error: new Error('a merged operation left a request without an outcome') }
+    if (!isLostRace(errorOf(outcome)) || tries === ATTEMPTS_ALONE) return outcome
   }
 }
 

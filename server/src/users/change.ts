@@ -8,11 +8,11 @@
 // is decided by the unique constraints, and the loser looks again.
 
 import type { Clock } from '../lib/clock.ts'
-import type { AppId, NewId, UserId } from '../lib/ids.ts'
+import type { AppId, NewId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
 import { createNeighbourhood, type Neighbourhood, type Ref } from './neighbourhood.ts'
-import { findAndLock, type Loading, loadUsers } from './store.ts'
+import { findAndLock, type Loading, loadLocked } from './store.ts'
 import { writeDifference } from './write.ts'
 
 export type Command<Result = unknown> = {
@@ -36,27 +36,40 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
       const outcomes: Outcome<unknown>[] = new Array(commands.length)
       let open = commands.map((_, i) => i)
       for (let round = 0; open.length > 0; round++) {
-        if (round === ROUNDS) throw new Error('users keep moving while they are being changed')
-        open = await runRound(appId, commands, open, outcomes)
+        try {
+          if (round === ROUNDS) throw new Error('users keep moving while they are being changed')
+          open = await runRound(appId, commands, open, outcomes)
+        } catch (error) {
+          // What earlier rounds committed is done and must not be done again: the error is for the others alone.
+          if (open.length === commands.length) throw error
+          for (const i of open) outcomes[i] = { error }
+          return outcomes
+        }
       }
       return outcomes
     },
   })
 
-  /** Run these commands in one transaction; those whose users moved before they were locked come back for another. */
+  /**
+   * Run these commands in one transaction. Those that point at somebody who could not be locked (who got what they name,
+   * or was deleted, while this transaction waited) come back for another.
+   */
   function runRound(appId: AppId, commands: Command[], open: number[], outcomes: Outcome<unknown>[]) {
     return db.transaction(async (db) => {
-      const now = clock.now()
       const refs = open.flatMap((i) => (commands[i] as Command).refs)
-      const owners = await findAndLock(db, appId, refs)
-      const ids = [...new Set(owners.values())]
+      const { ids, pointing } = await findAndLock(db, appId, refs)
+      // Taken under the locks, so that who comes later is later.
+      const now = clock.now()
       const loading = {
         subscriptions: open.some((i) => commands[i]?.needs?.subscriptions),
         purchases: open.some((i) => commands[i]?.needs?.purchases),
       }
-      const loaded = ids.length === 0 ? [] : await loadUsers(db, appId, ids, loading)
-      const state = createNeighbourhood(loaded)
-      const [settled, moved] = partition(open, (i) => isSettled(state, owners, (commands[i] as Command).refs))
+      const free = refs.filter((ref) => !pointing.has(ref))
+      const { users, taken } =
+        ids.length === 0 ? { users: [], taken: new Set<Ref>() } : await loadLocked(db, appId, ids, loading, free)
+      const state = createNeighbourhood(users)
+      const isSettled = (ref: Ref) => !(pointing.has(ref) || taken.has(ref)) || state.ownerOf(ref) !== undefined
+      const [settled, moved] = partition(open, (i) => (commands[i] as Command).refs.every(isSettled))
       for (const i of settled) outcomes[i] = apply(state, commands[i] as Command, now.toISOString())
       await writeDifference(db, appId, state, now, newId)
       return moved
@@ -73,10 +86,6 @@ function apply(state: Neighbourhood, command: Command, now: string): Outcome<unk
     return { error }
   }
 }
-
-/** What pointed at somebody before the lock must still do so after it. */
-const isSettled = (state: Neighbourhood, owners: Map<Ref, UserId>, refs: Ref[]) =>
-  refs.every((ref) => owners.get(ref) === undefined || state.ownerOf(ref) === owners.get(ref))
 
 function partition<Item>(items: Item[], test: (item: Item) => boolean): [Item[], Item[]] {
   const yes: Item[] = []

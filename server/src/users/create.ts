@@ -130,7 +130,9 @@ function applyDraft(
   state.addPurchases(user, draft.properties.purchases)
   const subscriptions = draft.subscriptions.map((request) => subscribe(state, user, request, now, newId).subscription)
   // A subscription given twice is answered twice, as it is in the end.
-  return { isNew: !known, user, subscriptions: subscriptions.map((it) => state.subscriptions.get(it.id) ?? it) }
+  const final = subscriptions.map((it) => state.subscriptions.get(it.id) ?? it)
+  // A copy: later commands of the batch go on changing the user, and that is not this one's answer.
+  return { isNew: !known, user: { ...user, aliases: new Map(user.aliases) }, subscriptions: final }
 }
 
 /** The user that the aliases name or, without aliases, the owner of the subscriptions. */

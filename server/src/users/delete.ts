@@ -1,11 +1,12 @@
+import { SYSTEM } from '../apps/schema.ts'
 import { userNotFound } from '../lib/errors.ts'
-import type { AppId } from '../lib/ids.ts'
+import type { AppId, KeyId } from '../lib/ids.ts'
 import type { Change } from './change.ts'
 import type { UserRef } from './identity.ts'
-import type { Actor } from './neighbourhood.ts'
 
 /** Everything of the user goes, and its aliases are free again. What remains is a line in the audit log, without personal data. */
-export function deleteUser(change: Change, appId: AppId, ref: UserRef, actor: Actor) {
+export function deleteUser(change: Change, appId: AppId, ref: UserRef, keyId: KeyId | undefined) {
+  const actor = keyId === undefined ? SYSTEM : { kind: 'key' as const, id: keyId }
   return change(appId, {
     refs: [ref],
     apply(state) {

@@ -2,6 +2,7 @@
 // Commands change it in memory; what differs from the loaded state is then written as sets.
 // A command that throws leaves no trace: each change puts its own undoing on a list.
 
+import type { AuditEntry } from '../apps/store.ts'
 import type { SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Alias, UserRef } from './identity.ts'
 import type { StoredProperties, StoredPurchase } from './properties.ts'
@@ -20,8 +21,7 @@ export type User = {
 export type Ref = UserRef | { subscriptionId: SubscriptionId } | { type: SubscriptionType; tokenHash: string }
 
 export type NewPurchases = { userId: UserId; purchases: StoredPurchase[] }
-export type Actor = { kind: 'key' | 'sdk'; id: string | null }
-export type AuditEntry = { actor: Actor; action: string; targetType: string; targetId: string }
+export type Note = Omit<AuditEntry, 'id'>
 
 /** How things were when they were loaded. */
 export type Before = {
@@ -40,7 +40,7 @@ export function createNeighbourhood(loaded: User[]) {
   const subscriptions = new Map<SubscriptionId, Subscription>()
   const byToken = new Map<string, SubscriptionId>()
   const purchases: NewPurchases[] = []
-  const audit: AuditEntry[] = []
+  const audit: Note[] = []
   let undo: (() => void)[] = []
 
   function index(user: User) {
@@ -120,7 +120,7 @@ export function createNeighbourhood(loaded: User[]) {
       if (it.tokenHash !== null) put(byToken, tokenKey(it.type, it.tokenHash), undefined)
       put(owner(it).subscriptions, it.id, undefined)
     },
-    note(entry: AuditEntry) {
+    note(entry: Note) {
       push(audit, entry)
     },
   }
@@ -131,7 +131,7 @@ export function createNeighbourhood(loaded: User[]) {
     users: users as ReadonlyMap<UserId, User>,
     subscriptions: subscriptions as ReadonlyMap<SubscriptionId, Subscription>,
     purchases: purchases as readonly NewPurchases[],
-    audit: audit as readonly AuditEntry[],
+    audit: audit as readonly Note[],
     find(ref: UserRef): User | undefined {
       const id = 'id' in ref ? ref.id : byAlias.get(aliasKey(ref.label, ref.value))
       return id === undefined ? undefined : users.get(id)

@@ -31,7 +31,9 @@ import {
   removePlayer,
   startSession,
 } from './players.ts'
-import { countSubscriptions, listSubscriptions, loadUsers } from './store.ts'
+import { countSubscriptions, listSubscriptions, loadPointed } from './store.ts'
+import { tokenSubject } from './subjects.ts'
+import { typeOfDevice } from './subscription.ts'
 
 const access = (appIn: 'path' | 'query' | 'body', foreign?: 'bad-key'): Access => ({
   kind: 'app',
@@ -79,8 +81,9 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       description: 'Registers a subscription. An identifier that is known answers the id it has.',
       access: access('body', 'bad-key'),
       limits: writes(({ body }) => {
-        const identifier = (body as { identifier?: unknown } | null)?.identifier
-        return typeof identifier === 'string' ? [identifier] : []
+        const { identifier, device_type } = (body ?? {}) as { identifier?: unknown; device_type?: unknown }
+        const type = typeof device_type === 'number' ? typeOfDevice(device_type) : undefined
+        return typeof identifier === 'string' && type ? [tokenSubject(type, identifier)] : []
       }),
       body: AddPlayerBody,
       answers: { 200: PlayerAdded },
@@ -104,15 +107,11 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       async handle({ app, query: { limit, offset } }) {
         const total = await countSubscriptions(ctx.db, app.id)
         const page = await listSubscriptions(ctx.db, app.id, limit, offset)
-        const owners = await loadUsers(ctx.db, app.id, [...new Set(page.map((it) => it.userId))], {
-          subscriptions: true,
-          purchases: false,
-        })
-        const users = new Map(owners.map((user) => [user.id, user]))
-        const players = page.flatMap(({ id, userId }) => {
-          const user = users.get(userId)
-          const subscription = user?.subscriptions.get(id)
-          return user && subscription ? [playerObject(user, subscription)] : []
+        const refs = page.map((id) => ({ subscriptionId: id }))
+        const owners = await loadPointed(ctx.db, app.id, refs, { subscriptions: true, purchases: false })
+        const players = page.flatMap((id, i) => {
+          const subscription = owners[i]?.subscriptions.get(id)
+          return owners[i] && subscription ? [playerObject(owners[i], subscription)] : []
         })
         return { status: 200, body: { total_count: total, offset, limit, players } }
       },

@@ -11,7 +11,7 @@ import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
 import type { AddPlayerBody, EditPlayerBody, PlayerObject } from './player-schema.ts'
 import { addSessions, type PropertyChange, readProperties } from './properties.ts'
 import type { Purchase } from './schema.ts'
-import { changedSubscription, MAX_SUBSCRIPTIONS, type SubscriptionRequest } from './subscribe.ts'
+import { changedSubscription, MAX_SUBSCRIPTIONS, type SubscriptionRequest, tokenRefs } from './subscribe.ts'
 import {
   deviceOfType,
   hashToken,
@@ -67,7 +67,7 @@ export function editPlayer(change: Change, newId: NewId, appId: AppId, id: Subsc
   const fields = readFields(body)
   const properties = readUserFields(body)
   return change(appId, {
-    refs: [{ subscriptionId: id }, ...(external ? [external] : [])] as Ref[],
+    refs: [{ subscriptionId: id }, ...(external ? [external] : []), ...newTokenRefs(body)] as Ref[],
     needs: { subscriptions: true },
     apply(state, now) {
       const known = findPlayer(state, id)
@@ -87,11 +87,12 @@ export function editPlayer(change: Change, newId: NewId, appId: AppId, id: Subsc
 export function startSession(change: Change, appId: AppId, id: SubscriptionId, body: PlayerFields) {
   const { sessionCount: _, ...fields } = readFields(body)
   const properties = { ...readUserFields(body), sessionCount: 1 }
-  return onPlayer(change, appId, id, (state, known, user, now) => {
+  const run = (state: Neighbourhood, known: Subscription, user: User, now: string) => {
     const changed = changedSubscription(state, known, requestOf(fields, body.identifier), now)
     state.putSubscription({ ...changed, sessionCount: addSessions(known.sessionCount, 1), lastActive: now })
     changeProperties(state, user, properties, now)
-  })
+  }
+  return onPlayer(change, appId, id, run, newTokenRefs(body))
 }
 
 export function addPlaytime(change: Change, appId: AppId, id: SubscriptionId, seconds: number) {
@@ -134,9 +135,10 @@ function onPlayer(
   appId: AppId,
   id: SubscriptionId,
   run: (state: Neighbourhood, player: Subscription, user: User, now: string) => void,
+  refs: Ref[] = [],
 ) {
   return change(appId, {
-    refs: [{ subscriptionId: id }],
+    refs: [{ subscriptionId: id }, ...refs],
     needs: { subscriptions: true },
     apply(state, now) {
       const player = findPlayer(state, id)
@@ -155,6 +157,9 @@ function readExternalId(value: string | null | undefined): Alias | undefined {
   if (!value) return undefined
   return readIdentity({ [EXTERNAL_ID]: value }).aliases[0]
 }
+
+/** Who may hold the token that a player is about to take; of which type it is, only the loaded player says. */
+const newTokenRefs = ({ identifier }: PlayerFields): Ref[] => (identifier ? tokenRefs(undefined, identifier) : [])
 
 /** What belongs to the device. */
 function readFields(body: PlayerFields): SubscriptionChange {

@@ -8,7 +8,7 @@ import { identityObject } from './identity.ts'
 import type { Ref, User } from './neighbourhood.ts'
 import { refuseStranger } from './owner.ts'
 import { propertiesObject } from './properties.ts'
-import { findIdentities, findOwners, type IdentityRow, loadUsers } from './store.ts'
+import { findIdentities, findOwners, type IdentityRow, loadPointed } from './store.ts'
 import { subscriptionObject } from './subscription.ts'
 
 export type Reader = {
@@ -29,14 +29,8 @@ export function createReader({ db, merger }: { db: Db; merger: Merger }): Reader
     }),
     user: merger.merged({
       name: 'users.view',
-      async run(appId, refs: Ref[]) {
-        const owners = await findOwners(db, appId, refs)
-        const ids = [...new Set(owners.filter((id) => id !== undefined))]
-        const users = new Map(
-          (await loadUsers(db, appId, ids, { subscriptions: true, purchases: true })).map((user) => [user.id, user]),
-        )
-        return owners.map((id) => asValue(id === undefined ? undefined : users.get(id)))
-      },
+      run: async (appId, refs: Ref[]) =>
+        (await loadPointed(db, appId, refs, { subscriptions: true, purchases: true })).map(asValue),
     }),
   }
 }

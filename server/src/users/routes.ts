@@ -29,7 +29,7 @@ import {
   UpdateUserBody,
   UserAnswer,
 } from './schema.ts'
-import { createdSubjects } from './subjects.ts'
+import { createdSubjects, tokenSubject } from './subjects.ts'
 import { readSelectedSubscription, updateUser } from './update.ts'
 
 /** SDKs have no key. They may name a user by the unguessable id alone, and a subscription by its. */
@@ -135,8 +135,8 @@ export function userRoutes(ctx: UsersContext): Route[] {
       answers: { 202: IdentityAnswer },
       async handle({ app, params, caller }) {
         const ref = readUserRef(params.alias_label, params.alias_id)
-        const actor = { kind: 'key' as const, id: caller.kind === 'key' ? caller.keyId : null }
-        return { status: 202, body: await deleteUser(change, app.id, ref, actor) }
+        const keyId = caller.kind === 'key' ? caller.keyId : undefined
+        return { status: 202, body: await deleteUser(change, app.id, ref, keyId) }
       },
     }),
     route({
@@ -270,7 +270,7 @@ export function userRoutes(ctx: UsersContext): Route[] {
       tag: 'Subscriptions',
       summary: 'Update subscription by token',
       access: access(),
-      limits: byAlias(({ params }) => [`${params.token_type?.toLowerCase()}\0${params.token}`]),
+      limits: byAlias(({ params }) => [tokenSubject(params.token_type ?? '', params.token ?? '')]),
       params: Type.Object({ app_id: Type.String(), token_type: Type.String(), token: Type.String() }),
       body: SubscriptionBody,
       answers: { 202: SubscriptionAnswer },

@@ -4,7 +4,7 @@ import type { AppId, NewId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
 import { type Alias, EXTERNAL_ID } from './identity.ts'
-import type { AuditEntry, NewPurchases, Ref, User } from './neighbourhood.ts'
+import type { NewPurchases, Ref, User } from './neighbourhood.ts'
 import type { StoredPurchase } from './properties.ts'
 import type { Subscription } from './subscription.ts'
 
@@ -58,29 +58,36 @@ const pointsAt = (appId: AppId) => sql`
           where s.app_id = ${appId} and s.type = r.type and s.token_hash = decode(r.token_hash, 'hex'))
   end`
 
-/** Lock the users that the references point at, in the order of their ids. Who was deleted meanwhile is not found. */
-export async function findAndLock(db: Db, appId: AppId, refs: readonly Ref[]): Promise<Map<Ref, UserId>> {
-  const found = await db.query<{ n: number; userId: UserId }>(sql`
-    with refs as materialized (
-      select r.n, ${pointsAt(appId)} as user_id
-      from jsonb_to_recordset(${refRows(refs)}::jsonb)
-        as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)
-    ), locked as materialized (
+/** References as rows, each with whom it points at. `offset 0` keeps the planner from turning the probes into joins. */
+const pointedAt = (appId: AppId, refs: readonly Ref[]) => sql`
+  select r.n, ${pointsAt(appId)} as user_id
+  from jsonb_to_recordset(${refRows(refs)}::jsonb)
+    as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)
+  offset 0`
+
+export type Locked = { ids: UserId[] /** References that pointed at somebody before the lock. */; pointing: Set<Ref> }
+
+/** Lock the users that the references point at, in the order of their ids. Who was deleted meanwhile is not locked. */
+export async function findAndLock(db: Db, appId: AppId, refs: readonly Ref[]): Promise<Locked> {
+  const found = await db.query<{ n: number; lockedId: UserId | null }>(sql`
+    with refs as materialized (${pointedAt(appId, refs)}),
+    locked as materialized (
       select u.id from users u
       where u.app_id = ${appId} and u.id = any(array(select refs.user_id from refs where refs.user_id is not null))
       order by u.id
       for update
     )
-    select refs.n, refs.user_id from refs join locked on locked.id = refs.user_id`)
-  return new Map(found.map(({ n, userId }) => [refs[n] as Ref, userId]))
+    select refs.n, locked.id as locked_id from refs left join locked on locked.id = refs.user_id
+    where refs.user_id is not null`)
+  return {
+    ids: [...new Set(found.map(({ lockedId }) => lockedId).filter((id) => id !== null))],
+    pointing: new Set(found.map(({ n }) => refs[n] as Ref)),
+  }
 }
 
 /** Whom references point at, without locks. */
 export async function findOwners(db: Db, appId: AppId, refs: readonly Ref[]): Promise<(UserId | undefined)[]> {
-  const found = await db.query<{ n: number; userId: UserId | null }>(sql`
-    select r.n, ${pointsAt(appId)} as user_id
-    from jsonb_to_recordset(${refRows(refs)}::jsonb)
-      as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)`)
+  const found = await db.query<{ n: number; userId: UserId | null }>(pointedAt(appId, refs))
   const owners: (UserId | undefined)[] = new Array(refs.length).fill(undefined)
   for (const { n, userId } of found) owners[n] = userId ?? undefined
   return owners
@@ -94,25 +101,22 @@ export async function findIdentities(db: Db, appId: AppId, refs: readonly Ref[])
     select t.n, t.user_id,
       (select jsonb_object_agg(o.label, o.value) from aliases o where o.app_id = ${appId} and o.user_id = t.user_id)
         as aliases
-    from (
-      select r.n, ${pointsAt(appId)} as user_id
-      from jsonb_to_recordset(${refRows(refs)}::jsonb)
-        as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)
-      offset 0
-    ) t
+    from (${pointedAt(appId, refs)}) t
     where t.user_id is not null`)
   const identities: (IdentityRow | undefined)[] = new Array(refs.length).fill(undefined)
   for (const { n, userId, aliases } of found) identities[n] = { userId, aliases }
   return identities
 }
 
-/** A page of subscriptions with their owners, in an order that stays. */
-export const listSubscriptions = (db: Db, appId: AppId, limit: number, offset: number) =>
-  db.query<{ id: SubscriptionId; userId: UserId }>(sql`
-    select s.id, s.user_id from subscriptions s
+/** A page of subscriptions, in an order that stays. */
+export async function listSubscriptions(db: Db, appId: AppId, limit: number, offset: number) {
+  const page = await db.query<{ id: SubscriptionId }>(sql`
+    select s.id from subscriptions s
     where s.app_id = ${appId}
     order by s.id
     limit ${limit} offset ${offset}`)
+  return page.map(({ id }) => id)
+}
 
 export async function countSubscriptions(db: Db, appId: AppId): Promise<number> {
   const [row] = await db.query<{ total: number }>(
@@ -134,12 +138,11 @@ type LoadedUser = UserRow & {
 export type Loading = { subscriptions: boolean; purchases: boolean }
 
 /**
- * Users with what they own. Times come as text in ISO form, so that they pass through JSON unchanged.
+ * A row of `u` with what it owns. Times come as text in ISO form, so that they pass through JSON unchanged.
  * Everything is a scalar subquery: a join could be planned as a scan of the app's whole table.
  */
-export async function loadUsers(db: Db, appId: AppId, ids: readonly UserId[], loading: Loading): Promise<User[]> {
-  const loaded = await db.query<{ user: LoadedUser }>(sql`
-    select jsonb_build_object(
+const userObject = (appId: AppId, loading: Loading) => sql`
+    jsonb_build_object(
       'id', u.id, 'tags', u.tags, 'language', u.language, 'timezone_id', u.timezone_id, 'country', u.country,
       'lat', u.lat, 'long', u.long, 'ip', u.ip, 'test_user_name', u.test_user_name,
       'first_active', u.first_active, 'amount_spent', u.amount_spent::text, 'created_at', u.created_at,
@@ -164,10 +167,52 @@ export async function loadUsers(db: Db, appId: AppId, ids: readonly UserId[], lo
           order by q.bought_at desc, q.position desc
           limit 100
         ) p) end
-    ) as user
+    )`
+
+/**
+ * The locked users with what they own and, seen at the same moment, which of the references that pointed at nobody
+ * before the lock have come to point at somebody.
+ */
+export async function loadLocked(
+  db: Db,
+  appId: AppId,
+  ids: readonly UserId[],
+  loading: Loading,
+  free: readonly Ref[],
+): Promise<{ users: User[]; taken: Set<Ref> }> {
+  const loaded = await db.query<{ user: LoadedUser | null; n: number | null }>(sql`
+    select ${userObject(appId, loading)} as user, null::integer as n
     from users u
-    where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
-  return loaded.map(({ user }) => userOf(user))
+    where u.app_id = ${appId} and u.id = any(${ids}::uuid[])
+    union all
+    select null, t.n from (${pointedAt(appId, free)}) t
+    where t.user_id is not null`)
+  return {
+    users: loaded.flatMap(({ user }) => (user ? [userOf(user)] : [])),
+    taken: new Set(loaded.flatMap(({ n }) => (n === null ? [] : [free[n] as Ref]))),
+  }
+}
+
+/** The users that references point at, without locks. One statement, so that nobody moves between finding and loading. */
+export async function loadPointed(
+  db: Db,
+  appId: AppId,
+  refs: readonly Ref[],
+  loading: Loading,
+): Promise<(User | undefined)[]> {
+  const loaded = await db.query<{ ns: number[]; user: LoadedUser }>(sql`
+    select t.ns, (select ${userObject(appId, loading)} from users u where u.app_id = ${appId} and u.id = t.user_id) as user
+    from (
+      select p.user_id, array_agg(p.n) as ns from (${pointedAt(appId, refs)}) p
+      where p.user_id is not null
+      group by p.user_id
+    ) t`)
+  const users: (User | undefined)[] = new Array(refs.length).fill(undefined)
+  for (const { ns, user } of loaded) {
+    const found = userOf(user)
+    for (const n of ns) users[n] = found
+  }
+  return users
 }
 
 const iso = (time: string) => new Date(time).toISOString()
@@ -384,31 +429,22 @@ const activityRow = (id: string, it: { lastActive: string; sessionCount: number;
   session_time: it.sessionTime,
 })
 
+/** Purchases of one moment keep the order in which they came, over several requests too. */
 export const insertPurchases = (db: Db, appId: AppId, list: NewPurchases[], now: Date, newId: NewId) =>
   db.query(sql`
+  with bought as materialized (
+    select r.user_id, r.position, r.id, r.sku, r.iso, r.amount, r.count,
+      (select max(p.position) + 1 from purchases p
+       where p.app_id = ${appId} and p.user_id = r.user_id and p.bought_at = ${now}::timestamptz) as next
+    from jsonb_to_recordset(${rows(
+      list
+        .flatMap(({ userId, purchases }) => purchases.map((it) => ({ ...it, user_id: userId })))
+        .map((it, position) => ({ ...it, position, id: newId() })),
+    )}::jsonb) as r(user_id uuid, position integer, id uuid, sku text, iso text, amount text, count integer)
+  )
   insert into purchases (app_id, user_id, bought_at, position, id, sku, iso, amount, count)
-  select a.id, r.user_id, ${now}::timestamptz, r.position, r.id, r.sku, r.iso, r.amount, r.count
-  from apps a cross join jsonb_to_recordset(${rows(
-    list
-      .flatMap(({ userId, purchases }) => purchases.map((it) => ({ ...it, user_id: userId })))
-      .map((it, position) => ({ ...it, position, id: newId() })),
-  )}::jsonb) as r(user_id uuid, position integer, id uuid, sku text, iso text, amount text, count integer)
-  where a.id = ${appId}`)
-
-export const insertAudit = (db: Db, appId: AppId, list: AuditEntry[], now: Date, newId: NewId) =>
-  db.query(sql`
-  insert into audit_log (app_id, at, id, actor_kind, actor_id, action, target_type, target_id)
-  select a.id, ${now}::timestamptz, r.id, r.actor_kind, r.actor_id, r.action, r.target_type, r.target_id
-  from apps a cross join jsonb_to_recordset(${rows(
-    list.map((it) => ({
-      id: newId(),
-      actor_kind: it.actor.kind,
-      actor_id: it.actor.id,
-      action: it.action,
-      target_type: it.targetType,
-      target_id: it.targetId,
-    })),
-  )}::jsonb) as r(id uuid, actor_kind text, actor_id uuid, action text, target_type text, target_id text)
+  select a.id, b.user_id, ${now}::timestamptz, b.position + coalesce(b.next, 0), b.id, b.sku, b.iso, b.amount, b.count
+  from apps a cross join bought b
   where a.id = ${appId}`)
 
 /**

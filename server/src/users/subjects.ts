@@ -31,18 +31,38 @@ export function createFindSubjects(reader: Reader, clock: Clock): FindSubjects {
   }
 }
 
-/** Whom a Create user request is about: those its aliases belong to, and the aliases themselves while nobody has them. */
+/** A subscription by what it delivers to; addresses of emails are one in any case. */
+export const tokenSubject = (type: string, token: string) => {
+  const kind = type.toLowerCase()
+  return `${kind}\0${kind === 'email' ? token.toLowerCase() : token}`
+}
+
+const MOST_ALIASES = 20
+const MOST_SUBSCRIPTIONS = 20
+
+/**
+ * Whom a Create user request is about: those its aliases belong to, the aliases themselves while nobody has them, and the
+ * subscriptions it brings.
+ */
 export async function createdSubjects(find: FindSubjects, appId: AppId, body: unknown): Promise<string[]> {
   const { identity, subscriptions } = (body ?? {}) as { identity?: unknown; subscriptions?: unknown }
   // The limits are judged before the body is checked, so nothing about its shape is known here.
-  const aliases = isObject(identity) ? Object.entries(identity).filter(isTextPair) : []
-  if (aliases.length > 0) {
-    const owners = await Promise.all(aliases.slice(0, 20).map(([label, value]) => findAlias(find, appId, label, value)))
-    return [...new Set([...owners.flat(), ...aliases.map(([label, value]) => `${label}\0${value}`)])].slice(0, 40)
-  }
-  const first = Array.isArray(subscriptions) ? (subscriptions[0] as { id?: unknown; token?: unknown } | null) : null
-  const key = first?.id ?? first?.token
-  return typeof key === 'string' ? [key] : []
+  const aliases = isObject(identity) ? Object.entries(identity).filter(isTextPair).slice(0, MOST_ALIASES) : []
+  const owners = await Promise.all(aliases.map(([label, value]) => findAlias(find, appId, label, value)))
+  const brought = Array.isArray(subscriptions) ? subscriptions.slice(0, MOST_SUBSCRIPTIONS) : []
+  return [
+    ...new Set([
+      ...owners.flat(),
+      ...aliases.map(([label, value]) => `${label}\0${value}`),
+      ...brought.flatMap(subscriptionSubject),
+    ]),
+  ]
+}
+
+function subscriptionSubject(draft: unknown): string[] {
+  const { id, type, token } = (draft ?? {}) as { id?: unknown; type?: unknown; token?: unknown }
+  if (typeof id === 'string' && id !== '') return [id.toLowerCase()]
+  return typeof token === 'string' && typeof type === 'string' && token !== '' ? [tokenSubject(type, token)] : []
 }
 
 const findAlias = (find: FindSubjects, appId: AppId, label: string, value: string) =>

@@ -13,6 +13,7 @@ import {
   type Subscription,
   type SubscriptionChange,
   type SubscriptionType,
+  subscriptionTypes,
   withSubscribedState,
 } from './subscription.ts'
 
@@ -43,12 +44,15 @@ export function readSubscription(draft: SubscriptionDraft, where: string): Subsc
   }
 }
 
-export function subscriptionRefs({ id, kind, tokenHash }: SubscriptionRequest): Ref[] {
-  const refs: Ref[] = []
-  if (id !== undefined) refs.push({ subscriptionId: id })
-  if (kind && tokenHash !== null) refs.push({ type: kind.type, tokenHash })
+export function subscriptionRefs({ id, kind, token }: SubscriptionRequest): Ref[] {
+  const refs: Ref[] = id === undefined ? [] : [{ subscriptionId: id }]
+  if (token !== null) refs.push(...tokenRefs(kind?.type, token))
   return refs
 }
+
+/** Who may hold this token. Without a type it is meant for a subscription that is not loaded yet, of whatever type. */
+export const tokenRefs = (type: SubscriptionType | undefined, token: string): Ref[] =>
+  (type === undefined ? subscriptionTypes : [type]).map((type) => ({ type, tokenHash: hashToken(type, token) }))
 
 export function findRequested(state: Neighbourhood, request: SubscriptionRequest): Subscription | undefined {
   const byId = request.id === undefined ? undefined : state.subscriptions.get(request.id)

@@ -15,8 +15,6 @@ import {
 } from '../../test/users.ts'
 import { type VirtualClock, virtualClock } from '../lib/clock.ts'
 
-const START = Date.parse('2030-01-01T09:00:00Z') / 1000
-
 let app: TestApp
 let clock: VirtualClock
 beforeAll(async () => {
@@ -37,7 +35,6 @@ const propertiesOf = async (user: MadeUser) => (await view(app, user)).propertie
 describe('the answer', () => {
   test('is 202 with all stored properties, purchases included', async () => {
     const user = await aUser(app, { properties: { tags: { kept: '1' }, country: 'DE', amount_spent: 1 } })
-    const created = nowSeconds()
     const properties = {
       tags: { added: '2' },
       language: 'en',
@@ -66,7 +63,6 @@ describe('the answer', () => {
       },
     })
     expect(await propertiesOf(user)).toEqual(answer.body.properties)
-    expect(created).toBeGreaterThanOrEqual(START)
   })
 
   test('is the stored properties also when nothing is changed', async () => {
@@ -248,7 +244,8 @@ describe('deltas', () => {
     expect(await propertiesOf(user)).toMatchObject({ session_count: 0, session_time: 0 })
     expect((await update(user, { deltas: { session_time: most } })).body.properties.session_time).toBe(most)
     expect(told(await update(user, { deltas: { session_time: 1 } }, plain))).toEqual(problem(400, 'request-0', title))
-    expect((await view(app, user)).subscriptions[0].session_time).toBe(0)
+    const { subscriptions } = await view(app, user)
+    expect(subscriptions.find(({ id }: { id: string }) => id === plain)).toMatchObject({ session_time: 0 })
   })
 })
 

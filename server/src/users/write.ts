@@ -1,6 +1,7 @@
 // The difference between what was loaded and what the commands made of it, written as sets:
 // first what goes, then what comes, parents before children.
 
+import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId, NewId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Alias } from './identity.ts'
@@ -14,7 +15,6 @@ import {
   deleteSubscriptions,
   deleteUsers,
   insertAliases,
-  insertAudit,
   insertPurchases,
   insertSubscriptions,
   insertUsers,
@@ -39,16 +39,16 @@ export async function writeDifference(db: Db, appId: AppId, state: Neighbourhood
   const step = async <Row>(rows: Row[], write: (db: Db, appId: AppId, rows: Row[]) => Promise<unknown>) => {
     if (rows.length > 0) await write(db, appId, rows)
   }
-  // Deleting a user takes along what hangs on it; the rest of the deletions are of users that stay.
-  await step(gone(before.users, state.users), deleteUsers)
   await step(aliases.removed, deleteAliases)
   await step(gone(before.subscriptions, state.subscriptions), deleteSubscriptions)
   await step(added.map(userRow), (db, appId, rows) => insertUsers(db, appId, rows, now))
   await step(changed.map(userRow), (db, appId, rows) => updateUsers(db, appId, rows, now))
   await step(compareCounts(state, users), (db, appId, rows) => adjustCounts(db, appId, rows, now))
+  // Deleting a user takes along what hangs on it: what was given to others before must hang on them by then.
+  await step(changedSubscriptions, updateSubscriptions)
+  await step(gone(before.users, state.users), deleteUsers)
   await step(aliases.added, insertAliases)
   await step(addedSubscriptions, insertSubscriptions)
-  await step(changedSubscriptions, updateSubscriptions)
   await step(
     users.filter((user) => isActive(user.properties, user.createdAt, before.users.get(user.id)?.properties)),
     upsertUserActivity,
@@ -57,8 +57,12 @@ export async function writeDifference(db: Db, appId: AppId, state: Neighbourhood
     subscriptions.filter((it) => isActive(it, it.createdAt, before.subscriptions.get(it.id))),
     upsertSubscriptionActivity,
   )
-  await step([...state.purchases], (db, appId, rows) => insertPurchases(db, appId, rows, now, newId))
-  await step([...state.audit], (db, appId, rows) => insertAudit(db, appId, rows, now, newId))
+  const purchases = state.purchases.filter(({ userId }) => state.users.has(userId))
+  await step(purchases, (db, appId, rows) => insertPurchases(db, appId, rows, now, newId))
+  await step(
+    state.audit.map((note) => ({ ...note, id: newId() })),
+    (db, appId, rows) => insertAuditEntries(db, appId, rows, now),
+  )
 }
 
 const gone = <Key, A, B>(before: ReadonlyMap<Key, A>, after: ReadonlyMap<Key, B>): Key[] =>

@@ -6,10 +6,10 @@ import { sql } from '../../src/storage/sql.ts'
 import type { Bindings } from './answers.ts'
 import type { State } from './model.ts'
 
-type Row = Record<string, unknown> & { id: string; subscriptions: { id: string }[] }
+export type Row = Record<string, unknown> & { id: string; subscriptions: { id: string }[] }
 
-/** Users with what they own; names in the place of ids. Users that no answer ever named are "?". */
-export async function storedRows(db: Db, appId: AppId, bindings: Bindings): Promise<string[]> {
+/** Users with what they own. */
+export async function storedRows(db: Db, appId: AppId): Promise<Row[]> {
   const stored = await db.query<{ row: Row }>(sql`
     select jsonb_build_object(
       'id', u.id, 'tags', u.tags, 'language', u.language, 'spent', round(u.amount_spent * 100),
@@ -35,10 +35,15 @@ export async function storedRows(db: Db, appId: AppId, bindings: Bindings): Prom
     ) as row
     from users u left join user_activity v on v.app_id = u.app_id and v.user_id = u.id
     where u.app_id = ${appId}`)
+  return stored.map(({ row }) => row)
+}
+
+/** Names in the place of ids. Users that no answer ever named are "?". */
+export function namedRows(rows: Row[], bindings: Bindings): string[] {
   const names = new Map([...bindings].map(([name, id]) => [id, name]))
   const nameOf = (id: string) => names.get(id) ?? '?'
   return inOneForm(
-    stored.map(({ row }) => ({
+    rows.map((row) => ({
       ...row,
       id: nameOf(row.id),
       subscriptions: row.subscriptions.map((it) => ({ ...it, id: nameOf(it.id) })),

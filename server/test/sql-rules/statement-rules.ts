@@ -53,6 +53,10 @@ const HARMLESS = new Set(['lock_timeout', 'statement_timeout', 'idle_in_transact
 /** The last part of a `with` list is the statement's own. */
 const OWN_PART = Number.MAX_SAFE_INTEGER
 
+/** Our tables that a statement reads or writes. */
+export const tablesOf = (statement: string, known: KnownTables): string[] =>
+  parse(statement).flatMap(({ kind, tree }) => (QUERIES.has(kind) ? new Examination(known).tables(kind, tree) : []))
+
 export function checkStatement(statement: string, known: KnownTables): Violation[] {
   return parse(statement).flatMap(({ kind, tree }) => {
     if (kind === 'TransactionStmt') return []
@@ -84,6 +88,11 @@ class Examination {
     this.#checkTables(kind, tree)
     this.#checkWords(tree)
     return this.#violations
+  }
+
+  tables(kind: string, tree: Tree): string[] {
+    this.run(kind, tree)
+    return [...new Set([...this.#reads, ...this.#writes].map(({ table }) => table))]
   }
 
   #add(rule: StatementRule, says: string) {

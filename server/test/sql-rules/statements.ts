@@ -1,7 +1,13 @@
 // Every statement in the sources, with nested fragments spliced in as the `sql` tag does at run time. Where a fragment has
 // several forms, the statement has as many. Read from the code, so that a statement no test runs is held to the rules too.
 
-import type { Expression, Node, TaggedTemplateExpression, TemplateLiteral } from 'typescript/unstable/ast'
+import type {
+  Expression,
+  Node,
+  ParameterDeclaration,
+  TaggedTemplateExpression,
+  TemplateLiteral,
+} from 'typescript/unstable/ast'
 import {
   isArrowFunction,
   isAsExpression,
@@ -38,7 +44,10 @@ export type Statement = {
   valueTypes: string[]
 }
 
-export type Found = { statements: Statement[]; problems: string[] }
+/** What keeps a statement from being read. */
+export type Problem = { at: string; says: string }
+
+export type Found = { statements: Statement[]; problems: Problem[] }
 
 type Form = { text: string; valueTypes: string[] }
 type Arguments = Map<Name['id'], Expression>
@@ -66,7 +75,7 @@ export function findStatements({ checker, project, files }: Sources): Found {
         else fragments.push({ node, at })
       } else if (isNewExpression(node) && node.expression.getText() === 'Sql') {
         const text = literalText(node.arguments?.[0])
-        if (text === undefined) found.problems.push(`${at}: the text of new Sql(…) cannot be read`)
+        if (text === undefined) found.problems.push({ at, says: 'the text of new Sql(…) is made elsewhere' })
         else if (text !== '') found.statements.push({ at, text, isPlainText: true, valueTypes: [] })
       } else {
         const text = isTakenElsewhere(node) ? undefined : literalText(node)
@@ -76,8 +85,7 @@ export function findStatements({ checker, project, files }: Sources): Found {
     })
 
   for (const { node, at } of fragments)
-    if (!spliced.has(node))
-      found.problems.push(`${at}: neither a statement nor part of one that can be followed: ${node.getText()}`)
+    if (!spliced.has(node)) found.problems.push({ at, says: `neither a statement nor part of one: ${node.getText()}` })
   return found
 
   function follow(run: () => Form[], at: string): Form[] | undefined {
@@ -85,7 +93,7 @@ export function findStatements({ checker, project, files }: Sources): Found {
       return run()
     } catch (error) {
       if (!(error instanceof CannotFollow)) throw error
-      found.problems.push(`${at}: ${error.message}`)
+      found.problems.push({ at, says: error.message })
       return undefined
     }
   }
@@ -115,7 +123,7 @@ export function findStatements({ checker, project, files }: Sources): Found {
     const next = (inner: Node, arguments_ = given) => formsOf(inner, arguments_, depth + 1)
 
     if (isTag(node)) {
-      spliced.add(node)
+      if (depth > 0) spliced.add(node)
       return spansOf(node.template).reduce<Form[]>(
         (forms, { before, value }) => {
           const inner: Form[] =
@@ -172,9 +180,12 @@ export function findStatements({ checker, project, files }: Sources): Found {
   /** A fragment handed in as a parameter is whatever the callers hand in. */
   function fromCallers(parameter: Node, next: (argument: Node) => Form[]): Form[] {
     const owner = parameter.parent
-    const place = isCallable(owner) ? owner.parameters.findIndex((one) => one === parameter) : -1
-    const calls = place < 0 ? [] : checker.getSignatureUsage(owner).flatMap(({ call }) => call?.resolve(project) ?? [])
-    const values = calls.flatMap((call) => (isCallExpression(call) ? (call.arguments[place] ?? []) : []))
+    const place = isCallable(owner) ? owner.parameters.indexOf(parameter as ParameterDeclaration) : -1
+    const name = isFunctionDeclaration(owner) ? owner.name : isVariableDeclaration(owner.parent) && owner.parent.name
+    const uses = name && place >= 0 ? checker.getReferencedSymbolsForNode(name, name.getStart()) : []
+    const values = uses
+      .flatMap(({ references }) => references.flatMap((use) => use.resolve(project)?.parent ?? []))
+      .flatMap((call) => (isCallExpression(call) ? (call.arguments[place] ?? []) : []))
     if (values.length === 0) throw new CannotFollow(`nobody is seen to hand in ${parameter.getText()}`)
     return values.flatMap(next)
   }
@@ -234,5 +245,7 @@ function literalText(node: Node | undefined): string | undefined {
 const VERBS =
   'select|insert|update|delete|with|merge|create|alter|drop|truncate|copy|analyze|vacuum|set|reset|lock|listen|notify|grant|do|call|refresh|reindex|cluster|explain|execute|prepare'
 const SQL = new RegExp(`^\\s*(${VERBS})\\s+\\S`)
+// "select a user" is a statement too, as far as the parser is concerned.
+const PROSE = /^select [a-z ]+$/
 
-const looksLikeSql = (text: string) => SQL.test(text)
+const looksLikeSql = (text: string) => SQL.test(text) && !(PROSE.test(text) && !/ from /.test(text))

@@ -1,0 +1,129 @@
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { urlOf } from '../../test/command-line.ts'
+import { type TestDatabase, testDatabase } from '../../test/database.ts'
+import { newId, SYSTEM_APP_ID } from '../lib/ids.ts'
+import { sql } from '../storage/sql.ts'
+import type { Finding } from './doctor.ts'
+import { runCarillon } from './run.ts'
+
+let database: TestDatabase
+let dataDir: string
+let env: Record<string, string>
+beforeAll(async () => {
+  database = await testDatabase()
+  dataDir = await mkdtemp(join(tmpdir(), 'carillon-doctor-'))
+  env = { DATABASE_URL: urlOf(database.connection), DATA_DIR: dataDir }
+  // Whatever the PostgreSQL of the tests has, this is what is looked for.
+  await set('synchronous_commit', 'off')
+})
+afterAll(async () => {
+  await database.close()
+  await rm(dataDir, { recursive: true })
+})
+
+const set = async (name: string, value: string) => {
+  const [{ text = '' } = {}] = await database.db.query<{ text: string }>(
+    sql`select format('alter database %I set %I = %L', current_database(), ${name}::text, ${value}::text) as text`,
+  )
+  await database.db.query({ text, values: [] })
+}
+
+async function doctor(settings: Record<string, string> = {}) {
+  const { code, out } = await runCarillon(['doctor', '--json'], { ...env, ...settings })
+  const findings: Finding[] = JSON.parse(out)
+  return { code, findings, find: (check: string) => findings.find((finding) => finding.check === check) }
+}
+
+test('a database that may lose acknowledged writes is a problem, with what to do', async () => {
+  const { code, find } = await doctor()
+  expect(code).toBe(1)
+  expect(find('durability')).toMatchObject({
+    state: 'problem',
+    says: expect.stringContaining('synchronous_commit'),
+    advice: expect.stringContaining('synchronous_commit = on'),
+  })
+})
+
+test('and only a warning for who said that it does not matter', async () => {
+  const { code, find } = await doctor({ UNSAFE_DURABILITY: 'true' })
+  expect(code).toBe(0)
+  expect(find('durability')?.state).toBe('warning')
+  expect(find('settings')?.state).toBe('warning')
+})
+
+test('every finding has its advice, unless all is well', async () => {
+  const { findings } = await doctor()
+  expect(findings.length).toBeGreaterThan(8)
+  for (const { state, advice } of findings) expect(advice === undefined).toBe(state === 'ok')
+  const { out } = await runCarillon(['doctor'], env)
+  expect(out).toMatch(/^problem {2}durability +.+\n +Switch on in postgresql.conf/m)
+})
+
+test('settings that cannot be read are a finding too', async () => {
+  const { code, findings } = await doctor({ PORT: 'x' })
+  expect({ code, findings }).toMatchObject({ code: 1, findings: [{ check: 'settings', state: 'problem' }] })
+})
+
+test('a database that cannot be reached is a problem', async () => {
+  const { code, find } = await doctor({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' })
+  expect(code).toBe(1)
+  expect(find('database')).toMatchObject({
+    state: 'problem',
+    says: 'cannot reach the database of DATABASE_URL at 127.0.0.1:1 (ECONNREFUSED)',
+  })
+})
+
+test('files that others can read are pointed out', async () => {
+  await writeFile(join(dataDir, 'secret-key'), 'x'.repeat(32))
+  await chmod(join(dataDir, 'secret-key'), 0o644)
+  await chmod(dataDir, 0o755)
+  const open = await doctor()
+  expect(open.find('data folder')?.state).toBe('warning')
+  expect(open.find('secret key')).toMatchObject({ state: 'problem', advice: expect.stringContaining('chmod 600') })
+  await chmod(join(dataDir, 'secret-key'), 0o600)
+  await chmod(dataDir, 0o700)
+  const closed = await doctor()
+  expect([closed.find('data folder')?.state, closed.find('secret key')?.state]).toEqual(['ok', 'ok'])
+})
+
+test('parked jobs are a warning', async () => {
+  expect((await doctor()).find('parked jobs')?.state).toBe('ok')
+  const at = '2030-01-01T00:00:00Z'
+  await database.db.query(sql`
+    insert into jobs (app_id, id, name, key, state, run_at, parked_at, enqueued_at)
+    values (${SYSTEM_APP_ID}, ${newId()}, 'test.fail', 'one', 'parked', ${at}, ${at}, ${at})`)
+  expect((await doctor()).find('parked jobs')).toMatchObject({ state: 'warning', says: '1 job failed too often' })
+})
+
+test('several servers without a common secret key are a warning', async () => {
+  const later = 4e12
+  await database.db.query(sql`
+    insert into server_nodes (id, counts, lease_until)
+    values (${newId()}, 'shared', ${later}), (${newId()}, 'shared', ${later}), (${newId()}, 'shared', 0)`)
+  expect((await doctor()).find('servers')).toMatchObject({
+    state: 'warning',
+    says: '2 answering requests, and SECRET_KEY is not given',
+  })
+  expect((await doctor({ SECRET_KEY: 'x'.repeat(32) })).find('servers')?.state).toBe('ok')
+})
+
+test('the page cost of spinning disks is pointed out', async () => {
+  await set('random_page_cost', '1.1')
+  expect((await doctor()).find('page cost')?.state).toBe('ok')
+  await set('random_page_cost', '4')
+  expect((await doctor()).find('page cost')).toMatchObject({ state: 'warning' })
+})
+
+test('tables of another version are pointed out', async () => {
+  await database.db.query(sql`delete from schema_migrations where version = 4`)
+  expect((await doctor()).find('tables')).toMatchObject({ state: 'warning', says: '1 migration to apply' })
+  await database.db.query(sql`
+    insert into schema_migrations values (9999, '9999_later.sql', 'x', '2030-01-01T00:00:00Z')`)
+  const { code, find } = await doctor({ UNSAFE_DURABILITY: 'true' })
+  expect(code).toBe(1)
+  expect(find('tables')).toMatchObject({ state: 'problem', says: expect.stringContaining('9999_later.sql') })
+  expect(find('parked jobs')).toBeUndefined()
+})

@@ -1,0 +1,106 @@
+// A request for any route: its path filled in, its app named where the route wants it, and a body that it takes.
+
+import type { TSchema } from 'typebox'
+import type { Route } from '../../src/http/route.ts'
+import { newId } from '../../src/lib/ids.ts'
+
+/** One thing of each kind, all of one app. */
+export type Things = { userId: string; externalId: string; subscriptionId: string; email: string }
+
+export const unknownThings = (): Things => ({
+  userId: newId(),
+  externalId: `nobody-${newId()}`,
+  subscriptionId: newId(),
+  email: `${newId()}@example.com`,
+})
+
+/** What each path parameter stands for. A route with a new one has to say it here. */
+const PARAMS: Record<string, (things: Things, label: string) => string> = {
+  alias_label: (_, label) => label,
+  alias_id: ({ userId, externalId }, label) => (label === 'onesignal_id' ? userId : externalId),
+  alias_label_to_delete: () => 'mark',
+  subscription_id: ({ subscriptionId }) => subscriptionId,
+  player_id: ({ subscriptionId }) => subscriptionId,
+  token_type: () => 'Email',
+  token: ({ email }) => email,
+  external_user_id: ({ externalId }) => externalId,
+}
+
+/** Bodies of operations that ask for more than their schema says. */
+const BODIES: Record<string, (things: Things) => object> = {
+  createUser: () => ({ identity: { external_id: newId() } }),
+  updateUser: () => ({ properties: { tags: { colour: 'red' } } }),
+  updateAliases: () => ({ identity: { another: newId() } }),
+  updateAliasesBySubscription: () => ({ identity: { another: newId() } }),
+  createSubscription: () => ({ subscription: { type: 'Email', token: `${newId()}@example.com` } }),
+  transferSubscription: ({ externalId }) => ({ identity: { external_id: externalId } }),
+  playerOnPurchase: () => ({ purchases: [{ sku: 'bell', iso: 'EUR', amount: '1.00' }] }),
+  addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
+}
+
+export const paramNames = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
+
+/** Routes that name a thing inside the app can name somebody else's. */
+export const namesThings = ({ path }: Route) => paramNames(path).some((name) => name !== 'app_id')
+
+/** Users can be named by their id, or by a label of the customer's. */
+export const labelsOf = ({ path }: Route) =>
+  paramNames(path).includes('alias_label') ? ['onesignal_id', 'external_id'] : ['onesignal_id']
+
+export function paramsOf(route: Route, appId: string, things: Things, label: string): Record<string, string> {
+  return Object.fromEntries(
+    paramNames(route.path).map((name) => {
+      if (name === 'app_id') return [name, appId]
+      const make = PARAMS[name]
+      if (!make) throw new Error(`${route.operation}: say in requests.ts what :${name} stands for`)
+      return [name, make(things, label)]
+    }),
+  )
+}
+
+export function requestFor(route: Route, appId: string, things: Things, label: string) {
+  const { access } = route
+  const params = paramsOf(route, appId, things, label)
+  const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] as string))
+  const isApp = access.kind === 'app'
+  const query = isApp && access.appIn === 'query' ? `?app_id=${appId}` : ''
+  const body = route.body && {
+    ...exampleOf(route.body),
+    ...BODIES[route.operation]?.(things),
+    ...(isApp && access.appIn === 'body' && { app_id: appId }),
+  }
+  return { method: route.method, path: `${path}${query}`, body, params }
+}
+
+type Schema = TSchema & {
+  type?: string | string[]
+  properties?: Record<string, Schema>
+  required?: string[]
+  items?: Schema
+  minItems?: number
+  minimum?: number
+  format?: string
+  enum?: unknown[]
+  const?: unknown
+  anyOf?: Schema[]
+}
+
+/** The least that a schema lets through. */
+function exampleOf(schema: Schema): object {
+  return example(schema) as object
+}
+
+function example(schema: Schema): unknown {
+  if (schema.const !== undefined) return schema.const
+  if (schema.enum) return schema.enum[0]
+  if (schema.anyOf?.[0]) return example(schema.anyOf[0])
+  const type = Array.isArray(schema.type) ? schema.type[0] : schema.type
+  if (type === 'object') {
+    const { properties = {}, required = [] } = schema
+    return Object.fromEntries(required.map((name) => [name, properties[name] ? example(properties[name]) : 'x']))
+  }
+  if (type === 'array') return Array.from({ length: schema.minItems ?? 0 }, () => example(schema.items as Schema))
+  if (type === 'integer' || type === 'number') return schema.minimum ?? 1
+  if (type === 'boolean') return true
+  return schema.format === 'uuid' ? newId() : '1'
+}

@@ -1,0 +1,47 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { FIRST_START_MS, isReady, launch, postgresOf, printedKeys, SLACK, until } from '../process/launch.ts'
+import { expectKept, isFull, startWriters, statusesOf } from './ledger.ts'
+
+const ROUNDS = isFull ? 10 : 2
+const WRITES_BETWEEN = isFull ? 5_000 : 300
+const RECOVERY_MS = 10_000 * SLACK
+
+test('kill -9 of PostgreSQL, its first process or one that serves, is recovered from without a restart', async () => {
+  const server = await launch({ env: { LIMITS: 'off', LOG_LEVEL: 'silent' } })
+  const url = await server.ready(FIRST_START_MS)
+  const keys = printedKeys(server.out())
+  const { ledger, stop } = startWriters(url, keys, 16)
+  const more = async () => {
+    const before = ledger.acknowledged.length
+    await until(() => ledger.acknowledged.length >= before + WRITES_BETWEEN, RECOVERY_MS)
+  }
+  await more()
+  for (let round = 0; round < ROUNDS; round++) {
+    process.kill(await firstProcess(server.dataDir), 'SIGKILL')
+    await more()
+    process.kill(await servingProcess(server.dataDir), 'SIGKILL')
+    await more()
+  }
+  await stop()
+  expect(await isReady(url)).toBe(true)
+  // 503 while it is away; 0 would be a server that fell too, 500 one that does not know what happened.
+  expect(statusesOf(ledger)).toEqual([201, 202, 503])
+  await expectKept(ledger, keys, server.dataDir)
+  await server.stop()
+})
+
+const firstProcess = async (dataDir: string) =>
+  Number.parseInt(await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8'), 10)
+
+async function servingProcess(dataDir: string): Promise<number> {
+  let found: number | undefined
+  await until(async () => {
+    for (const pid of await postgresOf(dataDir))
+      if (/carillon carillon \[local\]/.test(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+        found = pid
+    return found !== undefined
+  }, 10_000)
+  return found as number
+}

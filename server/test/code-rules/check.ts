@@ -1,0 +1,22 @@
+// Prints what breaks the rules about imports and words; `npm run check` runs it.
+
+import { openSources } from '../source.ts'
+import { findCycles, findImports, refuse } from './imports.ts'
+import { findForbiddenWords } from './words.ts'
+
+const sources = openSources()
+try {
+  const imports = findImports(sources)
+  const problems = [
+    ...imports.flatMap((it) => {
+      const reason = refuse(it)
+      return reason === undefined ? [] : [`${it.from} imports ${it.to}: ${reason}`]
+    }),
+    ...findCycles(imports).map((cycle) => `a circle of imports: ${cycle.join(' -> ')}`),
+    ...findForbiddenWords(sources),
+  ]
+  for (const problem of problems) console.error(problem)
+  process.exitCode = problems.length > 0 ? 1 : 0
+} finally {
+  sources.close()
+}

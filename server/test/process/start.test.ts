@@ -1,0 +1,97 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, test } from 'vitest'
+import {
+  createUser,
+  FIRST_START_MS,
+  freshFolder,
+  isRoot,
+  launch,
+  mountAt,
+  NOBODY,
+  PROJECT,
+  printedKeys,
+  START_MS,
+  viewUser,
+} from './launch.ts'
+
+const KEYS = /(os_v2_(?:org|app)_\w+)/
+
+test('the first start prints working keys once and keeps them; the next ones find everything again', async () => {
+  const first = await launch()
+  const url = await first.ready(FIRST_START_MS)
+  const keys = printedKeys(first.out())
+  expect(first.out()).toContain(`address            ${url}\n`)
+  expect(Number(new URL(url).port)).toBeGreaterThan(0)
+  const file = join(first.dataDir, 'first-keys.json')
+  expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({
+    organization_id: keys.organizationId,
+    organization_key: keys.organizationKey,
+    app_id: keys.appId,
+    app_key: keys.appKey,
+  })
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  expect((await stat(first.dataDir)).mode & 0o077).toBe(0)
+
+  // What is printed is what an operator pastes.
+  const command = /^ {2}(curl [\s\S]+?'\{.+\}')$/m.exec(first.out())?.[1] ?? ''
+  const { stdout } = await promisify(execFile)('sh', ['-c', `${command} --silent --write-out '%{http_code}'`])
+  expect(stdout).toMatch(/"external_id":"you".+201$/)
+  await first.stop()
+
+  const second = await launch({ dataDir: first.dataDir })
+  const again = await second.ready(START_MS)
+  expect(second.out()).not.toMatch(KEYS)
+  expect((await viewUser(again, keys, 'you')).status).toBe(200)
+  await second.stop()
+})
+
+test('the first organization can be given', async () => {
+  const organizationId = '11111111-2222-4333-8444-555555555555'
+  const organizationKey = 'given_by_the_operator_0123456789abcdef'
+  const server = await launch({ env: { CARILLON_ORG_ID: organizationId, CARILLON_ORG_KEY: organizationKey } })
+  const url = await server.ready(FIRST_START_MS)
+  const keys = printedKeys(server.out())
+  expect(keys).toMatchObject({ organizationId, organizationKey })
+  const metrics = await fetch(`${url}/metrics`, { headers: { authorization: `Key ${organizationKey}` } })
+  expect(metrics.status).toBe(200)
+  await server.stop()
+})
+
+test('npm start works with the clone and the data in root’s own closed home', async ({ skip }) => {
+  if (!isRoot) skip('needs root')
+  const home = join(await freshFolder(), 'root')
+  await mkdir(home, { mode: 0o700 })
+  const clone = join(home, 'clone')
+  if (!(await mountAt(clone, '--bind', PROJECT))) skip('mounting is forbidden here')
+  const server = await launch({
+    dataDir: join(home, 'data'),
+    command: ['npm', 'start'],
+    env: { HOME: home },
+    options: { cwd: clone },
+  })
+  const url = await server.ready(FIRST_START_MS)
+  expect((await createUser(url, printedKeys(server.out()), 'a')).status).toBe(201)
+  await server.stop()
+})
+
+test('an ordinary user starts it as well', async ({ skip }) => {
+  if (!isRoot) skip('needs root, to become somebody else')
+  const folder = await freshFolder()
+  const clone = join(folder, 'clone')
+  if (!(await mountAt(clone, '--bind', PROJECT))) skip('mounting is forbidden here')
+  const home = join(folder, 'home')
+  spawnSync('install', ['-d', '-o', String(NOBODY.uid), '-g', String(NOBODY.gid), home])
+  const server = await launch({
+    dataDir: join(home, 'data'),
+    command: ['npm', 'start'],
+    env: { HOME: home },
+    options: { cwd: clone, ...NOBODY },
+  })
+  const url = await server.ready(FIRST_START_MS)
+  expect((await createUser(url, printedKeys(server.out()), 'a')).status).toBe(201)
+  expect(await stat(join(home, 'data', 'first-keys.json'))).toMatchObject({ uid: NOBODY.uid })
+  await server.stop()
+})
