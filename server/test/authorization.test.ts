@@ -175,7 +175,7 @@ function casesOf(route: Route): Case[] {
 const describeCase = ({ caller, target, label, appId }: Case) =>
   `${caller.name} -> ${closedApps.includes(appId) ? 'closed' : target} app by ${label}`
 
-/** Half-open, so that a test of thousands of requests does not open thousands of sockets. */
+/** A few at a time: thousands of requests need not be thousands of sockets. */
 async function inParallel<In, Out>(list: readonly In[], run: (item: In) => Promise<Out>): Promise<Out[]> {
   const out: Out[] = new Array(list.length)
   const entries = list.entries()

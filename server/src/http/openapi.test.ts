@@ -39,7 +39,7 @@ describe('the description for machines', () => {
   })
 
   test('does not depend on the order of the table', () => {
-    expect(JSON.stringify(describeApi(fakeRoutes().reverse()))).toBe(JSON.stringify(api))
+    expect(JSON.stringify(describeApi(fakeRoutes().reverse()).paths)).toBe(JSON.stringify(api.paths))
   })
 
   test('says who may call, what it uses up and how errors look', () => {

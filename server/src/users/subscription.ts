@@ -112,25 +112,34 @@ export function readToken(type: SubscriptionType, token: string | null | undefin
 export const hashToken = (type: SubscriptionType, token: string) =>
   hash('sha256', type === 'Email' ? token.toLowerCase() : token, 'hex')
 
+/** Names on the wire and in the store, of what a draft may change. */
+const changeable = new Map<string, keyof Subscription>(
+  Object.entries({
+    enabled: 'enabled',
+    notification_types: 'notificationTypes',
+    sdk: 'sdk',
+    device_model: 'deviceModel',
+    device_os: 'deviceOs',
+    rooted: 'rooted',
+    test_type: 'testType',
+    app_version: 'appVersion',
+    net_type: 'netType',
+    carrier: 'carrier',
+    web_auth: 'webAuth',
+    web_p256: 'webP256',
+    session_time: 'sessionTime',
+    session_count: 'sessionCount',
+  } as const satisfies Partial<Record<keyof SubscriptionDraft, keyof Subscription>>),
+)
+
 /** The fields of a draft that were given; null means not given. */
 export function readChange(draft: SubscriptionDraft): SubscriptionChange {
-  const change: Record<string, unknown> = {
-    enabled: draft.enabled,
-    notificationTypes: draft.notification_types,
-    sdk: draft.sdk,
-    deviceModel: draft.device_model,
-    deviceOs: draft.device_os,
-    rooted: draft.rooted,
-    testType: draft.test_type,
-    appVersion: draft.app_version,
-    netType: draft.net_type,
-    carrier: draft.carrier,
-    webAuth: draft.web_auth,
-    webP256: draft.web_p256,
-    sessionTime: draft.session_time,
-    sessionCount: draft.session_count,
+  const change: Record<string, unknown> = {}
+  for (const given in draft) {
+    const name = changeable.get(given)
+    const value = draft[given as keyof SubscriptionDraft]
+    if (name !== undefined && value !== null && value !== undefined) change[name] = value
   }
-  for (const name in change) if (change[name] === undefined || change[name] === null) delete change[name]
   return change
 }
 

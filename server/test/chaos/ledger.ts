@@ -33,7 +33,8 @@ export type Writers = { ledger: Ledger; stop(): Promise<void> }
 
 export const statusesOf = ({ statuses }: Ledger) => [...statuses.keys()].sort((a, b) => a - b)
 
-export function startWriters(url: string, keys: FirstKeys, count: number): Writers {
+/** Their users' names begin with `who`, so that two parties of writers have no user in common. */
+export function startWriters(url: string, keys: FirstKeys, count: number, who = 'c'): Writers {
   const ledger: Ledger = {
     url,
     acknowledged: [],
@@ -45,7 +46,7 @@ export function startWriters(url: string, keys: FirstKeys, count: number): Write
     sessions: new Map(),
     isWriting: true,
   }
-  const clients = Array.from({ length: count }, (_, i) => write(ledger, keys, `c${i}`))
+  const clients = Array.from({ length: count }, (_, i) => write(ledger, keys, `${who}${i}`))
   return {
     ledger,
     async stop() {
