@@ -10,7 +10,7 @@ import { type Account, canReach, chooseAccount } from './embedded/account.ts'
 import { findBinaries } from './embedded/binaries.ts'
 import { EmbeddedError, reasonOf } from './embedded/error.ts'
 import { openDataFolder, openSocketFolder, rotateLog } from './embedded/folder.ts'
-import { openDatabaseFolder, USER } from './embedded/initialize.ts'
+import { DATABASE, openDatabaseFolder, USER } from './embedded/initialize.ts'
 import { lockFolder } from './embedded/lock.ts'
 import { serverArguments } from './embedded/settings.ts'
 import { type Supervised, supervise } from './embedded/supervise.ts'
@@ -25,8 +25,6 @@ export type EmbeddedOptions = {
   /** Settings of PostgreSQL that differ from ours; tests turn fsync off. */
   settings?: Record<string, string>
 }
-
-const DATABASE = 'carillon'
 
 export async function startEmbedded({ dataDir, log, settings }: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const folder = await openDataFolder(dataDir)

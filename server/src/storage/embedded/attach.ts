@@ -5,16 +5,15 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type EmbeddedOptions, startEmbedded } from '../embedded.ts'
-import { EmbeddedError } from './error.ts'
+import { FolderInUse } from './error.ts'
 import { openDataFolder } from './folder.ts'
-import { USER } from './initialize.ts'
+import { DATABASE, USER } from './initialize.ts'
 
 export type Attached = { connection: pg.ClientConfig; close(): Promise<void> }
 
 /** A server that is just starting has the folder before it answers, and one that stops has it a little longer. */
 const PATIENCE_MS = 30_000
 const POLL_MS = 100
-const DATABASE = 'carillon'
 
 export async function connectEmbedded({ dataDir, log, settings }: EmbeddedOptions): Promise<Attached> {
   const began = performance.now()
@@ -23,7 +22,7 @@ export async function connectEmbedded({ dataDir, log, settings }: EmbeddedOption
       const own = await startEmbedded({ dataDir, log, ...(settings && { settings }) })
       return { connection: own.connection, close: () => own.stop() }
     } catch (error) {
-      if (!isInUse(error)) throw error
+      if (!(error instanceof FolderInUse)) throw error
       const connection = await findRunning(await openDataFolder(dataDir))
       if (connection) return { connection, close: async () => {} }
       if (performance.now() - began > PATIENCE_MS) throw error
@@ -38,8 +37,6 @@ export const hasDatabase = (dataDir: string) =>
     () => true,
     (error: NodeJS.ErrnoException) => error.code !== 'ENOENT' && error.code !== 'ENOTDIR',
   )
-
-const isInUse = (error: unknown) => error instanceof EmbeddedError && error.message.startsWith('another Carillon')
 
 /** PostgreSQL notes its socket's folder on the fifth line of its pid file, and its state on the eighth. */
 async function findRunning(dataDir: string): Promise<pg.ClientConfig | undefined> {

@@ -1,6 +1,9 @@
 /** The embedded PostgreSQL cannot be started; the message is one line that tells the operator why. */
 export class EmbeddedError extends Error {}
 
+/** Another server has the data folder. */
+export class FolderInUse extends EmbeddedError {}
+
 const REASONS: Record<string, string> = {
   EACCES: 'permission denied',
   EPERM: 'operation not permitted',

@@ -6,6 +6,7 @@ import type { Binaries } from './binaries.ts'
 import { complaintIn, EmbeddedError, reasonOf } from './error.ts'
 
 export const USER = 'carillon'
+export const DATABASE = 'carillon'
 
 export type Initialization = { dataDir: string; logPath: string; account: Account; binaries: Binaries; sync: boolean }
 

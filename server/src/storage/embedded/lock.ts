@@ -1,7 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { EmbeddedError, reasonOf } from './error.ts'
+import { EmbeddedError, FolderInUse, reasonOf } from './error.ts'
 
 const SQLITE_BUSY = 5
 
@@ -18,7 +18,7 @@ export async function lockFolder(dataDir: string): Promise<{ release(): Promise<
       (text) => (/^\d+/.test(text) ? ` (pid ${text.trim()})` : ''),
       () => '',
     )
-    throw new EmbeddedError(`another Carillon${pid} is using ${dataDir}`)
+    throw new FolderInUse(`another Carillon${pid} is using ${dataDir}`)
   }
   try {
     await writeFile(note, `${process.pid}\n`)
