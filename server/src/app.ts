@@ -12,6 +12,7 @@ import { createLimiter } from './limits/limiter.ts'
 import { createWorker } from './queue/work.ts'
 import { allRoutes } from './routes.ts'
 import { createPool, type PoolOptions } from './storage/db.ts'
+import { guardWrites } from './storage/guard-writes.ts'
 import { createListener } from './storage/listen.ts'
 import { createMerger } from './storage/merge.ts'
 import { keepStatisticsFresh } from './storage/refresh-statistics.ts'
@@ -25,6 +26,8 @@ export type AppOptions = {
   log: Log
   /** An id that no other process can have, so that a server killed and started again need not wait for its own old lease. */
   nodeId?: string | undefined
+  /** False while the disk is nearly full: reads and limits go on, everything else that would write is refused. */
+  mayWrite?: (() => boolean) | undefined
 }
 
 export type RunningApp = {
@@ -41,7 +44,8 @@ export type RunningApp = {
 const MERGE_SLOTS = 2
 const MAX_STATEMENT_MS = { api: 4_000, worker: 300_000 }
 
-export async function startApp({ config, connection, clock, log, nodeId }: AppOptions): Promise<RunningApp> {
+export async function startApp(options: AppOptions): Promise<RunningApp> {
+  const { config, connection, clock, log, nodeId, mayWrite = () => true } = options
   const anchored = isAnchored(clock) ? { clock } : {}
   const db = createPool({ connection, log, statementTimeoutMs: MAX_STATEMENT_MS.api, ...anchored })
   const workerDb = createPool({ connection, log, size: 5, statementTimeoutMs: MAX_STATEMENT_MS.worker })
@@ -80,7 +84,7 @@ export async function startApp({ config, connection, clock, log, nodeId }: AppOp
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
     const http = createHttpServer({
-      routes: allRoutes({ users: createUsersContext({ db, clock, merger, newId }) }),
+      routes: allRoutes({ users: createUsersContext({ db: guardWrites(db, mayWrite), clock, merger, newId }) }),
       keys: createKeyLookup({ db, clock, listener }),
       limits,
       clock,
@@ -104,13 +108,14 @@ export async function startApp({ config, connection, clock, log, nodeId }: AppOp
   }
 
   function work() {
+    const guarded = guardWrites(workerDb, mayWrite)
     const worker = createWorker({
-      db: workerDb,
+      db: guarded,
       clock,
       log,
       listener,
       handlers: allHandlers,
-      schedules: allSchedules({ db: workerDb, clock }),
+      schedules: allSchedules({ db: guarded, clock }),
     })
     worker.start()
     closers.unshift(() => worker.stop())

@@ -28,7 +28,8 @@ async function start(config: Config, stopping: AbortSignal): Promise<() => Promi
     const db = createPool({ connection: database.connection, clock, size: 1 })
     const first = await prepare(db).finally(() => db.close())
     stopping.throwIfAborted()
-    const app = await startApp({ config, connection: database.connection, clock, log, nodeId: database.nodeId })
+    const { connection, nodeId, mayWrite } = database
+    const app = await startApp({ config, connection, clock, log, nodeId, mayWrite })
     const address = app.address && readable(app.address, config)
     if (first) printFirstKeys(config, address, first)
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)

@@ -5,12 +5,15 @@ import { type Config, ConfigError } from './config.ts'
 import type { Log } from './lib/log.ts'
 import { findUnsafeSettings, readVersion } from './storage/check-durability.ts'
 import type { Db } from './storage/db.ts'
+import { keepReserve } from './storage/embedded/reserve.ts'
 import { startEmbedded } from './storage/embedded.ts'
 
 export type OpenDatabase = {
   connection: ClientConfig
   /** The embedded one, which its folder's lock gives to one server at a time: this is that server's id. */
   nodeId?: string
+  /** False while its disk is nearly full. */
+  mayWrite?: () => boolean
   close(): Promise<void>
 }
 
@@ -25,7 +28,13 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
     return { connection, close: async () => {} }
   }
   const embedded = await startEmbedded({ dataDir: config.dataDir, log })
-  return { connection: embedded.connection, nodeId: ONLY_NODE_ID, close: () => embedded.stop() }
+  const reserve = await keepReserve(config.dataDir, log)
+  return {
+    connection: embedded.connection,
+    nodeId: ONLY_NODE_ID,
+    mayWrite: reserve.mayWrite,
+    close: () => reserve.close().finally(() => embedded.stop()),
+  }
 }
 
 /** Later failures are outages, to be waited out; now they are mistakes in DATABASE_URL, and the driver says which. */

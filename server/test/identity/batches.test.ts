@@ -7,6 +7,7 @@ import { newId } from '../../src/lib/ids.ts'
 import type { Db } from '../../src/storage/db.ts'
 import { createMerger } from '../../src/storage/merge.ts'
 import { sql } from '../../src/storage/sql.ts'
+import { updateAliases } from '../../src/users/change-aliases.ts'
 import { addSubscription, transferSubscription, updateSubscription } from '../../src/users/change-subscriptions.ts'
 import { createUsersContext, type UsersContext } from '../../src/users/context.ts'
 import { createdAnswer, createUser } from '../../src/users/create.ts'
@@ -156,6 +157,32 @@ test('what follows a subscription that moved and whose former user is gone finds
   await untilSomebodyWaits()
   await elsewhere.commit()
   expect(await updated).toMatchObject({ subscription: { id: from.subscription, sdk: 'seen' } })
+})
+
+test('what was free when a request began to wait and is taken when it goes on counts as taken', async () => {
+  const { change } = contextOn(app.db)
+  const waiting = await make('waiting')
+  const quicker = await make('quicker')
+  const nine = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`label${i}`, 'waiting']))
+  await updateAliases(change, app.tenant.id, named('waiting'), nine)
+  const client = new pg.Client(app.connection)
+  await client.connect()
+  await client.query('begin')
+  await client.query('select 1 from users where id = any($1) order by id for update', [[waiting.id, quicker.id]])
+  for (const [label, id] of [
+    ['wish', quicker.id],
+    ['tenth', waiting.id],
+  ]) {
+    const row = [app.tenant.id, label, 'granted', id]
+    await client.query('insert into aliases (app_id, label, value, user_id) values ($1, $2, $3, $4)', row)
+    await client.query('update users set alias_count = alias_count + 1 where id = $1', [id])
+  }
+  const refused = updateAliases(change, app.tenant.id, named('waiting'), { wish: 'granted' })
+  await untilSomebodyWaits()
+  await client.query('commit')
+  await client.end()
+  // Before all this there was room and the alias was free; afterwards both are gone. At no moment was it the room alone.
+  await expect(refused).rejects.toMatchObject({ problems: [{ code: 'user-2', meta: { wish: 'granted' } }] })
 })
 
 test('what a batch has done is not done again when the rest of it fails later', async () => {
