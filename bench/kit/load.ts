@@ -1,6 +1,8 @@
-// The load tool: one process, one thread, the same for both sides. It is told what to send as messages of its parent.
+// The load tool: one process, one thread, the same for both sides. Each connection sends its next request when the answer
+// to the last one has come. Written here because it must be cheap: it shares two cores with what it measures, and
+// autocannon used more processor for a request than the server did (90 µs against 25 here).
 
-import autocannon from 'autocannon'
+import { connect, type Socket } from 'node:net'
 
 export type Load = {
   url: string
@@ -17,35 +19,80 @@ export type Load = {
 
 export type LoadResult = { perSecond: number; p50Ms: number; p99Ms: number; sent: number; failed: number }
 
+const STATUS_AT = 'HTTP/1.1 '.length
+
 async function run(load: Load): Promise<LoadResult> {
-  let n = load.from ?? 0
-  const next = () => (load.below === undefined ? n++ : Math.floor(Math.random() * load.below))
-  const result = await autocannon({
-    url: load.url,
-    connections: load.connections,
-    duration: load.seconds,
-    requests: [
-      {
-        method: load.method,
-        path: load.path,
-        headers: load.headers,
-        setupRequest(request) {
-          const number = String(next())
-          return {
-            ...request,
-            path: load.path.replace('{n}', number),
-            ...(load.body !== undefined && { body: load.body.replaceAll('{n}', number) }),
-          }
-        },
-      },
-    ],
-  })
+  const { hostname, port } = new URL(load.url)
+  const write = requestWriter(load, `${hostname}:${port}`)
+  const latencies: number[] = []
+  let failed = 0
+  let isOver = false
+
+  const client = () =>
+    new Promise<void>((resolve, reject) => {
+      const socket: Socket = connect({ host: hostname, port: Number(port), noDelay: true })
+      let beganMs = 0
+      let text = ''
+      const next = () => {
+        if (isOver) {
+          socket.destroy()
+          resolve()
+          return
+        }
+        beganMs = performance.now()
+        socket.write(write())
+      }
+      socket.setEncoding('latin1')
+      socket.on('connect', next)
+      socket.on('error', reject)
+      socket.on('data', (chunk: string) => {
+        text = text === '' ? chunk : text + chunk
+        if (!isWhole(text)) return
+        latencies.push(performance.now() - beganMs)
+        if (text[STATUS_AT] !== '2') failed++
+        text = ''
+        next()
+      })
+    })
+
+  const startedMs = performance.now()
+  const timer = setTimeout(() => {
+    isOver = true
+  }, load.seconds * 1000)
+  await Promise.all(Array.from({ length: load.connections }, client))
+  clearTimeout(timer)
+  const seconds = (performance.now() - startedMs) / 1000
+  latencies.sort((a, b) => a - b)
+  const at = (share: number) => Math.round((latencies[Math.floor(latencies.length * share)] ?? 0) * 10) / 10
   return {
-    perSecond: result['2xx'] / result.duration,
-    p50Ms: result.latency.p50,
-    p99Ms: result.latency.p99,
-    sent: n,
-    failed: result.non2xx + result.errors,
+    perSecond: (latencies.length - failed) / seconds,
+    p50Ms: at(0.5),
+    p99Ms: at(0.99),
+    sent: (load.from ?? 0) + latencies.length,
+    failed,
+  }
+}
+
+/** Both servers answer with a Content-Length; there is one answer on the wire at a time. */
+function isWhole(text: string): boolean {
+  const end = text.indexOf('\r\n\r\n')
+  if (end === -1) return false
+  const at = text.toLowerCase().indexOf('content-length: ')
+  return text.length >= end + 4 + Number.parseInt(text.slice(at + 16, at + 26), 10)
+}
+
+function requestWriter({ method, path, headers, body, from = 0, below }: Load, host: string): () => string {
+  const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = ` HTTP/1.1\r\n${lines.join('')}`
+  const [before = '', after = ''] = path.split('{n}')
+  const bodyParts = body?.split('{n}')
+  let n = from
+  return () => {
+    const number = String(below === undefined ? n++ : Math.floor(Math.random() * below))
+    const start = path.includes('{n}') ? `${method} ${before}${number}${after}${head}` : `${method} ${path}${head}`
+    if (!bodyParts) return `${start}\r\n`
+    const content = bodyParts.join(number)
+    return `${start}content-length: ${content.length}\r\n\r\n${content}`
   }
 }
 

@@ -37,11 +37,8 @@ export type RunningApp = {
   close(): Promise<void>
 }
 
-/**
- * Statements of merged requests in flight at once. One is written while the next is gathered; more only make the
- * batches smaller: at 64 callers two are 1.2 times as fast as one, and four no faster than two.
- */
-const MERGE_SLOTS = 2
+/** Statements of merged requests in flight at once; half of the pool, so that everything else finds a connection. */
+const MERGE_SLOTS = 5
 const MAX_STATEMENT_MS = { api: 4_000, worker: 300_000 }
 
 export async function startApp(options: AppOptions): Promise<RunningApp> {

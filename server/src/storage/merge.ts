@@ -14,6 +14,11 @@ export type Outcome<Out> = { value: Out } | { error: unknown }
 
 export type MergedOperation<In, Out> = {
   name: string
+  /**
+   * Statements of one app at once; one unless told. A second one makes the batches of both smaller and each request
+   * dearer: measured, writes cost 1.1 times as much with two, while short reads are 1.1 times cheaper.
+   */
+  parallel?: number
   /** One statement for all of them; outcomes in the order of the inputs. */
   run(appId: AppId, inputs: In[]): Promise<Outcome<Out>[]>
 }
@@ -24,7 +29,15 @@ type Waiting = {
   resolve: (value: unknown) => void
   reject: (error: unknown) => void
 }
-type Lane = { run: MergedOperation<never, unknown>['run']; appId: AppId; queue: Waiting[] }
+/** The requests for one operation of one app. */
+type Lane = {
+  run: MergedOperation<never, unknown>['run']
+  appId: AppId
+  queue: Waiting[]
+  parallel: number
+  running: number
+  isReady: boolean
+}
 
 export type Merger = {
   /** Register an operation; the function that comes back submits one request. */
@@ -33,7 +46,7 @@ export type Merger = {
 }
 
 export type MergerOptions = {
-  /** Statements in flight at once. While all are busy, requests gather: the busier, the larger the batches. */
+  /** Statements in flight at once, over all operations and apps: a slow one holds up its own lane, not the others. */
   slots: number
   maxBatch?: number
 }
@@ -43,10 +56,18 @@ const ATTEMPTS_ALONE = 8
 const PATIENCE_IN_OUTAGE_MS = 500
 
 export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
+  const lanes: Lane[] = []
   const ready: Lane[] = []
   const counts = { batches: 0, requests: 0, waiting: 0 }
   let busy = 0
   let scheduled = false
+
+  /** While a lane's statement runs, its requests gather: the busier, the larger the batches. */
+  function offer(lane: Lane) {
+    if (lane.isReady || lane.running >= lane.parallel || lane.queue.length === 0) return
+    lane.isReady = true
+    ready.push(lane)
+  }
 
   // Gather for one turn of the event loop, so that requests read from the sockets in this turn travel together.
   function schedule() {
@@ -60,8 +81,11 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
 
   async function flush(lane: Lane) {
     const batch = lane.queue.splice(0, maxBatch)
-    if (lane.queue.length > 0) ready.push(lane)
+    lane.isReady = false
+    if (batch.length === 0) return
+    lane.running++
     busy++
+    offer(lane)
     counts.batches++
     counts.requests += batch.length
     counts.waiting -= batch.length
@@ -70,7 +94,9 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
       batch.map((waiting) => waiting.input),
     )
     busy--
+    lane.running--
     if (outage) rejectWaiting(outage)
+    offer(lane)
     schedule()
     batch.forEach((waiting, i) => {
       const outcome = outcomes[i] ?? { error: new Error('a merged operation left a request without an outcome') }
@@ -81,28 +107,28 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
 
   function rejectWaiting(outage: unknown) {
     const latestMs = performance.now() - PATIENCE_IN_OUTAGE_MS
-    for (const lane of ready.splice(0)) {
+    for (const lane of lanes) {
       const young = lane.queue.findIndex((waiting) => waiting.sinceMs > latestMs)
       const rejected = lane.queue.splice(0, young === -1 ? lane.queue.length : young)
-      if (lane.queue.length > 0) ready.push(lane)
       counts.waiting -= rejected.length
       for (const waiting of rejected) waiting.reject(outage)
     }
   }
 
   return {
-    merged<In, Out>({ run }: MergedOperation<In, Out>) {
-      const lanes = new Map<AppId, Lane>()
+    merged<In, Out>({ run, parallel = 1 }: MergedOperation<In, Out>) {
+      const byApp = new Map<AppId, Lane>()
       return (appId: AppId, input: In) =>
         new Promise<Out>((resolve, reject) => {
-          let lane = lanes.get(appId)
+          let lane = byApp.get(appId)
           if (!lane) {
-            lane = { run: run as Lane['run'], appId, queue: [] }
-            lanes.set(appId, lane)
+            lane = { run: run as Lane['run'], appId, queue: [], parallel, running: 0, isReady: false }
+            byApp.set(appId, lane)
+            lanes.push(lane)
           }
-          if (lane.queue.length === 0) ready.push(lane)
           counts.waiting++
           lane.queue.push({ input, sinceMs: performance.now(), resolve: resolve as Waiting['resolve'], reject })
+          offer(lane)
           schedule()
         })
     },

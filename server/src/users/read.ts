@@ -21,14 +21,17 @@ export function createReader({ db, merger }: { db: Db; merger: Merger }): Reader
   return {
     identity: merger.merged({
       name: 'users.identity',
+      parallel: 2,
       run: async (appId, refs: Ref[]) => (await findIdentities(db, appId, refs)).map(asValue),
     }),
     owner: merger.merged({
       name: 'users.owner',
+      parallel: 2,
       run: async (appId, refs: Ref[]) => (await findOwners(db, appId, refs)).map(asValue),
     }),
     user: merger.merged({
       name: 'users.view',
+      parallel: 2,
       run: async (appId, refs: Ref[]) =>
         (await loadPointed(db, appId, refs, { subscriptions: true, purchases: true })).map(asValue),
     }),

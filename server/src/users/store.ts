@@ -449,7 +449,8 @@ export const insertPurchases = (db: Db, appId: AppId, list: NewPurchases[], now:
 
 /**
  * Insert new users with their aliases and subscriptions, but for those of which something is known already: their ids
- * come back. One statement; what it reads, it reads first.
+ * come back. One statement; what it reads, it reads first. PostgreSQL runs the inserts from the last to the first: aliases
+ * stand last so that they are claimed before tokens, as in all other changes. In opposite orders the two would deadlock.
  */
 export async function insertFreshUsers(db: Db, appId: AppId, list: User[]): Promise<Set<UserId>> {
   const aliases = sortedAliases(
@@ -483,11 +484,6 @@ export async function insertFreshUsers(db: Db, appId: AppId, list: User[]): Prom
           test_user_name text, first_active timestamptz, amount_spent numeric, alias_count smallint,
           subscription_count smallint, at timestamptz)
       where a.id = ${appId} and r.id not in (select known.user_id from known)
-    ), fresh_aliases as (
-      insert into aliases (app_id, label, value, user_id)
-      select a.id, r.label, r.value, r.user_id
-      from apps a cross join alias_rows r
-      where a.id = ${appId} and r.user_id not in (select known.user_id from known)
     ), fresh_subscriptions as (
       insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled,
         notification_types, sdk, device_model, device_os, rooted, test_type, app_version, net_type, carrier, web_auth,
@@ -496,6 +492,11 @@ export async function insertFreshUsers(db: Db, appId: AppId, list: User[]): Prom
         r.notification_types, r.sdk, r.device_model, r.device_os, r.rooted, r.test_type, r.app_version, r.net_type,
         r.carrier, r.web_auth, r.web_p256, r.at, r.at
       from apps a cross join subscription_rows r
+      where a.id = ${appId} and r.user_id not in (select known.user_id from known)
+    ), fresh_aliases as (
+      insert into aliases (app_id, label, value, user_id)
+      select a.id, r.label, r.value, r.user_id
+      from apps a cross join alias_rows r
       where a.id = ${appId} and r.user_id not in (select known.user_id from known)
     )
     select known.user_id from known`)

@@ -1,5 +1,5 @@
 // The difference between what was loaded and what the commands made of it, written as sets:
-// first what goes, then what comes, parents before children.
+// first what goes, then what comes, parents before children; users that go leave last.
 
 import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId, NewId, UserId } from '../lib/ids.ts'
@@ -44,11 +44,12 @@ export async function writeDifference(db: Db, appId: AppId, state: Neighbourhood
   await step(added.map(userRow), (db, appId, rows) => insertUsers(db, appId, rows, now))
   await step(changed.map(userRow), (db, appId, rows) => updateUsers(db, appId, rows, now))
   await step(compareCounts(state, users), (db, appId, rows) => adjustCounts(db, appId, rows, now))
-  // Deleting a user takes along what hangs on it: what was given to others before must hang on them by then.
-  await step(changedSubscriptions, updateSubscriptions)
-  await step(gone(before.users, state.users), deleteUsers)
+  // Aliases before tokens, as in the statement for new users: in opposite orders the two would deadlock.
   await step(aliases.added, insertAliases)
+  await step(changedSubscriptions, updateSubscriptions)
   await step(addedSubscriptions, insertSubscriptions)
+  // Last, because it takes along what hangs on the user: what was given to others must hang on them by then.
+  await step(gone(before.users, state.users), deleteUsers)
   await step(
     users.filter((user) => isActive(user.properties, user.createdAt, before.users.get(user.id)?.properties)),
     upsertUserActivity,
@@ -105,9 +106,8 @@ function compareAliases(state: Neighbourhood, users: User[]): { added: OwnedAlia
   const added: OwnedAlias[] = []
   const removed: Alias[] = []
   for (const [id, { aliases }] of state.before.users) {
-    const user = state.users.get(id)
-    if (!user) continue
-    for (const [label, value] of aliases) if (user.aliases.get(label) !== value) removed.push({ label, value })
+    const kept = state.users.get(id)?.aliases
+    for (const [label, value] of aliases) if (kept?.get(label) !== value) removed.push({ label, value })
   }
   for (const user of users) {
     const before = state.before.users.get(user.id)?.aliases

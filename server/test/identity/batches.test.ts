@@ -136,12 +136,12 @@ async function movingElsewhere(subscription: string, from: string, to: string) {
   }
 }
 
-async function untilSomebodyWaits() {
+async function untilSomebodyWaits(statement = '%for update%') {
   const deadline = performance.now() + 5_000
   while (performance.now() < deadline) {
     const [row] = await app.db.query<{ waiting: number }>(sql`
       select count(*) as waiting from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock' and query like '%for update%'`)
+      where datname = current_database() and wait_event_type = 'Lock' and query like ${statement}`)
     if ((row?.waiting ?? 0) > 0) return
   }
   throw new Error('nobody waits for the lock')
@@ -177,12 +177,39 @@ test('what was free when a request began to wait and is taken when it goes on co
     await client.query('insert into aliases (app_id, label, value, user_id) values ($1, $2, $3, $4)', row)
     await client.query('update users set alias_count = alias_count + 1 where id = $1', [id])
   }
-  const refused = updateAliases(change, app.tenant.id, named('waiting'), { wish: 'granted' })
+  // Before all this there was room and the alias was free; afterwards both are gone. At no moment was it the room alone.
+  const refused = expect(
+    updateAliases(change, app.tenant.id, named('waiting'), { wish: 'granted' }),
+  ).rejects.toMatchObject({ problems: [{ code: 'user-2', meta: { wish: 'granted' } }] })
   await untilSomebodyWaits()
   await client.query('commit')
   await client.end()
-  // Before all this there was room and the alias was free; afterwards both are gone. At no moment was it the room alone.
-  await expect(refused).rejects.toMatchObject({ problems: [{ code: 'user-2', meta: { wish: 'granted' } }] })
+  await refused
+})
+
+test('a new user claims its aliases before its tokens, like every other change', async () => {
+  const { id } = await make('holder')
+  const holder = new pg.Client(app.connection)
+  const prober = new pg.Client(app.connection)
+  await Promise.all([holder.connect(), prober.connect()])
+  await holder.query('begin')
+  const row = [app.tenant.id, 'claimed', 'elsewhere', id]
+  await holder.query('insert into aliases (app_id, label, value, user_id) values ($1, $2, $3, $4)', row)
+  const body = { identity: { claimed: 'elsewhere' }, subscriptions: [{ type: 'iOSPush', token: 'not yet' }] }
+  const created = createUser(contextOn(app.db), app.tenant.id, body)
+  await untilSomebodyWaits('%alias_rows as materialized%')
+  // Whoever waits for the alias does not hold the token meanwhile, or this would wait for it in turn.
+  await prober.query("begin; set local lock_timeout = '1s'")
+  const taken = await prober.query(
+    `insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, created_at, updated_at)
+     values ($1, $2, $3, 'iOSPush', 'iOSPush', 'not yet', sha256('not yet'), $4, $4)`,
+    [app.tenant.id, newId(), id, virtualClock().now()],
+  )
+  expect(taken.rowCount).toBe(1)
+  await prober.query('rollback')
+  await holder.query('rollback')
+  await Promise.all([holder.end(), prober.end()])
+  expect(await created).toMatchObject({ isNew: true })
 })
 
 test('what a batch has done is not done again when the rest of it fails later', async () => {

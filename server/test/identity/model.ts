@@ -130,9 +130,12 @@ export function execute(state: State, command: Command, now: number): { state: S
   } catch (error) {
     if (!(error instanceof Refused)) throw error
     const { status, problem } = error
-    if (!isLegacy(command)) return { state, answer: { status, problem } }
+    // A request that conflicts with itself is told the id of what it would have made. That id is gone with it; its name
+    // is not given again.
+    const same = { ...state, made: next.made }
+    if (!isLegacy(command)) return { state: same, answer: { status, problem } }
     // The old interface knows no conflicts.
-    return { state, answer: { status: status === 409 ? 400 : status, legacyProblem: true } }
+    return { state: same, answer: { status: status === 409 ? 400 : status, legacyProblem: true } }
   }
 }
 
