@@ -10,7 +10,6 @@ create table aliases (
   constraint aliases_label_length CHECK (((length(label) >= 1) AND (length(label) <= 128))),
   constraint aliases_one_value_per_label UNIQUE (app_id, user_id, label),
   constraint aliases_pk PRIMARY KEY (app_id, label, value),
-  constraint aliases_user_fk FOREIGN KEY (app_id, user_id) REFERENCES users(app_id, id) ON DELETE CASCADE,
   constraint aliases_value_length CHECK (((length(value) >= 1) AND (length(value) <= 128)))
 );
 
@@ -199,8 +198,7 @@ create table subscriptions (
   updated_at timestamp with time zone not null,
   constraint subscriptions_pk PRIMARY KEY (app_id, id),
   constraint subscriptions_token_hashed CHECK (((token IS NULL) = (token_hash IS NULL))),
-  constraint subscriptions_token_unique UNIQUE (app_id, type, token_hash),
-  constraint subscriptions_user_fk FOREIGN KEY (app_id, user_id) REFERENCES users(app_id, id) ON DELETE CASCADE
+  constraint subscriptions_token_unique UNIQUE (app_id, type, token_hash)
 );
 CREATE INDEX subscriptions_by_user ON public.subscriptions USING btree (app_id, user_id);
 

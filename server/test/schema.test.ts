@@ -25,7 +25,7 @@ test.each([
   'alter table users alter column alias_count set default 1',
   'alter table users alter column language type varchar(8)',
   'alter table users drop constraint users_alias_limit',
-  'alter table aliases drop constraint aliases_user_fk',
+  'alter table purchases drop constraint purchases_user_fk',
   'drop index subscriptions_by_user',
   'create index users_by_country on users (app_id, country) where country is not null',
   'alter table limit_counters set logged',

@@ -188,7 +188,7 @@ describe('the rules for statements', () => {
     ],
     [
       'parents first',
-      `with b as (insert into aliases (app_id, label) select a.id, 'x' from apps a where a.id = $1),
+      `with b as (insert into purchases (app_id, sku) select a.id, 'x' from apps a where a.id = $1),
       a as (insert into users (app_id, id) select a.id, $2 from apps a where a.id = $3) select 1`,
     ],
     ['time is a parameter', 'update users set updated_at = now() where app_id = $1'],

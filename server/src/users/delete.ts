@@ -9,6 +9,7 @@ export function deleteUser(change: Change, appId: AppId, ref: UserRef, keyId: Ke
   const actor = keyId === undefined ? SYSTEM : { kind: 'key' as const, id: keyId }
   return change(appId, {
     refs: [ref],
+    needs: { subscriptions: true },
     apply(state) {
       const user = state.find(ref)
       if (!user) throw userNotFound()
