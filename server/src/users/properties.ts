@@ -57,8 +57,7 @@ export function readProperties(
   operation: 'create' | 'update' = 'update',
 ): PropertyChange {
   const change: PropertyChange = {
-    // No prototype: a tag may be called anything.
-    tags: Object.create(null),
+    tags: {},
     removedTags: [],
     columns: {},
     sessionCount: deltas.session_count ?? 0,
@@ -89,6 +88,8 @@ function countUpdates({ tags, ...others }: Properties) {
 
 function readTag(change: PropertyChange, key: string, value: string | number | boolean | null) {
   if (key === '') throw invalid('a tag key must not be empty')
+  // As a key of a plain object it would not be a tag but the object's prototype.
+  if (key === '__proto__') throw invalid('a tag key must not be __proto__')
   if (codePoints(key) > MAX_TAG_KEY) throw invalid(`a tag key must have at most ${MAX_TAG_KEY} characters`)
   const text = value === null ? '' : String(value)
   if (codePoints(text) > MAX_TAG_VALUE)
@@ -192,7 +193,10 @@ export function changedProperties(stored: StoredProperties, change: PropertyChan
     firstActive: change.firstActive ?? stored.firstActive,
     lastActive: change.lastActive ?? (change.sessionCount > 0 ? now : stored.lastActive),
     amountSpent: change.amountSpent ?? addPurchases(stored.amountSpent, change.purchases),
-    purchases: [...stored.purchases, ...change.purchases].slice(-MAX_PURCHASES_ANSWERED),
+    purchases:
+      change.purchases.length === 0
+        ? stored.purchases
+        : [...stored.purchases, ...change.purchases].slice(-MAX_PURCHASES_ANSWERED),
   }
 }
 
