@@ -189,3 +189,57 @@ describe('an outage', () => {
     expect(results[1]?.status).toBe('rejected')
   })
 })
+
+describe('lanes', () => {
+  /** Statements that end when they are told to. */
+  function held() {
+    const running: { app: string; size: number; end: () => void }[] = []
+    const operation = {
+      name: 'held',
+      run: (app: string, inputs: number[]) =>
+        new Promise<Outcome<number>[]>((resolve) => {
+          running.push({ app, size: inputs.length, end: () => resolve(inputs.map((value) => ({ value }))) })
+        }),
+    }
+    return { running, operation }
+  }
+  const turn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+
+  test('while the statement of an app runs, its requests gather, and another app is not held up', async () => {
+    const { running, operation } = held()
+    const submit = createMerger({ slots: 3 }).merged(operation)
+    const first = submit('a', 1)
+    await turn()
+    const gathered = [submit('a', 2), submit('a', 3), submit('a', 4)]
+    const other = submit('b', 5)
+    await turn()
+    expect(running.map(({ app, size }) => [app, size])).toEqual([
+      ['a', 1],
+      ['b', 1],
+    ])
+    running[1]?.end()
+    expect(await other).toBe(5)
+    running[0]?.end()
+    expect(await first).toBe(1)
+    await turn()
+    expect(running.at(-1)).toMatchObject({ app: 'a', size: 3 })
+    running.at(-1)?.end()
+    expect(await Promise.all(gathered)).toEqual([2, 3, 4])
+  })
+
+  test('an operation may run several statements of one app at once, up to the slots of all', async () => {
+    const { running, operation } = held()
+    const submit = createMerger({ slots: 2 }).merged({ ...operation, parallel: 3 })
+    const asked = []
+    for (let i = 0; i < 4; i++) {
+      asked.push(submit('a', i))
+      await turn()
+    }
+    expect(running).toHaveLength(2)
+    for (let i = 0; i < 4; i++) {
+      running[i]?.end()
+      await turn()
+    }
+    expect(await Promise.all(asked)).toEqual([0, 1, 2, 3])
+  })
+})
