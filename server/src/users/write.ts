@@ -7,10 +7,10 @@ import type { Db } from '../storage/db.ts'
 import type { Alias } from './identity.ts'
 import type { Neighbourhood, User } from './neighbourhood.ts'
 import type { StoredProperties } from './properties.ts'
+import { countCustom, userRow } from './rows.ts'
 import {
   adjustCounts,
   type Counts,
-  countCustom,
   deleteAliases,
   deleteSubscriptions,
   deleteUsers,
@@ -23,7 +23,6 @@ import {
   updateUsers,
   upsertSubscriptionActivity,
   upsertUserActivity,
-  userRow,
 } from './store.ts'
 
 export async function writeDifference(db: Db, appId: AppId, state: Neighbourhood, now: Date, newId: NewId) {
