@@ -8,7 +8,7 @@
 // is decided by the unique constraints, and the loser looks again.
 
 import type { Clock } from '../lib/clock.ts'
-import type { AppId, NewId } from '../lib/ids.ts'
+import type { AppId, NewId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
 import { createNeighbourhood, type Neighbourhood, type Ref } from './neighbourhood.ts'
@@ -27,7 +27,7 @@ export type Change = <Result>(appId: AppId, command: Command<Result>) => Promise
 
 type Context = { db: Db; clock: Clock; newId: NewId; merger: Merger }
 
-const ROUNDS = 20
+const ROUNDS = 50
 
 export function createChange({ db, clock, newId, merger }: Context): Change {
   const submit = merger.merged<Command, unknown>({
@@ -35,10 +35,11 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
     async run(appId, commands) {
       const outcomes: Outcome<unknown>[] = new Array(commands.length)
       let open = commands.map((_, i) => i)
+      const seen = new Set<UserId>()
       for (let round = 0; open.length > 0; round++) {
         try {
           if (round === ROUNDS) throw new Error('users keep moving while they are being changed')
-          open = await runRound(appId, commands, open, outcomes)
+          open = await runRound(appId, commands, open, seen, outcomes)
         } catch (error) {
           // What earlier rounds committed is done and must not be done again: the error is for the others alone.
           if (open.length === commands.length) throw error
@@ -52,12 +53,21 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
 
   /**
    * Run these commands in one transaction. Those that point at somebody who could not be locked (who got what they name,
-   * or was deleted, while this transaction waited) come back for another.
+   * or was deleted, while this transaction waited) come back for another. Whoever was locked in an earlier round is locked
+   * again: what several servers pass around among the same users would otherwise always be elsewhere.
    */
-  function runRound(appId: AppId, commands: Command[], open: number[], outcomes: Outcome<unknown>[]) {
+  function runRound(
+    appId: AppId,
+    commands: Command[],
+    open: number[],
+    seen: Set<UserId>,
+    outcomes: Outcome<unknown>[],
+  ) {
     return db.transaction(async (db) => {
       const refs = open.flatMap((i) => (commands[i] as Command).refs)
-      const { ids, pointing } = await findAndLock(db, appId, refs)
+      const again = [...seen].map((id): Ref => ({ id }))
+      const { ids, pointing } = await findAndLock(db, appId, [...refs, ...again])
+      for (const id of ids) seen.add(id)
       // Taken under the locks, so that who comes later is later.
       const now = clock.now()
       const loading = {
