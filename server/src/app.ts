@@ -45,7 +45,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { config, connection, clock, log, nodeId, mayWrite = () => true } = options
   const anchored = isAnchored(clock) ? { clock } : {}
   const db = createPool({ connection, log, statementTimeoutMs: MAX_STATEMENT_MS.api, ...anchored })
-  const workerDb = createPool({ connection, log, size: 5, statementTimeoutMs: MAX_STATEMENT_MS.worker })
+  const workerDb = createPool({ connection, log, size: 5, statementTimeoutMs: MAX_STATEMENT_MS.worker, ...anchored })
   const listener = createListener(connection, log)
   const merger = createMerger({ slots: MERGE_SLOTS })
   const statistics = keepStatisticsFresh(workerDb, () => merger.stats().requests, log)
