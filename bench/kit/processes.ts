@@ -21,6 +21,7 @@ export type Carillon = Server & { appId: string; appKey: string; dataDir: string
 export async function startCarillon(): Promise<Carillon> {
   const dataDir = await mkdtemp(join(tmpdir(), 'carillon-bench-'))
   const env = { ...process.env, DATA_DIR: dataDir, PORT: '0', HOST: '127.0.0.1', LIMITS: 'off', LOG_LEVEL: 'warn' }
+  // As `npm start` does it.
   const child = spawn(process.execPath, ['--max-semi-space-size=8', here('../../server/run.mjs').pathname, 'main'], {
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
