@@ -1,5 +1,6 @@
-import type { AppGate, Permission } from '../http/route.ts'
+import type { AppGate } from '../http/route.ts'
 import type { AppId, KeyId, OrganizationId } from '../lib/ids.ts'
+import type { Permission } from '../lib/permissions.ts'
 
 /** Who changed something, for the audit log. */
 export type Actor = { kind: 'key' | 'organization'; id: KeyId } | { kind: 'system' }

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
 import { flagName, settings } from '../config.ts'
-import { permissions } from '../http/route.ts'
+import { permissions } from '../lib/permissions.ts'
 import { ruleNames } from '../limits/rules.ts'
 import { commands } from './commands.ts'
 

@@ -1,6 +1,6 @@
 import { issueKey, listKeys, revokeKey } from '../apps/keys.ts'
 import { type KeyScope, SYSTEM } from '../apps/schema.ts'
-import { permissions as allPermissions, type Permission } from '../http/route.ts'
+import { permissions as allPermissions, type Permission } from '../lib/permissions.ts'
 import { type Command, type Given, readId, UsageError } from './command.ts'
 import { withStore } from './connect.ts'
 import { fields, table } from './print.ts'

@@ -3,18 +3,8 @@
 
 import type { Static, TSchema } from 'typebox'
 import type { AppId, KeyId, OrganizationId } from '../lib/ids.ts'
+import type { Permission } from '../lib/permissions.ts'
 import type { ErrorStyle } from './errors.ts'
-
-export const permissions = [
-  'apps',
-  'users',
-  'messages',
-  'segments',
-  'templates',
-  'journeys:view',
-  'journeys:edit',
-] as const
-export type Permission = (typeof permissions)[number]
 
 /** What the kit needs to know of an app to let a request in. */
 export type AppGate = {

@@ -43,7 +43,7 @@ const FOLDERS: Record<string, readonly string[]> = {
 const PORTS = {
   file: 'http/route.ts',
   domain: 'apps',
-  names: ['AppGate', 'KeyLookup', 'KeyRecord', 'Permission', 'permissions'],
+  names: ['AppGate', 'KeyLookup', 'KeyRecord'],
 }
 
 /** Packages with one door, so that what goes through it can be watched there. Types are free. */
