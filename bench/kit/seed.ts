@@ -29,6 +29,12 @@ export async function seedUsers(connection: pg.ClientConfig, appId: string, from
          from seed`,
         [appId],
       )
+      await client.query(
+        `insert into player_counts (app_id, slot, players, subscribed) select $1, 0, count(*), count(*) from seed
+         on conflict (app_id, slot) do update
+         set players = player_counts.players + excluded.players, subscribed = player_counts.subscribed + excluded.subscribed`,
+        [appId],
+      )
       await client.query('commit')
     }
     await client.query('vacuum analyze users, aliases, subscriptions')

@@ -118,6 +118,15 @@ create table organizations (
   constraint organizations_pk PRIMARY KEY (id)
 );
 
+create table player_counts (
+  app_id uuid not null,
+  slot smallint not null,
+  players bigint not null default 0,
+  subscribed bigint not null default 0,
+  messageable bigint not null default 0,
+  constraint player_counts_pk PRIMARY KEY (app_id, slot)
+) with (fillfactor=50);
+
 create table purchases (
   app_id uuid not null,
   user_id uuid not null,

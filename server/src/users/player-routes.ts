@@ -31,7 +31,7 @@ import {
   removePlayer,
   startSession,
 } from './players.ts'
-import { countSubscriptions, listSubscriptions, loadPointed } from './store.ts'
+import { listSubscriptions, loadPointed, sumPlayerCounts } from './store.ts'
 import { tokenSubject } from './subjects.ts'
 import { typeOfDevice } from './subscription.ts'
 
@@ -105,7 +105,7 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       query: PlayersQuery,
       answers: { 200: PlayersAnswer },
       async handle({ app, query: { limit, offset } }) {
-        const total = await countSubscriptions(ctx.db, app.id)
+        const counts = await sumPlayerCounts(ctx.db, [app.id])
         const page = await listSubscriptions(ctx.db, app.id, limit, offset)
         const refs = page.map((id) => ({ subscriptionId: id }))
         const owners = await loadPointed(ctx.db, app.id, refs, { subscriptions: true, purchases: false })
@@ -113,7 +113,7 @@ export function playerRoutes(ctx: UsersContext): Route[] {
           const subscription = owners[i]?.subscriptions.get(id)
           return owners[i] && subscription ? [playerObject(owners[i], subscription)] : []
         })
-        return { status: 200, body: { total_count: total, offset, limit, players } }
+        return { status: 200, body: { total_count: counts.get(app.id)?.players ?? 0, offset, limit, players } }
       },
     }),
     route({

@@ -3,7 +3,7 @@
 import { EXTERNAL_ID } from './identity.ts'
 import type { User } from './neighbourhood.ts'
 import type { StoredPurchase } from './properties.ts'
-import type { Subscription } from './subscription.ts'
+import { isMessageable, isSubscribed, type Subscription } from './subscription.ts'
 
 export type UserRow = ReturnType<typeof userRow>
 
@@ -131,7 +131,6 @@ export const activityRow = (id: string, it: { lastActive: string; sessionCount: 
   session_time: it.sessionTime,
 })
 
-/** Purchases of one moment keep the order in which they came, over several requests too. */
 /** Without the fields that are null: the row travels as JSON, and most of a new row is null. */
 function sparse<Row extends object>(row: Row): Partial<Row> {
   const out: Partial<Row> = {}
@@ -144,8 +143,20 @@ export const freshUserRow = (user: User) =>
     ...userRow(user),
     alias_count: countCustom(user.aliases),
     subscription_count: user.subscriptions.size,
+    ...countReachable(user.subscriptions.values()),
     at: user.createdAt,
   })
+
+/** What is counted of an app's subscriptions besides their number. */
+export function countReachable(subscriptions: Iterable<Subscription>) {
+  let subscribed = 0
+  let messageable = 0
+  for (const it of subscriptions) {
+    if (isSubscribed(it)) subscribed++
+    if (isMessageable(it)) messageable++
+  }
+  return { subscribed, messageable }
+}
 
 export function freshSubscriptionRow(it: Subscription) {
   const { created_at, updated_at, ...row } = subscriptionRow(it)

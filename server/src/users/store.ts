@@ -1,5 +1,6 @@
 // All SQL of users, aliases, subscriptions and what hangs on them. Every statement carries one app's rows.
 
+import { randomInt } from 'node:crypto'
 import type { AppId, NewId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
@@ -19,6 +20,9 @@ import type { Subscription } from './subscription.ts'
 export type OwnedAlias = Alias & { userId: UserId }
 /** By how much the counts of a user change. */
 export type Counts = { id: UserId; aliases: number; subscriptions: number }
+/** Subscriptions of an app: all, those that can be reached, and those that can be reached by push. */
+export type PlayerCounts = { players: number; subscribed: number; messageable: number }
+
 // ---- finding
 
 /** References as one jsonb parameter; `n` is the place in the list. */
@@ -107,11 +111,15 @@ export async function listSubscriptions(db: Db, appId: AppId, limit: number, off
   return page.map(({ id }) => id)
 }
 
-export async function countSubscriptions(db: Db, appId: AppId): Promise<number> {
-  const [row] = await db.query<{ total: number }>(
-    sql`select count(*) as total from subscriptions s where s.app_id = ${appId}`,
-  )
-  return row?.total ?? 0
+export async function sumPlayerCounts(db: Db, appIds: readonly AppId[]): Promise<Map<AppId, PlayerCounts>> {
+  const sums = await db.query<PlayerCounts & { appId: AppId }>(sql`
+    select c.app_id, sum(c.players)::bigint as players, sum(c.subscribed)::bigint as subscribed,
+      sum(c.messageable)::bigint as messageable
+    from player_counts c
+    where c.app_id = any(${appIds}::uuid[])
+    group by c.app_id`)
+  const counted = new Map(sums.map(({ appId, ...counts }) => [appId, counts]))
+  return new Map(appIds.map((id) => [id, counted.get(id) ?? { players: 0, subscribed: 0, messageable: 0 }]))
 }
 
 // ---- loading
@@ -289,6 +297,20 @@ export const updateSubscriptions = (db: Db, appId: AppId, list: Subscription[]) 
 export const deleteSubscriptions = (db: Db, appId: AppId, ids: SubscriptionId[]) =>
   db.query(sql`delete from subscriptions s where s.app_id = ${appId} and s.id = any(${ids}::uuid[])`)
 
+/** Writers that pick different slots do not wait for each other. */
+const COUNT_SLOTS = 8
+
+/** The last write of a transaction: whoever waits for this row then holds nothing that its holder may wait for. */
+export const adjustPlayerCounts = (db: Db, appId: AppId, by: PlayerCounts) =>
+  db.query(sql`
+  insert into player_counts (app_id, slot, players, subscribed, messageable)
+  select a.id, ${randomInt(COUNT_SLOTS)}::smallint, ${by.players}::bigint, ${by.subscribed}::bigint, ${by.messageable}::bigint
+  from apps a
+  where a.id = ${appId}
+  on conflict (app_id, slot) do update
+  set players = player_counts.players + excluded.players, subscribed = player_counts.subscribed + excluded.subscribed,
+    messageable = player_counts.messageable + excluded.messageable`)
+
 export const upsertUserActivity = (db: Db, appId: AppId, list: User[]) =>
   db.query(sql`
   insert into user_activity (app_id, user_id, last_active, session_count, session_time)
@@ -331,7 +353,8 @@ export const insertPurchases = (db: Db, appId: AppId, list: NewPurchases[], now:
 /**
  * Insert new users with their aliases and subscriptions, but for those of which something is known already: their ids
  * come back. One statement; what it reads, it reads first. PostgreSQL runs the inserts from the last to the first: aliases
- * stand last so that they are claimed before tokens, as in all other changes. In opposite orders the two would deadlock.
+ * stand last so that they are claimed before tokens, and the app's counts first so that they are locked after all else,
+ * as in all other changes. In opposite orders the two would deadlock.
  */
 export async function insertFreshUsers(db: Db, appId: AppId, list: User[]): Promise<Set<UserId>> {
   const aliases = sortedAliases(
@@ -355,16 +378,31 @@ export async function insertFreshUsers(db: Db, appId: AppId, list: User[]): Prom
       select r.user_id from alias_rows r where r.owner is not null
       union
       select r.user_id from subscription_rows r where r.owner is not null
+    ), user_rows as materialized (
+      select r.*
+      from jsonb_to_recordset(${rows(list.map(freshUserRow))}::jsonb)
+        as r(id uuid, tags jsonb, language text, timezone_id text, country text, lat float8, long float8, ip text,
+          test_user_name text, first_active timestamptz, amount_spent numeric, alias_count smallint,
+          subscription_count smallint, subscribed smallint, messageable smallint, at timestamptz)
+      where r.id not in (select known.user_id from known)
+    ), counts as (
+      insert into player_counts (app_id, slot, players, subscribed, messageable)
+      select a.id, ${randomInt(COUNT_SLOTS)}::smallint, sum(r.subscription_count), sum(r.subscribed), sum(r.messageable)
+      from apps a cross join user_rows r
+      where a.id = ${appId}
+      group by a.id
+      having sum(r.subscription_count) > 0
+      on conflict (app_id, slot) do update
+      set players = player_counts.players + excluded.players,
+        subscribed = player_counts.subscribed + excluded.subscribed,
+        messageable = player_counts.messageable + excluded.messageable
     ), fresh_users as (
       insert into users (app_id, id, tags, language, timezone_id, country, lat, long, ip, test_user_name,
         first_active, amount_spent, alias_count, subscription_count, created_at, updated_at)
       select a.id, r.id, r.tags, r.language, r.timezone_id, r.country, r.lat, r.long, r.ip, r.test_user_name,
         coalesce(r.first_active, r.at), coalesce(r.amount_spent, 0), r.alias_count, r.subscription_count, r.at, r.at
-      from apps a cross join jsonb_to_recordset(${rows(list.map(freshUserRow))}::jsonb)
-        as r(id uuid, tags jsonb, language text, timezone_id text, country text, lat float8, long float8, ip text,
-          test_user_name text, first_active timestamptz, amount_spent numeric, alias_count smallint,
-          subscription_count smallint, at timestamptz)
-      where a.id = ${appId} and r.id not in (select known.user_id from known)
+      from apps a cross join user_rows r
+      where a.id = ${appId}
     ), fresh_subscriptions as (
       insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled,
         notification_types, sdk, device_model, device_os, rooted, test_type, app_version, net_type, carrier, web_auth,

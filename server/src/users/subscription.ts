@@ -85,6 +85,15 @@ export type Subscription = {
   sessionTime: number
 }
 
+/** Can it be reached at all? */
+export const isSubscribed = ({ enabled, token, notificationTypes }: Subscription) =>
+  enabled && token !== null && (notificationTypes ?? 1) > 0
+
+const withoutPush: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'])
+
+/** Can it be reached by push, on the web or on a mobile device? */
+export const isMessageable = (it: Subscription) => !withoutPush.has(it.type) && isSubscribed(it)
+
 export type SubscriptionChange = Partial<Omit<Subscription, 'id' | 'userId' | 'createdAt' | 'updatedAt'>>
 
 export function readType(given: string): SubscriptionType {

@@ -7,9 +7,10 @@ import type { Db } from '../storage/db.ts'
 import type { Alias } from './identity.ts'
 import type { Neighbourhood, User } from './neighbourhood.ts'
 import type { StoredProperties } from './properties.ts'
-import { countCustom, userRow } from './rows.ts'
+import { countCustom, countReachable, userRow } from './rows.ts'
 import {
   adjustCounts,
+  adjustPlayerCounts,
   type Counts,
   deleteAliases,
   deleteSubscriptions,
@@ -19,6 +20,7 @@ import {
   insertSubscriptions,
   insertUsers,
   type OwnedAlias,
+  type PlayerCounts,
   updateSubscriptions,
   updateUsers,
   upsertSubscriptionActivity,
@@ -63,6 +65,18 @@ export async function writeDifference(db: Db, appId: AppId, state: Neighbourhood
     state.audit.map((note) => ({ ...note, id: newId() })),
     (db, appId, rows) => insertAuditEntries(db, appId, rows, now),
   )
+  const counts = comparePlayerCounts(state)
+  if (Object.values(counts).some((by) => by !== 0)) await adjustPlayerCounts(db, appId, counts)
+}
+
+function comparePlayerCounts({ before, subscriptions }: Neighbourhood): PlayerCounts {
+  const was = countReachable(before.subscriptions.values())
+  const is = countReachable(subscriptions.values())
+  return {
+    players: subscriptions.size - before.subscriptions.size,
+    subscribed: is.subscribed - was.subscribed,
+    messageable: is.messageable - was.messageable,
+  }
 }
 
 const gone = <Key, A, B>(before: ReadonlyMap<Key, A>, after: ReadonlyMap<Key, B>): Key[] =>

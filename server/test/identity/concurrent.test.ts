@@ -9,7 +9,7 @@ import { type Bindings, matchAnswer } from './answers.ts'
 import { resolve, views, writes } from './commands.ts'
 import { type Command, emptyState, execute, type State } from './model.ts'
 import { send } from './requests.ts'
-import { expectedRows, namedRows, type Row, storedRows } from './rows.ts'
+import { expectedRows, miscountedApps, namedRows, type Row, storedRows } from './rows.ts'
 
 const ROUNDS = process.env.CHAOS_FULL === '1' ? 3_000 : 250
 const seed = process.env.SEED === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(process.env.SEED)
@@ -103,5 +103,6 @@ test('what clients do at the same time is explained by some order', { timeout: 3
     ),
     { numRuns: ROUNDS, seed, endOnFailure: true },
   )
+  expect(await miscountedApps(servers[0].db)).toEqual([])
   for (const status of [200, 201, 202, 400, 404, 409]) expect(seen).toContain(status)
 })

@@ -8,7 +8,7 @@ import { type Bindings, matchAnswer } from './answers.ts'
 import { resolve, views, writes } from './commands.ts'
 import { type Command, emptyState, execute, type State } from './model.ts'
 import { send } from './requests.ts'
-import { expectedRows, namedRows, storedRows } from './rows.ts'
+import { expectedRows, miscountedApps, namedRows, storedRows } from './rows.ts'
 
 const RUNS = process.env.CHAOS_FULL === '1' ? 2_000 : 100
 const MAX_COMMANDS = 60
@@ -68,6 +68,7 @@ test('every answer and every row is what the model says', { timeout: 30 * 60_000
       await fc.asyncModelRun(() => ({ model, real: tenant }), commands)
       const rows = await storedRows(app.db, tenant.id)
       expect(namedRows(rows, model.bindings)).toEqual(expectedRows(model.state, model.bindings))
+      expect(await miscountedApps(app.db)).toEqual([])
     }),
     { numRuns: RUNS, seed, endOnFailure: false },
   )

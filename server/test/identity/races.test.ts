@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { sql } from '../../src/storage/sql.ts'
 import { type Answer, type Request, type TestApp, testApp } from '../app.ts'
+import { miscountedApps } from './rows.ts'
 
 const isFull = process.env.CHAOS_FULL === '1'
 /** As often as told when run full, a fraction of it otherwise. */
@@ -72,6 +73,7 @@ async function expectExactCounts() {
         where a.app_id = u.app_id and a.user_id = u.id and a.label <> 'external_id')
       or u.subscription_count <> (select count(*) from subscriptions s where s.app_id = u.app_id and s.user_id = u.id)`)
   expect(wrong).toEqual([])
+  expect(await miscountedApps(servers[0].db)).toEqual([])
 }
 
 test('of many who claim one alias exactly one gets it', TIMEOUT, async () => {

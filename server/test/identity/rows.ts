@@ -38,6 +38,22 @@ export async function storedRows(db: Db, appId: AppId): Promise<Row[]> {
   return stored.map(({ row }) => row)
 }
 
+/** Apps whose counts of subscriptions are not the numbers of rows that they count. */
+export const miscountedApps = (db: Db) =>
+  db.query(sql`
+    select a.id from apps a
+    where (
+      select (count(*),
+        count(*) filter (where s.enabled and s.token is not null and coalesce(s.notification_types, 1) > 0),
+        count(*) filter (where s.enabled and s.token is not null and coalesce(s.notification_types, 1) > 0
+          and s.type in ('iOSPush', 'AndroidPush', 'FireOSPush', 'ChromeExtensionPush', 'ChromePush', 'WindowsPush',
+            'SafariLegacyPush', 'FirefoxPush', 'macOSPush', 'HuaweiPush', 'SafariPush')))::text
+      from subscriptions s where s.app_id = a.id
+    ) <> (
+      select (coalesce(sum(c.players), 0), coalesce(sum(c.subscribed), 0), coalesce(sum(c.messageable), 0))::text
+      from player_counts c where c.app_id = a.id
+    )`)
+
 /** Names in the place of ids. Users that no answer ever named are "?". */
 export function namedRows(rows: Row[], bindings: Bindings): string[] {
   const names = new Map([...bindings].map(([name, id]) => [id, name]))
