@@ -13,6 +13,13 @@ create table aliases (
   constraint aliases_value_length CHECK (((length(value) >= 1) AND (length(value) <= 128)))
 );
 
+create table api_key_usage (
+  key_id uuid not null,
+  last_used_at timestamp with time zone not null,
+  constraint api_key_usage_key_fk FOREIGN KEY (key_id) REFERENCES api_keys(id),
+  constraint api_key_usage_pk PRIMARY KEY (key_id)
+);
+
 create table api_keys (
   id uuid not null,
   kind text not null,
@@ -25,10 +32,12 @@ create table api_keys (
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
+  ip_allowlist_mode text not null default 'explicit'::text,
   constraint api_keys_app_of_kind CHECK (((kind = 'app'::text) = (app_id IS NOT NULL))),
   constraint api_keys_hash_length CHECK ((octet_length(hash) = 32)),
   constraint api_keys_hash_unique UNIQUE (hash),
   constraint api_keys_kind_known CHECK ((kind = ANY (ARRAY['app'::text, 'org'::text]))),
+  constraint api_keys_mode_known CHECK ((ip_allowlist_mode = ANY (ARRAY['disabled'::text, 'explicit'::text]))),
   constraint api_keys_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
   constraint api_keys_pk PRIMARY KEY (id)
 );
@@ -45,11 +54,15 @@ create table apps (
   identity_public_key text,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  push_settings jsonb not null default '{}'::jsonb,
+  credentials jsonb not null default '{}'::jsonb,
+  vapid_public_key text,
   constraint apps_identity_key_present CHECK (((NOT identity_required) OR (identity_public_key IS NOT NULL))),
   constraint apps_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
   constraint apps_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
   constraint apps_pk PRIMARY KEY (id),
-  constraint apps_plan_known CHECK ((plan = ANY (ARRAY['free'::text, 'paid'::text])))
+  constraint apps_plan_known CHECK ((plan = ANY (ARRAY['free'::text, 'paid'::text]))),
+  constraint apps_vapid_pair CHECK (((vapid_public_key IS NOT NULL) = (credentials ? 'vapid'::text)))
 );
 CREATE INDEX apps_by_organization ON public.apps USING btree (organization_id);
 
@@ -63,8 +76,11 @@ create table audit_log (
   target_type text not null,
   target_id text not null,
   detail jsonb not null default '{}'::jsonb,
+  organization_id uuid,
+  actor_ip text,
   constraint audit_log_pk PRIMARY KEY (app_id, at, id)
 );
+CREATE INDEX audit_log_by_organization ON public.audit_log USING btree (organization_id, at, id);
 
 create table jobs (
   app_id uuid not null,

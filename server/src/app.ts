@@ -1,6 +1,7 @@
 // Composition: what the server is made of, and in which order it starts and stops. Read this first.
 
 import { createKeyLookup } from './apps/key-lookup.ts'
+import { createKeyUsage } from './apps/key-usage.ts'
 import type { Config } from './config.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttpServer } from './http/server.ts'
@@ -8,6 +9,7 @@ import { allHandlers, allSchedules } from './jobs.ts'
 import type { Clock, SystemClock } from './lib/clock.ts'
 import { newId } from './lib/ids.ts'
 import type { Log } from './lib/log.ts'
+import { secretBox } from './lib/secrets.ts'
 import { createLimiter } from './limits/limiter.ts'
 import { createWorker } from './queue/work.ts'
 import { allRoutes } from './routes.ts'
@@ -18,10 +20,13 @@ import { createMerger } from './storage/merge.ts'
 import { keepStatisticsFresh } from './storage/refresh-statistics.ts'
 import { sql } from './storage/sql.ts'
 import { createUsersContext } from './users/context.ts'
+import { sumPlayerCounts } from './users/store.ts'
 
 export type AppOptions = {
   config: Pick<Config, 'port' | 'host' | 'limits' | 'role' | 'trustProxy' | 'metricsToken'>
   connection: PoolOptions['connection']
+  /** What the credentials of providers are sealed with; the same on every server of a database. */
+  secretKey: string
   clock: Clock & Partial<SystemClock>
   log: Log
   /** An id that no other process can have, so that a server killed and started again need not wait for its own old lease. */
@@ -42,7 +47,7 @@ const MERGE_SLOTS = 5
 const MAX_STATEMENT_MS = { api: 4_000, worker: 300_000 }
 
 export async function startApp(options: AppOptions): Promise<RunningApp> {
-  const { config, connection, clock, log, nodeId, mayWrite = () => true } = options
+  const { config, connection, secretKey, clock, log, nodeId, mayWrite = () => true } = options
   const anchored = isAnchored(clock) ? { clock } : {}
   const db = createPool({ connection, log, statementTimeoutMs: MAX_STATEMENT_MS.api, ...anchored })
   const workerDb = createPool({ connection, log, size: 5, statementTimeoutMs: MAX_STATEMENT_MS.worker, ...anchored })
@@ -80,9 +85,20 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const metrics = createMetrics()
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
+    const guarded = guardWrites(db, mayWrite)
+    const usage = createKeyUsage({ db: guarded, log })
     const http = createHttpServer({
-      routes: allRoutes({ users: createUsersContext({ db: guardWrites(db, mayWrite), clock, merger, newId }) }),
-      keys: createKeyLookup({ db, clock, listener }),
+      routes: allRoutes({
+        users: createUsersContext({ db: guarded, clock, merger, newId }),
+        apps: {
+          db: guarded,
+          clock,
+          secrets: secretBox(secretKey),
+          usage,
+          countPlayers: (appIds) => sumPlayerCounts(db, appIds),
+        },
+      }),
+      keys: createKeyLookup({ db, clock, listener, noteUse: usage.note }),
       limits,
       clock,
       log,
@@ -98,6 +114,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     await limits.join()
     closers.unshift(
       () => http.close(),
+      () => usage.close(),
       () => limits.leave(),
       async () => metrics.close(),
     )

@@ -24,12 +24,12 @@ async function start(config: Config, stopping: AbortSignal): Promise<() => Promi
   try {
     stopping.throwIfAborted()
     await refuseBusyPort(config)
-    await ensureSecretKey(config)
+    const secretKey = await ensureSecretKey(config)
     const db = createPool({ connection: database.connection, clock, size: 1 })
     const first = await prepare(db).finally(() => db.close())
     stopping.throwIfAborted()
     const { connection, nodeId, mayWrite } = database
-    const app = await startApp({ config, connection, clock, log, nodeId, mayWrite })
+    const app = await startApp({ config, connection, secretKey, clock, log, nodeId, mayWrite })
     const address = app.address && readable(app.address, config)
     if (first) printFirstKeys(config, address, first)
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)

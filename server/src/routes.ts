@@ -1,10 +1,20 @@
 // Every route of the server. The kit adds its own: health, readiness, metrics, the description and its page.
 
+import { auditRoutes } from './apps/audit-routes.ts'
+import type { AppsContext } from './apps/context.ts'
+import { keyRoutes } from './apps/key-routes.ts'
+import { appRoutes } from './apps/routes.ts'
 import type { Route } from './http/route.ts'
 import type { UsersContext } from './users/context.ts'
 import { playerRoutes } from './users/player-routes.ts'
 import { userRoutes } from './users/routes.ts'
 
-export type RoutesContext = { users: UsersContext }
+export type RoutesContext = { apps: AppsContext; users: UsersContext }
 
-export const allRoutes = ({ users }: RoutesContext): Route[] => [...userRoutes(users), ...playerRoutes(users)]
+export const allRoutes = ({ apps, users }: RoutesContext): Route[] => [
+  ...userRoutes(users),
+  ...playerRoutes(users),
+  ...appRoutes(apps),
+  ...keyRoutes(apps),
+  ...auditRoutes(apps),
+]

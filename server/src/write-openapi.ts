@@ -5,6 +5,7 @@ import { describeApi } from './http/openapi.ts'
 import { kitRoutes } from './http/routes.ts'
 import { virtualClock } from './lib/clock.ts'
 import { newId } from './lib/ids.ts'
+import { secretBox } from './lib/secrets.ts'
 import { allRoutes } from './routes.ts'
 import type { Db } from './storage/db.ts'
 import { createMerger } from './storage/merge.ts'
@@ -19,6 +20,13 @@ const noDatabase: Db = {
 }
 
 const routes = allRoutes({
+  apps: {
+    db: noDatabase,
+    clock: virtualClock(),
+    secrets: secretBox('nothing is ever sealed'),
+    usage: { flush: async () => {} },
+    countPlayers: async () => new Map(),
+  },
   users: createUsersContext({ db: noDatabase, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }),
 })
 const own = kitRoutes({

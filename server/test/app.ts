@@ -34,6 +34,7 @@ export type TestAppOptions = {
   limits?: AppOptions['config']['limits']
   clock?: AppOptions['clock']
   log?: AppOptions['log']
+  secretKey?: string
   /** Another server on the database of this one, with the same first app; it leaves the database alone when it closes. */
   beside?: TestApp
 }
@@ -52,6 +53,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       metricsToken: undefined,
     },
     connection: database.connection,
+    secretKey: options.secretKey ?? 'the secret key of the tests',
     clock,
     log: options.log ?? createLog('error'),
   })

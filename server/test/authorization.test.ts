@@ -10,6 +10,7 @@ import { kitRoutes } from '../src/http/routes.ts'
 import { systemClock, virtualClock } from '../src/lib/clock.ts'
 import { type AppId, newId } from '../src/lib/ids.ts'
 import { type Permission, permissions } from '../src/lib/permissions.ts'
+import { secretBox } from '../src/lib/secrets.ts'
 import { allRoutes } from '../src/routes.ts'
 import type { Db } from '../src/storage/db.ts'
 import { createMerger } from '../src/storage/merge.ts'
@@ -22,6 +23,13 @@ import { type CallerKind, judge, KEYLESS, nameOf, type Target, told } from './au
 /** Routes are asked for what they are; nothing behind them is ever called. */
 const nowhere: Db = { query: () => Promise.reject(new Error()), transaction: () => Promise.reject(new Error()) }
 const domainRoutes = allRoutes({
+  apps: {
+    db: nowhere,
+    clock: virtualClock(),
+    secrets: secretBox('nothing is ever sealed'),
+    usage: { flush: async () => {} },
+    countPlayers: async () => new Map(),
+  },
   users: createUsersContext({ db: nowhere, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }),
 })
 const routes: Route[] = [

@@ -1,7 +1,7 @@
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { Clock } from '../lib/clock.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
-import { type AppId, newId, type OrganizationId, SYSTEM_APP_ID } from '../lib/ids.ts'
+import { type AppId, newId, type OrganizationId } from '../lib/ids.ts'
 import { codePoints, isStorable } from '../lib/text.ts'
 import type { Db } from '../storage/db.ts'
 import { issueKey } from './keys.ts'
@@ -11,6 +11,7 @@ import {
   insertApp,
   insertAuditEntries,
   insertOrganization,
+  insertOrganizationAuditEntries,
   lockApp,
   lockFirstStart,
   lockOrganization,
@@ -18,10 +19,10 @@ import {
   updateApp,
 } from './store.ts'
 
-export type AppsContext = { db: Db; clock: Clock }
+export type CreateContext = { db: Db; clock: Clock }
 
 export async function createOrganization(
-  { db, clock }: AppsContext,
+  { db, clock }: CreateContext,
   { id = newId(), name }: { id?: OrganizationId; name: string },
   actor: Actor,
 ): Promise<OrganizationId> {
@@ -29,9 +30,9 @@ export async function createOrganization(
   const now = clock.now()
   await db.transaction(async (db) => {
     await insertOrganization(db, { id, name }, now)
-    await insertAuditEntries(
+    await insertOrganizationAuditEntries(
       db,
-      SYSTEM_APP_ID,
+      id,
       [
         {
           id: newId(),
@@ -57,7 +58,7 @@ const DEFAULTS: Omit<AppSettings, 'name'> = {
 }
 
 export async function createApp(
-  { db, clock }: AppsContext,
+  { db, clock }: CreateContext,
   organizationId: OrganizationId,
   draft: Partial<AppSettings> & { name: string },
   actor: Actor,
@@ -83,7 +84,7 @@ export async function createApp(
 }
 
 /** Change what the request gate and the limits know of an app: plan, own limits, the keyless door, identity verification. */
-export function setApp({ db, clock }: AppsContext, appId: AppId, changes: Partial<AppSettings>, actor: Actor) {
+export function setApp({ db, clock }: CreateContext, appId: AppId, changes: Partial<AppSettings>, actor: Actor) {
   const now = clock.now()
   return db.transaction(async (db) => {
     const before = await lockApp(db, appId)
@@ -93,7 +94,8 @@ export function setApp({ db, clock }: AppsContext, appId: AppId, changes: Partia
     await updateApp(db, appId, app, now)
     // A public key is no secret, but a page of it says less in a log than its name.
     const { identityPublicKey, ...shown } = changes
-    const detail = { ...shown, ...(identityPublicKey !== undefined && { identityPublicKey: 'changed' }) }
+    const given = { ...shown, ...(identityPublicKey !== undefined && { identityPublicKey: 'changed' }) }
+    const detail = Object.fromEntries(Object.entries(given).map(([name, value]) => [wireName(name), value]))
     await insertAuditEntries(
       db,
       appId,
@@ -104,12 +106,14 @@ export function setApp({ db, clock }: AppsContext, appId: AppId, changes: Partia
   })
 }
 
+const wireName = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
 /**
  * On an empty database: an organization, its first app, and a key of each, in clear for the only time. Undefined when there
  * is an organization already; of several servers that start at once exactly one gets the keys.
  */
 export function ensureFirstOrganization(
-  { db, clock }: AppsContext,
+  { db, clock }: CreateContext,
   given: { organizationId?: OrganizationId | undefined; organizationKey?: string | undefined } = {},
 ): Promise<FirstOrganization | undefined> {
   return db.transaction(async (db) => {

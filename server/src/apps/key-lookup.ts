@@ -3,12 +3,19 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { AppGate, KeyLookup, KeyRecord } from '../http/route.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { AppId } from '../lib/ids.ts'
+import type { AppId, KeyId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Listener } from '../storage/listen.ts'
-import { findAppGate, findKeysByHash, KEYS_CHANNEL, type KeyRow } from './store.ts'
+import { findKeysByHash, type KeyRow } from './key-store.ts'
+import { findAppGate, KEYS_CHANNEL } from './store.ts'
 
-export type KeyLookupContext = { db: Db; clock: Clock; listener: Pick<Listener, 'on'> }
+export type KeyLookupContext = {
+  db: Db
+  clock: Clock
+  listener: Pick<Listener, 'on'>
+  /** Told of a key when it is looked up, which for one in use happens every 4 s. */
+  noteUse?: (keyId: KeyId, at: Date) => void
+}
 
 /** With the longest statement on top it stays within the 5 s in which a revoked key must be dead everywhere. */
 const MAX_AGE_MS = 4_000
@@ -16,7 +23,7 @@ const MAX_ENTRIES = 10_000
 /** Queries for keys at once. While they run, further keys gather: a flood of wrong keys is a few queries. */
 const SLOTS = 2
 
-export function createKeyLookup({ db, clock, listener }: KeyLookupContext): KeyLookup {
+export function createKeyLookup({ db, clock, listener, noteUse }: KeyLookupContext): KeyLookup {
   const keys = createCache<KeyEntry>(clock)
   const apps = createCache<AppGate>(clock)
   const loadKey = createGatherer((hashes: Buffer[]) => findKeysByHash(db, hashes))
@@ -42,6 +49,7 @@ export function createKeyLookup({ db, clock, listener }: KeyLookupContext): KeyL
       // guards against a lookup that answers with another row.
       const found = keys.get(hash.toString('latin1'), async () => {
         const row = await loadKey(hash)
+        if (row) noteUse?.(row.id, clock.now())
         return row && { hash: row.hash, record: recordOf(row) }
       })
       const checked = (entry: KeyEntry | undefined) =>

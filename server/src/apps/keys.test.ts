@@ -99,8 +99,10 @@ describe('keys', () => {
         name: 'Second',
         permissions: ['users'],
         ipAllowlist: [],
+        ipAllowlistMode: 'disabled',
         createdAt: clock.now(),
         updatedAt: clock.now(),
+        lastUsedAt: null,
       },
     ])
   })

@@ -1,19 +1,19 @@
 import type { Clock } from '../lib/clock.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
-import { type AppId, type KeyId, newId, type OrganizationId, SYSTEM_APP_ID } from '../lib/ids.ts'
+import { type KeyId, newId, type OrganizationId } from '../lib/ids.ts'
 import { parseNetwork } from '../lib/networks.ts'
-import { permissions as allPermissions } from '../lib/permissions.ts'
+import { permissions as allPermissions, type Permission } from '../lib/permissions.ts'
 import { newApiKey, sha256 } from '../lib/secrets.ts'
 import { codePoints, isStorable } from '../lib/text.ts'
 import type { Db } from '../storage/db.ts'
+import { findKeys, insertKey, lockKey, markKeyRevoked, replaceHash, updateKey } from './key-store.ts'
 import type { Actor, IssuedKey, KeyScope, KeySummary, NewKey } from './schema.ts'
 import {
-  findKeys,
+  type AuditEntry,
   insertAuditEntries,
-  insertKey,
+  insertOrganizationAuditEntries,
   lockApp,
   lockOrganization,
-  markKeyRevoked,
   notifyChange,
 } from './store.ts'
 
@@ -39,6 +39,7 @@ export async function issueKey(
     const key = draft.key ?? newApiKey(scope.kind)
     const permissions = scope.kind === 'app' ? (draft.permissions ?? allPermissions) : []
     const ipAllowlist = draft.ipAllowlist ?? []
+    const ipAllowlistMode = draft.ipAllowlistMode ?? (ipAllowlist.length > 0 ? 'explicit' : 'disabled')
     await insertKey(
       db,
       {
@@ -50,10 +51,59 @@ export async function issueKey(
         hash: sha256(key),
         permissions,
         ipAllowlist,
+        ipAllowlistMode,
       },
       now,
     )
-    await audit(db, scope, actor, 'key.issue', keyId, { name: draft.name, permissions, ipAllowlist }, now)
+    const detail = auditDetail({ name: draft.name, permissions, ipAllowlist, ipAllowlistMode })
+    await audit(db, scope, actor, 'key.issue', keyId, detail, now)
+    await notifyChange(db, 'key', keyId)
+    return { keyId, key }
+  })
+}
+
+export type KeyChanges = {
+  [Field in 'name' | 'permissions' | 'ipAllowlist' | 'ipAllowlistMode']?: NewKey[Field] | undefined
+}
+
+/** What is not given stays as it is. */
+export function changeKey(
+  { db, clock }: KeysContext,
+  scope: KeyScope,
+  keyId: KeyId,
+  changes: KeyChanges,
+  actor: Actor,
+): Promise<void> {
+  const now = clock.now()
+  return db.transaction(async (db) => {
+    const before = await lockKey(db, scope, keyId)
+    if (!before) throw keyNotFound()
+    const after = {
+      name: changes.name ?? before.name,
+      permissions: [...(changes.permissions ?? before.permissions)] as Permission[],
+      ipAllowlist: [...(changes.ipAllowlist ?? before.ipAllowlist)],
+      ipAllowlistMode: changes.ipAllowlistMode ?? before.ipAllowlistMode,
+    }
+    checkKey(after)
+    await updateKey(db, scope, keyId, after, now)
+    await audit(db, scope, actor, 'key.update', keyId, auditDetail(changes), now)
+    await notifyChange(db, 'key', keyId)
+  })
+}
+
+/** A new secret for the same key; the old one dies like a revoked key. */
+export async function rotateKey(
+  { db, clock }: KeysContext,
+  scope: KeyScope,
+  keyId: KeyId,
+  actor: Actor,
+): Promise<IssuedKey> {
+  const now = clock.now()
+  const key = newApiKey(scope.kind)
+  return db.transaction(async (db) => {
+    const name = await replaceHash(db, scope, keyId, sha256(key), now)
+    if (name === undefined) throw keyNotFound()
+    await audit(db, scope, actor, 'key.rotate', keyId, { name }, now)
     await notifyChange(db, 'key', keyId)
     return { keyId, key }
   })
@@ -64,7 +114,7 @@ export function revokeKey({ db, clock }: KeysContext, scope: KeyScope, keyId: Ke
   const now = clock.now()
   return db.transaction(async (db) => {
     const name = await markKeyRevoked(db, scope, keyId, now)
-    if (name === undefined) throw new AppError('not-found', { code: 'key-0', title: 'Key not found' })
+    if (name === undefined) throw keyNotFound()
     await audit(db, scope, actor, 'key.revoke', keyId, { name }, now)
     await notifyChange(db, 'key', keyId)
   })
@@ -72,7 +122,9 @@ export function revokeKey({ db, clock }: KeysContext, scope: KeyScope, keyId: Ke
 
 export const listKeys = ({ db }: Pick<KeysContext, 'db'>, scope: KeyScope): Promise<KeySummary[]> => findKeys(db, scope)
 
-function checkKey({ name, permissions = [], ipAllowlist = [], key }: NewKey): void {
+const keyNotFound = () => new AppError('not-found', { code: 'key-0', title: 'Key not found' })
+
+function checkKey({ name, permissions = [], ipAllowlist = [], ipAllowlistMode, key }: NewKey): void {
   if (!isStorable(name) || name === '' || codePoints(name) > 128)
     throw invalid('name must have from 1 to 128 characters', { field: 'name' })
   for (const permission of permissions)
@@ -80,6 +132,9 @@ function checkKey({ name, permissions = [], ipAllowlist = [], key }: NewKey): vo
       throw invalid(`permissions: "${permission}" is none of ${allPermissions.join(', ')}`, { field: 'permissions' })
   if (ipAllowlist.length > MAX_NETWORKS)
     throw invalid(`ip_allowlist must have at most ${MAX_NETWORKS} entries`, { field: 'ip_allowlist' })
+  // An empty list lets everybody in: the opposite of what somebody means who asks for the list to be looked at.
+  if (ipAllowlistMode === 'explicit' && ipAllowlist.length === 0)
+    throw invalid('ip_allowlist must not be empty while ip_allowlist_mode is "explicit"', { field: 'ip_allowlist' })
   ipAllowlist.forEach((network, i) => {
     if (!parseNetwork(network))
       throw invalid(`ip_allowlist[${i}] must be an address or a network, as 192.0.2.0/24`, { field: 'ip_allowlist' })
@@ -100,6 +155,13 @@ async function lockOwner(db: Db, scope: KeyScope): Promise<OrganizationId> {
   return scope.organizationId
 }
 
+const auditDetail = ({ name, permissions, ipAllowlist, ipAllowlistMode }: KeyChanges) => ({
+  name,
+  permissions,
+  ip_allowlist: ipAllowlist,
+  ip_allowlist_mode: ipAllowlistMode,
+})
+
 function audit(
   db: Db,
   scope: KeyScope,
@@ -109,11 +171,8 @@ function audit(
   detail: Record<string, unknown>,
   now: Date,
 ) {
-  const appId: AppId = scope.kind === 'app' ? scope.appId : SYSTEM_APP_ID
-  return insertAuditEntries(
-    db,
-    appId,
-    [{ id: newId(), actor, action, targetType: 'key', targetId: keyId, detail }],
-    now,
-  )
+  const entries: AuditEntry[] = [{ id: newId(), actor, action, targetType: 'key', targetId: keyId, detail }]
+  return scope.kind === 'app'
+    ? insertAuditEntries(db, scope.appId, entries, now)
+    : insertOrganizationAuditEntries(db, scope.organizationId, entries, now)
 }

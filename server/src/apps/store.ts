@@ -1,11 +1,12 @@
-// All SQL on organizations, apps, api_keys and audit_log. Organizations and keys are small global tables: a key is what tells
-// which app a request is about, so it is looked up before any app is known.
+// All SQL on organizations, apps and audit_log. That of their keys is in key-store.ts.
 
 import type { AppGate } from '../http/route.ts'
-import type { AppId, KeyId, OrganizationId } from '../lib/ids.ts'
+import { type AppId, type OrganizationId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { rows, sql } from '../storage/sql.ts'
-import type { Actor, AppSettings, KeyScope, KeySummary } from './schema.ts'
+import { rows, type Sql, sql } from '../storage/sql.ts'
+import type { Actor, AppSettings } from './schema.ts'
+import type { SealedCredentials } from './sealed.ts'
+import type { PushSettings } from './settings.ts'
 
 /** Any constant of our own would do. */
 const FIRST_START_LOCK = 22_745_567
@@ -44,16 +45,38 @@ export async function findAppGate(db: Db, id: AppId): Promise<AppGate | undefine
   return app
 }
 
-export type LockedApp = AppSettings & { organizationId: OrganizationId }
+/** What the push platforms need to know. */
+export type AppConfiguration = {
+  name: string
+  pushSettings: PushSettings
+  credentials: SealedCredentials
+  /** Null until it is first needed; see vapid.ts. */
+  vapidPublicKey: string | null
+}
 
-export async function lockApp(db: Db, id: AppId): Promise<LockedApp | undefined> {
-  const [app] = await db.query<LockedApp>(sql`
-    select organization_id, name, plan, limits, keyless_sdk, identity_required, identity_public_key
-    from apps
-    where id = ${id}
-    for update`)
+export type AppOverview = AppSettings &
+  AppConfiguration & { id: AppId; organizationId: OrganizationId; createdAt: Date; updatedAt: Date }
+
+const overview = sql`id, organization_id, name, plan, limits, keyless_sdk, identity_required, identity_public_key,
+  push_settings, credentials, vapid_public_key, created_at, updated_at`
+
+export async function findApp(db: Db, id: AppId): Promise<AppOverview | undefined> {
+  const [app] = await db.query<AppOverview>(sql`select ${overview} from apps where id = ${id}`)
   return app
 }
+
+export async function lockApp(db: Db, id: AppId): Promise<AppOverview | undefined> {
+  const [app] = await db.query<AppOverview>(sql`select ${overview} from apps where id = ${id} for update`)
+  return app
+}
+
+/** Over all apps, of the server or of one organization. */
+export const findAllApps = (db: Db, organizationId?: OrganizationId) =>
+  db.query<AppOverview>(sql`
+    select ${overview}
+    from apps
+    where ${organizationId ?? null}::uuid is null or organization_id = ${organizationId ?? null}
+    order by created_at, id`)
 
 export const updateApp = (db: Db, id: AppId, app: AppSettings, now: Date) =>
   db.query(sql`
@@ -62,51 +85,20 @@ export const updateApp = (db: Db, id: AppId, app: AppSettings, now: Date) =>
       identity_required = ${app.identityRequired}, identity_public_key = ${app.identityPublicKey}, updated_at = ${now}
     where id = ${id}`)
 
-export type KeyRow = {
-  id: KeyId
-  kind: 'app' | 'org'
-  organizationId: OrganizationId
-  appId: AppId | null
-  name: string
-  hash: Buffer
-  permissions: readonly string[]
-  ipAllowlist: readonly string[]
-}
-
-export const insertKey = (db: Db, key: KeyRow, now: Date) =>
+/** The whole configuration, as it was made of the one that was read under the lock. */
+export const updateConfiguration = (db: Db, id: AppId, app: AppConfiguration, now: Date) =>
   db.query(sql`
-    insert into api_keys (id, kind, organization_id, app_id, name, hash, permissions, ip_allowlist, created_at, updated_at)
-    values (${key.id}, ${key.kind}, ${key.organizationId}, ${key.appId}, ${key.name}, ${key.hash},
-      ${key.permissions}, ${key.ipAllowlist}, ${now}, ${now})`)
+    update apps
+    set name = ${app.name}, push_settings = ${JSON.stringify(app.pushSettings)},
+      credentials = ${JSON.stringify(app.credentials)}, vapid_public_key = ${app.vapidPublicKey}, updated_at = ${now}
+    where id = ${id}`)
 
-/** Keys by the hash of the whole key, without those revoked. */
-export const findKeysByHash = (db: Db, hashes: readonly Buffer[]) =>
-  db.query<KeyRow>(sql`
-    select id, kind, organization_id, app_id, name, hash, permissions, ip_allowlist
-    from api_keys
-    where hash = any(${hashes}::bytea[]) and revoked_at is null`)
-
-const within = (scope: KeyScope) =>
-  scope.kind === 'app'
-    ? sql`kind = 'app' and app_id = ${scope.appId}`
-    : sql`kind = 'org' and organization_id = ${scope.organizationId}`
-
-export const findKeys = (db: Db, scope: KeyScope) =>
-  db.query<KeySummary>(sql`
-    select id, name, permissions, ip_allowlist, created_at, updated_at
-    from api_keys
-    where ${within(scope)} and revoked_at is null
-    order by created_at, id`)
-
-/** The name of the key that was revoked by this very call. */
-export async function markKeyRevoked(db: Db, scope: KeyScope, id: KeyId, now: Date): Promise<string | undefined> {
-  const [key] = await db.query<{ name: string }>(sql`
-    update api_keys
-    set revoked_at = ${now}, updated_at = ${now}
-    where id = ${id} and ${within(scope)} and revoked_at is null
-    returning name`)
-  return key?.name
-}
+/** The first pair stays: who comes second changes nothing. */
+export const setVapidPair = (db: Db, id: AppId, publicKey: string, sealedPrivateKey: string) =>
+  db.query(sql`
+    update apps
+    set vapid_public_key = ${publicKey}, credentials = credentials || jsonb_build_object('vapid', ${sealedPrivateKey}::text)
+    where id = ${id} and vapid_public_key is null`)
 
 export type AuditEntry = {
   id: string
@@ -117,43 +109,92 @@ export type AuditEntry = {
   detail?: Record<string, unknown>
 }
 
-/** What concerns an organization is kept under the system's app, which has no row: so the app comes as a value. */
 export const insertAuditEntries = (db: Db, appId: AppId, entries: readonly AuditEntry[], at: Date) =>
   db.query(sql`
-    insert into audit_log (app_id, at, id, actor_kind, actor_id, action, target_type, target_id, detail)
-    select ${appId}::uuid, ${at}::timestamptz, r.id, r.actor_kind, r.actor_id, r.action, r.target_type, r.target_id, r.detail
+    insert into audit_log (app_id, organization_id, at, id, actor_kind, actor_id, actor_ip, action, target_type, target_id,
+      detail)
+    select a.id, a.organization_id, ${at}::timestamptz, r.id, r.actor_kind, r.actor_id, r.actor_ip, r.action, r.target_type,
+      r.target_id, r.detail
+    from apps a cross join jsonb_to_recordset(${rows(entries.map(auditRow))}::jsonb)
+      as r(id uuid, actor_kind text, actor_id uuid, actor_ip text, action text, target_type text, target_id text, detail jsonb)
+    where a.id = ${appId}`)
+
+/** What concerns an organization is kept under the system's app, which has no row: so the app comes as a value. */
+export const insertOrganizationAuditEntries = (
+  db: Db,
+  organizationId: OrganizationId,
+  entries: readonly AuditEntry[],
+  at: Date,
+) =>
+  db.query(sql`
+    insert into audit_log (app_id, organization_id, at, id, actor_kind, actor_id, actor_ip, action, target_type, target_id,
+      detail)
+    select ${SYSTEM_APP_ID}::uuid, ${organizationId}::uuid, ${at}::timestamptz, r.id, r.actor_kind, r.actor_id, r.actor_ip,
+      r.action, r.target_type, r.target_id, r.detail
     from jsonb_to_recordset(${rows(entries.map(auditRow))}::jsonb)
-      as r(id uuid, actor_kind text, actor_id uuid, action text, target_type text, target_id text, detail jsonb)`)
+      as r(id uuid, actor_kind text, actor_id uuid, actor_ip text, action text, target_type text, target_id text, detail jsonb)`)
 
 const auditRow = ({ id, actor, action, targetType, targetId, detail }: AuditEntry) => ({
   id,
   actor_kind: actor.kind,
   actor_id: actor.kind === 'system' ? null : actor.id,
+  actor_ip: actor.kind === 'system' ? null : actor.ip,
   action,
   target_type: targetType,
   target_id: targetId,
   detail: detail ?? {},
 })
 
+export type AuditRow = {
+  id: string
+  at: Date
+  appId: AppId
+  action: string
+  actorKind: Actor['kind']
+  actorId: string | null
+  actorIp: string | null
+  targetType: string
+  targetId: string
+  detail: Record<string, unknown>
+}
+
+/** An absent list lets everything through. */
+export type AuditFilter = {
+  appIds?: readonly string[] | undefined
+  actions?: readonly string[] | undefined
+  actorIds?: readonly string[] | undefined
+  targetTypes?: readonly string[] | undefined
+  targetIds?: readonly string[] | undefined
+  ipAddresses?: readonly string[] | undefined
+}
+
+/** Oldest first, from `start` up to but not including `end`, after the entry named by `after`. */
+export const findAuditEntries = (
+  db: Db,
+  organizationId: OrganizationId,
+  { start, end, after }: { start: Date; end: Date; after: { at: Date; id: string } | undefined },
+  filter: AuditFilter,
+  limit: number,
+) =>
+  db.query<AuditRow>(sql`
+    select l.id, l.at, l.app_id, l.action, l.actor_kind, l.actor_id, l.actor_ip, l.target_type, l.target_id, l.detail
+    from audit_log l
+    where l.organization_id = ${organizationId} and l.at >= ${start} and l.at < ${end}
+      and (l.at, l.id) > (${after?.at ?? start}::timestamptz, ${after?.id ?? FIRST_ID}::uuid)
+      and ${among(sql`l.app_id::text`, filter.appIds)} and ${among(sql`l.action`, filter.actions)}
+      and ${among(sql`l.actor_id::text`, filter.actorIds)} and ${among(sql`l.actor_ip`, filter.ipAddresses)}
+      and ${among(sql`l.target_type`, filter.targetTypes)} and ${among(sql`l.target_id`, filter.targetIds)}
+    order by l.at, l.id
+    limit ${limit}`)
+
+const among = (column: Sql, values: readonly string[] | undefined) =>
+  sql`(${values ?? null}::text[] is null or ${column} = any(${values ?? null}::text[]))`
+
+/** Before every id that there is. */
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
 export const KEYS_CHANNEL = 'carillon_keys'
 
 /** Heard by every server when the transaction commits. Names what changed by its id, which is no secret. */
 export const notifyChange = (db: Db, what: 'key' | 'app', id: string) =>
   db.query(sql`select pg_notify(${KEYS_CHANNEL}, ${`${what} ${id}`})`)
-
-export type AppOverview = AppSettings & { id: AppId; organizationId: OrganizationId; createdAt: Date }
-
-const overview = sql`id, organization_id, name, plan, limits, keyless_sdk, identity_required, identity_public_key, created_at`
-
-export async function findApp(db: Db, id: AppId): Promise<AppOverview | undefined> {
-  const [app] = await db.query<AppOverview>(sql`select ${overview} from apps where id = ${id}`)
-  return app
-}
-
-/** Over all apps, for the operator. */
-export const findAllApps = (db: Db, organizationId?: OrganizationId) =>
-  db.query<AppOverview>(sql`
-    select ${overview}
-    from apps
-    where ${organizationId ?? null}::uuid is null or organization_id = ${organizationId ?? null}
-    order by created_at, id`)

@@ -163,6 +163,7 @@ describe('service unavailable', () => {
     unreachable = await startApp({
       config: { port: 0, host: '127.0.0.1', limits: 'off', role: 'api', trustProxy: false, metricsToken: undefined },
       connection: { host: '127.0.0.1', port: await closedPort(), user: 'nobody', database: 'none' },
+      secretKey: 'the secret key of the tests',
       clock: systemClock(),
       log: createLog('silent'),
     })

@@ -7,9 +7,10 @@ import type { StatementRule } from './statement-rules.ts'
 export const GLOBAL_TABLES: Record<string, { store: string; because: string }> = {
   organizations: { store: 'apps/store.ts', because: 'owns apps, so it is above them' },
   api_keys: {
-    store: 'apps/store.ts',
+    store: 'apps/key-store.ts',
     because: 'a key tells which app a request is about: it is read before the app is known',
   },
+  api_key_usage: { store: 'apps/key-store.ts', because: 'belongs to api_keys' },
   server_nodes: { store: 'limits/store.ts', because: 'the processes of one installation serve all apps' },
   schema_migrations: { store: 'storage/migrate.ts', because: 'the schema is one for all apps' },
 }
@@ -27,11 +28,20 @@ const CATALOGUE = "asks PostgreSQL's own catalogue, which every node has"
 export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
   { at: 'apps/store.ts insertApp', rules: ['rows from apps'], because: 'this is where the row comes from' },
   {
-    at: 'apps/store.ts insertAuditEntries',
+    at: 'apps/store.ts insertOrganizationAuditEntries',
     rules: ['rows from apps'],
     because: `what concerns an organization ${SYSTEM_ROWS}; few rows`,
   },
-  { at: 'apps/store.ts findAllApps', rules: ['one app'], because: "the operator's list" },
+  {
+    at: 'apps/store.ts findAllApps',
+    rules: ['one app'],
+    because: "the operator's list, and an organization's: few rows",
+  },
+  {
+    at: 'apps/store.ts findAuditEntries',
+    rules: ['one app'],
+    because: "an organization's log is over all its apps, and read a page at a time",
+  },
   {
     at: 'cli/connect.ts lookAtSchema',
     rules: ['tagged', 'known table'],

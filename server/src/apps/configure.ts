@@ -1,0 +1,168 @@
+// Create and update an app: all that the request asks for is checked before anything is stored, and stored at once.
+
+import { AppError, appNotFound, forbidden, invalid, type Problem } from '../lib/errors.ts'
+import { type AppId, newId, type OrganizationId } from '../lib/ids.ts'
+import { type AppBody, MASK, type NewAppBody } from './app-schema.ts'
+import type { AppsContext } from './context.ts'
+import { createApp } from './create.ts'
+import { type CredentialName, type Credentials, credentialNames, readCredential } from './read-credential.ts'
+import type { Actor } from './schema.ts'
+import { seal } from './sealed.ts'
+import { findMissing, readSetting, type SettingName, settingNames } from './settings.ts'
+import {
+  type AppConfiguration,
+  type AppOverview,
+  insertAuditEntries,
+  lockApp,
+  notifyChange,
+  updateConfiguration,
+} from './store.ts'
+import { newVapidPair } from './vapid.ts'
+
+type Context = Pick<AppsContext, 'db' | 'clock' | 'secrets'>
+
+/** What a request changes. Null clears; what is not there stays. */
+type Changes = {
+  name: string | undefined
+  settings: { [Name in SettingName]?: string | null }
+  isRootPayload: boolean | undefined
+  credentials: { [Name in CredentialName]?: Credentials[Name] | null }
+}
+
+export async function createConfiguredApp(
+  ctx: Context,
+  organizationId: OrganizationId,
+  body: NewAppBody,
+  actor: Actor,
+): Promise<AppId> {
+  const changes = await readChanges(body, organizationId)
+  return ctx.db.transaction(async (db) => {
+    const appId = await createApp({ ...ctx, db }, organizationId, { name: body.name }, actor)
+    await applyChanges({ ...ctx, db }, appId, changes, actor)
+    return appId
+  })
+}
+
+export async function updateApp(
+  ctx: Context,
+  organizationId: OrganizationId,
+  appId: AppId,
+  body: AppBody,
+  actor: Actor,
+): Promise<void> {
+  await applyChanges(ctx, appId, await readChanges(body, organizationId), actor)
+}
+
+/** Throws all that is wrong at once: who mends one thing should not learn of the next by another request. */
+async function readChanges(body: AppBody, organizationId: OrganizationId): Promise<Changes> {
+  if (typeof body.organization_id === 'string' && body.organization_id.toLowerCase() !== organizationId)
+    throw forbidden('The organization key does not belong to the organization of organization_id')
+  const changes: Changes = {
+    name: body.name ?? undefined,
+    settings: {},
+    isRootPayload: body.additional_data_is_root_payload ?? undefined,
+    credentials: {},
+  }
+  const problems: Problem[] = []
+  const collect = async (read: () => unknown) => {
+    try {
+      await read()
+    } catch (error) {
+      if (!(error instanceof AppError) || error.kind !== 'invalid') throw error
+      problems.push(...error.problems)
+    }
+  }
+  for (const name of settingNames) {
+    const given = body[name]
+    if (typeof given === 'string')
+      await collect(() => Object.assign(changes.settings, { [name]: given === '' ? null : readSetting(name, given) }))
+  }
+  await collect(() => refuseContradictions(body))
+  for (const name of credentialNames) {
+    const given = body[name]
+    if (typeof given === 'string' && given !== MASK)
+      await collect(async () =>
+        Object.assign(changes.credentials, {
+          [name]: given === '' ? null : await readCredential(name, given, passwordOf(body, name)),
+        }),
+      )
+  }
+  if (problems.length > 0) throw new AppError('invalid', ...problems)
+  return changes
+}
+
+const passwordOf = (body: AppBody, name: CredentialName) =>
+  (name === 'apns_p12' ? body.apns_p12_password : name === 'safari_apns_p12' ? body.safari_apns_p12_password : '') ?? ''
+
+const isGiven = (credential: string | null | undefined) =>
+  typeof credential === 'string' && credential !== '' && credential !== MASK
+
+function refuseContradictions(body: AppBody): void {
+  if (body.safari_site_origin && !('safari_apns_p12' in body))
+    throw invalid('safari_apns_p12 must be there, if only as "", whenever safari_site_origin is set')
+  if (isGiven(body.apns_p8) && isGiven(body.apns_p12)) throw invalid('apns_p8 and apns_p12 cannot be set together')
+}
+
+async function applyChanges({ db, clock, secrets }: Context, appId: AppId, changes: Changes, actor: Actor) {
+  const now = clock.now()
+  await db.transaction(async (db) => {
+    const before = await lockApp(db, appId)
+    if (!before) throw appNotFound()
+    const after = withPair(withChanges(before, changes))
+    const missing = findMissing(after.pushSettings, after.credentials.apns_p8 !== undefined)
+    if (missing.length > 0) throw new AppError('invalid', ...missing.map((title) => ({ code: 'request-0', title })))
+    const changed = findChanged(before, after)
+    if (changed.length === 0 && before.vapidPublicKey !== null) return
+    await updateConfiguration(db, appId, after, changed.length > 0 ? now : before.updatedAt)
+    if (changed.length === 0) return
+    const detail = { fields: changed, ...(after.name !== before.name && { name: after.name }) }
+    await insertAuditEntries(
+      db,
+      appId,
+      [{ id: newId(), actor, action: 'app.update', targetType: 'app', targetId: appId, detail }],
+      now,
+    )
+    await notifyChange(db, 'app', appId)
+  })
+
+  function withChanges(before: AppOverview, { name, settings, isRootPayload, credentials }: Changes): AppConfiguration {
+    const pushSettings = { ...before.pushSettings }
+    for (const name of settingNames) {
+      const value = settings[name]
+      if (value === null) delete pushSettings[name]
+      else if (value !== undefined) pushSettings[name] = value
+    }
+    if (isRootPayload !== undefined) pushSettings.additional_data_is_root_payload = isRootPayload
+    const sealed = { ...before.credentials }
+    for (const name of credentialNames) {
+      const value = credentials[name]
+      if (value === null) delete sealed[name]
+      else if (value !== undefined) sealed[name] = seal(secrets, appId, name, value)
+    }
+    // One of the two ways to Apple at a time: the new one takes the place of the other.
+    if (credentials.apns_p8) delete sealed.apns_p12
+    if (credentials.apns_p12) delete sealed.apns_p8
+    const { safari_apns_p12: safari } = credentials
+    if (safari !== undefined) delete pushSettings.safari_push_id
+    if (safari?.subjectId) pushSettings.safari_push_id = safari.subjectId
+    const { vapidPublicKey } = before
+    return { name: name ?? before.name, pushSettings, credentials: sealed, vapidPublicKey }
+  }
+
+  function withPair(app: AppConfiguration): AppConfiguration {
+    if (app.vapidPublicKey !== null) return app
+    const { publicKey, privateKey } = newVapidPair()
+    const credentials = { ...app.credentials, vapid: seal(secrets, appId, 'vapid', { privateKey }) }
+    return { ...app, credentials, vapidPublicKey: publicKey }
+  }
+}
+
+/** The names of what differs: of credentials nothing more may be told. */
+function findChanged(before: AppConfiguration, after: AppConfiguration): string[] {
+  const names = [...settingNames, 'additional_data_is_root_payload', 'safari_push_id'] as const
+  return [
+    ...(before.name === after.name ? [] : ['name']),
+    ...names.filter((name) => before.pushSettings[name] !== after.pushSettings[name]),
+    ...credentialNames.filter((name) => before.credentials[name] !== after.credentials[name]),
+  ]
+}

@@ -1,0 +1,18 @@
+// What the operations on apps and keys are made of.
+
+import type { Clock } from '../lib/clock.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { SecretBox } from '../lib/secrets.ts'
+import type { Db } from '../storage/db.ts'
+import type { KeyUsage } from './key-usage.ts'
+
+export type AppsContext = {
+  db: Db
+  clock: Clock
+  secrets: SecretBox
+  usage: Pick<KeyUsage, 'flush'>
+  /** Subscriptions belong to a later domain, which counts them. */
+  countPlayers: CountPlayers
+}
+
+export type CountPlayers = (appIds: readonly AppId[]) => Promise<Map<AppId, { players: number; messageable: number }>>

@@ -1,0 +1,98 @@
+// The plain settings of an app's push platforms: what each of them may be. Credentials are in read-credential.ts.
+
+import { invalid } from '../lib/errors.ts'
+import { codePoints } from '../lib/text.ts'
+
+type Reader = (field: string, given: string) => string
+
+const LONGEST_ADDRESS = 2_048
+
+const shortText: Reader = (field, given) => {
+  if (codePoints(given) > 128) throw invalid(`${field} must have at most 128 characters`)
+  return given
+}
+
+/** As a browser writes it: scheme, host, and the port where it is an unusual one. */
+const origin: Reader = (field, given) => {
+  const url = /^https:\/\/[^/?#]+\/?$/i.test(given) ? httpsUrl(given) : undefined
+  if (!url) throw invalid(`${field} must be an https origin, as https://example.com, without a path`)
+  return url.origin
+}
+
+/** Handed on to browsers and never fetched from here: an address of the customer's choice could lead anywhere. */
+const icon: Reader = (field, given) => {
+  if (!httpsUrl(given)) throw invalid(`${field} must be the https address of an image`)
+  return given
+}
+
+function httpsUrl(text: string): URL | undefined {
+  if (text.length > LONGEST_ADDRESS || !/^https:\/\/[^\s\\]+$/i.test(text)) return undefined
+  const url = URL.parse(text)
+  return url?.protocol === 'https:' && url.username === '' && url.password === '' ? url : undefined
+}
+
+const matching =
+  (pattern: RegExp, demand: string): Reader =>
+  (field, given) => {
+    if (!pattern.test(given)) throw invalid(`${field} must ${demand}`)
+    return given
+  }
+
+const appleId = matching(
+  /^[A-Za-z0-9]{1,32}$/,
+  'consist of letters and digits, as 10 of them stand in the Apple account',
+)
+const senderId = matching(/^\d{1,32}$/, 'consist of digits')
+
+const environment: Reader = (field, given) => {
+  if (given === 'production') return given
+  // The word that Apple and an older client have for it.
+  if (given === 'development' || given === 'sandbox') return 'development'
+  throw invalid(`${field} must be "production" or "development"`)
+}
+
+const readers = {
+  fcm_sender_id: senderId,
+  chrome_web_origin: origin,
+  chrome_web_gcm_sender_id: senderId,
+  chrome_web_default_notification_icon: icon,
+  apns_env: environment,
+  apns_team_id: appleId,
+  apns_key_id: appleId,
+  apns_bundle_id: matching(/^[A-Za-z0-9.-]{1,255}$/, 'be a bundle id, as com.example.app'),
+  safari_site_origin: origin,
+  safari_icon_16_16: icon,
+  safari_icon_32_32: icon,
+  safari_icon_64_64: icon,
+  safari_icon_128_128: icon,
+  safari_icon_256_256: icon,
+  site_name: shortText,
+} satisfies Record<string, Reader>
+
+export type SettingName = keyof typeof readers
+export const settingNames = Object.keys(readers) as SettingName[]
+
+/** By the names of the interface; what is not set is not there. */
+export type PushSettings = { [Name in SettingName]?: string } & {
+  additional_data_is_root_payload?: boolean
+  /** Read from the certificate. */
+  safari_push_id?: string
+}
+
+export const readSetting = (name: SettingName, given: string): string => readers[name](name, given)
+
+const WEB_PUSH = ['site_name', 'chrome_web_origin', 'safari_site_origin'] as const
+const APNS_TOKEN = ['apns_key_id', 'apns_team_id', 'apns_bundle_id'] as const
+
+/** What is missing from settings that are of use only together. */
+export function findMissing(settings: PushSettings, hasP8: boolean): string[] {
+  const webPush = WEB_PUSH.filter((name) => settings[name] === undefined)
+  return [
+    ...(webPush.length === WEB_PUSH.length ? [] : webPush).map(
+      (name) => `${name} is required for web push, which needs ${WEB_PUSH.join(', ')} together`,
+    ),
+    ...APNS_TOKEN.filter((name) => hasP8 && settings[name] === undefined).map(
+      (name) => `${name} is required with apns_p8`,
+    ),
+  ]
+}

@@ -1,0 +1,74 @@
+// An app as it is answered. Credentials never leave: what is set shows as a mask.
+
+import { appNotFound } from '../lib/errors.ts'
+import type { AppId, OrganizationId } from '../lib/ids.ts'
+import { type AppAnswer, MASK } from './app-schema.ts'
+import type { AppsContext } from './context.ts'
+import { type AppOverview, findAllApps, findApp } from './store.ts'
+import { withVapidPair } from './vapid.ts'
+
+type Context = Pick<AppsContext, 'db' | 'secrets' | 'countPlayers'>
+
+export async function viewApp(ctx: Context, appId: AppId, isConfigAlone = false): Promise<AppAnswer> {
+  const found = await findApp(ctx.db, appId)
+  if (!found) throw appNotFound()
+  const [app] = await answersFor(ctx, [found])
+  if (!app) throw appNotFound()
+  if (!isConfigAlone) return app
+  const { messageable_players, ...rest } = app
+  return rest
+}
+
+export const listApps = async (ctx: Context, organizationId: OrganizationId): Promise<AppAnswer[]> =>
+  answersFor(ctx, await findAllApps(ctx.db, organizationId))
+
+async function answersFor(ctx: Context, apps: readonly AppOverview[]): Promise<AppAnswer[]> {
+  const counts = await ctx.countPlayers(apps.map(({ id }) => id))
+  const answers: AppAnswer[] = []
+  for (const app of apps) {
+    const { players = 0, messageable = 0 } = counts.get(app.id) ?? {}
+    // Asks the database once in the life of an app.
+    answers.push(appAnswer(await withVapidPair(ctx, app), players, messageable))
+  }
+  return answers
+}
+
+const masked = (sealed: string | undefined) => (sealed === undefined ? null : MASK)
+
+function appAnswer(app: AppOverview & { vapidPublicKey: string }, players: number, messageable: number): AppAnswer {
+  const { pushSettings: settings, credentials } = app
+  return {
+    id: app.id,
+    name: app.name,
+    players,
+    messageable_players: messageable,
+    created_at: app.createdAt.toISOString(),
+    updated_at: app.updatedAt.toISOString(),
+    organization_id: app.organizationId,
+    fcm_v1_service_account_json: masked(credentials.fcm_v1_service_account_json),
+    fcm_sender_id: settings.fcm_sender_id ?? null,
+    chrome_web_key: app.vapidPublicKey,
+    chrome_web_origin: settings.chrome_web_origin ?? null,
+    chrome_web_gcm_sender_id: settings.chrome_web_gcm_sender_id ?? null,
+    chrome_web_default_notification_icon: settings.chrome_web_default_notification_icon ?? null,
+    chrome_web_sub_domain: null,
+    apns_env: settings.apns_env ?? 'production',
+    apns_certificates: masked(credentials.apns_p12),
+    apns_p12: masked(credentials.apns_p12),
+    apns_p8: masked(credentials.apns_p8),
+    apns_team_id: settings.apns_team_id ?? null,
+    apns_key_id: settings.apns_key_id ?? null,
+    apns_bundle_id: settings.apns_bundle_id ?? null,
+    safari_site_origin: settings.safari_site_origin ?? null,
+    safari_push_id: settings.safari_push_id ?? null,
+    safari_apns_certificates: masked(credentials.safari_apns_p12),
+    safari_apns_p12: masked(credentials.safari_apns_p12),
+    safari_icon_16_16: settings.safari_icon_16_16 ?? null,
+    safari_icon_32_32: settings.safari_icon_32_32 ?? null,
+    safari_icon_64_64: settings.safari_icon_64_64 ?? null,
+    safari_icon_128_128: settings.safari_icon_128_128 ?? null,
+    safari_icon_256_256: settings.safari_icon_256_256 ?? null,
+    site_name: settings.site_name ?? null,
+    additional_data_is_root_payload: settings.additional_data_is_root_payload ?? false,
+  }
+}
