@@ -75,7 +75,7 @@ async function readChanges(body: AppBody, organizationId: OrganizationId): Promi
   for (const name of settingNames) {
     const given = body[name]
     if (typeof given === 'string')
-      await collect(() => Object.assign(changes.settings, { [name]: given === '' ? null : readSetting(name, given) }))
+      await collect(() => Object.assign(changes.settings, { [name]: readSetting(name, given) }))
   }
   await collect(() => refuseContradictions(body))
   for (const name of credentialNames) {
@@ -132,7 +132,8 @@ async function applyChanges({ db, clock, secrets }: Context, appId: AppId, chang
       if (value === null) delete pushSettings[name]
       else if (value !== undefined) pushSettings[name] = value
     }
-    if (isRootPayload !== undefined) pushSettings.additional_data_is_root_payload = isRootPayload
+    if (isRootPayload === true) pushSettings.additional_data_is_root_payload = true
+    if (isRootPayload === false) delete pushSettings.additional_data_is_root_payload
     const sealed = { ...before.credentials }
     for (const name of credentialNames) {
       const value = credentials[name]

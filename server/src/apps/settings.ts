@@ -3,9 +3,8 @@
 import { invalid } from '../lib/errors.ts'
 import { codePoints } from '../lib/text.ts'
 
-type Reader = (field: string, given: string) => string
-
-const LONGEST_ADDRESS = 2_048
+/** Null means the same as leaving it unset. */
+type Reader = (field: string, given: string) => string | null
 
 const shortText: Reader = (field, given) => {
   if (codePoints(given) > 128) throw invalid(`${field} must have at most 128 characters`)
@@ -26,7 +25,7 @@ const icon: Reader = (field, given) => {
 }
 
 function httpsUrl(text: string): URL | undefined {
-  if (text.length > LONGEST_ADDRESS || !/^https:\/\/[^\s\\]+$/i.test(text)) return undefined
+  if (!/^https:\/\/[^\s\\]+$/i.test(text)) return undefined
   const url = URL.parse(text)
   return url?.protocol === 'https:' && url.username === '' && url.password === '' ? url : undefined
 }
@@ -45,7 +44,8 @@ const appleId = matching(
 const senderId = matching(/^\d{1,32}$/, 'consist of digits')
 
 const environment: Reader = (field, given) => {
-  if (given === 'production') return given
+  // The default: an app that was told so is no different from one that was not.
+  if (given === 'production') return null
   // The word that Apple and an older client have for it.
   if (given === 'development' || given === 'sandbox') return 'development'
   throw invalid(`${field} must be "production" or "development"`)
@@ -79,7 +79,9 @@ export type PushSettings = { [Name in SettingName]?: string } & {
   safari_push_id?: string
 }
 
-export const readSetting = (name: SettingName, given: string): string => readers[name](name, given)
+/** "" clears. */
+export const readSetting = (name: SettingName, given: string): string | null =>
+  given === '' ? null : readers[name](name, given)
 
 const WEB_PUSH = ['site_name', 'chrome_web_origin', 'safari_site_origin'] as const
 const APNS_TOKEN = ['apns_key_id', 'apns_team_id', 'apns_bundle_id'] as const

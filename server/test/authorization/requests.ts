@@ -5,9 +5,18 @@ import type { Route } from '../../src/http/route.ts'
 import { newId } from '../../src/lib/ids.ts'
 
 /** One thing of each kind, all of one app. */
-export type Things = { userId: string; externalId: string; subscriptionId: string; email: string }
+export type Things = {
+  organizationId: string
+  keyId: string
+  userId: string
+  externalId: string
+  subscriptionId: string
+  email: string
+}
 
 export const unknownThings = (): Things => ({
+  organizationId: newId(),
+  keyId: newId(),
   userId: newId(),
   externalId: `nobody-${newId()}`,
   subscriptionId: newId(),
@@ -24,6 +33,8 @@ const PARAMS: Record<string, (things: Things, label: string) => string> = {
   token_type: () => 'Email',
   token: ({ email }) => email,
   external_user_id: ({ externalId }) => externalId,
+  organization_id: ({ organizationId }) => organizationId,
+  token_id: ({ keyId }) => keyId,
 }
 
 /** Bodies of operations that ask for more than their schema says. */
@@ -36,6 +47,11 @@ const BODIES: Record<string, (things: Things) => object> = {
   transferSubscription: ({ externalId }) => ({ identity: { external_id: externalId } }),
   playerOnPurchase: () => ({ purchases: [{ sku: 'bell', iso: 'EUR', amount: '1.00' }] }),
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
+}
+
+/** What operations ask of the query. */
+const QUERIES: Record<string, () => string> = {
+  listAuditLogs: () => `?start_time=${new Date().toISOString()}`,
 }
 
 export const paramNames = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
@@ -63,7 +79,7 @@ export function requestFor(route: Route, appId: string, things: Things, label: s
   const params = paramsOf(route, appId, things, label)
   const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] as string))
   const isApp = access.kind === 'app'
-  const query = isApp && access.appIn === 'query' ? `?app_id=${appId}` : ''
+  const query = isApp && access.appIn === 'query' ? `?app_id=${appId}` : (QUERIES[route.operation]?.() ?? '')
   const body = route.body && {
     ...exampleOf(route.body),
     ...BODIES[route.operation]?.(things),

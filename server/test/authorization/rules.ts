@@ -59,6 +59,9 @@ export function judge(
   }
   const isOrganization = caller === 'own organization' || caller === 'foreign organization'
   const isAboutAnApp = kind === 'app' || route.path.includes(':app_id')
+  // An organization is as invisible to others as its apps, and no app's key has business with it.
+  if (route.path.includes(':organization_id') && isOrganization)
+    return reaches(caller, target) ? 'let in' : 'no such app'
   if (isAboutAnApp && !reaches(caller, target)) return 'no such app'
   if (kind !== 'app') return isOrganization ? 'let in' : 'forbidden'
   return isOrganization || caller === 'own without the permission' || caller === 'own from elsewhere'
