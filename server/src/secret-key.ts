@@ -11,14 +11,25 @@ const SHORTEST = 16
 
 export const secretKeyFile = (dataDir: string) => join(dataDir, 'secret-key')
 
-export async function ensureSecretKey({ secretKey, dataDir }: Pick<Config, 'secretKey' | 'dataDir'>): Promise<string> {
+type Settings = Pick<Config, 'secretKey' | 'dataDir'>
+
+/** Undefined when it is neither given nor made yet. */
+export async function findSecretKey({ secretKey, dataDir }: Settings): Promise<string | undefined> {
   if (secretKey !== undefined) return secretKey
   const file = secretKeyFile(dataDir)
   try {
     return await readKey(file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw refusal(file, error)
+    return undefined
   }
+}
+
+export async function ensureSecretKey(settings: Settings): Promise<string> {
+  const found = await findSecretKey(settings)
+  if (found !== undefined) return found
+  const { dataDir } = settings
+  const file = secretKeyFile(dataDir)
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
     await keepKey(dataDir, file, newSecretKey())

@@ -1,7 +1,8 @@
 import { type Actor, SYSTEM } from './schema.ts'
 
-type Call = { caller: { kind: string; keyId?: string }; ip: string }
+/** What a request says of who sent it. */
+export type Request = { caller: { kind: string; keyId?: string }; ip: string }
 
 /** Who is behind a request, for the audit log. */
-export const actorOf = ({ caller: { kind, keyId }, ip }: Call): Actor =>
+export const actorOf = ({ caller: { kind, keyId }, ip }: Request): Actor =>
   (kind === 'key' || kind === 'organization') && keyId !== undefined ? { kind, id: keyId, ip } : SYSTEM

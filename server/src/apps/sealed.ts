@@ -13,6 +13,16 @@ const contextOf = (appId: AppId, name: string) => `app ${appId} ${name}`
 export const seal = <Name extends keyof Kept>(secrets: SecretBox, appId: AppId, name: Name, value: Kept[Name]) =>
   secrets.seal(JSON.stringify(value), contextOf(appId, name))
 
+/** Whether all of them open with this key, without telling what they are. */
+export function areOpenable(secrets: SecretBox, appId: AppId, sealed: SealedCredentials): boolean {
+  try {
+    for (const name of Object.keys(sealed) as (keyof Kept)[]) open(secrets, appId, sealed, name)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Undefined when it is not set. Throws when SECRET_KEY is not the one it was sealed with. */
 export function open<Name extends keyof Kept>(
   secrets: SecretBox,

@@ -4,7 +4,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { urlOf } from '../../test/command-line.ts'
 import { type TestDatabase, testDatabase } from '../../test/database.ts'
+import { createApp, createOrganization } from '../apps/create.ts'
+import { SYSTEM } from '../apps/schema.ts'
+import { findApp } from '../apps/store.ts'
+import { withVapidPair } from '../apps/vapid.ts'
+import { systemClock } from '../lib/clock.ts'
 import { newId, SYSTEM_APP_ID } from '../lib/ids.ts'
+import { secretBox } from '../lib/secrets.ts'
 import { sql } from '../storage/sql.ts'
 import type { Finding } from './doctor.ts'
 import { runCarillon } from './run.ts'
@@ -108,6 +114,20 @@ test('several servers without a common secret key are a warning', async () => {
     says: '2 answering requests, and SECRET_KEY is not given',
   })
   expect((await doctor({ SECRET_KEY: 'x'.repeat(32) })).find('servers')?.state).toBe('ok')
+})
+
+test('credentials that the secret key does not open are a problem', async () => {
+  expect((await doctor()).find('credentials')).toMatchObject({ state: 'ok', says: 'none are kept yet' })
+  const ctx = { db: database.db, clock: systemClock() }
+  const id = await createApp(ctx, await createOrganization(ctx, { name: 'Org' }, SYSTEM), { name: 'Shop' }, SYSTEM)
+  const found = await findApp(database.db, id)
+  if (!found) throw new Error('no app')
+  await withVapidPair({ db: database.db, secrets: secretBox('the right secret key') }, found)
+  const state = async (settings: Record<string, string>) => (await doctor(settings)).find('credentials')?.state
+  expect(await state({ SECRET_KEY: 'the right secret key' })).toBe('ok')
+  expect(await state({ SECRET_KEY: 'a newer secret key,the right secret key' })).toBe('ok')
+  expect(await state({ SECRET_KEY: 'another secret key' })).toBe('problem')
+  expect(await state({ DATA_DIR: join(dataDir, 'nothing here') })).toBe('problem')
 })
 
 test('the page cost of spinning disks is pointed out', async () => {

@@ -3,13 +3,16 @@
 import { stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type pg from 'pg'
+import { areOpenable } from '../apps/sealed.ts'
+import { findAllApps } from '../apps/store.ts'
 import type { Config } from '../config.ts'
 import { explain } from '../explain-failure.ts'
 import { type SystemClock, systemClock } from '../lib/clock.ts'
+import { secretBox } from '../lib/secrets.ts'
 import { findNodes } from '../limits/store.ts'
 import { OLDEST_VERSION } from '../open-database.ts'
 import { countParked } from '../queue/parked.ts'
-import { secretKeyFile } from '../secret-key.ts'
+import { findSecretKey, secretKeyFile } from '../secret-key.ts'
 import { findUnsafeSettings, readVersion } from '../storage/check-durability.ts'
 import type { Db } from '../storage/db.ts'
 import { hasDatabase } from '../storage/embedded/attach.ts'
@@ -162,7 +165,9 @@ async function checkReached(config: Config, connection: pg.ClientConfig): Promis
     checkClock(clock),
     finding,
     // Of a schema that is not this version's nothing is known.
-    ...(isCurrent ? [await checkNodes(db, config, clock), await checkParked(db)] : []),
+    ...(isCurrent
+      ? [await checkNodes(db, config, clock), await checkCredentials(db, config), await checkParked(db)]
+      : []),
   ])
 }
 
@@ -229,6 +234,22 @@ async function checkNodes(db: Db, { secretKey }: Config, clock: SystemClock): Pr
         'Give all of them the same SECRET_KEY, unless they share this data folder.',
       )
     : ok(check, says)
+}
+
+/** With another key than they were sealed with, nothing can be sent; better to learn it here. */
+async function checkCredentials(db: Db, config: Config): Promise<Finding> {
+  const check = 'credentials'
+  const sealed = (await findAllApps(db)).filter(({ credentials }) => Object.keys(credentials).length > 0)
+  if (sealed.length === 0) return ok(check, 'none are kept yet')
+  const key = await findSecretKey(config)
+  const lost = sealed.filter(({ id, credentials }) => !key || !areOpenable(secretBox(key), id, credentials))
+  return lost.length === 0
+    ? ok(check, `those of ${count(sealed.length, 'app')} open with the secret key`)
+    : problem(
+        check,
+        `those of ${count(lost.length, 'app')} do not open with the secret key`,
+        'Give the SECRET_KEY they were written with, as "new,old" beside a new one, or restore the file secret-key.',
+      )
 }
 
 async function checkParked(db: Db): Promise<Finding> {

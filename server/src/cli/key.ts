@@ -58,21 +58,24 @@ export const keyCommands: Command[] = [
             key_id: key.id,
             name: key.name,
             permissions: key.permissions,
+            ip_allowlist_mode: key.ipAllowlistMode,
             ip_allowlist: key.ipAllowlist,
             created_at: key.createdAt,
+            last_used_at: key.lastUsedAt,
           })),
           text:
             keys.length === 0
               ? 'There are no keys.'
               : table(
-                  ['KEY', 'CREATED', 'MAY', 'FROM', 'NAME'],
+                  ['KEY', 'CREATED', 'LAST USED', 'MAY', 'FROM', 'NAME'],
                   keys.map((key) => [
                     key.id,
                     key.createdAt.toISOString().slice(0, 10),
+                    key.lastUsedAt?.toISOString().slice(0, 10) ?? 'never',
                     scope.kind === 'org' || key.permissions.length === allPermissions.length
                       ? 'everything'
                       : key.permissions.join(',') || 'nothing',
-                    key.ipAllowlist.join(',') || 'everywhere',
+                    (key.ipAllowlistMode === 'explicit' && key.ipAllowlist.join(',')) || 'everywhere',
                     key.name,
                   ]),
                 ),

@@ -193,8 +193,10 @@ describe('keys', () => {
       key_id: made.key_id,
       name: 'Back end',
       permissions: ['users', 'messages'],
+      ip_allowlist_mode: 'explicit',
       ip_allowlist: ['192.0.2.0/24'],
       created_at: expect.any(String),
+      last_used_at: null,
     })
   })
 

@@ -1,12 +1,11 @@
-import { SYSTEM } from '../apps/schema.ts'
+import { actorOf, type Request } from '../apps/actor.ts'
 import { userNotFound } from '../lib/errors.ts'
-import type { AppId, KeyId } from '../lib/ids.ts'
+import type { AppId } from '../lib/ids.ts'
 import type { Change } from './change.ts'
 import type { UserRef } from './identity.ts'
 
 /** Everything of the user goes, and its aliases are free again. What remains is a line in the audit log, without personal data. */
-export function deleteUser(change: Change, appId: AppId, ref: UserRef, keyId: KeyId | undefined) {
-  const actor = keyId === undefined ? SYSTEM : { kind: 'key' as const, id: keyId }
+export function deleteUser(change: Change, appId: AppId, ref: UserRef, by: Request) {
   return change(appId, {
     refs: [ref],
     needs: { subscriptions: true },
@@ -14,7 +13,7 @@ export function deleteUser(change: Change, appId: AppId, ref: UserRef, keyId: Ke
       const user = state.find(ref)
       if (!user) throw userNotFound()
       state.removeUser(user)
-      state.note({ actor, action: 'user.delete', targetType: 'user', targetId: user.id })
+      state.note({ actor: actorOf(by), action: 'user.delete', targetType: 'user', targetId: user.id })
       return { identity: { onesignal_id: user.id } }
     },
   })

@@ -133,10 +133,9 @@ export function userRoutes(ctx: UsersContext): Route[] {
       limits: writesUser,
       params: AliasPath,
       answers: { 202: IdentityAnswer },
-      async handle({ app, params, caller }) {
-        const ref = readUserRef(params.alias_label, params.alias_id)
-        const keyId = caller.kind === 'key' ? caller.keyId : undefined
-        return { status: 202, body: await deleteUser(change, app.id, ref, keyId) }
+      async handle(call) {
+        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        return { status: 202, body: await deleteUser(change, call.app.id, ref, call) }
       },
     }),
     route({

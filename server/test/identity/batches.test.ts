@@ -26,7 +26,7 @@ afterAll(() => app.close())
 const contextOn = (db: Db): UsersContext =>
   createUsersContext({ db, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId })
 
-const key = undefined
+const operator = { caller: { kind: 'anybody' }, ip: '127.0.0.1' }
 const named = (value: string) => ({ label: 'external_id', value })
 
 async function make(externalId: string, subscriptions: object[] = []) {
@@ -41,7 +41,7 @@ test('a subscription that is given away survives the deletion of its former user
   await make('taker')
   await Promise.all([
     transferSubscription(change, app.tenant.id, subscription, { external_id: 'taker' }),
-    deleteUser(change, app.tenant.id, named('giver'), key),
+    deleteUser(change, app.tenant.id, named('giver'), operator),
   ])
   expect((await view('taker')).subscriptions).toMatchObject([{ id: subscription, token: 'given' }])
 })
@@ -71,7 +71,7 @@ test('an answer tells nothing of what came after it in the same batch', async ()
   const [created] = await Promise.all([
     createUser(ctx, app.tenant.id, body),
     updateUser(ctx.change, app.tenant.id, named('early'), { properties: { tags: { a: 'c' } } }, undefined),
-    deleteUser(ctx.change, app.tenant.id, named('early'), key),
+    deleteUser(ctx.change, app.tenant.id, named('early'), operator),
   ])
   expect(createdAnswer(app.tenant.id, created)).toMatchObject({
     identity: { external_id: 'early', label: 'early' },
