@@ -59,8 +59,7 @@ export const aP12 = (password: string, uid?: string, algorithm?: '3des' | 'aes25
 /** A file that asks for two billion rounds before its password can be checked. */
 export function hostileP12(): Buffer {
   const tree = p12Tree('x')
-  const [, , mac] = tree.value as forge.asn1.Asn1[]
-  const rounds = (mac?.value as forge.asn1.Asn1[])[2] as forge.asn1.Asn1
-  rounds.value = '\x7f\xff\xff\xff'
+  type Node = { value: Node[] }
+  Object.assign((tree as unknown as Node).value[2]?.value[2] ?? {}, { value: '\x7f\xff\xff\xff' })
   return derOf(tree)
 }

@@ -6,6 +6,8 @@ import { NOBODY } from '../../test/users.ts'
 import { secretBox } from '../lib/secrets.ts'
 import { sql } from '../storage/sql.ts'
 import { readPushCredentials } from './credentials.ts'
+import { findApp } from './store.ts'
+import { withVapidPair } from './vapid.ts'
 
 const SECRET = 'one secret key of this test'
 let app: TestApp
@@ -53,6 +55,16 @@ describe('the credentials of an app', () => {
       createPrivateKey({ key: { ...jwk, d: vapid?.privateKey ?? '' }, format: 'jwk' }),
     )
     expect(verify('sha256', Buffer.from('x'), createPublicKey({ key: jwk, format: 'jwk' }), signature)).toBe(true)
+  })
+
+  test('hold the pair that was there first, whoever comes later with another', async () => {
+    const { id } = await app.anotherTenant()
+    const stale = await findApp(app.db, id)
+    if (!stale) throw new Error('no app')
+    const ctx = { db: app.db, secrets: secretBox(SECRET) }
+    const first = await withVapidPair(ctx, stale)
+    expect((await withVapidPair(ctx, stale)).vapidPublicKey).toBe(first.vapidPublicKey)
+    expect((await read(id))?.vapid.publicKey).toBe(first.vapidPublicKey)
   })
 
   test('for Apple are a token key, or a certificate with the topic that it names', async () => {
