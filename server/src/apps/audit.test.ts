@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Tenant, type TestApp, testApp } from '../../test/app.ts'
+import { emptyDatabase } from '../../test/database.ts'
 import { NOBODY, told } from '../../test/users.ts'
 import { type VirtualClock, virtualClock } from '../lib/clock.ts'
-import { newId } from '../lib/ids.ts'
+import { newId, SYSTEM_APP_ID } from '../lib/ids.ts'
+import { migrate, readMigrations } from '../storage/migrate.ts'
 import { sql } from '../storage/sql.ts'
 import { revokeKey } from './keys.ts'
 import { SYSTEM } from './schema.ts'
@@ -162,6 +164,38 @@ describe('the audit log', () => {
       select action from audit_log where organization_id = ${tenant.organizationId} and target_id = ${key?.id} order by at`)
     expect(rows).toEqual([{ action: 'key.issue' }, { action: 'key.revoke' }])
   })
+})
+
+test('entries from before there was a list have their organization', async () => {
+  const old = await emptyDatabase()
+  try {
+    const migrations = await readMigrations()
+    const isOld = ({ name }: { name: string }) => name < '0006'
+    await migrate(old.connection, clock.now(), migrations.filter(isOld))
+    const [organizationId, appId, keyId, at] = [newId(), newId(), newId(), clock.now()]
+    await old.db.query(sql`insert into organizations (id, name, created_at) values (${organizationId}, 'Old', ${at})`)
+    await old.db.query(sql`
+      insert into apps (id, organization_id, name, created_at, updated_at)
+      values (${appId}, ${organizationId}, 'Old', ${at}, ${at})`)
+    await old.db.query(sql`
+      insert into api_keys (id, kind, organization_id, name, hash, permissions, ip_allowlist, created_at, updated_at)
+      values (${keyId}, 'org', ${organizationId}, 'Old', ${Buffer.alloc(32)}, '{}', '{10.0.0.0/8}', ${at}, ${at})`)
+    const entry = (app: string, type: string, target: string) =>
+      old.db.query(sql`
+        insert into audit_log (app_id, at, id, actor_kind, action, target_type, target_id)
+        values (${app}, ${at}, ${newId()}, 'system', 'x', ${type}, ${target})`)
+    await entry(appId, 'user', newId())
+    await entry(SYSTEM_APP_ID, 'organization', organizationId)
+    await entry(SYSTEM_APP_ID, 'key', keyId)
+    await migrate(old.connection, clock.now(), migrations)
+    const entries = await old.db.query<{ organizationId: string }>(sql`select organization_id from audit_log`)
+    expect(entries).toEqual(Array(3).fill({ organizationId }))
+    // A list that was looked at before still is.
+    const [key] = await old.db.query(sql`select ip_allowlist_mode from api_keys`)
+    expect(key).toEqual({ ipAllowlistMode: 'explicit' })
+  } finally {
+    await old.close()
+  }
 })
 
 describe('a page', () => {

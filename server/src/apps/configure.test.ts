@@ -493,12 +493,14 @@ describe('what is not spoken of', () => {
   })
 
   test.each([
-    ['everything', true],
-    ['nothing', false],
-  ])('stays as it is, and so does what is sent back as it was answered: %s is set', async (_, isSet) => {
-    const appId = await anApp(isSet ? everything() : {})
+    ['everything', everything],
+    ['nothing', () => ({})],
+    ['a site without a certificate', () => WEB],
+  ])('stays as it is, and so does what is sent back as it was answered: %s is set', async (_, configuration) => {
+    const appId = await anApp(configuration())
     const before = await view(appId)
-    expect(before).toMatchObject({ additional_data_is_root_payload: isSet, apns_p8: isSet ? MASK : null })
+    const { additional_data_is_root_payload } = { additional_data_is_root_payload: false, ...configuration() }
+    expect(before).toMatchObject({ additional_data_is_root_payload })
     const [stored] = await app.db.query(sql`select push_settings, credentials from apps where id = ${appId}`)
     const entries = await auditOf(appId)
     clock.advance({ hours: 1 })

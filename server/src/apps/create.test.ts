@@ -157,6 +157,13 @@ describe('apps', () => {
     })
     const log = await auditOf(database, id)
     expect(log.map(({ action }) => action)).toEqual(['app.create', 'app.set', 'app.set', 'app.set'])
+    expect(log.slice(1).map(({ detail }) => detail)).toEqual(
+      expect.arrayContaining([
+        { plan: 'paid', limits: { 'users.write': 50 } },
+        { identity_required: true, identity_public_key: 'changed' },
+        { keyless_sdk: false },
+      ]),
+    )
     expect(JSON.stringify(log)).not.toContain('BEGIN PUBLIC KEY')
     await expect(setApp(ctx(), newId(), { plan: 'paid' }, actor)).rejects.toMatchObject({ kind: 'not-found' })
   })
