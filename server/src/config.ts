@@ -66,7 +66,7 @@ const uuid = (text: string) => {
   return text.toLowerCase()
 }
 
-/** true, false, or a comma-separated list of addresses and networks, as Fastify's trustProxy takes it. */
+/** true, false, or a comma-separated list of addresses and networks. */
 const proxies = (text: string) => (/^(true|false|1|0|yes|no|on|off)$/i.test(text) ? flag(text) : text)
 
 export const settings: { [Name in keyof Config]: Setting<Config[Name]> } = {

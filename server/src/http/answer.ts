@@ -1,6 +1,6 @@
 // How answers leave: every one but a preflight's 204 is JSON with a Content-Type, carries the request's id, and is counted.
 
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { AppError, invalid } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { openHeaders } from './cors.ts'
@@ -14,19 +14,15 @@ export type Desk = { log: Log; logsRequests: boolean; isDraining: boolean }
 /** What an answer needs to know of its route; there is one for requests that match none, too. */
 export type Place = { operation: string; style: ErrorStyle; isOpenToSites: boolean; stats: OperationStats }
 
-/**
- * Straight to Node's response: the framework's reply would copy and check each header once more, which is a tenth of what
- * a whole request costs.
- */
+/** A request and its answer while they are under way. */
+export type Exchange = { request: IncomingMessage; response: ServerResponse; id: string; startedMs: number }
+
 export function send(
   desk: Desk,
   place: Place,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  startedMs: number,
+  { request, response, id, startedMs }: Exchange,
   answer: { status: number; body: unknown; headers?: Record<string, string> | undefined },
 ): void {
-  const response = reply.raw
   if (response.headersSent || response.destroyed) return
   const { status, body, headers } = answer
   // Made first: a body that cannot be written must become an error before anything is sent.
@@ -34,8 +30,8 @@ export function send(
   const payload = contentType === undefined ? JSON.stringify(body ?? {}) : (body as string)
   const ms = performance.now() - startedMs
   record(place.stats, status, ms)
-  if (desk.logsRequests) desk.log.debug({ request: request.id, operation: place.operation, status, ms }, 'answered')
-  const sent: Record<string, string | number> = { 'x-request-id': request.id }
+  if (desk.logsRequests) desk.log.debug({ request: id, operation: place.operation, status, ms }, 'answered')
+  const sent: Record<string, string | number> = { 'x-request-id': id }
   if (place.isOpenToSites) Object.assign(sent, openHeaders)
   // A connection that stays open would keep a server that wants to stop from stopping.
   if (desk.isDraining) sent.connection = 'close'
@@ -48,15 +44,8 @@ export function send(
   }
 }
 
-export function sendError(
-  desk: Desk,
-  place: Place,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  startedMs: number,
-  error: unknown,
-): void {
-  send(desk, place, request, reply, startedMs, answerFor(desk.log, place, request.id, error))
+export function sendError(desk: Desk, place: Place, exchange: Exchange, error: unknown): void {
+  send(desk, place, exchange, answerFor(desk.log, place, exchange.id, error))
 }
 
 const INTERNAL: ErrorAnswer = { status: 500, body: { errors: ['Internal server error'] }, headers: {} }

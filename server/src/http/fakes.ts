@@ -1,7 +1,7 @@
 // What the tests of the kit put in place of keys, limits and domains.
 
 import { connect } from 'node:net'
-import type { FastifyInstance } from 'fastify'
+import inject, { type InjectOptions, type Response } from 'light-my-request'
 import Type from 'typebox'
 import { type VirtualClock, virtualClock } from '../lib/clock.ts'
 import { AppError, unavailable } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ import { sha256 } from '../lib/secrets.ts'
 import { createMetrics } from './metrics.ts'
 import type { AppGate, Call, Charge, KeyLookup, KeyRecord, LimitCounter, Route } from './route.ts'
 import { route } from './route.ts'
-import { createHttpServer, type HttpServerOptions } from './server.ts'
+import { createHttpServer, type HttpServer, type HttpServerOptions } from './server.ts'
 
 export const OWN_ORG = '0a000000-0000-4000-8000-000000000001'
 export const OTHER_ORG = '0b000000-0000-4000-8000-000000000001'
@@ -272,7 +272,7 @@ function fail(how: string): never {
 }
 
 export type FakeServer = {
-  app: FastifyInstance
+  app: HttpServer & { inject(request: InjectOptions): Promise<Response> }
   keys: FakeKeys
   limits: FakeLimits
   clock: VirtualClock
@@ -289,7 +289,7 @@ export function fakeServer(options: Partial<HttpServerOptions> & { logLevel?: st
   const log: string[] = []
   const seen: Call[] = []
   const metrics = createMetrics()
-  const app = createHttpServer({
+  const server = createHttpServer({
     routes: fakeRoutes(seen),
     keys,
     limits,
@@ -301,8 +301,9 @@ export function fakeServer(options: Partial<HttpServerOptions> & { logLevel?: st
   })
   const close = async () => {
     metrics.close()
-    await app.close()
+    await server.close()
   }
+  const app = { ...server, inject: (request: InjectOptions) => inject(server.answer, request) }
   return { app, keys, limits, clock, log, seen, close }
 }
 
@@ -328,7 +329,7 @@ export function talk(
   })
 }
 
-export async function listen(app: FastifyInstance): Promise<number> {
+export async function listen(app: HttpServer): Promise<number> {
   await app.listen({ port: 0, host: '127.0.0.1' })
   return (app.server.address() as { port: number }).port
 }

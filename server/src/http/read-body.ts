@@ -1,4 +1,4 @@
-// Bodies are read here and nowhere else: Fastify is told that no method has one.
+// Bodies are read here and nowhere else, after the key is judged.
 
 import type { IncomingMessage } from 'node:http'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'

@@ -81,7 +81,7 @@ export type Route = {
   operation: string
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /**
-   * In Fastify's form, `/apps/:app_id/users`; served under `/` and under `/api/v1`. Parameters whose schema has the format
+   * With its parameters named, `/apps/:app_id/users`; served under `/` and under `/api/v1`. Parameters whose schema has the format
    * `uuid`, and `app_id`, are taken in any case and handed on in lower case.
    */
   path: string

@@ -1,10 +1,10 @@
 // One request from its headers to its answer. The order below is the order in which a request is judged.
 
 import type { IncomingHttpHeaders } from 'node:http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RateLimited } from '../lib/errors.ts'
 import { isStorable } from '../lib/text.ts'
-import { type Desk, type Place, send, sendError } from './answer.ts'
+import { type Desk, type Exchange, type Place, send, sendError } from './answer.ts'
+import type { AddressOf } from './client-address.ts'
 import { admit, type Entry, type Gatekeeper, identify, readAppId } from './judge.ts'
 import { parseBody, unstorable } from './parse-body.ts'
 import type { Plan } from './plan.ts'
@@ -12,7 +12,7 @@ import { hasBody, readBody } from './read-body.ts'
 import { convertQuery, type Query, readQuery } from './read-query.ts'
 import type { AppGate, Call, Caller, Charge, LimitCounter, Route } from './route.ts'
 
-export type Kit = Desk & Gatekeeper & { limits: LimitCounter }
+export type Kit = Desk & Gatekeeper & { limits: LimitCounter; addressOf: AddressOf }
 export type PlannedRoute = Plan & Place
 
 /** One object for each request, its methods on the prototype: no closures are made for it. */
@@ -28,10 +28,11 @@ class IncomingCall implements Call {
 
   constructor(
     entry: Entry,
-    request: FastifyRequest,
     params: Record<string, string>,
     query: Query,
     body: unknown,
+    headers: IncomingHttpHeaders,
+    ip: string,
     now: Date,
   ) {
     // Handlers of routes without an app have no business with it; the type spares all others a check.
@@ -40,9 +41,9 @@ class IncomingCall implements Call {
     this.params = params
     this.query = query
     this.body = body
-    this.ip = request.ip
+    this.ip = ip
     this.now = now
-    this.#headers = request.headers
+    this.#headers = headers
   }
 
   header(name: string): string | undefined {
@@ -52,37 +53,42 @@ class IncomingCall implements Call {
 }
 
 /** Never rejects: whatever goes wrong becomes an answer. Awaits only what is a promise: what is at hand is not put off. */
-export async function serve(kit: Kit, plan: PlannedRoute, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const startedMs = performance.now()
+export async function serve(
+  kit: Kit,
+  plan: PlannedRoute,
+  exchange: Exchange,
+  given: Record<string, string>,
+  queryText: string,
+): Promise<void> {
   try {
     const { route } = plan
-    const given = request.params as Record<string, string>
+    const { request } = exchange
+    const ip = kit.addressOf(request)
     const found = identify(kit, plan, request.headers, given)
     const visitor = found instanceof Promise ? await found : found
     const params = readParams(plan, given)
-    const queryText = (request.query as { text: string }).text
     const query = queryText === '' ? {} : readQuery(queryText)
 
     // Where the body names the app, it is read before the key is judged against it; everywhere else after.
     let entry: Entry | undefined
     if (plan.appIn !== 'body') {
       const appId = plan.appIn === 'none' ? undefined : readAppId((plan.appIn === 'path' ? params : query).app_id, plan)
-      const admitted = admit(kit, plan, visitor, appId, request.ip)
+      const admitted = admit(kit, plan, visitor, appId, ip)
       entry = admitted instanceof Promise ? await admitted : admitted
     }
     let size = 0
     let body: unknown
-    if (route.body && hasBody(request.raw)) {
-      const bytes = await readBody(request.raw, plan.maxBodyBytes)
+    if (route.body && hasBody(request)) {
+      const bytes = await readBody(request, plan.maxBodyBytes)
       size = bytes.length
       body = parseBody(bytes, plan.maxKeys)
     }
     if (entry === undefined) {
       const appId = readAppId((body as { app_id?: unknown } | null | undefined)?.app_id, plan)
-      entry = await admit(kit, plan, visitor, appId, request.ip)
+      entry = await admit(kit, plan, visitor, appId, ip)
     }
 
-    const call = new IncomingCall(entry, request, params, query, body, kit.clock.now())
+    const call = new IncomingCall(entry, params, query, body, request.headers, ip, kit.clock.now())
     if (route.limits.length > 0 && !kit.limits.isOff()) {
       const charges = plan.charges ?? (await chargesOf(route, call))
       const wait = charges.length === 0 ? 0 : kit.limits.take(call.app, charges)
@@ -95,9 +101,9 @@ export async function serve(kit: Kit, plan: PlannedRoute, request: FastifyReques
       plan.validateQuery(query, 0)
     }
     plan.validateBody?.(body, size)
-    send(kit, plan, request, reply, startedMs, await route.handle(call as never))
+    send(kit, plan, exchange, await route.handle(call as never))
   } catch (error) {
-    sendError(kit, plan, request, reply, startedMs, error)
+    sendError(kit, plan, exchange, error)
   }
 }
 

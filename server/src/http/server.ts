@@ -1,14 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
-import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { IncomingMessage, RequestListener, Server } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Clock } from '../lib/clock.ts'
 import { invalid } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
-import { type Place, send, sendError } from './answer.ts'
+import { type Exchange, type Place, send, sendError } from './answer.ts'
+import { createAddressOf } from './client-address.ts'
 import type { Metrics } from './metrics.ts'
-import { createPathTable, type PathTable } from './not-found.ts'
+import { createPathTable } from './not-found.ts'
 import { findRouteProblems, planRoute } from './plan.ts'
 import type { KeyLookup, LimitCounter, Route } from './route.ts'
+import { createRouter } from './router.ts'
 import { kitRoutes } from './routes.ts'
 import { createSdkDoor } from './sdk-door.ts'
 import { type Kit, type PlannedRoute, serve } from './serve.ts'
@@ -35,11 +38,20 @@ export type HttpServerOptions = {
 
 /** The older public address ended in /api/v1; clients of both kinds find every route. */
 const PREFIXES = ['', '/api/v1']
-const METHODS_WITH_BODY = ['DELETE', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'QUERY']
 const MAX_HEADER_BYTES = 16_384
 
+export type HttpServer = {
+  /** Node's own; its listener is `answer`. */
+  server: Server
+  answer: RequestListener
+  /** The address that it listens on. */
+  listen(at: { port: number; host: string }): Promise<string>
+  /** Stop accepting, let what is under way finish, and at the deadline cut what is left. */
+  close(): Promise<void>
+}
+
 /** A server that is not listening yet. Throws when a route forgets to say who may call it, what it uses up or how it errs. */
-export function createHttpServer(options: HttpServerOptions): FastifyInstance {
+export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { keys, limits, clock, log, metrics, metricsToken } = options
   const kit: Kit = {
     keys,
@@ -47,6 +59,7 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
     clock,
     log,
     metricsToken,
+    addressOf: createAddressOf(options.trustProxy ?? false),
     door: createSdkDoor(clock, options.doorRequestsPerSecond),
     logsRequests: log.isLevelEnabled('debug'),
     isDraining: false,
@@ -63,63 +76,78 @@ export function createHttpServer(options: HttpServerOptions): FastifyInstance {
   })
   const nowhere: Place = { operation: 'none', style: 'apps', isOpenToSites: false, stats: metrics.operation('none') }
 
-  const app = fastify({
-    logger: false,
-    genReqId: requestIds(),
-    trustProxy: options.trustProxy ?? false,
-    return503OnClosing: false,
-    requestTimeout: options.requestTimeoutMs ?? 30_000,
-    // A caller that neither reads nor writes; longer than the longest answer, 100 s.
-    connectionTimeout: 120_000,
-    // Longer than the 60 s of common proxies, so that it is they who close.
-    keepAliveTimeout: 72_000,
-    routerOptions: {
-      // Longer than any URL: what a parameter may hold is for the domains to say, in their own words.
-      maxParamLength: MAX_HEADER_BYTES,
-      // Handed on as text, and read after the key is judged.
-      querystringParser: (text: string) => ({ text }),
-    },
-    http: {
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: options.requestTimeoutMs ?? 30_000,
-      connectionsCheckingInterval: Math.min(2_000, (options.requestTimeoutMs ?? 30_000) / 4),
-      // Node answers a missing Host without a body.
-      requireHostHeader: false,
-    },
-    frameworkErrors: (_error, request, reply) =>
-      sendError(
-        kit,
-        nowhere,
-        request as FastifyRequest,
-        reply as unknown as FastifyReply,
-        performance.now(),
-        invalid('The address is not correctly encoded'),
-      ),
-    clientErrorHandler: refuseOnSocket,
-  })
-  // Bodies are read by the kit, after the key is judged.
-  for (const method of METHODS_WITH_BODY) app.addHttpMethod(method, { hasBody: false, overrideExisting: true })
+  const router = createRouter<PlannedRoute>()
   for (const plan of planned)
-    for (const prefix of PREFIXES)
-      app.route({
-        method: plan.route.method,
-        url: `${prefix}${plan.route.path}`,
-        handler: (request, reply) => void serve(kit, plan, request, reply),
-      })
-
+    for (const prefix of PREFIXES) router.add(plan.route.method, `${prefix}${plan.route.path}`, plan)
   const paths = createPathTable(
     planned.map(({ route: { method, path }, isOpenToSites }) => ({ method, path, isOpenToSites })),
     PREFIXES,
   )
-  app.setNotFoundHandler((request, reply) => answerUnknown(kit, nowhere, paths, request, reply))
-  app.setErrorHandler((error, request, reply) => sendError(kit, nowhere, request, reply, performance.now(), error))
-  app.server.on('checkExpectation', refuseExpectation)
-  drainOnClose(app, kit, options.drainMs ?? 15_000)
-  return app
+  const newRequestId = requestIds()
+
+  const answer: RequestListener = (request, response) => {
+    const exchange: Exchange = { request, response, id: newRequestId(request), startedMs: performance.now() }
+    try {
+      const method = request.method as string
+      const { path, query } = readUrl(request.url as string)
+      const found = router.find(method === 'HEAD' ? 'GET' : method, path)
+      if (found) void serve(kit, found.value, exchange, found.params, query)
+      else send(kit, nowhere, exchange, paths.answer(method, path))
+    } catch (error) {
+      sendError(kit, nowhere, exchange, error instanceof URIError ? badlyEncoded() : error)
+    }
+  }
+  const server = listenerServer(answer, options.requestTimeoutMs ?? 30_000)
+  return {
+    server,
+    answer,
+    listen: (at) => listen(server, at),
+    close: () => drain(server, kit, options.drainMs ?? 15_000),
+  }
 }
 
-function answerUnknown(kit: Kit, place: Place, paths: PathTable, request: FastifyRequest, reply: FastifyReply): void {
-  send(kit, place, request, reply, performance.now(), paths.answer(request.method, request.url))
+const badlyEncoded = () => invalid('The address is not correctly encoded')
+
+/** Path and query of a request's target, which a proxy may send with the scheme and host in front. */
+function readUrl(target: string): { path: string; query: string } {
+  const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
+  const end = url.search(/[?#]/)
+  if (end === -1) return { path: url, query: '' }
+  const query = url[end] === '?' ? (url.slice(end + 1).split('#', 1)[0] as string) : ''
+  return { path: url.slice(0, end), query }
+}
+
+function listenerServer(answer: RequestListener, requestTimeoutMs: number): Server {
+  const server = createServer(
+    {
+      maxHeaderSize: MAX_HEADER_BYTES,
+      requestTimeout: requestTimeoutMs,
+      headersTimeout: requestTimeoutMs,
+      connectionsCheckingInterval: Math.min(2_000, requestTimeoutMs / 4),
+      // Longer than the 60 s of common proxies, so that it is they who close.
+      keepAliveTimeout: 72_000,
+      // Node answers a missing Host without a body.
+      requireHostHeader: false,
+    },
+    answer,
+  )
+  // A caller that neither reads nor writes; longer than the longest answer, 100 s.
+  server.timeout = 120_000
+  server.on('clientError', refuseOnSocket)
+  server.on('checkExpectation', refuseExpectation)
+  return server
+}
+
+async function listen(server: Server, { port, host }: { port: number; host: string }): Promise<string> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ port, host }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  const { address, port: taken, family } = server.address() as AddressInfo
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`
 }
 
 /** Ids of callers are kept when they are harmless to log; our own are short and never repeat within a process. */
@@ -132,12 +160,14 @@ function requestIds() {
   }
 }
 
-/** Stop accepting, let what is under way finish, and at the deadline cut what is left. */
-function drainOnClose(app: FastifyInstance, kit: Kit, drainMs: number): void {
-  app.addHook('preClose', (done) => {
-    kit.isDraining = true
-    const deadline = setTimeout(() => app.server.closeAllConnections(), drainMs)
-    app.server.once('close', () => clearTimeout(deadline))
-    done()
+function drain(server: Server, kit: Kit, drainMs: number): Promise<void> {
+  kit.isDraining = true
+  if (!server.listening) return Promise.resolve()
+  return new Promise((resolve) => {
+    const deadline = setTimeout(() => server.closeAllConnections(), drainMs)
+    server.close(() => {
+      clearTimeout(deadline)
+      resolve()
+    })
   })
 }

@@ -65,6 +65,13 @@ describe('requests of one turn', () => {
     expect(merger.stats()).toEqual({ batches: 3, requests: 45, waiting: 0 })
   })
 
+  test('are halved where the operation wants it, down to a small batch', async () => {
+    const insert = createMerger({ slots: 2 }).merged({ ...insertNotes, share: 0.5 })
+    const answers = await Promise.all(Array.from({ length: 45 }, (_, id) => insert(APP, { id, n: '1' })))
+    expect(new Set(answers).size).toBe(45)
+    expect(batches).toEqual([23, 11, 8, 3])
+  })
+
   test('gather while all slots are busy', async () => {
     const started: number[][] = []
     const finish: (() => void)[] = []

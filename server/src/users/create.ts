@@ -107,7 +107,7 @@ function prepareFresh(
     const isPlain = id === undefined && kind && change.sessionCount === undefined && change.sessionTime === undefined
     if (!isPlain || tokens.has(`${kind.type}${tokenHash}`)) return undefined
     if (tokenHash !== null) tokens.add(`${kind.type}${tokenHash}`)
-    const it = newSubscription(newId(), user.id, kind.type, kind.spelling, token, at, change)
+    const it = newSubscription(newId(), user.id, { ...kind, token, tokenHash }, at, change)
     user.subscriptions.set(it.id, it)
     subscriptions.push(it)
   }

@@ -16,6 +16,7 @@ export type InsertFresh = (appId: AppId, fresh: FreshUser) => Promise<boolean>
 export function createInsertFresh({ db, merger }: { db: Db; merger: Merger }): InsertFresh {
   return merger.merged<FreshUser, boolean>({
     name: 'users.create',
+    share: 0.5,
     async run(appId, inputs) {
       const taken = new Set<string>()
       const first = inputs.map((fresh) => isFirst(fresh, taken))

@@ -53,7 +53,7 @@ export function addPlayer(change: Change, newId: NewId, appId: AppId, body: AddP
       const user = userOfPlayer(state, known, external, now, newId)
       const subscription: Subscription = known
         ? { ...changedSubscription(state, known, requestOf(fields), now), userId: user.id }
-        : newSubscription(newId(), user.id, type, type, token, now, fields)
+        : newSubscription(newId(), user.id, { type, spelling: type, token, tokenHash }, now, fields)
       move(state, user, known, subscription)
       changeProperties(state, user, properties, now)
       return subscription.id

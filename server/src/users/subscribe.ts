@@ -81,9 +81,14 @@ export function subscribe(
   return { subscription, isNew: !known }
 }
 
-function createdSubscription(user: User, { kind, token, change }: SubscriptionRequest, now: string, newId: NewId) {
+function createdSubscription(
+  user: User,
+  { kind, token, tokenHash, change }: SubscriptionRequest,
+  now: string,
+  newId: NewId,
+) {
   if (!kind) throw invalid('subscription.type is required')
-  return newSubscription(newId(), user.id, kind.type, kind.spelling, token, now, change)
+  return newSubscription(newId(), user.id, { ...kind, token, tokenHash }, now, change)
 }
 
 /** The subscription with the request's fields. Its type stays, and a token that another one holds is refused. */

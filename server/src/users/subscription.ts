@@ -161,12 +161,13 @@ export function withSubscribedState(change: SubscriptionChange, before?: Subscri
   return change
 }
 
+/** What makes a subscription the one it is. The hash comes along because it was needed to look for the token. */
+export type SubscriptionKind = Pick<Subscription, 'type' | 'token' | 'tokenHash'> & { spelling: string }
+
 export function newSubscription(
   id: SubscriptionId,
   userId: UserId,
-  type: SubscriptionType,
-  typeSpelling: string,
-  token: string | null,
+  { type, spelling, token, tokenHash }: SubscriptionKind,
   now: string,
   change: SubscriptionChange,
 ): Subscription {
@@ -174,9 +175,9 @@ export function newSubscription(
     id,
     userId,
     type,
-    typeSpelling,
+    typeSpelling: spelling,
     token,
-    tokenHash: token === null ? null : hashToken(type, token),
+    tokenHash,
     enabled: true,
     notificationTypes: null,
     sdk: null,
