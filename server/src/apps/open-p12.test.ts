@@ -33,6 +33,15 @@ describe('a p12', () => {
     expect(await openP12(file, password)).toEqual({ problem })
   })
 
+  test('that is damaged anywhere is told, or opened where nothing depends on it', async () => {
+    for (let at = 3; at < keychain.length; at += 97) {
+      const damaged = Buffer.from(keychain)
+      damaged[at] = (damaged[at] as number) ^ 0xff
+      const outcome = await openP12(damaged, 'secret')
+      expect([at, 'problem' in outcome || 'key' in outcome]).toEqual([at, true])
+    }
+  })
+
   test('with two billion rounds is given up, and nothing waits for it meanwhile', async () => {
     const order: string[] = []
     const opened = openP12(hostileP12(), 'x', 1_000).then((outcome) => {
