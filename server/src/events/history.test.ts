@@ -113,17 +113,21 @@ describe("a user's events", () => {
     ['limit=x', 'limit must be an integer', 'limit'],
     ['name=', 'name must not be empty', 'name'],
     [`name=${'x'.repeat(129)}`, 'name must have at most 128 characters', 'name'],
-    ['cursor=', 'cursor is none that was given', 'cursor'],
-    ['cursor=x', 'cursor is none that was given', 'cursor'],
-    [`cursor=${Buffer.from('1e99 x').toString('base64url')}`, 'cursor is none that was given', 'cursor'],
+    ['cursor=', 'cursor must be the next_cursor of a page before', 'cursor'],
+    ['cursor=x', 'cursor must be the next_cursor of a page before', 'cursor'],
+    [
+      `cursor=${Buffer.from('1e99 x').toString('base64url')}`,
+      'cursor must be the next_cursor of a page before',
+      'cursor',
+    ],
     [
       `cursor=${Buffer.from(`9999999999999999 ${NOBODY}`).toString('base64url')}`,
-      'cursor is none that was given',
+      'cursor must be the next_cursor of a page before',
       'cursor',
     ],
     [
       `cursor=${Buffer.from(`1900000000000 ${NOBODY}'`).toString('base64url')}`,
-      'cursor is none that was given',
+      'cursor must be the next_cursor of a page before',
       'cursor',
     ],
   ])('asked for with %s are a 400', async (query, title, field) => {

@@ -37,6 +37,7 @@ const writeCursor = ({ at, id }: Place) => Buffer.from(`${at.getTime()} ${id}`).
 function readCursor(cursor: string): Place {
   const [time = '', id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
   const at = new Date(/^-?\d+$/.test(time) ? Number(time) : Number.NaN)
-  if (Number.isNaN(at.getTime()) || !isUuid(id)) throw invalid('cursor is none that was given', { field: 'cursor' })
+  if (Number.isNaN(at.getTime()) || !isUuid(id))
+    throw invalid('cursor must be the next_cursor of a page before', { field: 'cursor' })
   return { at, id }
 }

@@ -313,6 +313,23 @@ describe('a request', () => {
   })
 })
 
+test('large requests that come at once are each answered for themselves', async () => {
+  const users = await Promise.all(Array.from({ length: 5 }, () => aUser(app)))
+  const answers = await Promise.all(
+    users.map((user, n) => {
+      const events: Sent[] = Array.from({ length: 2_400 }, () => ({ external_id: user.externalId }))
+      return record(app, events.with(n * 500, { external_id: `nobody ${n}` }))
+    }),
+  )
+  for (const [n, answer] of answers.entries())
+    expect(answer.body).toEqual({ errors: [refused(n * 500, `nobody ${n}`, 'not found', 'User not found')] })
+  const stored = await app.db.query<{ n: number }>({
+    text: 'select count(*) as n from events where user_id = any($1) group by user_id',
+    values: [users.map(({ id }) => id)],
+  })
+  expect(stored).toEqual(Array(5).fill({ n: 2_399 }))
+})
+
 describe('SDKs without a key', () => {
   const SDK = { 'sdk-version': 'onesignal/android/050400', accept: 'application/vnd.onesignal.v1+json' }
   const send = (events: Sent[]) =>
