@@ -82,6 +82,28 @@ create table audit_log (
 );
 CREATE INDEX audit_log_by_organization ON public.audit_log USING btree (organization_id, at, id);
 
+create table event_keys (
+  app_id uuid not null,
+  key uuid not null,
+  taken_at timestamp with time zone not null,
+  constraint event_keys_pk PRIMARY KEY (app_id, key)
+) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
+CREATE INDEX event_keys_by_age ON public.event_keys USING btree (app_id, taken_at);
+
+create table events (
+  app_id uuid not null,
+  user_id uuid not null,
+  name text not null,
+  at timestamp with time zone not null,
+  id uuid not null,
+  received_at timestamp with time zone not null,
+  properties jsonb not null default '{}'::jsonb,
+  constraint events_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+  constraint events_pk PRIMARY KEY (app_id, user_id, name, at, id)
+) partition by RANGE (at);
+CREATE INDEX events_by_name ON ONLY public.events USING btree (app_id, name, at) INCLUDE (user_id);
+CREATE INDEX events_by_user ON ONLY public.events USING btree (app_id, user_id, at, id);
+
 create table jobs (
   app_id uuid not null,
   id uuid not null,

@@ -3,11 +3,12 @@
 import { createKeyLookup } from './apps/key-lookup.ts'
 import { createKeyUsage } from './apps/key-usage.ts'
 import type { Config } from './config.ts'
+import { createEventsContext } from './events/context.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttpServer } from './http/server.ts'
 import { allHandlers, allSchedules } from './jobs.ts'
 import type { Clock, SystemClock } from './lib/clock.ts'
-import { newId } from './lib/ids.ts'
+import { type AppId, newId } from './lib/ids.ts'
 import type { Log } from './lib/log.ts'
 import { secretBox } from './lib/secrets.ts'
 import { createLimiter } from './limits/limiter.ts'
@@ -23,7 +24,7 @@ import { createUsersContext } from './users/context.ts'
 import { sumPlayerCounts } from './users/store.ts'
 
 export type AppOptions = {
-  config: Pick<Config, 'port' | 'host' | 'limits' | 'role' | 'trustProxy' | 'metricsToken'>
+  config: Pick<Config, 'port' | 'host' | 'limits' | 'role' | 'trustProxy' | 'metricsToken' | 'eventRetentionDays'>
   connection: PoolOptions['connection']
   /** What the credentials of providers are sealed with; the same on every server of a database. */
   secretKey: string
@@ -85,19 +86,14 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const metrics = createMetrics()
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
-    const guarded = guardWrites(db, mayWrite)
-    const usage = createKeyUsage({ db: guarded, log })
+    const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
+    const users = createUsersContext(parts)
+    const events = createEventsContext({ ...parts, reader: users.reader, retentionDays: config.eventRetentionDays })
+    const usage = createKeyUsage({ db: parts.db, log })
+    const countPlayers = (appIds: readonly AppId[]) => sumPlayerCounts(db, appIds)
+    const apps = { db: parts.db, clock, secrets: secretBox(secretKey), usage, countPlayers }
     const http = createHttpServer({
-      routes: allRoutes({
-        users: createUsersContext({ db: guarded, clock, merger, newId }),
-        apps: {
-          db: guarded,
-          clock,
-          secrets: secretBox(secretKey),
-          usage,
-          countPlayers: (appIds) => sumPlayerCounts(db, appIds),
-        },
-      }),
+      routes: allRoutes({ apps, users, events }),
       keys: createKeyLookup({ db, clock, listener, noteUse: usage.note }),
       limits,
       clock,
@@ -122,14 +118,14 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   }
 
   function work() {
-    const guarded = guardWrites(workerDb, mayWrite)
+    const context = { db: guardWrites(workerDb, mayWrite), clock, eventRetentionDays: config.eventRetentionDays }
     const worker = createWorker({
-      db: guarded,
+      db: context.db,
       clock,
       log,
       listener,
-      handlers: allHandlers,
-      schedules: allSchedules({ db: guarded, clock }),
+      handlers: allHandlers(context),
+      schedules: allSchedules(context),
     })
     worker.start()
     closers.unshift(() => worker.stop())

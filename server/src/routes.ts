@@ -4,16 +4,19 @@ import { auditRoutes } from './apps/audit-routes.ts'
 import type { AppsContext } from './apps/context.ts'
 import { keyRoutes } from './apps/key-routes.ts'
 import { appRoutes } from './apps/routes.ts'
+import type { EventsContext } from './events/context.ts'
+import { eventRoutes } from './events/routes.ts'
 import type { Route } from './http/route.ts'
 import type { UsersContext } from './users/context.ts'
 import { playerRoutes } from './users/player-routes.ts'
 import { userRoutes } from './users/routes.ts'
 
-export type RoutesContext = { apps: AppsContext; users: UsersContext }
+export type RoutesContext = { apps: AppsContext; users: UsersContext; events: EventsContext }
 
-export const allRoutes = ({ apps, users }: RoutesContext): Route[] => [
+export const allRoutes = ({ apps, users, events }: RoutesContext): Route[] => [
   ...userRoutes(users),
   ...playerRoutes(users),
+  ...eventRoutes(events),
   ...appRoutes(apps),
   ...keyRoutes(apps),
   ...auditRoutes(apps),

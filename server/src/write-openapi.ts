@@ -1,6 +1,7 @@
 // Writes server/openapi.json from the routes; with --check it only says whether the file is what the routes say.
 
 import { readFile, writeFile } from 'node:fs/promises'
+import { createEventsContext } from './events/context.ts'
 import { describeApi } from './http/openapi.ts'
 import { kitRoutes } from './http/routes.ts'
 import { virtualClock } from './lib/clock.ts'
@@ -19,6 +20,8 @@ const noDatabase: Db = {
   transaction: () => Promise.reject(new Error('no database here')),
 }
 
+const parts = { db: noDatabase, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }
+const users = createUsersContext(parts)
 const routes = allRoutes({
   apps: {
     db: noDatabase,
@@ -27,7 +30,8 @@ const routes = allRoutes({
     usage: { flush: async () => {} },
     countPlayers: async () => new Map(),
   },
-  users: createUsersContext({ db: noDatabase, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }),
+  users,
+  events: createEventsContext({ ...parts, reader: users.reader, retentionDays: 400 }),
 })
 const own = kitRoutes({
   routes,

@@ -35,6 +35,7 @@ export type TestAppOptions = {
   clock?: AppOptions['clock']
   log?: AppOptions['log']
   secretKey?: string
+  eventRetentionDays?: number
   /** Another server on the database of this one, with the same first app; it leaves the database alone when it closes. */
   beside?: TestApp
 }
@@ -51,6 +52,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       role: 'api',
       trustProxy: false,
       metricsToken: undefined,
+      eventRetentionDays: options.eventRetentionDays ?? 400,
     },
     connection: database.connection,
     secretKey: options.secretKey ?? 'the secret key of the tests',

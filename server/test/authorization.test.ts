@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createApp, setApp } from '../src/apps/create.ts'
 import { issueKey, revokeKey } from '../src/apps/keys.ts'
 import { SYSTEM } from '../src/apps/schema.ts'
+import { createEventsContext } from '../src/events/context.ts'
 import type { Route } from '../src/http/route.ts'
 import { kitRoutes } from '../src/http/routes.ts'
 import { systemClock, virtualClock } from '../src/lib/clock.ts'
@@ -22,6 +23,8 @@ import { type CallerKind, judge, KEYLESS, nameOf, type Target, told } from './au
 
 /** Routes are asked for what they are; nothing behind them is ever called. */
 const nowhere: Db = { query: () => Promise.reject(new Error()), transaction: () => Promise.reject(new Error()) }
+const parts = { db: nowhere, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }
+const users = createUsersContext(parts)
 const domainRoutes = allRoutes({
   apps: {
     db: nowhere,
@@ -30,7 +33,8 @@ const domainRoutes = allRoutes({
     usage: { flush: async () => {} },
     countPlayers: async () => new Map(),
   },
-  users: createUsersContext({ db: nowhere, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }),
+  users,
+  events: createEventsContext({ ...parts, reader: users.reader, retentionDays: 400 }),
 })
 const routes: Route[] = [
   ...domainRoutes,

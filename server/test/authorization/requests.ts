@@ -46,6 +46,8 @@ const BODIES: Record<string, (things: Things) => object> = {
   createSubscription: () => ({ subscription: { type: 'Email', token: `${newId()}@example.com` } }),
   transferSubscription: ({ externalId }) => ({ identity: { external_id: externalId } }),
   playerOnPurchase: () => ({ purchases: [{ sku: 'bell', iso: 'EUR', amount: '1.00' }] }),
+  createCustomEvents: ({ userId }) => ({ events: [{ name: 'bell rung', onesignal_id: userId }] }),
+  createCustomEventsByOldPath: ({ userId }) => ({ events: [{ name: 'bell rung', onesignal_id: userId }] }),
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
 }
 
