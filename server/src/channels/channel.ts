@@ -1,0 +1,34 @@
+// What every way of reaching people has in common. A channel is given addresses and finished content, and says of each what
+// became of it. What follows from that (another try, an unsubscribed address, a row in the ledger) is for the caller.
+
+export type Outcome =
+  /** The provider took it. `id` is the provider's own, for receipts that come later. */
+  | { kind: 'sent'; id?: string }
+  /**
+   * Refused for now, or never handed over: it may be tried again without reaching anybody twice. `all` says that the
+   * provider asks for a pause for everything of this app, not for this one address.
+   */
+  | { kind: 'retry'; reason: string; afterMs?: number; all?: boolean }
+  /** Refused for good; the address may be right all the same. */
+  | { kind: 'failed'; reason: string }
+  /** The address leads nowhere any more. `since`, where the provider says it: a newer registration is not meant. */
+  | { kind: 'gone'; reason: string; since?: Date }
+  /** The provider refuses the app's credentials or settings: no message of this channel can go out until they are mended. */
+  | { kind: 'misconfigured'; reason: string }
+  /** All of it was written and no whole answer came back: it may or may not arrive. */
+  | { kind: 'unknown'; reason: string }
+
+export type Channel<Item> = {
+  /** One outcome for each item, in their order. Never rejects. Reasons are short words of ours, without secrets or addresses. */
+  send(items: readonly Item[]): Promise<Outcome[]>
+  /** Waits for what is under way, and lets the connections go. */
+  close(): Promise<void>
+}
+
+/** Where a provider is reached; tests and staging lead it elsewhere. */
+export type Route = {
+  /** Certificates to believe beside the usual ones, in PEM. */
+  ca?: string | undefined
+  /** Connections for this origin go to this host and port instead; name and certificate stay those of the origin. */
+  connect?: Readonly<Record<string, { host: string; port: number }>> | undefined
+}
