@@ -17,6 +17,8 @@ import { createListener } from './storage/listen.ts'
 import { createMerger } from './storage/merge.ts'
 import { keepStatisticsFresh } from './storage/refresh-statistics.ts'
 import { sql } from './storage/sql.ts'
+import { createTemplatesContext } from './templates/context.ts'
+import { createRenderer } from './templates/render/renderer.ts'
 import { createUsersContext } from './users/context.ts'
 
 export type AppOptions = {
@@ -80,8 +82,15 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const metrics = createMetrics()
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
+    const renderer = createRenderer()
+    metrics.gauge('carillon_rendering', 'Threads that render, slices that wait, threads ended.', () => renderer.stats())
+    const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
+    const users = createUsersContext(parts)
     const http = createHttpServer({
-      routes: allRoutes({ users: createUsersContext({ db: guardWrites(db, mayWrite), clock, merger, newId }) }),
+      routes: allRoutes({
+        users,
+        templates: createTemplatesContext({ ...parts, renderer, users: users.reader }),
+      }),
       keys: createKeyLookup({ db, clock, listener }),
       limits,
       clock,
@@ -98,6 +107,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     await limits.join()
     closers.unshift(
       () => http.close(),
+      () => renderer.close(),
       () => limits.leave(),
       async () => metrics.close(),
     )

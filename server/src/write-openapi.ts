@@ -8,6 +8,8 @@ import { newId } from './lib/ids.ts'
 import { allRoutes } from './routes.ts'
 import type { Db } from './storage/db.ts'
 import { createMerger } from './storage/merge.ts'
+import { createTemplatesContext } from './templates/context.ts'
+import { createRenderer } from './templates/render/renderer.ts'
 import { createUsersContext } from './users/context.ts'
 
 const FILE = new URL('../openapi.json', import.meta.url)
@@ -18,8 +20,11 @@ const noDatabase: Db = {
   transaction: () => Promise.reject(new Error('no database here')),
 }
 
+const parts = { db: noDatabase, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }
+const users = createUsersContext(parts)
 const routes = allRoutes({
-  users: createUsersContext({ db: noDatabase, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }),
+  users,
+  templates: createTemplatesContext({ ...parts, renderer: createRenderer(), users: users.reader }),
 })
 const own = kitRoutes({
   routes,

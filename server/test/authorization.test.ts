@@ -12,6 +12,8 @@ import { type AppId, newId } from '../src/lib/ids.ts'
 import { allRoutes } from '../src/routes.ts'
 import type { Db } from '../src/storage/db.ts'
 import { createMerger } from '../src/storage/merge.ts'
+import { createTemplatesContext } from '../src/templates/context.ts'
+import { createRenderer } from '../src/templates/render/renderer.ts'
 import { createUsersContext } from '../src/users/context.ts'
 import { type TestApp, testApp } from './app.ts'
 import { checksums } from './authorization/checksums.ts'
@@ -20,8 +22,11 @@ import { type CallerKind, judge, KEYLESS, nameOf, type Target, told } from './au
 
 /** Routes are asked for what they are; nothing behind them is ever called. */
 const nowhere: Db = { query: () => Promise.reject(new Error()), transaction: () => Promise.reject(new Error()) }
+const parts = { db: nowhere, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }
+const users = createUsersContext(parts)
 const domainRoutes = allRoutes({
-  users: createUsersContext({ db: nowhere, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }),
+  users,
+  templates: createTemplatesContext({ ...parts, renderer: createRenderer(), users: users.reader }),
 })
 const routes: Route[] = [
   ...domainRoutes,
@@ -133,7 +138,18 @@ async function makeThings(appId: string, key: string): Promise<Things> {
     body: { identity: { external_id: externalId, mark: newId() }, subscriptions: [{ type: 'Email', token: email }] },
   })
   if (status !== 201) throw new Error(`no user was made: ${JSON.stringify(body)}`)
-  return { userId: body.identity.onesignal_id, externalId, subscriptionId: body.subscriptions[0].id, email }
+  const template = await server.request('/templates', {
+    headers: { authorization: `Key ${key}` },
+    body: { app_id: appId, name: 'A template', contents: { en: 'Hello' } },
+  })
+  if (template.status !== 200) throw new Error(`no template was made: ${JSON.stringify(template.body)}`)
+  return {
+    userId: body.identity.onesignal_id,
+    externalId,
+    subscriptionId: body.subscriptions[0].id,
+    email,
+    templateId: template.body.id,
+  }
 }
 
 type Answer = { status: number; text: string; type: string | null }

@@ -5,13 +5,20 @@ import type { Route } from '../../src/http/route.ts'
 import { newId } from '../../src/lib/ids.ts'
 
 /** One thing of each kind, all of one app. */
-export type Things = { userId: string; externalId: string; subscriptionId: string; email: string }
+export type Things = {
+  userId: string
+  externalId: string
+  subscriptionId: string
+  email: string
+  templateId: string
+}
 
 export const unknownThings = (): Things => ({
   userId: newId(),
   externalId: `nobody-${newId()}`,
   subscriptionId: newId(),
   email: `${newId()}@example.com`,
+  templateId: newId(),
 })
 
 /** What each path parameter stands for. A route with a new one has to say it here. */
@@ -24,6 +31,7 @@ const PARAMS: Record<string, (things: Things, label: string) => string> = {
   token_type: () => 'Email',
   token: ({ email }) => email,
   external_user_id: ({ externalId }) => externalId,
+  template_id: ({ templateId }) => templateId,
 }
 
 /** Bodies of operations that ask for more than their schema says. */
@@ -35,6 +43,13 @@ const BODIES: Record<string, (things: Things) => object> = {
   createSubscription: () => ({ subscription: { type: 'Email', token: `${newId()}@example.com` } }),
   transferSubscription: ({ externalId }) => ({ identity: { external_id: externalId } }),
   playerOnPurchase: () => ({ purchases: [{ sku: 'bell', iso: 'EUR', amount: '1.00' }] }),
+  createTemplate: () => ({ name: 'A template', contents: { en: 'Hello' } }),
+  previewTemplate: ({ externalId }) => ({ alias_label: 'external_id', alias_id: externalId }),
+  previewUnsavedTemplate: ({ externalId }) => ({
+    contents: { en: 'Hello' },
+    alias_label: 'external_id',
+    alias_id: externalId,
+  }),
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
 }
 
@@ -63,7 +78,7 @@ export function requestFor(route: Route, appId: string, things: Things, label: s
   const params = paramsOf(route, appId, things, label)
   const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] as string))
   const isApp = access.kind === 'app'
-  const query = isApp && access.appIn === 'query' ? `?app_id=${appId}` : ''
+  const query = 'appIn' in access && access.appIn === 'query' ? `?app_id=${appId}` : ''
   const body = route.body && {
     ...exampleOf(route.body),
     ...BODIES[route.operation]?.(things),

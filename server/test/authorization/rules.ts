@@ -58,7 +58,7 @@ export function judge(
     return KEYLESS.includes(nameOf(route)) && isNamedById && isOpen && target !== 'missing' ? 'let in' : 'no key'
   }
   const isOrganization = caller === 'own organization' || caller === 'foreign organization'
-  const isAboutAnApp = kind === 'app' || route.path.includes(':app_id')
+  const isAboutAnApp = kind === 'app' || 'appIn' in route.access || route.path.includes(':app_id')
   if (isAboutAnApp && !reaches(caller, target)) return 'no such app'
   if (kind !== 'app') return isOrganization ? 'let in' : 'forbidden'
   return isOrganization || caller === 'own without the permission' || caller === 'own from elsewhere'
