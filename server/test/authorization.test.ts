@@ -18,7 +18,7 @@ import { createUsersContext } from '../src/users/context.ts'
 import { type TestApp, testApp } from './app.ts'
 import { checksums } from './authorization/checksums.ts'
 import { labelsOf, namesThings, paramsOf, requestFor, type Things, unknownThings } from './authorization/requests.ts'
-import { type CallerKind, judge, KEYLESS, nameOf, type Target, told } from './authorization/rules.ts'
+import { type CallerKind, isAboutAnApp, judge, KEYLESS, nameOf, type Target, told } from './authorization/rules.ts'
 
 /** Routes are asked for what they are; nothing behind them is ever called. */
 const nowhere: Db = { query: () => Promise.reject(new Error()), transaction: () => Promise.reject(new Error()) }
@@ -170,10 +170,10 @@ const verdictOf = ({ route, caller, target, label, isOpen, appId }: Case) =>
   judge(route, caller.kind, target, paramsOf(route, appId, things[target], label), isOpen)
 
 function casesOf(route: Route): Case[] {
-  const isAboutAnApp = route.access.kind === 'app' || route.path.includes(':app_id')
+  const isAbout = isAboutAnApp(route)
   return callers.flatMap((caller) =>
     labelsOf(route).flatMap((label) => [
-      ...(isAboutAnApp ? (caller.asks ?? ALL) : (['own'] as const)).map((target) => ({
+      ...(isAbout ? (caller.asks ?? ALL) : (['own'] as const)).map((target) => ({
         route,
         caller,
         target,
@@ -181,7 +181,7 @@ function casesOf(route: Route): Case[] {
         isOpen: true,
         appId: apps[target],
       })),
-      ...(caller.kind === 'sdk' && isAboutAnApp
+      ...(caller.kind === 'sdk' && isAbout
         ? closedApps.map((appId) => ({ route, caller, target: 'own' as const, label, isOpen: false, appId }))
         : []),
     ]),

@@ -35,7 +35,7 @@ const PARAMS: Record<string, (things: Things, label: string) => string> = {
 }
 
 /** Bodies of operations that ask for more than their schema says. */
-const BODIES: Record<string, (things: Things) => object> = {
+const BODIES: Record<string, (things: Things, appId: string) => object> = {
   createUser: () => ({ identity: { external_id: newId() } }),
   updateUser: () => ({ properties: { tags: { colour: 'red' } } }),
   updateAliases: () => ({ identity: { another: newId() } }),
@@ -44,6 +44,7 @@ const BODIES: Record<string, (things: Things) => object> = {
   transferSubscription: ({ externalId }) => ({ identity: { external_id: externalId } }),
   playerOnPurchase: () => ({ purchases: [{ sku: 'bell', iso: 'EUR', amount: '1.00' }] }),
   createTemplate: () => ({ name: 'A template', contents: { en: 'Hello' } }),
+  copyTemplateToApp: (_, appId) => ({ target_app_id: appId }),
   previewTemplate: ({ externalId }) => ({ alias_label: 'external_id', alias_id: externalId }),
   previewUnsavedTemplate: ({ externalId }) => ({
     contents: { en: 'Hello' },
@@ -81,7 +82,7 @@ export function requestFor(route: Route, appId: string, things: Things, label: s
   const query = 'appIn' in access && access.appIn === 'query' ? `?app_id=${appId}` : ''
   const body = route.body && {
     ...exampleOf(route.body),
-    ...BODIES[route.operation]?.(things),
+    ...BODIES[route.operation]?.(things, appId),
     ...(isApp && access.appIn === 'body' && { app_id: appId }),
   }
   return { method: route.method, path: `${path}${query}`, body, params }

@@ -41,6 +41,8 @@ export const KEYLESS = [
 
 export const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>) => `${method} ${path}`
 
+export const isAboutAnApp = ({ access, path }: Route) => 'appIn' in access || path.includes(':app_id')
+
 /** `isOpen`: the app named takes SDKs without a key and asks for no proof of identity. */
 export function judge(
   route: Route,
@@ -58,8 +60,7 @@ export function judge(
     return KEYLESS.includes(nameOf(route)) && isNamedById && isOpen && target !== 'missing' ? 'let in' : 'no key'
   }
   const isOrganization = caller === 'own organization' || caller === 'foreign organization'
-  const isAboutAnApp = kind === 'app' || 'appIn' in route.access || route.path.includes(':app_id')
-  if (isAboutAnApp && !reaches(caller, target)) return 'no such app'
+  if (isAboutAnApp(route) && !reaches(caller, target)) return 'no such app'
   if (kind !== 'app') return isOrganization ? 'let in' : 'forbidden'
   return isOrganization || caller === 'own without the permission' || caller === 'own from elsewhere'
     ? 'forbidden'

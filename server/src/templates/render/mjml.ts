@@ -41,27 +41,28 @@ const LIQUID = /\{%-?\s*(raw|comment)\s*-?%\}[\s\S]*?\{%-?\s*end\1\s*-?%\}|\{\{[
 const WORD = /lqd(\d+)zq/g
 const wordOf = (index: number) => `lqd${index}zq`
 
+type Piece = { liquid: string; at: number }
+
 export async function compileMjml(text: string): Promise<string> {
   const include = text.search(/<mj-include\b/i)
   if (include >= 0) throw errorAt(text, include, 'mj-include is not supported: put the part itself here')
   if (WORD.test(text)) throw new TextError('the text holds a word that the compiler needs for itself: lqd…zq')
-  const pieces: { liquid: string; at: number }[] = []
+  const pieces: Piece[] = []
   const worded = text.replaceAll(LIQUID, (liquid, ...rest) => {
     const at = rest.find((value) => typeof value === 'number') as number
     // Line breaks stay where they are, so that the compiler's line numbers are the author's.
     return `${wordOf(pieces.push({ liquid, at }) - 1)}${'\n'.repeat(liquid.split('\n').length - 1)}`
   })
   const first = await compileWorded(worded)
-  const dropped = missingFrom(first, pieces.length)
-  const html = dropped.size === 0 ? first : await compileWorded(wrapped(worded, dropped))
-  const [lost] = missingFrom(html, pieces.length)
-  if (lost !== undefined)
-    throw errorAt(
-      text,
-      pieces[lost]?.at ?? 0,
-      `MJML has no place for ${pieces[lost]?.liquid.slice(0, 80).toWellFormed()} here`,
-    )
-  return html.replaceAll(WORD, (_, index) => pieces[Number(index)]?.liquid ?? '')
+  const [dropped] = missing(first, pieces.length)
+  if (dropped === undefined) return restore(first, pieces)
+  const { liquid, at } = pieces[dropped] as Piece
+  const noPlace = errorAt(text, at, `MJML has no place for ${liquid.slice(0, 80).toWellFormed()} here`)
+  const second = await compileWorded(wrap(worded, missing(first, pieces.length))).catch(() => {
+    throw noPlace
+  })
+  if (missing(second, pieces.length).size > 0) throw noPlace
+  return restore(second, pieces)
 }
 
 async function compileWorded(source: string): Promise<string> {
@@ -78,14 +79,18 @@ async function compileWorded(source: string): Promise<string> {
   return compiled.html
 }
 
-function missingFrom(html: string, count: number): Set<number> {
-  const missing = new Set(Array.from({ length: count }, (_, index) => index))
-  for (const [, index] of html.matchAll(WORD)) missing.delete(Number(index))
-  return missing
+/** The pieces whose words are not there. */
+function missing(html: string, count: number): Set<number> {
+  const unseen = new Set(Array.from({ length: count }, (_, index) => index))
+  for (const [, index] of html.matchAll(WORD)) unseen.delete(Number(index))
+  return unseen
 }
 
-const wrapped = (worded: string, dropped: Set<number>) =>
+const wrap = (worded: string, dropped: Set<number>) =>
   worded.replaceAll(WORD, (word, index) => (dropped.has(Number(index)) ? `<mj-raw>${word}</mj-raw>` : word))
+
+const restore = (html: string, pieces: Piece[]) =>
+  html.replaceAll(WORD, (_, index) => pieces[Number(index)]?.liquid ?? '')
 
 function errorAt(text: string, at: number, message: string): TextError {
   const before = text.slice(0, at).split('\n')
