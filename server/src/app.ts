@@ -83,7 +83,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
     const renderer = createRenderer()
-    metrics.gauge('carillon_rendering', 'Threads that render, slices that wait, threads ended.', () => renderer.stats())
+    metrics.gauge('carillon_rendering', 'Rendering processes, slices that wait for one, processes ended.', () =>
+      renderer.stats(),
+    )
     const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
     const users = createUsersContext(parts)
     const http = createHttpServer({

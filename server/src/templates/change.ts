@@ -61,7 +61,7 @@ export async function changeTemplate(
     if (!before) throw templateNotFound()
     const content = { ...before.content, ...given }
     for (const name of removed) delete content[name as keyof typeof content]
-    // Rendering threads are slow; so no row is locked meanwhile, and the write looks whether all is as it was.
+    // Checking is slow; so no row is locked meanwhile, and the write looks whether all is as it was.
     const emailHtml = await prepareContent(ctx.renderer, appId, content)
     const now = ctx.now()
     const after: Template = {

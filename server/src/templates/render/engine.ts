@@ -1,6 +1,6 @@
 // Liquid, set up so that a template can reach nothing but the data it is given. No files, no other templates, no prototypes.
 // The limits in here are the inner fence: they are the engine's own and it must look at them to keep them. The outer one is
-// the thread that this runs in, which is ended from outside.
+// the process that this runs in, which is ended from outside.
 
 import { Liquid, LiquidError, type Template, type Token, Tokenizer, TypeGuards } from 'liquidjs'
 import { isEmail } from '../../users/subscription.ts'
@@ -11,12 +11,12 @@ const ALLOWED_TAGS = new Set(
   '# assign break capture case comment continue cycle echo for if liquid raw unless'.split(' '),
 )
 
-/** Milliseconds; a little below the outer fence, because an error is cheaper than a new thread. */
+/** Milliseconds; a little below the outer fence, because an error is cheaper than a new process. */
 const RENDER_MS = 200
 /** The engine's count of characters and entries that filters make. */
-const MEMORY = 8_000_000
+const MEMORY = 2_000_000
 const MAX_SOURCE = 1_100_000
-/** Parsed templates are some ten times their text, and have to fit the thread with everything else. */
+/** Parsed templates are some ten times their text, and have to fit the process with everything else. */
 const MAX_CACHED = 400_000
 
 export const MAX_RENDERED: Record<Kind, number> = {

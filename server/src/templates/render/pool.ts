@@ -1,28 +1,28 @@
-// The rendering threads of this process, started when they are first needed. Apps take turns, so that one with slow templates slows
+// The rendering processes of this server, started when they are first needed. Apps take turns, so that one with slow templates slows
 // down nobody but itself.
 
 import { availableParallelism } from 'node:os'
 import { RateLimited, unavailable } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { type SliceOutcome, startThread, type Thread } from './thread.ts'
 import type { Slice } from './work.ts'
+import { type SliceOutcome, startWorkerProcess, type WorkerProcess } from './worker-process.ts'
 
-/** Slices of one app that may wait for a thread; more than this is more than can be rendered. */
+/** Slices of one app that may wait for a process; more than this is more than can be rendered. */
 const MAX_WAITING = 200
 
 type Waiting = { slice: Slice; resolve: (outcome: SliceOutcome) => void; reject: (error: unknown) => void }
 
 export type RenderPool = {
   run(appId: AppId, slice: Slice): Promise<SliceOutcome>
-  stats(): { threads: number; waiting: number; killed: number }
+  stats(): { processes: number; waiting: number; killed: number }
   close(): Promise<void>
 }
 
 export function createRenderPool(size = Math.max(1, availableParallelism() - 1)): RenderPool {
   const lanes = new Map<AppId, Waiting[]>()
-  const idle: Thread[] = []
-  const all = new Set<Thread>()
-  /** Threads running, idle or starting. */
+  const idle: WorkerProcess[] = []
+  const all = new Set<WorkerProcess>()
+  /** Processes running, idle or starting. */
   let count = 0
   let killed = 0
   let isClosed = false
@@ -46,29 +46,29 @@ export function createRenderPool(size = Math.max(1, availableParallelism() - 1))
   }
 
   async function serve({ slice, resolve, reject }: Waiting) {
-    let thread = idle.pop()
-    if (!thread) count++
+    let worker = idle.pop()
+    if (!worker) count++
     try {
-      thread ??= await start()
-      const outcome = await thread.run(slice)
-      if (outcome.killedAt !== undefined) killed++
+      worker ??= await start()
+      const outcome = await worker.run(slice)
+      if (outcome.because !== undefined) killed++
       resolve(outcome)
     } catch (error) {
       reject(error)
     }
-    if (thread?.isAlive()) idle.push(thread)
+    if (worker?.isAlive()) idle.push(worker)
     else {
-      if (thread) all.delete(thread)
+      if (worker) all.delete(worker)
       count--
     }
     pump()
   }
 
-  async function start(): Promise<Thread> {
-    const thread = await startThread()
-    all.add(thread)
-    if (!isClosed) return thread
-    await thread.close()
+  async function start(): Promise<WorkerProcess> {
+    const worker = await startWorkerProcess()
+    all.add(worker)
+    if (!isClosed) return worker
+    worker.close()
     throw unavailable()
   }
 
@@ -84,7 +84,7 @@ export function createRenderPool(size = Math.max(1, availableParallelism() - 1))
       })
     },
     stats: () => ({
-      threads: count,
+      processes: count,
       waiting: [...lanes.values()].reduce((sum, queue) => sum + queue.length, 0),
       killed,
     }),
@@ -92,7 +92,7 @@ export function createRenderPool(size = Math.max(1, availableParallelism() - 1))
       isClosed = true
       for (const queue of lanes.values()) for (const { reject } of queue) reject(unavailable())
       lanes.clear()
-      await Promise.all([...all].map((thread) => thread.close()))
+      for (const worker of all) worker.close()
     },
   }
 }

@@ -1,4 +1,4 @@
-// Rendering, for everybody who needs it: in threads of their own, never in the one that serves requests.
+// Rendering, for everybody who needs it: in processes of their own, never in the one that serves requests.
 
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -21,42 +21,37 @@ export type Renderer = {
   close(): Promise<void>
 }
 
-/** Steps handed to a thread at once; the next turn may be another app's. */
+/** Steps handed to a process at once; the next turn may be another app's. */
 const SLICE = 100
-/** A template that had its thread ended so often in one call is not tried again in it. */
+/** A template that had its process ended so often in one call is not tried again in it. */
 const MAX_STRIKES = 3
 
-export function createRenderer(options: { threads?: number } = {}): Renderer {
-  const pool = createRenderPool(options.threads)
+export function createRenderer(options: { processes?: number } = {}): Renderer {
+  const pool = createRenderPool(options.processes)
 
   async function runSlice(appId: AppId, steps: Step[], nowMs: number): Promise<StepResult[]> {
     const results: StepResult[] = []
     const strikes = new Map<unknown, number>()
+    let isOneByOne = false
     while (results.length < steps.length) {
-      const rest = steps.slice(results.length)
+      const step = steps[results.length] as Step
+      const key = step.do === 'compile' ? step : step.sources
+      if ((strikes.get(key) ?? 0) >= MAX_STRIKES) {
+        results.push(failed(step, 'takes too long'))
+        continue
+      }
+      const rest = steps.slice(results.length, isOneByOne ? results.length + 1 : undefined)
       const outcome = await pool.run(appId, { steps: rest, nowMs })
       results.push(...outcome.results)
-      if (outcome.killedAt === undefined) continue
-      // Steps before the one that was under way are done again, as their results went down with the thread.
-      const first = results.length - outcome.results.length
-      const culprit = first + outcome.killedAt
-      const again = steps.slice(results.length, culprit)
-      if (again.length > 0) results.push(...(await runSlice(appId, again, nowMs)))
-      const step = steps[culprit] as Step
-      const key = step.do === 'compile' ? step : step.sources
-      const isHopeless = (strikes.get(key) ?? 0) >= MAX_STRIKES
-      results.push(isHopeless ? failed(step, outcome.because) : await runAlone(appId, step, nowMs))
-      if (results.at(-1)?.ok === false) strikes.set(key, (strikes.get(key) ?? 0) + 1)
-      while ((strikes.get(key) ?? 0) >= MAX_STRIKES && isSame(steps[results.length], key))
+      if (outcome.because === undefined) continue
+      if (isOneByOne) {
+        // Alone, and for the second time: a machine that paused, or a process filled by the others of the slice, would be through.
         results.push(failed(step, outcome.because))
+        strikes.set(key, (strikes.get(key) ?? 0) + 1)
+      }
+      isOneByOne = !isOneByOne
     }
     return results
-  }
-
-  /** Was it really this one? A machine that paused, or a thread filled by the others of the slice, looks the same the first time. */
-  async function runAlone(appId: AppId, step: Step, nowMs: number): Promise<StepResult> {
-    const { results, because } = await pool.run(appId, { steps: [step], nowMs })
-    return results[0] ?? failed(step, because)
   }
 
   async function run(appId: AppId, steps: Step[], nowMs: number): Promise<StepResult[]> {
@@ -86,9 +81,6 @@ export function createRenderer(options: { threads?: number } = {}): Renderer {
     close: pool.close,
   }
 }
-
-const isSame = (step: Step | undefined, key: unknown) =>
-  step !== undefined && step.do !== 'compile' && step.sources === key
 
 function failed(step: Step, because = 'could not be rendered'): RenderFailure {
   const field = step.do === 'compile' ? step.field : Object.keys(step.sources).join(', ')

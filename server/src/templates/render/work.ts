@@ -1,4 +1,4 @@
-// What can be asked of a rendering thread. A slice is a list of steps for one app, done one after the other.
+// What can be asked of a rendering process. A slice is a list of steps for one app, done one after the other.
 
 import type { Scope, Sources, TextProblem } from './source.ts'
 
@@ -17,12 +17,8 @@ export type StepResult =
 /** How long a step may take. Compiling happens once, when a template is saved, and is slow by nature. */
 export const DEADLINE_MS: Record<Step['do'], number> = { render: 250, check: 250, compile: 2_000 }
 
-export type Slice = { steps: Step[]; nowMs: number }
-export type ToMain = { ready: true } | { results: StepResult[]; isLast: boolean }
+/** Results come at least so often: what is lost when a process is ended has to be done again. */
+export const SEND_EVERY_MS = 50
 
-/**
- * The one cell of memory that both threads see: the step that is under way. Read by the watching thread when this one is too busy to
- * answer.
- */
-export const NOTHING = -1
-export type Progress = Int32Array<SharedArrayBuffer>
+export type Slice = { steps: Step[]; nowMs: number }
+export type FromWorker = { ready: true } | { results: StepResult[]; isLast: boolean }

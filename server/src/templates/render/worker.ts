@@ -1,30 +1,24 @@
-// The rendering thread. It has an empty environment, no way to the database and no secret in its memory.
+// The rendering process. It has an empty environment, may read nothing but its own code, and holds no secret: what it is sent is one
+// slice of work, and what it says is the result.
 
-import { parentPort, workerData } from 'node:worker_threads'
 import { doStep } from './do-step.ts'
 import { loadCompiler } from './mjml.ts'
-import { NOTHING, type Progress, type Slice, type StepResult, type ToMain } from './work.ts'
+import { type FromWorker, SEND_EVERY_MS, type Slice, type StepResult } from './work.ts'
 
-/** Results go back at least so often: what is lost when the thread is ended has to be done again. */
-const SEND_EVERY_MS = 50
-
-const progress = workerData as Progress
-const say = (message: ToMain) => parentPort?.postMessage(message)
+const say = (message: FromWorker) => process.send?.(message)
 
 async function doSlice({ steps, nowMs }: Slice): Promise<void> {
   // Loading is our time, not the template's.
-  if (steps.some((step) => step.do === 'compile')) await loadCompiler()
+  if (steps.some((step) => step.do === 'compile')) await loadCompiler().then(() => say({ results: [], isLast: false }))
   let results: StepResult[] = []
   let sentMs = performance.now()
   for (const [index, step] of steps.entries()) {
-    Atomics.store(progress, 0, index)
     results.push(await doStep(step, nowMs))
     if (performance.now() - sentMs < SEND_EVERY_MS || index === steps.length - 1) continue
     say({ results, isLast: false })
     results = []
     sentMs = performance.now()
   }
-  Atomics.store(progress, 0, NOTHING)
   say({ results, isLast: true })
 }
 
@@ -33,5 +27,7 @@ const text = "{% for x in y %}{{ x | append: 'a' | date: '%Y' }}{% endfor %}{{ z
 for (const kind of ['line', 'text', 'html'] as const)
   await doStep({ do: 'render', sources: { email_body: { kind, text } }, scope: { y: [1, 2] } }, 0)
 
-parentPort?.on('message', (slice: Slice) => void doSlice(slice))
+process.on('message', (slice: Slice) => void doSlice(slice))
+// The server is gone, however it went.
+process.on('disconnect', () => process.exit())
 say({ ready: true })
