@@ -203,23 +203,21 @@ const BREAKS = [
   '\u0085Bcc: x',
   '\u000bx',
 ]
-const headers: Hostile[] = pairs(
-  ['email_subject', 'email_from_name', 'email_from_address', 'email_reply_to_address', 'email_sender_domain'],
-  BREAKS,
-  (field, text) => ({
-    tries: 'to add lines to a header',
-    content: { isEmail: true, email_subject: 'x', email_body: 'x', [field]: `a@example.com${text}` },
-  }),
-).concat(
-  BREAKS.map((text) => ({
-    tries: 'to add lines to a header',
-    content: { isEmail: true, email_subject: 'x', email_body: 'x', email_bcc: [`a@example.com${text}`] },
-  })),
-  ['email_subject', 'email_preheader', 'email_reply_to_address'].map((field) => ({
-    tries: 'to add lines to a header, by a value',
-    content: { isEmail: true, email_subject: 'x', email_body: 'x', [field]: '{{ attack }}' },
-  })),
-)
+const inHeader = (tries: string, fields: Record<string, unknown>): Hostile => ({
+  tries,
+  content: { isEmail: true, email_subject: 'x', email_body: 'x', ...fields },
+})
+const headers: Hostile[] = [
+  ...pairs(
+    ['email_subject', 'email_from_name', 'email_from_address', 'email_reply_to_address', 'email_sender_domain'],
+    BREAKS,
+    (field, text) => inHeader('to add lines to a header', { [field]: `a@example.com${text}` }),
+  ),
+  ...BREAKS.map((text) => inHeader('to add lines to a header', { email_bcc: [`a@example.com${text}`] })),
+  ...['email_subject', 'email_preheader', 'email_reply_to_address'].map((field) =>
+    inHeader('to add lines to a header, by a value', { [field]: '{{ attack }}' }),
+  ),
+]
 
 const links: Hostile[] = [
   'javascript:alert(1)',

@@ -28,6 +28,8 @@ for (const kind of ['line', 'text', 'html'] as const)
   await doStep({ do: 'render', sources: { email_body: { kind, text } }, scope: { y: [1, 2] } }, 0)
 
 process.on('message', (slice: Slice) => void doSlice(slice))
+// A signal to the whole group is the server's to answer: it still finishes what is under way, and ends this process then.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
 // The server is gone, however it went.
 process.on('disconnect', () => process.exit())
 say({ ready: true })
