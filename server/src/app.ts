@@ -82,7 +82,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const metrics = createMetrics()
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
-    const renderer = createRenderer()
+    const renderer = createRenderer({ log })
     metrics.gauge('carillon_rendering', 'Rendering processes, slices that wait for one, processes ended.', () =>
       renderer.stats(),
     )

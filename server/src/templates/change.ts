@@ -54,7 +54,7 @@ export async function changeTemplate(
   actor: Actor,
 ): Promise<Template> {
   const given = readContent(body)
-  const removed = Object.keys(contentFields).filter((name) => (body as Record<string, unknown>)[name] === null)
+  const removed = removedFields(body)
   readDynamicContent(body.dynamic_content)
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
     const before = await findTemplate(ctx.db, appId, id)
@@ -76,7 +76,8 @@ export async function changeTemplate(
     }
     const isDone = await ctx.db.transaction(async (db) => {
       if (!(await updateTemplate(db, appId, after, before.revision))) return false
-      const fields = [...new Set([...Object.keys(given), ...removed, ...(body.name ? ['name'] : [])])]
+      const others = (['name', 'dynamic_content'] as const).filter((name) => body[name] !== undefined)
+      const fields = [...Object.keys(given), ...removed, ...others]
       await note(ctx, db, appId, actor, 'template.update', id, { name: after.name, fields }, now)
       return true
     })
@@ -84,6 +85,10 @@ export async function changeTemplate(
   }
   throw new AppError('conflict', { code: 'template-1', title: 'The template is being changed by others; try again' })
 }
+
+/** What an update takes away; the second spelling of a flag stands for the first. */
+const removedFields = (body: Record<string, unknown>) =>
+  Object.keys(contentFields).flatMap((name) => (body[name] === null ? [name === 'isSms' ? 'isSMS' : name] : []))
 
 export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, actor: Actor): Promise<void> {
   const now = ctx.now()

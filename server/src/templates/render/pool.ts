@@ -4,13 +4,21 @@
 import { availableParallelism } from 'node:os'
 import { RateLimited, unavailable } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
 import type { Slice } from './work.ts'
 import { type SliceOutcome, startWorkerProcess, type WorkerProcess } from './worker-process.ts'
 
 /** Slices of one app that may wait for a process; more than this is more than can be rendered. */
 const MAX_WAITING = 200
 
-type Waiting = { slice: Slice; resolve: (outcome: SliceOutcome) => void; reject: (error: unknown) => void }
+type Waiting = {
+  appId: AppId
+  slice: Slice
+  resolve: (outcome: SliceOutcome) => void
+  reject: (error: unknown) => void
+}
+
+export type RenderPoolOptions = { processes?: number; log?: Log }
 
 export type RenderPool = {
   run(appId: AppId, slice: Slice): Promise<SliceOutcome>
@@ -18,7 +26,8 @@ export type RenderPool = {
   close(): Promise<void>
 }
 
-export function createRenderPool(size = Math.max(1, availableParallelism() - 1)): RenderPool {
+export function createRenderPool({ processes, log }: RenderPoolOptions): RenderPool {
+  const size = processes ?? Math.max(1, availableParallelism() - 1)
   const lanes = new Map<AppId, Waiting[]>()
   const idle: WorkerProcess[] = []
   const all = new Set<WorkerProcess>()
@@ -45,13 +54,16 @@ export function createRenderPool(size = Math.max(1, availableParallelism() - 1))
     }
   }
 
-  async function serve({ slice, resolve, reject }: Waiting) {
+  async function serve({ appId, slice, resolve, reject }: Waiting) {
     let worker = idle.pop()
     if (!worker) count++
     try {
       worker ??= await start()
       const outcome = await worker.run(slice)
-      if (outcome.because !== undefined) killed++
+      if (outcome.because !== undefined) {
+        killed++
+        log?.warn({ appId, reason: outcome.because }, 'a template was ended')
+      }
       resolve(outcome)
     } catch (error) {
       reject(error)
@@ -65,7 +77,10 @@ export function createRenderPool(size = Math.max(1, availableParallelism() - 1))
   }
 
   async function start(): Promise<WorkerProcess> {
-    const worker = await startWorkerProcess()
+    const worker = await startWorkerProcess().catch((error: Error) => {
+      log?.error({ reason: error.message }, 'templates cannot be rendered')
+      throw unavailable()
+    })
     all.add(worker)
     if (!isClosed) return worker
     worker.close()
@@ -78,7 +93,7 @@ export function createRenderPool(size = Math.max(1, availableParallelism() - 1))
       const queue = lanes.get(appId) ?? []
       if (queue.length >= MAX_WAITING) return Promise.reject(new RateLimited(1))
       return new Promise((resolve, reject) => {
-        queue.push({ slice, resolve, reject })
+        queue.push({ appId, slice, resolve, reject })
         lanes.set(appId, queue)
         pump()
       })

@@ -2,7 +2,7 @@
 
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { createRenderPool, type RenderPool } from './pool.ts'
+import { createRenderPool, type RenderPool, type RenderPoolOptions } from './pool.ts'
 import { describe, type Scope, type Sources } from './source.ts'
 import type { Step, StepResult } from './work.ts'
 
@@ -26,8 +26,8 @@ const SLICE = 100
 /** A template that had its process ended so often in one call is not tried again in it. */
 const MAX_STRIKES = 3
 
-export function createRenderer(options: { processes?: number } = {}): Renderer {
-  const pool = createRenderPool(options.processes)
+export function createRenderer(options: RenderPoolOptions = {}): Renderer {
+  const pool = createRenderPool(options)
 
   async function runSlice(appId: AppId, steps: Step[], nowMs: number): Promise<StepResult[]> {
     const results: StepResult[] = []
