@@ -249,6 +249,24 @@ create table subscriptions (
 );
 CREATE INDEX subscriptions_by_user ON public.subscriptions USING btree (app_id, user_id);
 
+create table templates (
+  app_id uuid not null,
+  id uuid not null,
+  name text not null,
+  channel text not null,
+  content jsonb not null,
+  email_html text,
+  dynamic_content text,
+  revision integer not null default 1,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint templates_channel_known CHECK ((channel = ANY (ARRAY['push'::text, 'email'::text, 'sms'::text]))),
+  constraint templates_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+  constraint templates_pk PRIMARY KEY (app_id, id)
+);
+CREATE INDEX templates_by_age ON public.templates USING btree (app_id, created_at, id);
+CREATE INDEX templates_by_channel ON public.templates USING btree (app_id, channel, created_at, id);
+
 create table user_activity (
   app_id uuid not null,
   user_id uuid not null,

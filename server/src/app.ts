@@ -20,6 +20,8 @@ import { createListener } from './storage/listen.ts'
 import { createMerger } from './storage/merge.ts'
 import { keepStatisticsFresh } from './storage/refresh-statistics.ts'
 import { sql } from './storage/sql.ts'
+import { createTemplatesContext } from './templates/context.ts'
+import { createRenderer } from './templates/render/renderer.ts'
 import { createUsersContext } from './users/context.ts'
 import { sumPlayerCounts } from './users/store.ts'
 
@@ -86,14 +88,19 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const metrics = createMetrics()
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
+    const renderer = createRenderer({ log })
+    metrics.gauge('carillon_rendering', 'Rendering processes, slices that wait for one, processes ended.', () =>
+      renderer.stats(),
+    )
     const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
     const users = createUsersContext(parts)
     const events = createEventsContext({ ...parts, reader: users.reader, retentionDays: config.eventRetentionDays })
+    const templates = createTemplatesContext({ ...parts, renderer, users: users.reader })
     const usage = createKeyUsage({ db: parts.db, log })
     const countPlayers = (appIds: readonly AppId[]) => sumPlayerCounts(db, appIds)
     const apps = { db: parts.db, clock, secrets: secretBox(secretKey), usage, countPlayers }
     const http = createHttpServer({
-      routes: allRoutes({ apps, users, events }),
+      routes: allRoutes({ apps, users, events, templates }),
       keys: createKeyLookup({ db, clock, listener, noteUse: usage.note }),
       limits,
       clock,
@@ -111,6 +118,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     closers.unshift(
       () => http.close(),
       () => usage.close(),
+      () => renderer.close(),
       () => limits.leave(),
       async () => metrics.close(),
     )

@@ -7,16 +7,24 @@ import { appRoutes } from './apps/routes.ts'
 import type { EventsContext } from './events/context.ts'
 import { eventRoutes } from './events/routes.ts'
 import type { Route } from './http/route.ts'
+import type { TemplatesContext } from './templates/context.ts'
+import { templateRoutes } from './templates/routes.ts'
 import type { UsersContext } from './users/context.ts'
 import { playerRoutes } from './users/player-routes.ts'
 import { userRoutes } from './users/routes.ts'
 
-export type RoutesContext = { apps: AppsContext; users: UsersContext; events: EventsContext }
+export type RoutesContext = {
+  apps: AppsContext
+  users: UsersContext
+  events: EventsContext
+  templates: TemplatesContext
+}
 
-export const allRoutes = ({ apps, users, events }: RoutesContext): Route[] => [
+export const allRoutes = ({ apps, users, events, templates }: RoutesContext): Route[] => [
   ...userRoutes(users),
   ...playerRoutes(users),
   ...eventRoutes(events),
+  ...templateRoutes(templates),
   ...appRoutes(apps),
   ...keyRoutes(apps),
   ...auditRoutes(apps),

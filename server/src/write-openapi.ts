@@ -10,6 +10,8 @@ import { secretBox } from './lib/secrets.ts'
 import { allRoutes } from './routes.ts'
 import type { Db } from './storage/db.ts'
 import { createMerger } from './storage/merge.ts'
+import { createTemplatesContext } from './templates/context.ts'
+import { createRenderer } from './templates/render/renderer.ts'
 import { createUsersContext } from './users/context.ts'
 
 const FILE = new URL('../openapi.json', import.meta.url)
@@ -32,6 +34,7 @@ const routes = allRoutes({
   },
   users,
   events: createEventsContext({ ...parts, reader: users.reader, retentionDays: 400 }),
+  templates: createTemplatesContext({ ...parts, renderer: createRenderer(), users: users.reader }),
 })
 const own = kitRoutes({
   routes,

@@ -15,11 +15,13 @@ import { secretBox } from '../src/lib/secrets.ts'
 import { allRoutes } from '../src/routes.ts'
 import type { Db } from '../src/storage/db.ts'
 import { createMerger } from '../src/storage/merge.ts'
+import { createTemplatesContext } from '../src/templates/context.ts'
+import { createRenderer } from '../src/templates/render/renderer.ts'
 import { createUsersContext } from '../src/users/context.ts'
 import { type TestApp, testApp } from './app.ts'
 import { checksums } from './authorization/checksums.ts'
 import { labelsOf, namesThings, paramsOf, requestFor, type Things, unknownThings } from './authorization/requests.ts'
-import { type CallerKind, judge, KEYLESS, nameOf, type Target, told } from './authorization/rules.ts'
+import { type CallerKind, isAboutAnApp, judge, KEYLESS, nameOf, type Target, told } from './authorization/rules.ts'
 
 /** Routes are asked for what they are; nothing behind them is ever called. */
 const nowhere: Db = { query: () => Promise.reject(new Error()), transaction: () => Promise.reject(new Error()) }
@@ -35,6 +37,7 @@ const domainRoutes = allRoutes({
   },
   users,
   events: createEventsContext({ ...parts, reader: users.reader, retentionDays: 400 }),
+  templates: createTemplatesContext({ ...parts, renderer: createRenderer(), users: users.reader }),
 })
 const routes: Route[] = [
   ...domainRoutes,
@@ -155,6 +158,11 @@ async function makeThings(appId: string, key: string, keyId: string): Promise<Th
     body: { identity: { external_id: externalId, mark: newId() }, subscriptions: [{ type: 'Email', token: email }] },
   })
   if (status !== 201) throw new Error(`no user was made: ${JSON.stringify(body)}`)
+  const template = await server.request('/templates', {
+    headers: { authorization: `Key ${key}` },
+    body: { app_id: appId, name: 'A template', contents: { en: 'Hello' } },
+  })
+  if (template.status !== 200) throw new Error(`no template was made: ${JSON.stringify(template.body)}`)
   return {
     organizationId: organizations[appId] as string,
     keyId,
@@ -162,6 +170,7 @@ async function makeThings(appId: string, key: string, keyId: string): Promise<Th
     externalId,
     subscriptionId: body.subscriptions[0].id,
     email,
+    templateId: template.body.id,
   }
 }
 
@@ -192,8 +201,7 @@ const verdictOf = ({ route, caller, target, label, isOpen, appId }: Case) =>
   judge(route, caller.kind, target, paramsOf(route, appId, things[target], label), isOpen)
 
 function casesOf(route: Route): Case[] {
-  const isAboutAnApp = route.access.kind === 'app' || route.path.includes(':app_id')
-  const hasTargets = isAboutAnApp || route.path.includes(':organization_id')
+  const hasTargets = isAboutAnApp(route) || route.path.includes(':organization_id')
   return callers.flatMap((caller) =>
     labelsOf(route).flatMap((label) => [
       ...(hasTargets ? (caller.asks ?? ALL) : (['own'] as const)).map((target) => ({
@@ -204,7 +212,7 @@ function casesOf(route: Route): Case[] {
         isOpen: true,
         appId: apps[target],
       })),
-      ...(caller.kind === 'sdk' && isAboutAnApp
+      ...(caller.kind === 'sdk' && isAboutAnApp(route)
         ? closedApps.map((appId) => ({ route, caller, target: 'own' as const, label, isOpen: false, appId }))
         : []),
     ]),

@@ -30,6 +30,11 @@ export async function lockOrganization(db: Db, id: OrganizationId): Promise<bool
   return found.length > 0
 }
 
+export async function findOrganizationName(db: Db, id: OrganizationId): Promise<string | undefined> {
+  const [found] = await db.query<{ name: string }>(sql`select name from organizations where id = ${id}`)
+  return found?.name
+}
+
 export const insertApp = (db: Db, id: AppId, organizationId: OrganizationId, app: AppSettings, now: Date) =>
   db.query(sql`
     insert into apps (id, organization_id, name, plan, limits, keyless_sdk, identity_required, identity_public_key,
@@ -104,7 +109,7 @@ export type AuditEntry = {
   id: string
   actor: Actor
   action: string
-  targetType: 'organization' | 'app' | 'key' | 'user'
+  targetType: 'organization' | 'app' | 'key' | 'user' | 'template'
   targetId: string
   detail?: Record<string, unknown>
 }

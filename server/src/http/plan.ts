@@ -60,6 +60,7 @@ export function planRoute(route: Route, compilers: Compilers, metrics: Metrics):
 /** An organization's route is about an app when its path names one; the organization must own it. */
 function appIn({ access, path }: Route): Plan['appIn'] {
   if (access.kind === 'app') return access.appIn
+  if (access.kind === 'organization' && access.appIn) return access.appIn
   return access.kind === 'organization' && pathParams(path).includes('app_id') ? 'path' : 'none'
 }
 

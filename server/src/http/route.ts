@@ -28,8 +28,8 @@ export type Caller =
 export type Access =
   /** No key: health, documentation. */
   | { kind: 'public' }
-  /** An organization key. When the path names an app (`:app_id`), the organization must own it. */
-  | { kind: 'organization' }
+  /** An organization key. When the path names an app (`:app_id`), or the query does, the organization must own it. */
+  | { kind: 'organization'; appIn?: 'query' }
   /** An organization key, or the METRICS_TOKEN of the settings. */
   | { kind: 'metrics' }
   /** An app key with this permission, for the app named in the path, the query or the body. */

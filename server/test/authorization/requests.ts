@@ -12,6 +12,7 @@ export type Things = {
   externalId: string
   subscriptionId: string
   email: string
+  templateId: string
 }
 
 export const unknownThings = (): Things => ({
@@ -21,6 +22,7 @@ export const unknownThings = (): Things => ({
   externalId: `nobody-${newId()}`,
   subscriptionId: newId(),
   email: `${newId()}@example.com`,
+  templateId: newId(),
 })
 
 /** What each path parameter stands for. A route with a new one has to say it here. */
@@ -35,10 +37,11 @@ const PARAMS: Record<string, (things: Things, label: string) => string> = {
   external_user_id: ({ externalId }) => externalId,
   organization_id: ({ organizationId }) => organizationId,
   token_id: ({ keyId }) => keyId,
+  template_id: ({ templateId }) => templateId,
 }
 
 /** Bodies of operations that ask for more than their schema says. */
-const BODIES: Record<string, (things: Things) => object> = {
+const BODIES: Record<string, (things: Things, appId: string) => object> = {
   createUser: () => ({ identity: { external_id: newId() } }),
   updateUser: () => ({ properties: { tags: { colour: 'red' } } }),
   updateAliases: () => ({ identity: { another: newId() } }),
@@ -48,6 +51,14 @@ const BODIES: Record<string, (things: Things) => object> = {
   playerOnPurchase: () => ({ purchases: [{ sku: 'bell', iso: 'EUR', amount: '1.00' }] }),
   createCustomEvents: ({ userId }) => ({ events: [{ name: 'bell rung', onesignal_id: userId }] }),
   createCustomEventsByOldPath: ({ userId }) => ({ events: [{ name: 'bell rung', onesignal_id: userId }] }),
+  createTemplate: () => ({ name: 'A template', contents: { en: 'Hello' } }),
+  copyTemplateToApp: (_, appId) => ({ target_app_id: appId }),
+  previewTemplate: ({ externalId }) => ({ alias_label: 'external_id', alias_id: externalId }),
+  previewUnsavedTemplate: ({ externalId }) => ({
+    contents: { en: 'Hello' },
+    alias_label: 'external_id',
+    alias_id: externalId,
+  }),
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
 }
 
@@ -81,10 +92,11 @@ export function requestFor(route: Route, appId: string, things: Things, label: s
   const params = paramsOf(route, appId, things, label)
   const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] as string))
   const isApp = access.kind === 'app'
-  const query = isApp && access.appIn === 'query' ? `?app_id=${appId}` : (QUERIES[route.operation]?.() ?? '')
+  const query =
+    'appIn' in access && access.appIn === 'query' ? `?app_id=${appId}` : (QUERIES[route.operation]?.() ?? '')
   const body = route.body && {
     ...exampleOf(route.body),
-    ...BODIES[route.operation]?.(things),
+    ...BODIES[route.operation]?.(things, appId),
     ...(isApp && access.appIn === 'body' && { app_id: appId }),
   }
   return { method: route.method, path: `${path}${query}`, body, params }

@@ -43,6 +43,8 @@ export const KEYLESS = [
 
 export const nameOf = ({ method, path }: Pick<Route, 'method' | 'path'>) => `${method} ${path}`
 
+export const isAboutAnApp = ({ access, path }: Route) => 'appIn' in access || path.includes(':app_id')
+
 /** `isOpen`: the app named takes SDKs without a key and asks for no proof of identity. */
 export function judge(
   route: Route,
@@ -60,11 +62,10 @@ export function judge(
     return KEYLESS.includes(nameOf(route)) && isNamedById && isOpen && target !== 'missing' ? 'let in' : 'no key'
   }
   const isOrganization = caller === 'own organization' || caller === 'foreign organization'
-  const isAboutAnApp = kind === 'app' || route.path.includes(':app_id')
   // An organization is as invisible to others as its apps, and no app's key has business with it.
   if (route.path.includes(':organization_id') && isOrganization)
     return reaches(caller, target) ? 'let in' : 'no such app'
-  if (isAboutAnApp && !reaches(caller, target)) return 'no such app'
+  if (isAboutAnApp(route) && !reaches(caller, target)) return 'no such app'
   if (kind !== 'app') return isOrganization ? 'let in' : 'forbidden'
   return isOrganization || caller === 'own without the permission' || caller === 'own from elsewhere'
     ? 'forbidden'

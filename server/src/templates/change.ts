@@ -1,0 +1,139 @@
+// Create, update, delete and copy a template. Each change leaves a line in the audit log, in the same transaction.
+
+import type { Actor } from '../apps/schema.ts'
+import { findAppGate, insertAuditEntries } from '../apps/store.ts'
+import { AppError, appNotFound, invalid } from '../lib/errors.ts'
+import type { AppId, OrganizationId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { readDynamicContent } from './check-content.ts'
+import { channelOf, contentFields, readContent } from './content.ts'
+import type { TemplatesContext } from './context.ts'
+import { prepareContent } from './prepare.ts'
+import type { CreateTemplateBody, UpdateTemplateBody } from './schema.ts'
+import { deleteTemplate, findTemplate, insertTemplate, updateTemplate } from './store.ts'
+import { type Template, type TemplateId, templateNotFound } from './template.ts'
+
+/** Changes that lose to another one are worked out again; so many in a row means that something is wrong. */
+const ATTEMPTS = 10
+
+export async function createTemplate(
+  ctx: TemplatesContext,
+  appId: AppId,
+  body: CreateTemplateBody,
+  actor: Actor,
+): Promise<Template> {
+  const name = readName(body.name)
+  const content = readContent(body)
+  readDynamicContent(body.dynamic_content)
+  const emailHtml = await prepareContent(ctx.renderer, appId, content)
+  const now = ctx.now()
+  const template: Template = {
+    id: ctx.newId(),
+    name,
+    channel: channelOf(content),
+    content,
+    emailHtml,
+    dynamicContent: body.dynamic_content || null,
+    revision: 1,
+    createdAt: now,
+    updatedAt: now,
+  }
+  await ctx.db.transaction(async (db) => {
+    await insertTemplate(db, appId, template)
+    await note(ctx, db, appId, actor, 'template.create', template.id, { name: template.name }, now)
+  })
+  return template
+}
+
+/** Fields that are given replace what is there, null takes one away, the others stay. */
+export async function changeTemplate(
+  ctx: TemplatesContext,
+  appId: AppId,
+  id: TemplateId,
+  body: UpdateTemplateBody,
+  actor: Actor,
+): Promise<Template> {
+  const given = readContent(body)
+  const removed = removedFields(body)
+  readDynamicContent(body.dynamic_content)
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const before = await findTemplate(ctx.db, appId, id)
+    if (!before) throw templateNotFound()
+    const content = { ...before.content, ...given }
+    for (const name of removed) delete content[name as keyof typeof content]
+    // Checking is slow; so no row is locked meanwhile, and the write looks whether all is as it was.
+    const emailHtml = await prepareContent(ctx.renderer, appId, content)
+    const now = ctx.now()
+    const after: Template = {
+      ...before,
+      name: body.name === undefined || body.name === null ? before.name : readName(body.name),
+      channel: channelOf(content),
+      content,
+      emailHtml,
+      dynamicContent: body.dynamic_content === undefined ? before.dynamicContent : body.dynamic_content || null,
+      revision: before.revision + 1,
+      updatedAt: now,
+    }
+    const isDone = await ctx.db.transaction(async (db) => {
+      if (!(await updateTemplate(db, appId, after, before.revision))) return false
+      const others = (['name', 'dynamic_content'] as const).filter((name) => body[name] !== undefined)
+      const fields = [...Object.keys(given), ...removed, ...others]
+      await note(ctx, db, appId, actor, 'template.update', id, { name: after.name, fields }, now)
+      return true
+    })
+    if (isDone) return after
+  }
+  throw new AppError('conflict', { code: 'template-1', title: 'The template is being changed by others; try again' })
+}
+
+/** What an update takes away; the second spelling of a flag stands for the first. */
+const removedFields = (body: Record<string, unknown>) =>
+  Object.keys(contentFields).flatMap((name) => (body[name] === null ? [name === 'isSms' ? 'isSMS' : name] : []))
+
+export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, actor: Actor): Promise<void> {
+  const now = ctx.now()
+  return ctx.db.transaction(async (db) => {
+    const name = await deleteTemplate(db, appId, id)
+    if (name === undefined) throw templateNotFound()
+    await note(ctx, db, appId, actor, 'template.delete', id, { name }, now)
+  })
+}
+
+/** Into another app of the same organization; an app of others is as good as none. */
+export function copyTemplate(
+  ctx: TemplatesContext,
+  from: AppId,
+  id: TemplateId,
+  target: { appId: AppId; organizationId: OrganizationId },
+  actor: Actor,
+): Promise<Template> {
+  const now = ctx.now()
+  return ctx.db.transaction(async (db) => {
+    const original = await findTemplate(db, from, id)
+    if (!original) throw templateNotFound()
+    const app = await findAppGate(db, target.appId)
+    if (app?.organizationId !== target.organizationId) throw appNotFound()
+    const copy: Template = { ...original, id: ctx.newId(), revision: 1, createdAt: now, updatedAt: now }
+    await insertTemplate(db, target.appId, copy)
+    const detail = { name: copy.name, from_app_id: from, from_template_id: id }
+    await note(ctx, db, target.appId, actor, 'template.copy', copy.id, detail, now)
+    return copy
+  })
+}
+
+/** The schema has counted the characters. */
+function readName(name: string): string {
+  if (name.trim() === '') throw invalid('name must not be empty', { field: 'name' })
+  return name
+}
+
+const note = (
+  { newId }: TemplatesContext,
+  db: Db,
+  appId: AppId,
+  actor: Actor,
+  action: string,
+  id: TemplateId,
+  detail: Record<string, unknown>,
+  now: Date,
+) => insertAuditEntries(db, appId, [{ id: newId(), actor, action, targetType: 'template', targetId: id, detail }], now)

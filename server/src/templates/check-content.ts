@@ -1,0 +1,144 @@
+// What the schema of content cannot say: that a text is an address, a language, or fit for a mail's header.
+
+import { AppError, invalid } from '../lib/errors.ts'
+import { isEmail, isPhoneNumber } from '../users/subscription.ts'
+import { type Channel, type Content, type ContentField, channelOf, LANGUAGES } from './content.ts'
+import { hasLiquid } from './render/source.ts'
+
+const MAX_DATA_BYTES = 2_048
+
+/** Addresses on the web; Liquid in them is checked by what it gives. */
+export const WEB_ADDRESSES = [
+  'web_url',
+  'global_image',
+  'chrome_web_icon',
+  'chrome_web_image',
+  'chrome_web_badge',
+  'firefox_icon',
+  'chrome_icon',
+  'chrome_big_picture',
+] as const satisfies ContentField[]
+/** The same, or a picture that the app brings along under a name. */
+export const PICTURES = [
+  'small_icon',
+  'large_icon',
+  'big_picture',
+  'huawei_small_icon',
+  'huawei_large_icon',
+  'huawei_big_picture',
+  'adm_small_icon',
+  'adm_large_icon',
+  'adm_big_picture',
+] as const satisfies ContentField[]
+/** Addresses that a tap opens: on the web or inside an app. */
+export const LINKS = ['url', 'app_url'] as const satisfies ContentField[]
+export const LANGUAGE_MAPS = [
+  'contents',
+  'headings',
+  'subtitle',
+  'android_group_message',
+  'adm_group_message',
+] as const satisfies ContentField[]
+/** Lines of a mail's header. */
+const HEADERS = [
+  'email_subject',
+  'email_from_name',
+  'email_from_address',
+  'email_reply_to_address',
+  'email_sender_domain',
+] as const satisfies ContentField[]
+
+/** All that is wrong with the content is told at once. */
+export function checkContent(content: Content): void {
+  const problems = [...findProblems(content)]
+  if (problems.length > 0)
+    throw new AppError('invalid', ...problems.slice(0, 20).map((title) => ({ code: 'request-0', title })))
+}
+
+function* findProblems(content: Content): Generator<string> {
+  if (content.isEmail && content.isSMS)
+    yield 'Platforms You may only send to one delivery channel at a time. Make sure you are only including one of push platforms, Email, or SMS.'
+  yield* findMissing(content, channelOf(content))
+  for (const field of LANGUAGE_MAPS)
+    for (const code of Object.keys(content[field] ?? {}))
+      if (!LANGUAGES.includes(code))
+        yield `${field}: "${shown(code)}" is not one of the languages ${LANGUAGES.join(', ')}`
+  for (const field of WEB_ADDRESSES) if (isWrong(content[field], isWebAddress)) yield notWeb(field)
+  for (const field of PICTURES)
+    if (isWrong(content[field], isPicture))
+      yield `${field} must be an http or https address, or the name of a picture in the app`
+  for (const field of LINKS)
+    if (isWrong(content[field], isLink)) yield `${field} must be an address such as https://example.com`
+  for (const [i, media] of (content.sms_media_urls ?? []).entries())
+    if (isWrong(media, isWebAddress)) yield notWeb(`sms_media_urls[${i}]`)
+  for (const [id, media] of Object.entries(content.ios_attachments ?? {}))
+    if (isWrong(media, isPicture)) yield notWeb(`ios_attachments.${shown(id)}`)
+  for (const [i, { icon, url }] of (content.web_buttons ?? []).entries()) {
+    if (isWrong(url, isWebAddress)) yield notWeb(`web_buttons[${i}].url`)
+    if (isWrong(icon, isWebAddress)) yield notWeb(`web_buttons[${i}].icon`)
+  }
+  if (Buffer.byteLength(JSON.stringify(content.data ?? {})) > MAX_DATA_BYTES)
+    yield `data must have at most ${MAX_DATA_BYTES} bytes`
+  yield* findMailProblems(content)
+  if (content.sms_from && !isPhoneNumber(content.sms_from))
+    yield 'sms_from must be a phone number in E.164 form, such as +15558675309'
+}
+
+function* findMissing(content: Content, channel: Channel): Generator<string> {
+  if (channel === 'email') {
+    for (const field of ['email_subject', 'email_body'] as const)
+      if ((content[field] ?? '').trim() === '') yield `${field} is required for an email`
+  } else if (!content.contents?.en && !content.content_available)
+    yield 'Message Notifications must have English language content'
+}
+
+function* findMailProblems(content: Content): Generator<string> {
+  for (const field of HEADERS)
+    if (hasControls(content[field] ?? '')) yield `${field} must be one line, without control characters`
+  const { email_from_address: from, email_reply_to_address: replyTo, email_sender_domain: domain } = content
+  if (from && !isEmail(from)) yield 'email_from_address must be an email address'
+  if (replyTo && !hasLiquid(replyTo) && !isEmail(replyTo)) yield 'email_reply_to_address must be an email address'
+  if (domain && !isEmail(`x@${domain}`)) yield 'email_sender_domain must be a domain such as mail.example.com'
+  for (const [i, address] of (content.email_bcc ?? []).entries())
+    if (!isEmail(address)) yield `email_bcc[${i}] must be an email address`
+}
+
+const notWeb = (field: string) => `${field} must be an http or https address`
+const isWrong = (value: string | null | undefined, isRight: (text: string) => boolean) =>
+  value !== undefined &&
+  value !== null &&
+  value !== '' &&
+  (hasControls(value) || (!hasLiquid(value) && !isRight(value)))
+
+const hasControls = (text: string) => /[\p{Cc}\u2028\u2029]/u.test(text)
+const SCHEME = /^([a-z][a-z0-9+.-]*):/i
+/** Schemes that run code or read the device, wherever they are opened. */
+const DANGEROUS = /^(javascript|data|vbscript|file|blob)$/i
+
+const isWebAddress = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text)
+const isPicture = (text: string) => isWebAddress(text) || (!SCHEME.test(text) && !/[\s<>"]/.test(text))
+const isLink = (text: string) => {
+  const scheme = SCHEME.exec(text)?.[1]
+  if (scheme === undefined || DANGEROUS.test(scheme)) return false
+  return /^https?$/i.test(scheme) ? isWebAddress(text) : !/[\s<>"]/.test(text)
+}
+
+const shown = (text: string) => (text.length > 40 ? `${text.slice(0, 40).toWellFormed()}…` : text)
+
+const MAX_DYNAMIC_BYTES = 200_000
+
+/** The rows that `dynamic_content` stands for in Liquid: a JSON object, given as text. */
+export function readDynamicContent(text: string | null | undefined): Record<string, unknown> {
+  if (text === undefined || text === null || text === '') return {}
+  if (Buffer.byteLength(text) > MAX_DYNAMIC_BYTES)
+    throw invalid(`dynamic_content must have at most ${MAX_DYNAMIC_BYTES} bytes`, { field: 'dynamic_content' })
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    throw invalid('dynamic_content must be a text that holds a JSON object', { field: 'dynamic_content' })
+  }
+  if (parsed === null || typeof parsed !== 'object')
+    throw invalid('dynamic_content must be a text that holds a JSON object', { field: 'dynamic_content' })
+  return parsed as Record<string, unknown>
+}

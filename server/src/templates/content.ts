@@ -1,0 +1,200 @@
+// What a message says and how it is shown, on every channel: the wire shape that templates and messages share. What a schema
+// cannot say is in check-content.ts.
+
+import Type, { type Static } from 'typebox'
+
+export const LANGUAGES = (
+  'en ar bs bg ca zh zh-Hans zh-Hant hr cs da nl et fi fr ka de el hi he hu id it ja ko lv lt ms nb pl fa pt pa ro ru sr sk es ' +
+  'sv th tr uk vi'
+).split(' ')
+
+/** Clients send null for what they leave out; in an update it takes a field away. */
+const orNull = <Value>(type: string, options: object = {}) =>
+  Type.Optional(Type.Unsafe<Value | null>({ type: [type, 'null'], ...options }))
+const text = (maxLength: number, description?: string) =>
+  orNull<string>('string', { maxLength, ...(description && { description }) })
+const flag = (description?: string) => orNull<boolean>('boolean', description ? { description } : {})
+const integer = (minimum: number, maximum: number) => orNull<number>('integer', { minimum, maximum })
+const oneOf = <Value extends string | number>(...values: Value[]) =>
+  Type.Optional(Type.Unsafe<Value | null>({ enum: [...values, null] }))
+const list = <Value>(items: object, maxItems: number, description?: string) =>
+  orNull<Value[]>('array', { items, maxItems, ...(description && { description }) })
+const mapOf = <Value>(values: object, description?: string) =>
+  orNull<Record<string, Value>>('object', { additionalProperties: values, ...(description && { description }) })
+const languages = (maxLength: number) =>
+  mapOf<string>(
+    { type: 'string', maxLength },
+    'Texts by language code; `en` is what everybody else gets. May hold Liquid.',
+  )
+const colour = () => orNull<string>('string', { pattern: '^#?([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$' })
+/** Web addresses, and names of pictures that the app brings along. */
+const url = () => text(2_048)
+const required = (fields: Record<string, object>, names: string[]) => ({
+  type: 'object',
+  properties: fields,
+  required: names,
+})
+const short = { type: 'string', minLength: 1, maxLength: 128 }
+const optionalShort = { type: ['string', 'null'], maxLength: 2_048 }
+
+export type Button = { id: string; text: string; icon?: string | null; url?: string | null }
+
+/** Which platforms a push goes to; none given means all. */
+export const PLATFORMS = [
+  'isAndroid',
+  'isIos',
+  'isMacOSX',
+  'isAdm',
+  'isAlexa',
+  'isWP',
+  'isWP_WNS',
+  'isChrome',
+  'isChromeWeb',
+  'isSafari',
+  'isFirefox',
+  'isEdge',
+  'isHuawei',
+  'isAnyWeb',
+] as const
+
+const platforms = Object.fromEntries(PLATFORMS.map((name) => [name, flag()])) as Record<
+  (typeof PLATFORMS)[number],
+  ReturnType<typeof flag>
+>
+
+const android = <Prefix extends string>(prefix: Prefix) =>
+  ({
+    [`${prefix}channel_id`]: text(128),
+    [`${prefix}accent_color`]: colour(),
+    [`${prefix}led_color`]: colour(),
+    [`${prefix}visibility`]: integer(-1, 1),
+    [`${prefix}sound`]: text(128),
+  }) as Record<`${Prefix}${'channel_id' | 'accent_color' | 'led_color' | 'sound'}`, ReturnType<typeof text>> &
+    Record<`${Prefix}visibility`, ReturnType<typeof integer>>
+
+export const contentFields = {
+  contents: languages(10_000),
+  headings: languages(2_000),
+  subtitle: languages(2_000),
+  ...platforms,
+  isEmail: flag('An email.'),
+  isSMS: flag('A text message.'),
+  isSms: flag('The same as `isSMS`.'),
+
+  url: url(),
+  web_url: url(),
+  app_url: url(),
+  data: orNull<Record<string, unknown>>('object', { description: 'At most 2,048 bytes; without Liquid.' }),
+  global_image: url(),
+  buttons: list<Button>(required({ id: short, text: short, icon: optionalShort }, ['id', 'text']), 3),
+  web_buttons: list<Button>(
+    required({ id: short, text: short, url: optionalShort, icon: optionalShort }, ['id', 'text']),
+    2,
+  ),
+  collapse_id: text(64),
+  web_push_topic: text(64),
+  ttl: integer(0, 2_419_200),
+  priority: oneOf(5, 10),
+
+  email_subject: text(2_000, 'May hold Liquid.'),
+  email_body: text(500_000, 'HTML or MJML, with Liquid. Values are escaped; `| raw` puts one in as it is.'),
+  email_preheader: text(2_000),
+  email_from_name: text(128),
+  email_from_address: text(254),
+  email_sender_domain: text(253),
+  email_reply_to_address: text(1_000),
+  email_bcc: list<string>({ type: 'string' }, 5, 'Email addresses.'),
+  include_unsubscribed: flag(),
+  disable_email_click_tracking: flag(),
+
+  sms_from: text(16, 'E.164.'),
+  sms_media_urls: list<string>({ type: 'string', maxLength: 2_048 }, 10),
+
+  ios_attachments: mapOf<string>({ type: 'string', maxLength: 2_048 }),
+  ios_sound: text(128),
+  ios_badgeType: oneOf('None', 'SetTo', 'Increase'),
+  ios_badgeCount: integer(-2_147_483_648, 2_147_483_647),
+  ios_category: text(128),
+  ios_interruption_level: oneOf('active', 'passive', 'time_sensitive', 'time-sensitive', 'critical'),
+  ios_relevance_score: orNull<number>('number', { minimum: 0, maximum: 1 }),
+  thread_id: text(128),
+  summary_arg: text(128),
+  summary_arg_count: integer(0, 1_000_000),
+  content_available: flag(),
+  mutable_content: flag(),
+  target_content_identifier: text(256),
+  apns_alert: orNull<Record<string, unknown>>('object'),
+  apns_push_type_override: oneOf('voip'),
+
+  android_channel_id: text(128),
+  existing_android_channel_id: text(128),
+  small_icon: url(),
+  large_icon: url(),
+  big_picture: url(),
+  android_accent_color: colour(),
+  android_led_color: colour(),
+  android_visibility: integer(-1, 1),
+  android_sound: text(128),
+  android_group: text(128),
+  android_group_message: languages(2_000),
+  android_background_layout: mapOf<string>({ type: 'string', maxLength: 2_048 }),
+
+  ...android('huawei_'),
+  huawei_existing_channel_id: text(128),
+  huawei_small_icon: url(),
+  huawei_large_icon: url(),
+  huawei_big_picture: url(),
+  huawei_msg_type: oneOf('message', 'data'),
+  huawei_category: text(64),
+  huawei_bi_tag: text(128),
+  huawei_badge_class: text(256),
+  huawei_badge_set_num: integer(0, 99),
+  huawei_badge_add_num: integer(1, 99),
+  adm_big_picture: url(),
+  adm_small_icon: url(),
+  adm_large_icon: url(),
+  adm_sound: text(128),
+  adm_group: text(128),
+  adm_group_message: languages(2_000),
+
+  chrome_web_icon: url(),
+  chrome_web_image: url(),
+  chrome_web_badge: url(),
+  firefox_icon: url(),
+  chrome_icon: url(),
+  chrome_big_picture: url(),
+  wp_wns_sound: text(128),
+}
+
+export const Content = Type.Object(contentFields)
+export type Content = Static<typeof Content>
+export type ContentField = keyof Content
+
+export type Channel = 'push' | 'email' | 'sms'
+export const CHANNELS: readonly Channel[] = ['push', 'email', 'sms']
+
+export const channelOf = ({ isEmail, isSMS }: Content): Channel => (isEmail ? 'email' : isSMS ? 'sms' : 'push')
+
+/** The part of a body that is content, without what is null; other fields are somebody else's, or nobody's. */
+export function readContent(body: Record<string, unknown>): Content {
+  const content: Record<string, unknown> = {}
+  for (const name of Object.keys(contentFields))
+    if (body[name] !== undefined && body[name] !== null) content[name] = body[name]
+  if (content.isSms !== undefined) {
+    content.isSMS ??= content.isSms
+    delete content.isSms
+  }
+  return content as Content
+}
+
+/** The text in a person's language, in its main language (`pt` for `pt-BR`), or in English. */
+export function inLanguage(texts: Record<string, string> | null | undefined, language: string | null | undefined) {
+  if (!texts) return undefined
+  const byCode = new Map(Object.entries(texts).map(([code, it]) => [code.toLowerCase(), it]))
+  const parts = (language ?? '').toLowerCase().split(/[-_]/)
+  for (let length = parts.length; length > 0; length--) {
+    const found = byCode.get(parts.slice(0, length).join('-'))
+    if (found !== undefined) return found
+  }
+  return texts.en
+}

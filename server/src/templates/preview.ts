@@ -1,0 +1,72 @@
+// What one person would be told: the template, stored or not, rendered for a user.
+
+import { findApp, findOrganizationName } from '../apps/store.ts'
+import { appNotFound, userNotFound } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import { readUserRef } from '../users/identity.ts'
+import type { User } from '../users/neighbourhood.ts'
+import { readDynamicContent } from './check-content.ts'
+import { type Channel, channelOf, readContent } from './content.ts'
+import { sourcesFor } from './content-sources.ts'
+import type { TemplatesContext } from './context.ts'
+import { prepareContent } from './prepare.ts'
+import { renderFailed } from './render/renderer.ts'
+import type { PreviewBody, PreviewUnsavedBody } from './schema.ts'
+import { scopeOf } from './scope.ts'
+import { findTemplate } from './store.ts'
+import { type Template, type TemplateId, templateNotFound } from './template.ts'
+
+export async function previewTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, body: PreviewBody) {
+  const template = await findTemplate(ctx.db, appId, id)
+  if (!template) throw templateNotFound()
+  return preview(ctx, appId, template, body)
+}
+
+export async function previewUnsaved(ctx: TemplatesContext, appId: AppId, body: PreviewUnsavedBody) {
+  const content = readContent(body)
+  const emailHtml = await prepareContent(ctx.renderer, appId, content)
+  const dynamicContent = body.dynamic_content ?? null
+  return preview(ctx, appId, { id: null, name: body.name ?? null, content, emailHtml, dynamicContent }, body)
+}
+
+type Previewed = Pick<Template, 'content' | 'emailHtml' | 'dynamicContent'> & {
+  id: TemplateId | null
+  name: string | null
+}
+
+async function preview(ctx: TemplatesContext, appId: AppId, template: Previewed, body: PreviewBody) {
+  const dynamicContent = readDynamicContent(template.dynamicContent)
+  const user = await ctx.users.user(appId, readUserRef(body.alias_label, body.alias_id))
+  if (!user) throw userNotFound()
+  const app = await findApp(ctx.db, appId)
+  if (!app) throw appNotFound()
+  const organizationName = (await findOrganizationName(ctx.db, app.organizationId)) ?? ''
+  const channel = channelOf(template.content)
+  const subscription = subscriptionOf(user, channel)
+  const language = body.language ?? subscription?.language ?? user.properties.language ?? 'en'
+  const context = scopeOf({
+    user,
+    subscription,
+    app: { id: appId, name: app.name },
+    organization: { id: app.organizationId, name: organizationName },
+    template,
+    message: { id: null, name: null, templateId: template.id, customData: body.custom_data ?? {} },
+    journey: body.journey ?? {},
+    dataFeed: body.data_feed ?? {},
+    dynamicContent,
+  })
+  const sources = sourcesFor(template.content, template.emailHtml, language)
+  const [result] = await ctx.renderer.render(appId, [{ template: sources, context }], ctx.now())
+  if (!result?.ok) throw renderFailed(result as Exclude<typeof result, undefined | { ok: true }>)
+  return { channel, language, rendered: result.texts }
+}
+
+/** The first one that a message of this channel could go to. */
+function subscriptionOf(user: User, channel: Channel) {
+  const isFit: Record<Channel, (type: string) => boolean> = {
+    email: (type) => type === 'Email',
+    sms: (type) => type === 'SMS',
+    push: (type) => type.endsWith('Push'),
+  }
+  return [...user.subscriptions.values()].find(({ type }) => isFit[channel](type))
+}

@@ -1,0 +1,59 @@
+// The filters templates have: those of Liquid itself, without what is random, slow by nature or tells of the server, and ours.
+
+import type { Liquid } from 'liquidjs'
+
+const ALLOWED = new Set(
+  (
+    'abs append at_least at_most base64_decode base64_encode capitalize ceil compact concat date default divided_by downcase ' +
+    'escape escape_once find find_index first floor has join json last lstrip map minus modulo newline_to_br plus prepend raw ' +
+    'reject remove remove_first remove_last replace replace_first replace_last reverse round rstrip size slice sort ' +
+    'sort_natural split squish strip strip_html strip_newlines sum times truncate truncatewords uniq upcase url_decode ' +
+    'url_encode where'
+  ).split(' '),
+)
+
+type Handler = (this: unknown, ...values: unknown[]) => unknown
+type Filter = Handler | { handler: Handler; raw?: boolean }
+
+const handlerOf = (filter: Filter): Handler => (typeof filter === 'function' ? filter : filter.handler)
+
+/** `nowMs` is asked at each use: one engine renders at many times. */
+export function chooseFilters(liquid: Liquid, nowMs: () => number, isHtml: boolean): void {
+  const filters = liquid.filters as unknown as Record<string, Filter>
+  for (const name of Object.keys(filters)) if (!ALLOWED.has(name)) delete filters[name]
+
+  const formatDate = handlerOf(filters.date as Filter)
+  filters.date = function (value, ...rest) {
+    return formatDate.call(this, readDate(value, nowMs()) ?? value, ...rest)
+  }
+  filters.pluralize = (count, singular, plural) =>
+    Number(count) === 1 ? String(singular ?? '') : String(plural ?? `${singular ?? ''}s`)
+
+  if (!isHtml) return
+  // What is HTML already is not escaped once more on its way out.
+  const escapeHtml = handlerOf(filters.escape as Filter)
+  filters.escape = { handler: escapeHtml, raw: true }
+  filters.escape_once = { handler: handlerOf(filters.escape_once as Filter), raw: true }
+  const breakLines = handlerOf(filters.newline_to_br as Filter)
+  filters.newline_to_br = {
+    raw: true,
+    handler(value) {
+      return breakLines.call(this, escapeHtml.call(this, value))
+    },
+  }
+}
+
+const ZONE = /(?:[zZ]|[+-]\d{2}:?\d{2}|\b[A-Za-z]{1,5}|\))$/
+
+/** Unix seconds. A time without a zone is UTC's, whatever the zone of the machine; undefined for what is no time. */
+export function readDate(value: unknown, nowMs: number): number | undefined {
+  if (typeof value === 'number') return value
+  if (typeof value !== 'string') return undefined
+  if (value === 'now' || value === 'today') return nowMs / 1000
+  const text = value.trim()
+  if (/^-?\d{1,12}(\.\d+)?$/.test(text)) return Number(text)
+  if (text.length > 64) return undefined
+  const zoned = ZONE.test(text) ? text : /T\d/.test(text) ? `${text}Z` : `${text} UTC`
+  const ms = Date.parse(zoned)
+  return Number.isNaN(ms) ? undefined : ms / 1000
+}

@@ -1,0 +1,26 @@
+// What is rendered: texts with Liquid in them, each of a kind that decides what it may hold and how values go into it.
+
+/**
+ *   line     text of a push message: plain, no loops
+ *   text     plain text: SMS
+ *   url      an address: no loops; what comes out is an address still
+ *   header   a line of a mail's header: what comes out has no line breaks, so that a value cannot add a line of its own
+ *   address  the same, and an email address
+ *   html     the body of a mail: values are escaped, unless the template says `| raw`
+ */
+export type Kind = 'line' | 'text' | 'url' | 'header' | 'address' | 'html'
+export type Source = { kind: Kind; text: string }
+
+/** The texts of one message to one person, by field. Items of one message share the object: it travels once for all of them. */
+export type Sources = Record<string, Source>
+
+/** Everything a template can see. Plain data: nothing in it can be called. */
+export type Scope = Record<string, unknown>
+
+/** Where a text is wrong; lines and columns count from 1. */
+export type TextProblem = { field: string; line?: number; column?: number; message: string }
+
+export const describe = ({ field, line, column, message }: TextProblem) =>
+  line === undefined ? `${field}: ${message}` : `${field}: line ${line}, column ${column}: ${message}`
+
+export const hasLiquid = (text: string) => /\{[{%]/.test(text)

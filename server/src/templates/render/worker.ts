@@ -1,0 +1,35 @@
+// The rendering process. It has an empty environment, may read nothing but its own code, and holds no secret: what it is sent is one
+// slice of work, and what it says is the result.
+
+import { doStep } from './do-step.ts'
+import { loadCompiler } from './mjml.ts'
+import { type FromWorker, SEND_EVERY_MS, type Slice, type StepResult } from './work.ts'
+
+const say = (message: FromWorker) => process.send?.(message)
+
+async function doSlice({ steps, nowMs }: Slice): Promise<void> {
+  // Loading is our time, not the template's.
+  if (steps.some((step) => step.do === 'compile')) await loadCompiler().then(() => say({ results: [], isLast: false }))
+  let results: StepResult[] = []
+  let sentMs = performance.now()
+  for (const [index, step] of steps.entries()) {
+    results.push(await doStep(step, nowMs))
+    if (performance.now() - sentMs < SEND_EVERY_MS || index === steps.length - 1) continue
+    say({ results, isLast: false })
+    results = []
+    sentMs = performance.now()
+  }
+  say({ results, isLast: true })
+}
+
+/** The first use of everything compiles it; that is not to count against a template. */
+const text = "{% for x in y %}{{ x | append: 'a' | date: '%Y' }}{% endfor %}{{ z | default: 'z' | escape }}"
+for (const kind of ['line', 'text', 'html'] as const)
+  await doStep({ do: 'render', sources: { email_body: { kind, text } }, scope: { y: [1, 2] } }, 0)
+
+process.on('message', (slice: Slice) => void doSlice(slice))
+// A signal to the whole group is the server's to answer: it still finishes what is under way, and ends this process then.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
+// The server is gone, however it went.
+process.on('disconnect', () => process.exit())
+say({ ready: true })

@@ -1,0 +1,60 @@
+// What Liquid can see: the tags under their bare names, and the objects that the interface names. Nothing else is there.
+
+import type { AppId, OrganizationId } from '../lib/ids.ts'
+import { EXTERNAL_ID } from '../users/identity.ts'
+import type { User } from '../users/neighbourhood.ts'
+import type { Subscription } from '../users/subscription.ts'
+import type { Scope } from './render/source.ts'
+import type { TemplateId } from './template.ts'
+
+export type Named = { id: string; name: string }
+
+export type ScopeParts = {
+  user: User
+  /** Where the message goes. */
+  subscription: Subscription | undefined
+  app: { id: AppId; name: string }
+  organization: { id: OrganizationId; name: string }
+  template?: { id: TemplateId | null; name: string | null }
+  message?: { id: string | null; name: string | null; templateId: string | null; customData: object }
+  journey?: Record<string, unknown>
+  dataFeed?: Record<string, unknown>
+  dynamicContent?: Record<string, unknown>
+  unsubscribeToken?: string
+}
+
+export function scopeOf(parts: ScopeParts): Scope {
+  const { user, subscription, message } = parts
+  const externalId = user.aliases.get(EXTERNAL_ID) ?? null
+  const { tags, language } = user.properties
+  return {
+    // First, so that no tag can stand in for an object.
+    ...tags,
+    user: {
+      tags,
+      external_id: externalId,
+      onesignal_id: user.id,
+      language,
+      subscriptions: [...user.subscriptions.values()].map(({ id, token }) => ({ id, subscription_token: token })),
+    },
+    subscription: {
+      email: subscription?.type === 'Email' ? subscription.token : null,
+      phone_number: subscription?.type === 'SMS' ? subscription.token : null,
+      language: subscription?.language ?? language,
+      external_id: externalId,
+      unsubscribe_token: parts.unsubscribeToken ?? null,
+    },
+    app: { id: parts.app.id, name: parts.app.name },
+    org: { id: parts.organization.id, name: parts.organization.name },
+    template: { id: parts.template?.id ?? null, name: parts.template?.name ?? null },
+    message: {
+      id: message?.id ?? null,
+      name: message?.name ?? null,
+      template_id: message?.templateId ?? parts.template?.id ?? null,
+      custom_data: message?.customData ?? {},
+    },
+    journey: parts.journey ?? {},
+    data_feed: parts.dataFeed ?? {},
+    dynamic_content: parts.dynamicContent ?? {},
+  }
+}

@@ -1,0 +1,73 @@
+// All SQL on templates.
+
+import type { AppId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { sql } from '../storage/sql.ts'
+import type { Channel } from './content.ts'
+import type { Template, TemplateId, TemplateSummary } from './template.ts'
+
+export const insertTemplate = (db: Db, appId: AppId, it: Template) =>
+  db.query(sql`
+    insert into templates (app_id, id, name, channel, content, email_html, dynamic_content, revision, created_at, updated_at)
+    select a.id, ${it.id}::uuid, ${it.name}, ${it.channel}, ${JSON.stringify(it.content)}::jsonb, ${it.emailHtml}::text,
+      ${it.dynamicContent}::text, ${it.revision}::integer, ${it.createdAt}::timestamptz, ${it.updatedAt}::timestamptz
+    from apps a
+    where a.id = ${appId}`)
+
+export async function findTemplate(db: Db, appId: AppId, id: TemplateId): Promise<Template | undefined> {
+  const [template] = await db.query<Template>(sql`
+    select id, name, channel, content, email_html, dynamic_content, revision, created_at, updated_at
+    from templates
+    where app_id = ${appId} and id = ${id}`)
+  return template
+}
+
+/** False when the template is gone, or not any more what the change was made from. */
+export async function updateTemplate(db: Db, appId: AppId, it: Template, fromRevision: number): Promise<boolean> {
+  const changed = await db.query(sql`
+    update templates
+    set name = ${it.name}, channel = ${it.channel}, content = ${JSON.stringify(it.content)}, email_html = ${it.emailHtml},
+      dynamic_content = ${it.dynamicContent}, revision = ${it.revision}, updated_at = ${it.updatedAt}
+    where app_id = ${appId} and id = ${it.id} and revision = ${fromRevision}
+    returning id`)
+  return changed.length > 0
+}
+
+/** The name of the template that was deleted by this very call. */
+export async function deleteTemplate(db: Db, appId: AppId, id: TemplateId): Promise<string | undefined> {
+  const [deleted] = await db.query<{ name: string }>(sql`
+    delete from templates
+    where app_id = ${appId} and id = ${id}
+    returning name`)
+  return deleted?.name
+}
+
+export type Page = { limit: number; offset: number; channel?: Channel | undefined }
+
+/**
+ * Oldest first, so that a template made while somebody pages through the list stands behind all that they have yet to see. The
+ * number is counted in the same statement.
+ */
+export async function listTemplates(
+  db: Db,
+  appId: AppId,
+  { limit, offset, channel }: Page,
+): Promise<{ total: number; templates: TemplateSummary[] }> {
+  const ofChannel = channel === undefined ? sql`` : sql`and channel = ${channel}`
+  const found = await db.query<TemplateSummary & { total: number }>(sql`
+    with counted as materialized (
+      select count(*)::integer as total
+      from templates
+      where app_id = ${appId} ${ofChannel}
+    ), page as materialized (
+      select id, name, created_at, updated_at
+      from templates
+      where app_id = ${appId} ${ofChannel}
+      order by created_at, id
+      limit ${limit} offset ${offset}
+    )
+    select counted.total, page.id, page.name, page.created_at, page.updated_at
+    from counted left join page on true
+    order by page.created_at, page.id`)
+  return { total: found[0]?.total ?? 0, templates: found.filter(({ id }) => id !== null) }
+}

@@ -1,0 +1,71 @@
+// A template as it is kept, and as it is answered.
+
+import { AppError } from '../lib/errors.ts'
+import type { Id } from '../lib/ids.ts'
+import { type Channel, type Content, PLATFORMS } from './content.ts'
+
+export type TemplateId = Id<'template'>
+
+export type Template = {
+  id: TemplateId
+  name: string
+  channel: Channel
+  content: Content
+  /** What the MJML of `email_body` was compiled to. */
+  emailHtml: string | null
+  dynamicContent: string | null
+  revision: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+export type TemplateSummary = Pick<Template, 'id' | 'name' | 'createdAt' | 'updatedAt'>
+
+export const templateNotFound = () => new AppError('not-found', { code: 'template-0', title: 'template not found' })
+
+export const summaryObject = ({ id, name, createdAt, updatedAt }: TemplateSummary) => ({
+  id,
+  name,
+  created_at: createdAt.toISOString(),
+  updated_at: updatedAt.toISOString(),
+})
+
+/** Fields that are answered also where nothing is in them. */
+const ALWAYS = {
+  headings: null,
+  subtitle: null,
+  contents: null,
+  global_image: null,
+  url: null,
+  isEmail: false,
+  email_body: null,
+  email_subject: null,
+  email_preheader: null,
+  email_from_address: null,
+  email_from_name: null,
+  email_reply_to_address: null,
+  disable_email_click_tracking: false,
+  isSMS: false,
+  sms_from: null,
+  sms_media_urls: null,
+}
+
+export function templateObject(template: Template) {
+  const { channel, content, dynamicContent } = template
+  // A push goes to every platform, unless some are named: then to those alone.
+  const isNamed = PLATFORMS.some((name) => content[name])
+  const platforms = Object.fromEntries(
+    PLATFORMS.map((name) => [name, channel === 'push' && (isNamed ? content[name] === true : true)]),
+  )
+  return {
+    ...summaryObject(template),
+    channel,
+    content: {
+      ...platforms,
+      ...ALWAYS,
+      ...content,
+      ...platforms,
+      ...(dynamicContent !== null && { dynamic_content: dynamicContent }),
+    },
+  }
+}
