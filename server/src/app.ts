@@ -11,6 +11,7 @@ import type { Log } from './lib/log.ts'
 import { createLimiter } from './limits/limiter.ts'
 import { createWorker } from './queue/work.ts'
 import { allRoutes } from './routes.ts'
+import { createSegmentsContext } from './segments/context.ts'
 import { createPool, type PoolOptions } from './storage/db.ts'
 import { guardWrites } from './storage/guard-writes.ts'
 import { createListener } from './storage/listen.ts'
@@ -39,13 +40,21 @@ export type RunningApp = {
 
 /** Statements of merged requests in flight at once; half of the pool, so that everything else finds a connection. */
 const MERGE_SLOTS = 5
-const MAX_STATEMENT_MS = { api: 4_000, worker: 300_000 }
+const MAX_STATEMENT_MS = { api: 4_000, counting: 60_000, worker: 300_000 }
 
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { config, connection, clock, log, nodeId, mayWrite = () => true } = options
   const anchored = isAnchored(clock) ? { clock } : {}
   const db = createPool({ connection, log, statementTimeoutMs: MAX_STATEMENT_MS.api, ...anchored })
   const workerDb = createPool({ connection, log, size: 5, statementTimeoutMs: MAX_STATEMENT_MS.worker, ...anchored })
+  // Counting an audience looks at every user of an app. It may take its time, and must not take the others' connections.
+  const countingDb = createPool({
+    connection,
+    log,
+    size: 3,
+    statementTimeoutMs: MAX_STATEMENT_MS.counting,
+    ...anchored,
+  })
   const listener = createListener(connection, log)
   const merger = createMerger({ slots: MERGE_SLOTS })
   const statistics = keepStatisticsFresh(workerDb, () => merger.stats().requests, log)
@@ -53,6 +62,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     async () => statistics.stop(),
     () => listener.close(),
     () => workerDb.close(),
+    () => countingDb.close(),
     () => db.close(),
   ]
   const close = async () => {
@@ -80,8 +90,11 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const metrics = createMetrics()
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
+    const guarded = guardWrites(db, mayWrite)
+    const users = createUsersContext({ db: guarded, clock, merger, newId })
+    const segments = createSegmentsContext({ db: guarded, countingDb, clock, newId, reader: users.reader })
     const http = createHttpServer({
-      routes: allRoutes({ users: createUsersContext({ db: guardWrites(db, mayWrite), clock, merger, newId }) }),
+      routes: allRoutes({ users, segments }),
       keys: createKeyLookup({ db, clock, listener }),
       limits,
       clock,

@@ -1,10 +1,16 @@
 // Every route of the server. The kit adds its own: health, readiness, metrics, the description and its page.
 
 import type { Route } from './http/route.ts'
+import type { SegmentsContext } from './segments/context.ts'
+import { segmentRoutes } from './segments/routes.ts'
 import type { UsersContext } from './users/context.ts'
 import { playerRoutes } from './users/player-routes.ts'
 import { userRoutes } from './users/routes.ts'
 
-export type RoutesContext = { users: UsersContext }
+export type RoutesContext = { users: UsersContext; segments: SegmentsContext }
 
-export const allRoutes = ({ users }: RoutesContext): Route[] => [...userRoutes(users), ...playerRoutes(users)]
+export const allRoutes = ({ users, segments }: RoutesContext): Route[] => [
+  ...userRoutes(users),
+  ...playerRoutes(users),
+  ...segmentRoutes(segments),
+]

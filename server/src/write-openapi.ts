@@ -6,6 +6,7 @@ import { kitRoutes } from './http/routes.ts'
 import { virtualClock } from './lib/clock.ts'
 import { newId } from './lib/ids.ts'
 import { allRoutes } from './routes.ts'
+import { createSegmentsContext } from './segments/context.ts'
 import type { Db } from './storage/db.ts'
 import { createMerger } from './storage/merge.ts'
 import { createUsersContext } from './users/context.ts'
@@ -18,8 +19,11 @@ const noDatabase: Db = {
   transaction: () => Promise.reject(new Error('no database here')),
 }
 
+const parts = { db: noDatabase, clock: virtualClock(), newId }
+const users = createUsersContext({ ...parts, merger: createMerger({ slots: 1 }) })
 const routes = allRoutes({
-  users: createUsersContext({ db: noDatabase, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }),
+  users,
+  segments: createSegmentsContext({ ...parts, countingDb: noDatabase, reader: users.reader }),
 })
 const own = kitRoutes({
   routes,

@@ -10,6 +10,7 @@ import { kitRoutes } from '../src/http/routes.ts'
 import { systemClock, virtualClock } from '../src/lib/clock.ts'
 import { type AppId, newId } from '../src/lib/ids.ts'
 import { allRoutes } from '../src/routes.ts'
+import { createSegmentsContext } from '../src/segments/context.ts'
 import type { Db } from '../src/storage/db.ts'
 import { createMerger } from '../src/storage/merge.ts'
 import { createUsersContext } from '../src/users/context.ts'
@@ -20,9 +21,10 @@ import { type CallerKind, judge, KEYLESS, nameOf, type Target, told } from './au
 
 /** Routes are asked for what they are; nothing behind them is ever called. */
 const nowhere: Db = { query: () => Promise.reject(new Error()), transaction: () => Promise.reject(new Error()) }
-const domainRoutes = allRoutes({
-  users: createUsersContext({ db: nowhere, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }),
-})
+const parts = { db: nowhere, clock: virtualClock(), newId }
+const users = createUsersContext({ ...parts, merger: createMerger({ slots: 1 }) })
+const segments = createSegmentsContext({ ...parts, countingDb: nowhere, reader: users.reader })
+const domainRoutes = allRoutes({ users, segments })
 const routes: Route[] = [
   ...domainRoutes,
   ...kitRoutes({ routes: [], metrics: { text: async () => '', contentType: 'text/plain' }, isReady: async () => true }),
@@ -133,7 +135,18 @@ async function makeThings(appId: string, key: string): Promise<Things> {
     body: { identity: { external_id: externalId, mark: newId() }, subscriptions: [{ type: 'Email', token: email }] },
   })
   if (status !== 201) throw new Error(`no user was made: ${JSON.stringify(body)}`)
-  return { userId: body.identity.onesignal_id, externalId, subscriptionId: body.subscriptions[0].id, email }
+  const segment = await server.request(`/apps/${appId}/segments`, {
+    headers: { authorization: `Key ${key}` },
+    body: { name: newId(), filters: [{ field: 'country', relation: 'exists' }] },
+  })
+  if (segment.status !== 201) throw new Error(`no segment was made: ${JSON.stringify(segment.body)}`)
+  return {
+    userId: body.identity.onesignal_id,
+    externalId,
+    subscriptionId: body.subscriptions[0].id,
+    email,
+    segmentId: segment.body.id,
+  }
 }
 
 type Answer = { status: number; text: string; type: string | null }

@@ -112,7 +112,7 @@ export type AuditEntry = {
   id: string
   actor: Actor
   action: string
-  targetType: 'organization' | 'app' | 'key' | 'user'
+  targetType: 'organization' | 'app' | 'key' | 'user' | 'segment'
   targetId: string
   detail?: Record<string, unknown>
 }

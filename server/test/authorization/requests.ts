@@ -5,13 +5,14 @@ import type { Route } from '../../src/http/route.ts'
 import { newId } from '../../src/lib/ids.ts'
 
 /** One thing of each kind, all of one app. */
-export type Things = { userId: string; externalId: string; subscriptionId: string; email: string }
+export type Things = { userId: string; externalId: string; subscriptionId: string; email: string; segmentId: string }
 
 export const unknownThings = (): Things => ({
   userId: newId(),
   externalId: `nobody-${newId()}`,
   subscriptionId: newId(),
   email: `${newId()}@example.com`,
+  segmentId: newId(),
 })
 
 /** What each path parameter stands for. A route with a new one has to say it here. */
@@ -24,6 +25,14 @@ const PARAMS: Record<string, (things: Things, label: string) => string> = {
   token_type: () => 'Email',
   token: ({ email }) => email,
   external_user_id: ({ externalId }) => externalId,
+  segment_id: ({ segmentId }) => segmentId,
+}
+
+const FILTERS = [{ field: 'tag', key: 'colour', relation: '=', value: 'red' }]
+
+/** Queries that are required. */
+const QUERIES: Record<string, (things: Things) => Record<string, string>> = {
+  explainSegment: ({ userId }) => ({ alias_label: 'onesignal_id', alias_id: userId }),
 }
 
 /** Bodies of operations that ask for more than their schema says. */
@@ -35,6 +44,10 @@ const BODIES: Record<string, (things: Things) => object> = {
   createSubscription: () => ({ subscription: { type: 'Email', token: `${newId()}@example.com` } }),
   transferSubscription: ({ externalId }) => ({ identity: { external_id: externalId } }),
   playerOnPurchase: () => ({ purchases: [{ sku: 'bell', iso: 'EUR', amount: '1.00' }] }),
+  createSegment: () => ({ name: newId(), filters: FILTERS }),
+  updateSegment: () => ({ name: newId(), filters: FILTERS }),
+  previewSegment: () => ({ filters: FILTERS }),
+  estimateNotificationRecipients: () => ({ filters: FILTERS }),
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
 }
 
@@ -63,13 +76,16 @@ export function requestFor(route: Route, appId: string, things: Things, label: s
   const params = paramsOf(route, appId, things, label)
   const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] as string))
   const isApp = access.kind === 'app'
-  const query = isApp && access.appIn === 'query' ? `?app_id=${appId}` : ''
+  const query = new URLSearchParams({
+    ...(isApp && access.appIn === 'query' && { app_id: appId }),
+    ...QUERIES[route.operation]?.(things),
+  })
   const body = route.body && {
     ...exampleOf(route.body),
     ...BODIES[route.operation]?.(things),
     ...(isApp && access.appIn === 'body' && { app_id: appId }),
   }
-  return { method: route.method, path: `${path}${query}`, body, params }
+  return { method: route.method, path: query.size > 0 ? `${path}?${query}` : path, body, params }
 }
 
 type Schema = TSchema & {
