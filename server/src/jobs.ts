@@ -11,5 +11,6 @@ export const allHandlers: Handlers = {}
 
 export const allSchedules = ({ db, clock }: { db: Db; clock: Clock }): Schedule[] => [
   { name: 'limits.forget', everyMs: 60_000, run: () => forgetIdleCounters(db, clock.leaseMs()) },
-  { name: 'segments.index-tags', everyMs: 600_000, run: () => indexTags(db) },
+  // A large table takes its time; ten indexes of an hour each are the most there can be.
+  { name: 'segments.index-tags', everyMs: 600_000, timeLimitMs: 36_000_000, run: () => indexTags(db) },
 ]

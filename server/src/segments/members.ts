@@ -7,24 +7,25 @@ import { withinTime } from './read.ts'
 import type { MembersAnswer } from './schema.ts'
 import type { Node } from './tree.ts'
 
-/** Subscriptions looked at by a page; the next ranges are larger, because few were found in the ones before. */
-const FIRST_RANGE = 10_000
-const LARGEST_RANGE = 160_000
-/** A page may end early, even empty, so that it always comes soon; its cursor says where to go on. */
-const MOST_RANGES = 8
+/**
+ * Subscriptions that a page looks at: `first`, and while few are found twice as many, up to `largest`. After `most` ranges a
+ * page ends, even empty, so that it always comes soon; its cursor says where to go on.
+ */
+const RANGES = { first: 10_000, largest: 160_000, most: 8 }
 
 export async function findMembers(
-  { countingDb: db, now }: SegmentsContext,
+  { countingDb: db, now }: Pick<SegmentsContext, 'countingDb' | 'now'>,
   appId: AppId,
   node: Node,
   limit: number,
   cursor: SubscriptionId | undefined,
+  ranges = RANGES,
 ): Promise<MembersAnswer> {
   const scope = { appId, now: now() }
   const found: Member[] = []
   let after = cursor
-  let size = FIRST_RANGE
-  for (let i = 0; i < MOST_RANGES; i++) {
+  let size = ranges.first
+  for (let i = 0; i < ranges.most; i++) {
     const upTo = await endOfRange(db, scope, after, size)
     const wanted = limit - found.length
     const some = await withinTime(findInRange(db, node, scope, { after, upTo }, wanted + 1))
@@ -33,7 +34,7 @@ export async function findMembers(
     if (upTo === undefined) return pageOf(found, undefined)
     after = upTo
     if (found.length === limit) break
-    size = Math.min(size * 2, LARGEST_RANGE)
+    size = Math.min(size * 2, ranges.largest)
   }
   return pageOf(found, after)
 }
