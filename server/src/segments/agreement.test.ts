@@ -19,7 +19,15 @@ import {
   loadPointed,
   upsertSubscriptionActivity,
 } from '../users/store.ts'
-import { countAudience, countRecipients, endOfRange, findInRange, reachable } from './audience.ts'
+import {
+  audience,
+  countAudience,
+  countRecipients,
+  endOfRange,
+  findInRange,
+  type Member,
+  reachable,
+} from './audience.ts'
 import { channelOf, matches, type Subject } from './evaluate.ts'
 import { readFilters } from './filters.ts'
 import { channels, everybody, type Node } from './tree.ts'
@@ -125,8 +133,10 @@ const judged = (node: Node) =>
 
 async function expectAgreement(node: Node) {
   const expected = judged(node)
-  const found = await findInRange(app.db, node, scope(), { after: undefined, upTo: undefined })
-  expect(found.map(({ id }) => id)).toEqual(expected)
+  const found = await app.db.query<Member>(audience(node, scope()), { prepare: false })
+  expect(found.map(({ id }) => id).sort()).toEqual(expected)
+  const inRange = await findInRange(app.db, node, scope(), { after: undefined, upTo: undefined })
+  expect(inRange.map(({ id }) => id)).toEqual(expected)
   expect(await countAudience(app.db, node, scope())).toBe(expected.length)
   return expected.length
 }

@@ -142,10 +142,11 @@ describe('explain', () => {
         body: {
           onesignal_id: user.id,
           matches: true,
+          // Made at the same moment, they stand in the order of their ids.
           subscriptions: [
             { id: device, type: 'iOSPush', matches: true, clauses: clauses(true) },
             { id: mail, type: 'Email', matches: false, clauses: clauses(false) },
-          ],
+          ].sort((a, b) => ((a.id as string) < (b.id as string) ? -1 : 1)),
         },
       })
   })

@@ -95,10 +95,37 @@ export async function endOfRange(
   return row?.id
 }
 
-export function pageStatement(node: Node, scope: Scope, { after, upTo }: Range, limit?: number): Sql {
+/**
+ * The audience among the subscriptions of a range. Each level is fenced (`offset 0`), so that the range is read first and
+ * then the user of each: left to itself the planner may look at all users of the app for every page, which is what a page
+ * is there to avoid.
+ */
+export function audienceInRange(node: Node, scope: Scope, { after, upTo }: Range): Sql {
+  const { appId } = scope
+  const { condition, reads } = compile(node, scope)
   const end = upTo === undefined ? emptySql : sql`and s.id <= ${upTo}::uuid`
+  const user = reads.has('user')
+    ? sql`cross join lateral (
+        select u.id, u.tags, u.language, u.country, u.lat, u.long, u.amount_spent, u.test_user_name
+        from users u where u.app_id = ${appId} and u.id = s.user_id offset 0) u`
+    : emptySql
+  const activity = reads.has('activity')
+    ? sql`left join lateral (
+        select t.last_active, t.session_count, t.session_time
+        from subscription_activity t where t.app_id = ${appId} and t.subscription_id = s.id offset 0) t on true`
+    : emptySql
+  return sql`
+    select s.id, s.user_id
+    from (
+      select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.rooted, s.app_version, s.language,
+        s.country, s.lat, s.long, s.created_at
+      from subscriptions s where s.app_id = ${appId} ${beyond(after)} ${end} offset 0) s ${user} ${activity}
+    where ${condition}`
+}
+
+export function pageStatement(node: Node, scope: Scope, range: Range, limit?: number): Sql {
   const most = limit === undefined ? emptySql : sql`limit ${limit}`
-  return sql`${audience(node, scope)} ${beyond(after)} ${end} order by s.id ${most}`
+  return sql`${audienceInRange(node, scope, range)} order by s.id ${most}`
 }
 
 /** Who is meant among the subscriptions of a range: a page costs what its range costs, however few are found in it. */
