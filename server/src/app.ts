@@ -2,6 +2,7 @@
 
 import { createKeyLookup } from './apps/key-lookup.ts'
 import type { Config } from './config.ts'
+import { createEventsContext } from './events/context.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttpServer } from './http/server.ts'
 import { allHandlers, allSchedules } from './jobs.ts'
@@ -21,7 +22,7 @@ import { sql } from './storage/sql.ts'
 import { createUsersContext } from './users/context.ts'
 
 export type AppOptions = {
-  config: Pick<Config, 'port' | 'host' | 'limits' | 'role' | 'trustProxy' | 'metricsToken'>
+  config: Pick<Config, 'port' | 'host' | 'limits' | 'role' | 'trustProxy' | 'metricsToken' | 'eventRetentionDays'>
   connection: PoolOptions['connection']
   clock: Clock & Partial<SystemClock>
   log: Log
@@ -90,11 +91,12 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const metrics = createMetrics()
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
-    const guarded = guardWrites(db, mayWrite)
-    const users = createUsersContext({ db: guarded, clock, merger, newId })
-    const segments = createSegmentsContext({ db: guarded, countingDb, clock, newId, reader: users.reader })
+    const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
+    const users = createUsersContext(parts)
+    const events = createEventsContext({ ...parts, reader: users.reader, retentionDays: config.eventRetentionDays })
+    const segments = createSegmentsContext({ ...parts, reader: users.reader, countingDb })
     const http = createHttpServer({
-      routes: allRoutes({ users, segments }),
+      routes: allRoutes({ users, events, segments }),
       keys: createKeyLookup({ db, clock, listener }),
       limits,
       clock,
@@ -118,14 +120,14 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   }
 
   function work() {
-    const guarded = guardWrites(workerDb, mayWrite)
+    const context = { db: guardWrites(workerDb, mayWrite), clock, eventRetentionDays: config.eventRetentionDays }
     const worker = createWorker({
-      db: guarded,
+      db: context.db,
       clock,
       log,
       listener,
-      handlers: allHandlers,
-      schedules: allSchedules({ db: guarded, clock }),
+      handlers: allHandlers(context),
+      schedules: allSchedules(context),
     })
     worker.start()
     closers.unshift(() => worker.stop())

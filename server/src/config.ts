@@ -19,6 +19,7 @@ export type Config = {
   trustProxy: boolean | string
   metricsToken: string | undefined
   unsafeDurability: boolean
+  eventRetentionDays: number
   organizationId: string | undefined
   organizationKey: string | undefined
 }
@@ -37,6 +38,13 @@ const oneOf =
 const port = (text: string) => {
   const number = Number(text)
   if (!/^\d+$/.test(text) || number > 65_535) throw new ConfigError('must be a port number, 0 to 65535')
+  return number
+}
+
+const wholeNumber = (least: number, most: number) => (text: string) => {
+  const number = Number(text)
+  if (!/^\d{1,9}$/.test(text) || number < least || number > most)
+    throw new ConfigError(`must be a whole number from ${least} to ${most}`)
   return number
 }
 
@@ -131,6 +139,12 @@ export const settings: { [Name in keyof Config]: Setting<Config[Name]> } = {
     fallback: false,
     read: flag,
     help: 'Start although the database may lose acknowledged writes (fsync, full_page_writes or synchronous_commit off).',
+  },
+  eventRetentionDays: {
+    env: 'EVENT_RETENTION_DAYS',
+    fallback: 400,
+    read: wholeNumber(1, 3_650),
+    help: 'How long custom events are kept; they go by whole months. The same on every server.',
   },
   organizationId: {
     env: 'CARILLON_ORG_ID',

@@ -1,6 +1,7 @@
 // Writes server/openapi.json from the routes; with --check it only says whether the file is what the routes say.
 
 import { readFile, writeFile } from 'node:fs/promises'
+import { createEventsContext } from './events/context.ts'
 import { describeApi } from './http/openapi.ts'
 import { kitRoutes } from './http/routes.ts'
 import { virtualClock } from './lib/clock.ts'
@@ -19,11 +20,12 @@ const noDatabase: Db = {
   transaction: () => Promise.reject(new Error('no database here')),
 }
 
-const parts = { db: noDatabase, clock: virtualClock(), newId }
-const users = createUsersContext({ ...parts, merger: createMerger({ slots: 1 }) })
+const parts = { db: noDatabase, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }
+const users = createUsersContext(parts)
 const routes = allRoutes({
   users,
-  segments: createSegmentsContext({ ...parts, countingDb: noDatabase, reader: users.reader }),
+  events: createEventsContext({ ...parts, reader: users.reader, retentionDays: 400 }),
+  segments: createSegmentsContext({ ...parts, reader: users.reader, countingDb: noDatabase }),
 })
 const own = kitRoutes({
   routes,

@@ -34,6 +34,7 @@ export type TestAppOptions = {
   limits?: AppOptions['config']['limits']
   clock?: AppOptions['clock']
   log?: AppOptions['log']
+  eventRetentionDays?: number
   /** Another server on the database of this one, with the same first app; it leaves the database alone when it closes. */
   beside?: TestApp
 }
@@ -50,6 +51,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       role: 'api',
       trustProxy: false,
       metricsToken: undefined,
+      eventRetentionDays: options.eventRetentionDays ?? 400,
     },
     connection: database.connection,
     clock,

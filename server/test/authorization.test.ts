@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createApp, setApp } from '../src/apps/create.ts'
 import { issueKey, revokeKey } from '../src/apps/keys.ts'
 import { SYSTEM } from '../src/apps/schema.ts'
+import { createEventsContext } from '../src/events/context.ts'
 import { type Permission, permissions, type Route } from '../src/http/route.ts'
 import { kitRoutes } from '../src/http/routes.ts'
 import { systemClock, virtualClock } from '../src/lib/clock.ts'
@@ -21,10 +22,13 @@ import { type CallerKind, judge, KEYLESS, nameOf, type Target, told } from './au
 
 /** Routes are asked for what they are; nothing behind them is ever called. */
 const nowhere: Db = { query: () => Promise.reject(new Error()), transaction: () => Promise.reject(new Error()) }
-const parts = { db: nowhere, clock: virtualClock(), newId }
-const users = createUsersContext({ ...parts, merger: createMerger({ slots: 1 }) })
-const segments = createSegmentsContext({ ...parts, countingDb: nowhere, reader: users.reader })
-const domainRoutes = allRoutes({ users, segments })
+const parts = { db: nowhere, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }
+const users = createUsersContext(parts)
+const domainRoutes = allRoutes({
+  users,
+  events: createEventsContext({ ...parts, reader: users.reader, retentionDays: 400 }),
+  segments: createSegmentsContext({ ...parts, reader: users.reader, countingDb: nowhere }),
+})
 const routes: Route[] = [
   ...domainRoutes,
   ...kitRoutes({ routes: [], metrics: { text: async () => '', contentType: 'text/plain' }, isReady: async () => true }),

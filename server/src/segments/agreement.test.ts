@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { filterOf, filters, NOW, type Person, person } from '../../test/segments/generate.ts'
 import { newId, type UserId } from '../lib/ids.ts'
+import { addMonths } from '../storage/partitions.ts'
 import { refreshStatistics } from '../storage/refresh-statistics.ts'
 import { sql } from '../storage/sql.ts'
 import { formatAmount, multiplyAmount } from '../users/amount.ts'
@@ -117,7 +118,7 @@ async function store(people: Person[]): Promise<Subject[]> {
 
 async function storeEvents(people: Person[]) {
   const list = people.flatMap(({ user, events }) => events.map((it) => ({ ...it, user_id: user.id, id: newId() })))
-  await app.db.query(sql`create table events_of_the_test partition of events default`)
+  await addMonths(app.db, 'events', daysBefore(NOW, 60), NOW)
   await app.db.query(sql`
     insert into events (app_id, user_id, name, at, id, received_at)
     select a.id, r.user_id, r.name, r.at, r.id, r.at

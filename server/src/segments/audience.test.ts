@@ -6,11 +6,13 @@ import { aSegment, refused, tagIs } from '../../test/segments.ts'
 import { aName, anEmail, aPhone, aUser, NOBODY, told } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { createPool } from '../storage/db.ts'
+import { addMonths } from '../storage/partitions.ts'
 import { sql } from '../storage/sql.ts'
 import { countAudience } from './audience.ts'
 import { readFilters } from './filters.ts'
 import { findMembers } from './members.ts'
 import { withinTime } from './read.ts'
+import { daysBefore } from './values.ts'
 
 const clock = virtualClock()
 let app: TestApp
@@ -157,7 +159,7 @@ describe('explain', () => {
       method: 'PATCH',
       body: { deltas: { purchases: [{ sku: 'bell', iso: 'EUR', amount: '€2.50', count: 3 }] } },
     })
-    await app.db.query(sql`create table if not exists events_of_the_test partition of events default`)
+    await addMonths(app.db, 'events', daysBefore(clock.now(), 10), clock.now())
     await app.db.query(sql`
       insert into events (app_id, user_id, name, at, id, received_at)
       select ${app.tenant.id}, ${user.id}, 'rang', ${clock.now()}::timestamptz - n * interval '1 day', gen_random_uuid(), now()

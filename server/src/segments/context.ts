@@ -22,6 +22,6 @@ export function createSegmentsContext(parts: {
   newId: NewId
   reader: Reader
 }): SegmentsContext {
-  const { clock, ...rest } = parts
-  return { ...rest, now: clock.now }
+  const { db, countingDb, clock, newId, reader } = parts
+  return { db, countingDb, now: clock.now, newId, reader }
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/database.ts'
 import { systemClock } from '../lib/clock.ts'
-import { AppError, invalid } from '../lib/errors.ts'
+import { AppError, invalid, TookTooLong } from '../lib/errors.ts'
 import { createLog } from '../lib/log.ts'
 import { createPool, type Db, type Pool, sqlState } from './db.ts'
 import { type EmbeddedPostgres, startEmbedded } from './embedded.ts'
@@ -78,7 +78,8 @@ describe('a statement', () => {
   test('that is not to be prepared leaves nothing in the connection', async () => {
     const pool = createPool({ connection: database.connection, size: 1 })
     const prepared = () => pool.query(sql`select count(*) as n from pg_prepared_statements`, { prepare: false })
-    for (let n = 0; n < 3; n++) await pool.query(joined([sql`select 1 as n`, sql`select ${n}::int`], ' union '), { prepare: false })
+    for (let n = 0; n < 3; n++)
+      await pool.query(joined([sql`select 1 as n`, sql`select ${n}::int`], ' union '), { prepare: false })
     expect(await prepared()).toEqual([{ n: 0 }])
     await pool.query(sql`select 1`)
     expect(await prepared()).toEqual([{ n: 1 }])

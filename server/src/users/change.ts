@@ -9,6 +9,7 @@
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId, UserId } from '../lib/ids.ts'
+import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
 import { createNeighbourhood, type Neighbourhood, type Ref } from './neighbourhood.ts'
@@ -30,6 +31,7 @@ type Context = { db: Db; clock: Clock; newId: NewId; merger: Merger }
 const ROUNDS = 50
 
 export function createChange({ db, clock, newId, merger }: Context): Change {
+  const queue = createQueue({ clock, newId })
   const submit = merger.merged<Command, unknown>({
     name: 'users.change',
     async run(appId, commands) {
@@ -81,7 +83,7 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
       const isSettled = (ref: Ref) => !(pointing.has(ref) || taken.has(ref)) || state.ownerOf(ref) !== undefined
       const [settled, moved] = partition(open, (i) => (commands[i] as Command).refs.every(isSettled))
       for (const i of settled) outcomes[i] = apply(state, commands[i] as Command, now.toISOString())
-      await writeDifference(db, appId, state, now, newId)
+      await writeDifference({ db, queue, newId }, appId, state, now)
       return moved
     })
   }

@@ -33,14 +33,21 @@ const refRows = (refs: readonly Ref[]) =>
   )
 
 /**
- * Whom each reference points at, as a column of `r`. Scalar subqueries, on purpose: as joins the planner may turn them
- * into a scan of the whole table for each batch; as these they stay index probes.
+ * Whom a row of `r` names, by `r.id` or else by the alias `r.label` and `r.value`; null when there is nobody. A part of
+ * other statements too, so that what they write for a user is written for one that is there.
+ * Scalar subqueries, on purpose: as joins the planner may turn them into a scan of the whole table for each batch; as
+ * these they stay index probes.
  */
-const pointsAt = (appId: AppId) => sql`
+export const namedUser = (appId: AppId) => sql`
   case
     when r.id is not null then (select u.id from users u where u.app_id = ${appId} and u.id = r.id)
-    when r.label is not null then
-      (select a.user_id from aliases a where a.app_id = ${appId} and a.label = r.label and a.value = r.value)
+    else (select a.user_id from aliases a where a.app_id = ${appId} and a.label = r.label and a.value = r.value)
+  end`
+
+/** Whom each reference points at, as a column of `r`. */
+const pointsAt = (appId: AppId) => sql`
+  case
+    when r.id is not null or r.label is not null then ${namedUser(appId)}
     when r.subscription_id is not null then
       (select s.user_id from subscriptions s where s.app_id = ${appId} and s.id = r.subscription_id)
     else (select s.user_id from subscriptions s

@@ -3,7 +3,9 @@
 
 import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId, NewId, UserId } from '../lib/ids.ts'
+import type { Queue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
+import { forgetJobs } from './forget.ts'
 import type { Alias } from './identity.ts'
 import type { Neighbourhood, User } from './neighbourhood.ts'
 import type { StoredProperties } from './properties.ts'
@@ -25,7 +27,12 @@ import {
   upsertUserActivity,
 } from './store.ts'
 
-export async function writeDifference(db: Db, appId: AppId, state: Neighbourhood, now: Date, newId: NewId) {
+export async function writeDifference(
+  { db, queue, newId }: { db: Db; queue: Queue; newId: NewId },
+  appId: AppId,
+  state: Neighbourhood,
+  now: Date,
+) {
   const { before } = state
   const users = [...state.users.values()]
   const added = users.filter((user) => !before.users.has(user.id))
@@ -49,6 +56,7 @@ export async function writeDifference(db: Db, appId: AppId, state: Neighbourhood
   await step(addedSubscriptions, insertSubscriptions)
   // Last, because it takes along what hangs on the user: what was given to others must hang on them by then.
   await step(gone(before.users, state.users), deleteUsers)
+  await queue.enqueue(db, forgetJobs(appId, gone(before.users, state.users), now))
   await step(
     users.filter((user) => isActive(user.properties, user.createdAt, before.users.get(user.id)?.properties)),
     upsertUserActivity,

@@ -48,6 +48,8 @@ const BODIES: Record<string, (things: Things) => object> = {
   updateSegment: () => ({ name: newId(), filters: FILTERS }),
   previewSegment: () => ({ filters: FILTERS }),
   estimateNotificationRecipients: () => ({ filters: FILTERS }),
+  createCustomEvents: ({ userId }) => ({ events: [{ name: 'bell rung', onesignal_id: userId }] }),
+  createCustomEventsByOldPath: ({ userId }) => ({ events: [{ name: 'bell rung', onesignal_id: userId }] }),
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
 }
 

@@ -25,6 +25,8 @@ export type Verdict = 'let in' | 'no key' | 'bad key' | 'forbidden' | 'no such a
 
 /** What an SDK may do without a key, as long as it names a user by nothing but the id that cannot be guessed. */
 export const KEYLESS = [
+  'POST /apps/:app_id/custom_events',
+  'POST /apps/:app_id/integrations/custom_events',
   'POST /apps/:app_id/users',
   'GET /apps/:app_id/users/by/:alias_label/:alias_id',
   'PATCH /apps/:app_id/users/by/:alias_label/:alias_id',

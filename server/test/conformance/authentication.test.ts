@@ -284,6 +284,31 @@ describe.each(['ES256', 'RS256'])('identity verification with %s', (alg) => {
     expect((await request(victim.path, withKey)).body).toEqual(before)
   })
 
+  test('it sends events of its user, named either way, and of nobody else', async () => {
+    const [mine, theirs] = [await aVerifiedUser(), await aVerifiedUser()]
+    const idOf = ({ path }: { path: string }) => path.split('/').at(-1)
+    const send = (...users: object[]) =>
+      request('/custom_events', as(token(mine.external_id)), 'POST', {
+        events: users.map((user) => ({ name: 'x', ...user })),
+      })
+    const own = [{ onesignal_id: idOf(mine) }, { external_id: mine.external_id }]
+    expect(told(await send(...own, { ...own[0], ...own[1] }))).toEqual({ status: 202, body: {} })
+    const others = [
+      { onesignal_id: idOf(theirs) },
+      { external_id: theirs.external_id },
+      { onesignal_id: idOf(theirs), external_id: mine.external_id },
+      { onesignal_id: idOf(mine), external_id: theirs.external_id },
+    ]
+    for (const other of others) {
+      expect(told(await send(other))).toEqual(FORBIDDEN)
+      expect(told(await send(...own, other))).toEqual(FORBIDDEN)
+    }
+    const withKey = { authorization: `Key ${appKey}` }
+    const count = async ({ path }: { path: string }) =>
+      (await request(`${path}/custom_events`, withKey)).body.events.length
+    expect([await count(mine), await count(theirs)]).toEqual([3, 0])
+  })
+
   test('without a token it is an auth-1; a key needs none', async () => {
     const { path } = await aVerifiedUser()
     expect(told(await request(path, SDK))).toEqual(MISSING)

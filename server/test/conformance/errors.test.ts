@@ -161,7 +161,15 @@ describe('service unavailable', () => {
   let unreachable: Awaited<ReturnType<typeof startApp>>
   beforeAll(async () => {
     unreachable = await startApp({
-      config: { port: 0, host: '127.0.0.1', limits: 'off', role: 'api', trustProxy: false, metricsToken: undefined },
+      config: {
+        port: 0,
+        host: '127.0.0.1',
+        limits: 'off',
+        role: 'api',
+        trustProxy: false,
+        metricsToken: undefined,
+        eventRetentionDays: 400,
+      },
       connection: { host: '127.0.0.1', port: await closedPort(), user: 'nobody', database: 'none' },
       clock: systemClock(),
       log: createLog('silent'),

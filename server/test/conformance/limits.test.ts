@@ -115,6 +115,36 @@ describe('LIMITS=spec', () => {
     expect((await create(1000)).status).toBe(201)
   })
 
+  test('custom events have a limit of their own, on both paths together, for the plan of the app', async () => {
+    const user = await aQuietUser()
+    const event = (path: string) => app.app(path, { body: { events: [{ name: 'x', external_id: user.externalId }] } })
+    const paths = ['/custom_events', '/integrations/custom_events']
+    for (const path of paths) {
+      const answers = await Promise.all(Array.from({ length: 75 }, () => event(path)))
+      expect(statuses(answers)).toEqual(Array(75).fill(202))
+    }
+    for (const path of paths) expect(expectLimited(await event(path))).toBe(1)
+    // Users are not concerned.
+    expect((await tag(user.path, { a: '1' })).status).toBe(202)
+    clock.advanceLease({ seconds: 1 })
+    expect((await event('/custom_events')).status).toBe(202)
+    const seen = await app.app(`${user.path}/custom_events?limit=300`)
+    expect(seen.body.events).toHaveLength(151)
+  })
+
+  test('older pages of custom events are look-back requests', async () => {
+    const user = await aQuietUser()
+    const events = Array.from({ length: 2 }, () => ({ name: 'x', external_id: user.externalId }))
+    await app.app('/custom_events', { body: { events } })
+    const page = (query: string) => app.app(`${user.path}/custom_events?limit=1${query}`)
+    const { status, body } = await page('')
+    expect(status).toBe(200)
+    expectLimited(await page(''))
+    const older = () => page(`&cursor=${body.next_cursor}`)
+    expect(statuses(await times(10, older))).toEqual(Array(10).fill(200))
+    expectLimited(await older())
+  })
+
   test('one write per second and user; Retry-After suffices', async () => {
     const user = await aQuietUser()
     expect((await tag(user.path, { a: '1' })).status).toBe(202)
@@ -272,6 +302,8 @@ describe('LIMITS=spec', () => {
     // What these two write to is not named by an id: there must be a device, and a user, to count for.
     if (operation.name === 'Add a player') request.body = { ...(request.body as object), identifier: aName('device') }
     if (operation.name === 'Change tags by external user id') await aQuietUser({ identity: { external_id: 'nobody' } })
+    // Of events 150 a second are let in, of everything else here one.
+    if (operation.name.startsWith('Create custom events')) await times(149, () => app.request(path, request))
     expect((await app.request(path, request)).status).not.toBe(429)
     const refused = await app.request(path, request)
     expect(expectLimited(refused, operation.family === 'legacy' ? LIMITED_STRINGS : LIMITED_OBJECT)).toBe(1)

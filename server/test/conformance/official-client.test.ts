@@ -275,6 +275,40 @@ describe('subscriptions', () => {
   })
 })
 
+describe('custom events', () => {
+  test('createCustomEvents stores them, and tells which it did not', async () => {
+    const { id, external_id } = await aUser()
+    const timestamp = new Date().toISOString()
+    const events = [
+      { name: 'purchase', external_id, timestamp, payload: { item: 'bell', price: 9.5 } },
+      { name: 'opened', onesignal_id: id },
+    ]
+    expect(await client.createCustomEvents(appId, { events })).toEqual({})
+    const seen = (await app.app(`/users/by/onesignal_id/${id}/custom_events?name=purchase`)).body.events
+    expect(seen).toMatchObject([{ name: 'purchase', timestamp, properties: { item: 'bell', price: 9.5 } }])
+    const answer = await client.createCustomEvents(appId, { events: [{ name: 'opened', external_id: 'nobody' }] })
+    expect(answer).toEqual({
+      errors: [
+        {
+          event_user_id: 'nobody',
+          event_id: null,
+          error: { code: 'not found', title: 'User not found', meta: { index: 0 } },
+        },
+      ],
+    })
+  })
+
+  test('createCustomEvents tells what is wrong', async () => {
+    await expectFailure(client.createCustomEvents(appId, { events: [] }), 400, 'events must not be empty')
+    await expectFailure(
+      client.createCustomEvents(appId, { events: [{ name: 'x' }] }),
+      400,
+      'events[0] needs an external_id or a onesignal_id',
+    )
+    await expectFailure(client.createCustomEvents(NOBODY, { events: [{ name: 'x' }] }), 404, 'App not found')
+  })
+})
+
 describe('limits', () => {
   let limited: TestApp
   beforeAll(async () => {

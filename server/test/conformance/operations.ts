@@ -1,4 +1,4 @@
-// Every operation of users, aliases, subscriptions and players, as a request that is well-formed, for tests that hold for
+// Every operation of users, aliases, subscriptions, events and players, as a request that is well-formed, for tests that hold for
 // all of them. versioning.test.ts checks the list against the description that the server gives of itself.
 
 import type { Request } from '../app.ts'
@@ -55,6 +55,7 @@ const ofPlayers = (name: string, method: string, shape: string, body?: object): 
 
 const identity = { identity: { crm: 'x' } }
 const change = { subscription: { sdk: '1' } }
+const events = { events: [{ name: 'bell rung', onesignal_id: NOBODY }] }
 const email = { type: 'Email', token: 'somebody@example.com' }
 
 export const operations: Operation[] = [
@@ -78,6 +79,9 @@ export const operations: Operation[] = [
   ),
   ofUsers('Delete subscription', 'DELETE', subscription, true),
   ofUsers('Transfer subscription', 'PATCH', `${subscription}/owner`, true, identity),
+  ofUsers('Create custom events', 'POST', '/apps/{app_id}/custom_events', true, events),
+  ofUsers('Create custom events (older SDKs)', 'POST', '/apps/{app_id}/integrations/custom_events', true, events),
+  ofUsers('View custom events of a user', 'GET', `${user}/custom_events`, false),
   ofPlayers('Add a player', 'POST', '/players', { device_type: 1 }),
   ofPlayers('View players', 'GET', '/players'),
   ofPlayers('View player', 'GET', player),

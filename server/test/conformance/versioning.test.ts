@@ -14,7 +14,9 @@ test('the list of operations that these tests go through is complete', async () 
   const described = Object.entries(body.paths as Record<string, Record<string, { tags?: string[] }>>).flatMap(
     ([path, methods]) =>
       Object.entries(methods)
-        .filter(([, { tags = [] }]) => tags.some((tag) => /^(Users|Identity|Subscriptions|Players)/.test(tag)))
+        .filter(([, { tags = [] }]) =>
+          tags.some((tag) => /^(Users|Identity|Subscriptions|Custom events|Players)/.test(tag)),
+        )
         .map(([method]) => `${method.toUpperCase()} ${path}`),
   )
   expect(operations.map(({ method, shape }) => `${method} ${shape}`).sort()).toEqual(described.sort())

@@ -1,0 +1,70 @@
+// Concurrent requests of one app are stored together, a bounded number of events in one statement.
+
+import type { Clock } from '../lib/clock.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import type { Merger, Outcome } from '../storage/merge.ts'
+import { namedUser } from '../users/store.ts'
+import { keysFrom } from './forget.ts'
+import type { Months } from './keep-months.ts'
+import { insertEvents, type NewEvent } from './store.ts'
+
+/** Stores the events of a request, all or none; answers the places of those whose user is not there. */
+export type Insert = (appId: AppId, events: NewEvent[]) => Promise<Set<number>>
+
+const EVENTS_AT_ONCE = 5_000
+
+export function createInsert({
+  db,
+  clock,
+  merger,
+  months,
+}: {
+  db: Db
+  clock: Clock
+  merger: Merger
+  months: Months
+}): Insert {
+  async function insertTogether(appId: AppId, requests: NewEvent[][]): Promise<Outcome<Set<number>>[]> {
+    const now = clock.now()
+    await months.prepare(now)
+    const unknown = await insertEvents(db, appId, namedUser(appId), requests.flat(), { now, keysFrom: keysFrom(now) })
+    let first = 0
+    return requests.map(({ length }) => {
+      const start = first
+      first += length
+      return { value: new Set([...unknown].flatMap((n) => (n >= start && n < first ? [n - start] : []))) }
+    })
+  }
+
+  return merger.merged({
+    name: 'events.insert',
+    async run(appId, requests: NewEvent[][]) {
+      const outcomes: Outcome<Set<number>>[] = []
+      for (const together of bounded(requests)) {
+        try {
+          outcomes.push(...(await insertTogether(appId, together)))
+        } catch (error) {
+          // What was stored before is stored: the error is for these alone.
+          outcomes.push(...together.map(() => ({ error })))
+        }
+      }
+      return outcomes
+    },
+  })
+}
+
+/** In groups of at most so many events; a request is never split. */
+function bounded(requests: NewEvent[][]): NewEvent[][][] {
+  const groups: NewEvent[][][] = []
+  let room = 0
+  for (const request of requests) {
+    if (request.length > room) {
+      groups.push([])
+      room = EVENTS_AT_ONCE
+    }
+    groups.at(-1)?.push(request)
+    room -= request.length
+  }
+  return groups
+}

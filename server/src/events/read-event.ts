@@ -1,0 +1,90 @@
+// An event as it was sent, to an event as it is stored, or why it is not.
+
+import { hash } from 'node:crypto'
+import { invalid } from '../lib/errors.ts'
+import { isUuid, type NewId, type UserId } from '../lib/ids.ts'
+import { EXTERNAL_ID, type UserRef } from '../users/identity.ts'
+import type { EventBody, EventsBody } from './schema.ts'
+import type { NewEvent } from './store.ts'
+
+/** Of the event's JSON in UTF-8, without spaces between its parts. */
+export const MAX_BYTES = 2_024
+
+export type Refusal = { code: 'not found' | 'too large' | 'too old'; title: string }
+export const unknownUser: Refusal = { code: 'not found', title: 'User not found' }
+
+export type ReadEvent = {
+  /** As the event gave them, to be told with what is wrong with it. */
+  userId: string
+  key: string | null
+  /** What is stored, or why it is not. */
+  event: NewEvent | Refusal
+}
+
+/** When it is received, and since when what happened is taken. */
+export type Moment = { now: Date; oldest: Date }
+
+/** All events of a request, in order. What is wrong with the form of one refuses them all. */
+export const readEvents = (body: EventsBody, moment: Moment, newId: NewId): ReadEvent[] => {
+  const requestKey = readKey(body.idempotency_key, 'idempotency_key')
+  return body.events.map((event, i) => readEvent(event, i, requestKey, moment, newId))
+}
+
+function readEvent(
+  body: EventBody,
+  index: number,
+  requestKey: string | undefined,
+  { now, oldest }: Moment,
+  newId: NewId,
+): ReadEvent {
+  const field = (name: string) => `events[${index}].${name}`
+  const user = readUser(body, `events[${index}]`)
+  const key = readKey(body.idempotency_key, field('idempotency_key'))
+  const happened = readTime(body.timestamp, field('timestamp')) ?? now
+  const at = happened > now ? now : happened
+  const bytes = Buffer.byteLength(JSON.stringify(body))
+  const read = { userId: body.onesignal_id ?? body.external_id ?? '', key: key ?? null }
+  if (bytes > MAX_BYTES)
+    return {
+      ...read,
+      event: { code: 'too large', title: `The event has ${bytes} bytes; at most ${MAX_BYTES} are taken` },
+    }
+  if (at < oldest)
+    return { ...read, event: { code: 'too old', title: `Events from before ${oldest.toISOString()} are not taken` } }
+  const event: NewEvent = {
+    id: newId(),
+    key: key ?? (requestKey && keyOfPlace(requestKey, index)),
+    user,
+    name: body.name,
+    at,
+    properties: body.properties ?? body.payload ?? {},
+  }
+  return { ...read, event }
+}
+
+function readUser({ onesignal_id, external_id }: EventBody, where: string): UserRef {
+  if (onesignal_id != null) return { id: readUuid(onesignal_id, `${where}.onesignal_id`) as UserId }
+  if (external_id != null) return { label: EXTERNAL_ID, value: external_id }
+  throw invalid(`${where} needs an external_id or a onesignal_id`, { field: where })
+}
+
+const readKey = (key: string | null | undefined, field: string) => (key == null ? undefined : readUuid(key, field))
+
+function readUuid(text: string, field: string): string {
+  if (!isUuid(text)) throw invalid(`${field} must be a UUID`, { field })
+  return text.toLowerCase()
+}
+
+/** The schema has seen to the form; a leap second has it, and is no time that a Date can be. */
+function readTime(text: string | null | undefined, field: string): Date | undefined {
+  if (text == null) return undefined
+  const time = new Date(text)
+  if (Number.isNaN(time.getTime())) throw invalid(`${field} must be an ISO 8601 date and time`, { field })
+  return time
+}
+
+/** The key of a request stands for each of its events, so that they are told apart by their places. */
+function keyOfPlace(requestKey: string, index: number): string {
+  const digits = hash('sha256', `${requestKey} ${index}`, 'hex')
+  return digits.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}

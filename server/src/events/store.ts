@@ -1,0 +1,117 @@
+// All SQL of events. For the parts that look at them, the keys answer from the index alone:
+//   how often did a user do X since T   e.app_id, e.user_id, e.name, e.at >= T   events_pk, see countEvents
+//   who did X since T                   e.app_id, e.name, e.at >= T              events_by_name, with user_id in it
+// Bound `at` wherever a time is known: that leaves whole months unread. Events of a user that was deleted stay for about a
+// minute (forget.ts), so start from users, or join them.
+
+import type { AppId, Id, UserId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { emptySql, rows, type Sql, sql } from '../storage/sql.ts'
+
+export type EventId = Id<'event'>
+
+export type NewEvent = {
+  id: EventId
+  /** Whoever brings the same key within a day brings the same event. */
+  key: string | undefined
+  user: { id: UserId } | { label: string; value: string }
+  name: string
+  at: Date
+  properties: object
+}
+
+export type StoredEvent = { id: EventId; name: string; at: Date; receivedAt: Date; properties: object }
+
+/**
+ * Store events, but for those whose key was taken after `keysFrom`; answers the places of those whose user is not there.
+ * Of several with one key the first that can be stored is. One statement, and `user`, whom a row of `r` names, is part of
+ * it: that a user is found and its event is stored lies no further apart than a statement may take.
+ */
+export async function insertEvents(
+  db: Db,
+  appId: AppId,
+  user: Sql,
+  list: readonly NewEvent[],
+  { now, keysFrom }: { now: Date; keysFrom: Date },
+): Promise<Set<number>> {
+  const given = list.map(({ id, key, user, name, at, properties }, n) => ({
+    ...user,
+    n,
+    event_id: id,
+    key,
+    name,
+    at,
+    properties,
+  }))
+  const unknown = await db.query<{ n: number }>(sql`
+    with found as materialized (
+      select r.n, r.event_id, r.key, r.name, r.at, r.properties, ${user} as user_id
+      from jsonb_to_recordset(${rows(given)}::jsonb)
+        as r(n integer, id uuid, label text, value text, event_id uuid, key uuid, name text, at timestamptz,
+          properties jsonb)
+    ), firsts as materialized (
+      select distinct on (coalesce(f.key, f.event_id)) f.event_id, f.key, f.name, f.at, f.properties, f.user_id
+      from found f
+      where f.user_id is not null
+      order by coalesce(f.key, f.event_id), f.n
+    ), taken as (
+      insert into event_keys (app_id, key, taken_at)
+      select a.id, f.key, ${now}::timestamptz
+      from apps a cross join firsts f
+      where a.id = ${appId} and f.key is not null
+      order by f.key
+      on conflict (app_id, key) do update set taken_at = excluded.taken_at
+      where event_keys.taken_at <= ${keysFrom}::timestamptz
+      returning key
+    ), stored as (
+      insert into events (app_id, user_id, name, at, id, received_at, properties)
+      select a.id, f.user_id, f.name, f.at, f.event_id, ${now}::timestamptz, f.properties
+      from apps a cross join firsts f
+      where a.id = ${appId} and (f.key is null or f.key in (select t.key from taken t))
+    )
+    select f.n from found f where f.user_id is null`)
+  return new Set(unknown.map(({ n }) => n))
+}
+
+export type Place = { at: Date; id: EventId }
+
+/** Newest first, after this place. Both indexes of a user's events end in (at, id), so a page is as dear as any other. */
+export const findEvents = (
+  db: Db,
+  appId: AppId,
+  userId: UserId,
+  { name, after, limit }: { name: string | undefined; after: Place | undefined; limit: number },
+) =>
+  db.query<StoredEvent>(sql`
+    select e.id, e.name, e.at, e.received_at, e.properties
+    from events e
+    where e.app_id = ${appId} and e.user_id = ${userId}
+      ${name === undefined ? emptySql : sql`and e.name = ${name}`}
+      ${after === undefined ? emptySql : sql`and e.at <= ${after.at} and (e.at, e.id) < (${after.at}, ${after.id}::uuid)`}
+    order by e.at desc, e.id desc
+    limit ${limit}`)
+
+/** How often each of these users did it since then; who did not is left out. */
+export const countEvents = (db: Db, appId: AppId, userIds: readonly UserId[], name: string, since: Date) =>
+  db.query<{ userId: UserId; count: number }>(sql`
+    select e.user_id, count(*) as count
+    from events e
+    where e.app_id = ${appId} and e.user_id = any(${userIds}::uuid[]) and e.name = ${name} and e.at >= ${since}
+    group by e.user_id`)
+
+export const deleteEventsOf = (db: Db, appId: AppId, userId: UserId) =>
+  db.query(sql`delete from events e where e.app_id = ${appId} and e.user_id = ${userId}`)
+
+/** Some of the keys that were taken at or before this time; fewer than `limit` means that none are left. */
+export async function deleteOldKeys(db: Db, appId: AppId, until: Date, limit: number): Promise<number> {
+  const deleted = await db.query(sql`
+    delete from event_keys
+    where app_id = ${appId} and ctid = any(array(
+      select ctid from event_keys
+      where app_id = ${appId} and taken_at <= ${until}
+      order by taken_at
+      limit ${limit}
+      for update skip locked))
+    returning key`)
+  return deleted.length
+}

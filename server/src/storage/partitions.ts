@@ -1,0 +1,78 @@
+// Tables partitioned by month. The months are made and dropped at run time, because only the server knows what time it
+// is: some ahead of need, and old ones dropped whole. There is no default partition: a month could not be added beside
+// one without reading all of it.
+
+import type { Db } from './db.ts'
+import { Sql, sql } from './sql.ts'
+
+type Month = { name: string; from: Date; until: Date }
+
+/** Any constant of our own would do. */
+const LOCK = 22_745_570
+
+const monthOf = (table: string, year: number, month: number): Month => {
+  const from = new Date(Date.UTC(year, month))
+  const digits = from.toISOString().slice(0, 7).replace('-', '_')
+  return { name: `${table}_${digits}`, from, until: new Date(Date.UTC(year, month + 1)) }
+}
+
+function monthsBetween(table: string, from: Date, until: Date): Month[] {
+  const months: Month[] = []
+  for (let n = from.getUTCMonth(); ; n++) {
+    const month = monthOf(table, from.getUTCFullYear(), n)
+    if (month.from > until) return months
+    months.push(month)
+  }
+}
+
+/** Servers that make or drop months at the same time take turns. */
+const lockMonths = (db: Db) => db.query(sql`select pg_advisory_xact_lock(${LOCK})`)
+
+async function findMonths(db: Db, table: string): Promise<Month[]> {
+  const found = await db.query<{ name: string }>(sql`
+    select c.relname as name
+    from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = to_regclass(${table})
+    order by c.relname`)
+  return found.map(({ name }) => {
+    const [year, month] = name.slice(table.length + 1).split('_')
+    return monthOf(table, Number(year), Number(month) - 1)
+  })
+}
+
+/** Make the months that are missing for any time from `from` to `until`. `table` is a name in our sources, never input. */
+export async function addMonths(db: Db, table: string, from: Date, until: Date): Promise<void> {
+  const wanted = monthsBetween(table, from, until)
+  const findMissing = async (db: Db) => {
+    const present = new Set((await findMonths(db, table)).map(({ name }) => name))
+    return wanted.filter(({ name }) => !present.has(name))
+  }
+  if ((await findMissing(db)).length === 0) return
+  await db.transaction(async (db) => {
+    await lockMonths(db)
+    for (const month of await findMissing(db)) await createMonth(db, table, month)
+  })
+}
+
+/** Made apart and then attached: unlike "create table … partition of", that keeps nobody from writing meanwhile. */
+async function createMonth(db: Db, table: string, { name, from, until }: Month) {
+  await db.query(new Sql(`create table ${name} (like ${table} including defaults including constraints)`, []))
+  const [first, next] = [from.toISOString(), until.toISOString()]
+  await db.query(
+    new Sql(`alter table ${table} attach partition ${name} for values from ('${first}') to ('${next}')`, []),
+  )
+}
+
+/**
+ * Drop the months that ended at or before this time. That needs the table for itself for a moment: with a long query in
+ * the way it gives up after 2 s, so that writers do not pile up behind it, and is tried again later.
+ */
+export async function dropMonths(db: Db, table: string, before: Date): Promise<void> {
+  const old = (await findMonths(db, table)).filter(({ until }) => until <= before)
+  for (const { name } of old)
+    await db.transaction(async (db) => {
+      await db.query(sql`set local lock_timeout = '2s'`)
+      await lockMonths(db)
+      await db.query(new Sql(`drop table if exists ${name}`, []))
+    })
+}
