@@ -79,7 +79,7 @@ function clauseOf(clause: Clause, scope: Scope): Sql {
     case 'oneOf':
       return test.want ? isOneOf(seen, test.values) : sql`(${isOneOf(seen, test.values)} is not true)`
     case 'is':
-      return test.want ? seen : sql`not ${seen}`
+      return test.want ? seen : sql`(${seen} is not true)`
     case 'number':
       return clause.field === 'tag'
         ? sql`case when ${seen} ~ ${DECIMAL} then ${seen}::numeric ${operator(test.relation)} ${test.value}::numeric end`
@@ -131,8 +131,9 @@ function seenBy({ field, key, test }: Clause, scope: Scope): Sql {
     case 'subscribed':
       return sql`(s.enabled and coalesce(s.notification_types, 1) > 0 and s.token is not null)`
     case 'email':
-      return sql`exists (select 1 from subscriptions e
-        where e.app_id = ${appId} and e.type = 'Email' and e.token_hash = decode(${key}, 'hex') and e.user_id = u.id)`
+      // An address has one owner at most, who is looked up once and not for everybody.
+      return sql`(u.id = (select e.user_id from subscriptions e
+        where e.app_id = ${appId} and e.type = 'Email' and e.token_hash = decode(${key}, 'hex')))`
     case 'event':
       return countEvents(key, test, scope)
     default:
