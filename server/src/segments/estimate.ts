@@ -7,7 +7,7 @@ import { findOwners } from '../users/store.ts'
 import { countRecipients } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
 import { readFilters } from './filters.ts'
-import { getSegmentsByName, treeOf, withinTime } from './read.ts'
+import { counted, getSegmentsByName, treeOf } from './read.ts'
 import type { EstimateAnswer, EstimateBody } from './schema.ts'
 import { channels, type Node } from './tree.ts'
 
@@ -20,7 +20,7 @@ export async function estimateRecipients(
 ): Promise<EstimateAnswer> {
   const { target_channel: channel } = body
   const node: Node = { kind: 'all', of: [await targetOf(ctx, appId, body), await excludedFrom(ctx, appId, body)] }
-  const counts = await withinTime(countRecipients(ctx.countingDb, node, { appId, now: ctx.now() }))
+  const counts = await counted(ctx, (db) => countRecipients(db, node, { appId, now: ctx.now() }))
   for (const it of channels) if (channel !== undefined && it !== channel) counts[it] = 0
   const count = counts.push + counts.email + counts.sms
   return {

@@ -3,11 +3,12 @@
 import { findApp } from '../apps/store.ts'
 import { appNotFound, invalid, TookTooLong } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
 import { countAudience } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
 import { readFilters } from './filters.ts'
 import { defaultSegments, isDefaultId, type Segment, type SegmentId, segmentItem, segmentNotFound } from './segment.ts'
-import { countSegments, findSegment, findSegments, findSegmentsByName } from './store.ts'
+import { countSegments, findSegment, findSegments, findSegmentsByName, isAnswering } from './store.ts'
 import type { Node } from './tree.ts'
 
 async function defaultsOf({ db }: SegmentsContext, appId: AppId): Promise<Segment[]> {
@@ -55,15 +56,22 @@ export async function getSegmentsByName(
 
 export const treeOf = ({ filters }: Pick<Segment, 'filters'>): Node => readFilters(filters).tree
 
-/** Nobody waits for ever: what takes longer than the pool's minute is told as such, and not as a broken server. */
-export async function withinTime<Result>(counting: Promise<Result>): Promise<Result> {
+/**
+ * Runs what looks at all of an app's users. Nobody waits for ever: what takes longer than the pool's minute is told as such,
+ * and not as a broken server; a database that does not answer at all is found out before, in seconds.
+ */
+export async function counted<Result>(
+  { db, countingDb }: Pick<SegmentsContext, 'db' | 'countingDb'>,
+  run: (db: Db) => Promise<Result>,
+): Promise<Result> {
+  await isAnswering(db)
   try {
-    return await counting
+    return await run(countingDb)
   } catch (error) {
     if (!(error instanceof TookTooLong)) throw error
     throw invalid('This audience takes too long to count. Narrow its filters, or page through its members.')
   }
 }
 
-export const countSegment = ({ countingDb, now }: SegmentsContext, appId: AppId, node: Node): Promise<number> =>
-  withinTime(countAudience(countingDb, node, { appId, now: now() }))
+export const countSegment = (ctx: SegmentsContext, appId: AppId, node: Node): Promise<number> =>
+  counted(ctx, (db) => countAudience(db, node, { appId, now: ctx.now() }))

@@ -30,6 +30,8 @@ import {
 import { readSegmentId, segmentPayload } from './segment.ts'
 
 const access: Access = { kind: 'app', permission: 'segments', appIn: 'path' }
+/** These answer who users are and what is known of them. */
+const showsUsers: Access = { kind: 'app', permission: 'users', appIn: 'path' }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 /** A page after the first looks back. */
@@ -128,6 +130,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
     }),
     route({
       ...common,
+      access: showsUsers,
       operation: 'getSegmentMembers',
       method: 'GET',
       path: '/apps/:app_id/segments/:segment_id/members',
@@ -145,6 +148,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
     }),
     route({
       ...common,
+      access: showsUsers,
       operation: 'explainSegment',
       method: 'GET',
       path: '/apps/:app_id/segments/:segment_id/explain',
@@ -161,6 +165,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
     }),
     route({
       ...common,
+      access: showsUsers,
       operation: 'previewSegment',
       method: 'POST',
       path: '/apps/:app_id/segments/preview',

@@ -65,6 +65,8 @@ export async function countSegments(db: Db, appId: AppId): Promise<number> {
   return row?.total ?? 0
 }
 
+export const isAnswering = (db: Db) => db.query(sql`select 1`)
+
 /** What a user spent on each of these SKUs; those never bought are not there. */
 export const sumPurchases = (db: Db, appId: AppId, userId: UserId, skus: readonly string[]) =>
   db.query<{ sku: string; spent: string }>(sql`
