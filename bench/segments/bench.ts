@@ -62,6 +62,7 @@ async function count(carillon: Carillon, id: string): Promise<number> {
   const response = await fetch(`${carillon.url}/apps/${carillon.appId}/segments/${id}`, {
     headers: headersOf(carillon),
   })
+  if (response.status !== 200) throw new Error(`no count: ${response.status} ${await response.text()}`)
   return ((await response.json()) as { subscriber_count: number }).subscriber_count
 }
 
@@ -127,6 +128,8 @@ const carillon = await startCarillon()
 try {
   const database = await connectEmbedded({ dataDir: carillon.dataDir, log: createLog('warn') })
   const client = new pg.Client(database.connection)
+  // When something fails, the server goes down before its clients, and what failed is to be seen.
+  client.on('error', () => {})
   await client.connect()
   const db = createPool({ connection: database.connection, size: 2, statementTimeoutMs: 600_000 })
   const segments: { it: Case; id: string }[] = []
