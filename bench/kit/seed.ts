@@ -1,7 +1,16 @@
 import pg from 'pg'
 
-/** Users with one alias and one email subscription each, by one statement per table; numbers from `from` up to `to`. */
-export async function seedUsers(connection: pg.ClientConfig, appId: string, from: number, to: number) {
+/**
+ * Users with one alias and one email subscription each, by one statement per table; numbers from `from` up to `to`.
+ * `tags` is an SQL expression over the number `n`.
+ */
+export async function seedUsers(
+  connection: pg.ClientConfig,
+  appId: string,
+  from: number,
+  to: number,
+  tags = `'{"plan":"free"}'::jsonb`,
+) {
   const client = new pg.Client(connection)
   await client.connect()
   try {
@@ -15,7 +24,7 @@ export async function seedUsers(connection: pg.ClientConfig, appId: string, from
       )
       await client.query(
         `insert into users (app_id, id, tags, first_active, subscription_count, created_at, updated_at)
-         select $1, user_id, '{"plan":"free"}', now(), 1, now(), now() from seed`,
+         select $1, user_id, ${tags}, now(), 1, now(), now() from seed`,
         [appId],
       )
       await client.query(

@@ -194,6 +194,22 @@ create table schema_migrations (
   constraint schema_migrations_pk PRIMARY KEY (version)
 );
 
+create table segments (
+  app_id uuid not null,
+  id uuid not null,
+  name text not null,
+  description text,
+  filters jsonb not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint segments_description_length CHECK (((length(description) >= 1) AND (length(description) <= 255))),
+  constraint segments_filters_listed CHECK ((jsonb_typeof(filters) = 'array'::text)),
+  constraint segments_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+  constraint segments_name_unique UNIQUE (app_id, name),
+  constraint segments_pk PRIMARY KEY (app_id, id)
+);
+CREATE INDEX segments_by_age ON public.segments USING btree (app_id, created_at, id);
+
 create table server_nodes (
   id uuid not null,
   counts text not null,

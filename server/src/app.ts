@@ -14,6 +14,7 @@ import { secretBox } from './lib/secrets.ts'
 import { createLimiter } from './limits/limiter.ts'
 import { createWorker } from './queue/work.ts'
 import { allRoutes } from './routes.ts'
+import { createSegmentsContext } from './segments/context.ts'
 import { createPool, type PoolOptions } from './storage/db.ts'
 import { guardWrites } from './storage/guard-writes.ts'
 import { createListener } from './storage/listen.ts'
@@ -47,13 +48,21 @@ export type RunningApp = {
 
 /** Statements of merged requests in flight at once; half of the pool, so that everything else finds a connection. */
 const MERGE_SLOTS = 5
-const MAX_STATEMENT_MS = { api: 4_000, worker: 300_000 }
+const MAX_STATEMENT_MS = { api: 4_000, counting: 60_000, worker: 300_000 }
 
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { config, connection, secretKey, clock, log, nodeId, mayWrite = () => true } = options
   const anchored = isAnchored(clock) ? { clock } : {}
   const db = createPool({ connection, log, statementTimeoutMs: MAX_STATEMENT_MS.api, ...anchored })
   const workerDb = createPool({ connection, log, size: 5, statementTimeoutMs: MAX_STATEMENT_MS.worker, ...anchored })
+  // Counting an audience looks at every user of an app. It may take its time, and must not take the others' connections.
+  const countingDb = createPool({
+    connection,
+    log,
+    size: 3,
+    statementTimeoutMs: MAX_STATEMENT_MS.counting,
+    ...anchored,
+  })
   const listener = createListener(connection, log)
   const merger = createMerger({ slots: MERGE_SLOTS })
   const statistics = keepStatisticsFresh(workerDb, () => merger.stats().requests, log)
@@ -61,6 +70,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     async () => statistics.stop(),
     () => listener.close(),
     () => workerDb.close(),
+    () => countingDb.close(),
     () => db.close(),
   ]
   const close = async () => {
@@ -95,12 +105,13 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
     const users = createUsersContext(parts)
     const events = createEventsContext({ ...parts, reader: users.reader, retentionDays: config.eventRetentionDays })
+    const segments = createSegmentsContext({ ...parts, reader: users.reader, countingDb })
     const templates = createTemplatesContext({ ...parts, renderer, users: users.reader })
     const usage = createKeyUsage({ db: parts.db, log })
     const countPlayers = (appIds: readonly AppId[]) => sumPlayerCounts(db, appIds)
     const apps = { db: parts.db, clock, secrets: secretBox(secretKey), usage, countPlayers }
     const http = createHttpServer({
-      routes: allRoutes({ apps, users, events, templates }),
+      routes: allRoutes({ apps, users, events, segments, templates }),
       keys: createKeyLookup({ db, clock, listener, noteUse: usage.note }),
       limits,
       clock,

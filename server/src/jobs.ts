@@ -6,6 +6,7 @@ import type { Clock } from './lib/clock.ts'
 import { forgetIdleCounters } from './limits/forget.ts'
 import type { Handlers } from './queue/job.ts'
 import type { Schedule } from './queue/schedule.ts'
+import { indexTags } from './segments/index-tags.ts'
 import type { Db } from './storage/db.ts'
 import { FORGET_USER } from './users/forget.ts'
 
@@ -19,4 +20,6 @@ export const allSchedules = ({ db, clock, eventRetentionDays }: JobsContext): Sc
   { name: 'limits.forget', everyMs: 60_000, run: () => forgetIdleCounters(db, clock.leaseMs()) },
   { name: 'events.months', everyMs: 3_600_000, run: () => keepMonths(db, clock.now(), eventRetentionDays) },
   { name: 'events.keys', everyMs: 300_000, run: () => forgetOldKeys(db, clock.now()) },
+  // A large table takes its time; ten indexes of an hour each are the most there can be.
+  { name: 'segments.index-tags', everyMs: 600_000, timeLimitMs: 36_000_000, run: () => indexTags(db) },
 ]

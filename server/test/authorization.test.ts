@@ -5,44 +5,18 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createApp, setApp } from '../src/apps/create.ts'
 import { issueKey, revokeKey } from '../src/apps/keys.ts'
 import { SYSTEM } from '../src/apps/schema.ts'
-import { createEventsContext } from '../src/events/context.ts'
+import { declaredRoutes } from '../src/declared-routes.ts'
 import type { Route } from '../src/http/route.ts'
-import { kitRoutes } from '../src/http/routes.ts'
-import { systemClock, virtualClock } from '../src/lib/clock.ts'
+import { systemClock } from '../src/lib/clock.ts'
 import { type AppId, newId } from '../src/lib/ids.ts'
 import { type Permission, permissions } from '../src/lib/permissions.ts'
-import { secretBox } from '../src/lib/secrets.ts'
-import { allRoutes } from '../src/routes.ts'
-import type { Db } from '../src/storage/db.ts'
-import { createMerger } from '../src/storage/merge.ts'
-import { createTemplatesContext } from '../src/templates/context.ts'
-import { createRenderer } from '../src/templates/render/renderer.ts'
-import { createUsersContext } from '../src/users/context.ts'
 import { type TestApp, testApp } from './app.ts'
 import { checksums } from './authorization/checksums.ts'
 import { labelsOf, namesThings, paramsOf, requestFor, type Things, unknownThings } from './authorization/requests.ts'
 import { type CallerKind, isAboutAnApp, judge, KEYLESS, nameOf, type Target, told } from './authorization/rules.ts'
 
-/** Routes are asked for what they are; nothing behind them is ever called. */
-const nowhere: Db = { query: () => Promise.reject(new Error()), transaction: () => Promise.reject(new Error()) }
-const parts = { db: nowhere, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }
-const users = createUsersContext(parts)
-const domainRoutes = allRoutes({
-  apps: {
-    db: nowhere,
-    clock: virtualClock(),
-    secrets: secretBox('nothing is ever sealed'),
-    usage: { flush: async () => {} },
-    countPlayers: async () => new Map(),
-  },
-  users,
-  events: createEventsContext({ ...parts, reader: users.reader, retentionDays: 400 }),
-  templates: createTemplatesContext({ ...parts, renderer: createRenderer(), users: users.reader }),
-})
-const routes: Route[] = [
-  ...domainRoutes,
-  ...kitRoutes({ routes: [], metrics: { text: async () => '', contentType: 'text/plain' }, isReady: async () => true }),
-]
+const { domains: domainRoutes, kit } = declaredRoutes()
+const routes: Route[] = [...domainRoutes, ...kit]
 
 type Caller = {
   name: string
@@ -163,6 +137,11 @@ async function makeThings(appId: string, key: string, keyId: string): Promise<Th
     body: { app_id: appId, name: 'A template', contents: { en: 'Hello' } },
   })
   if (template.status !== 200) throw new Error(`no template was made: ${JSON.stringify(template.body)}`)
+  const segment = await server.request(`/apps/${appId}/segments`, {
+    headers: { authorization: `Key ${key}` },
+    body: { name: newId(), filters: [{ field: 'country', relation: 'exists' }] },
+  })
+  if (segment.status !== 201) throw new Error(`no segment was made: ${JSON.stringify(segment.body)}`)
   return {
     organizationId: organizations[appId] as string,
     keyId,
@@ -171,6 +150,7 @@ async function makeThings(appId: string, key: string, keyId: string): Promise<Th
     subscriptionId: body.subscriptions[0].id,
     email,
     templateId: template.body.id,
+    segmentId: segment.body.id,
   }
 }
 

@@ -109,7 +109,7 @@ export type AuditEntry = {
   id: string
   actor: Actor
   action: string
-  targetType: 'organization' | 'app' | 'key' | 'user' | 'template'
+  targetType: 'organization' | 'app' | 'key' | 'user' | 'segment' | 'template'
   targetId: string
   detail?: Record<string, unknown>
 }

@@ -204,7 +204,11 @@ describe('reach', () => {
   test('a segment of an unknown app is 400 with a reference', async () => {
     const { status, body } = await ask({ method: 'DELETE', url: `/apps/${MISSING_APP}/segments/x`, key: 'Key own' })
     expect(status).toBe(400)
-    expect(body).toEqual({ success: false, errors: ['App not found'], reference: [expect.any(String)] })
+    expect(body).toEqual({
+      success: false,
+      errors: [expect.stringContaining('app_id not found.')],
+      reference: [expect.any(String)],
+    })
   })
 })
 

@@ -3,7 +3,7 @@
 import { type AppError, BadKey, type ErrorKind, RateLimited } from '../lib/errors.ts'
 
 /**
- * How the operations of one family answer errors (spec.md, "Errors"):
+ * How the operations of one family answer errors:
  *   shape    list of objects or list of strings
  *   limited  the same for 429
  *   missing  the same for an absent Authorization header
@@ -57,6 +57,8 @@ const STATUS: Record<ErrorKind, number> = {
 
 export type ErrorAnswer = { status: number; body: Record<string, unknown>; headers: Record<string, string> }
 
+/** As the service says it: without the header its body, and with it the app, could not be read. */
+const UNKNOWN_APP = 'app_id not found. You may be missing a Content-Type: application/json header.'
 /** Paths of the documentation that explains keys. */
 const REFERENCE = ['/docs/accounts-and-keys#section-keys-ids']
 
@@ -74,17 +76,21 @@ export function errorAnswer(error: AppError, styleName: ErrorStyle): ErrorAnswer
   if (error instanceof RateLimited) headers['retry-after'] = String(error.retryAfterSeconds)
   const body: Record<string, unknown> = {
     ...(style.success && shape === 'strings' && error.kind !== 'unavailable' && { success: false }),
-    errors:
-      shape === 'objects'
-        ? error.problems.map(({ code, title, meta }) => ({ code, title, ...(meta && { meta }) }))
-        : error.problems.map(({ title }) => title),
+    // An error without a word is told by its status alone.
+    ...(error.problems.length > 0 && { errors: problemsIn(shape, error) }),
   }
+  if (unknownApp !== undefined) body.errors = [UNKNOWN_APP]
   if (error instanceof BadKey || unknownApp !== undefined) body.reference = REFERENCE
   return { status, body, headers }
 }
 
+const problemsIn = (shape: Style['shape'], { problems }: AppError) =>
+  shape === 'objects'
+    ? problems.map(({ code, title, meta }) => ({ code, title, ...(meta && { meta }) }))
+    : problems.map(({ title }) => title)
+
 function shapeOf(error: AppError, style: Style): 'objects' | 'strings' {
-  // spec.md: service unavailable is a string list everywhere, and so is a key that is no good.
+  // Service unavailable is a string list everywhere, and so is a key that is no good.
   if (error.kind === 'unavailable' || error instanceof BadKey) return 'strings'
   if (error.kind === 'limited') return style.limited
   if (error.kind === 'unauthenticated') return style.missing

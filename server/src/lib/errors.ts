@@ -34,6 +34,13 @@ export class RateLimited extends AppError {
   }
 }
 
+/** The database gave up a statement at its time limit. Whoever knows what was asked may say it better. */
+export class TookTooLong extends AppError {
+  constructor() {
+    super('unavailable', { code: 'service-0', title: 'Service temporarily unavailable' })
+  }
+}
+
 /** The key was given and is no good. The only errors that carry documentation paths in `reference`. */
 export class BadKey extends AppError {
   constructor() {

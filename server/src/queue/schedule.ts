@@ -7,7 +7,10 @@ import { takeSlots } from './store.ts'
 const DAY_MS = 86_400_000
 
 /** Work that recurs, on one node at a time. `dailyAt` is "HH:MM" in UTC. */
-export type Schedule = { name: string; run(work: Work): Promise<void> } & ({ everyMs: number } | { dailyAt: string })
+export type Schedule = { name: string; run(work: Work): Promise<void>; timeLimitMs?: number } & (
+  | { everyMs: number }
+  | { dailyAt: string }
+)
 
 /** The newest moment at or before `now` at which the schedule was to run; the ones before it are not made up for. */
 export function lastSlot(schedule: Schedule, now: Date): Date {
@@ -25,7 +28,12 @@ const jobName = (schedule: Schedule) => `schedule.${schedule.name}`
 
 // One key per schedule, so that a slow run and the next slot never overlap. A run that failed for good must therefore
 // give way, or the schedule would stand still until an operator came.
-const asHandler = ({ run }: Schedule): Handler => ({ run, maxAttempts: 5, whenExhausted: 'drop' })
+const asHandler = ({ run, timeLimitMs }: Schedule): Handler => ({
+  run,
+  maxAttempts: 5,
+  whenExhausted: 'drop',
+  ...(timeLimitMs !== undefined && { timeLimitMs }),
+})
 
 export const scheduleHandlers = (schedules: readonly Schedule[]): Handlers =>
   Object.fromEntries(schedules.map((schedule) => [jobName(schedule), asHandler(schedule)]))

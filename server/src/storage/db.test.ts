@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/database.ts'
 import { systemClock } from '../lib/clock.ts'
-import { AppError, invalid } from '../lib/errors.ts'
+import { AppError, invalid, TookTooLong } from '../lib/errors.ts'
 import { createLog } from '../lib/log.ts'
 import { createPool, type Db, type Pool, sqlState } from './db.ts'
 import { type EmbeddedPostgres, startEmbedded } from './embedded.ts'
 import { createListener } from './listen.ts'
 import { createMerger } from './merge.ts'
-import { rows, sql } from './sql.ts'
+import { joined, rows, sql } from './sql.ts'
 
 let database: TestDatabase
 let db: Pool
@@ -64,6 +64,31 @@ describe('a statement', () => {
     expect(await kindOf(hasty.query(sql`select pg_sleep(30)`))).toBe('unavailable')
     expect(await hasty.query(sql`select 1 as n`)).toEqual([{ n: 1 }])
     await hasty.close()
+  })
+
+  test('can have a time limit of its own, which the next one on the connection has not', async () => {
+    const pool = createPool({ connection: database.connection, size: 1, statementTimeoutMs: 100 })
+    await pool.query(sql`select pg_sleep(0.3)`, { timeoutMs: 5_000 })
+    expect(await failure(pool.query(sql`select pg_sleep(30)`))).toBeInstanceOf(TookTooLong)
+    expect(await failure(pool.query(sql`select pg_sleep(30)`, { timeoutMs: 50 }))).toBeInstanceOf(TookTooLong)
+    expect(await pool.query(sql`show statement_timeout`)).toEqual([{ statementTimeout: '100ms' }])
+    await pool.close()
+  })
+
+  test('that is not to be prepared leaves nothing in the connection', async () => {
+    const pool = createPool({ connection: database.connection, size: 1 })
+    const prepared = () => pool.query(sql`select count(*) as n from pg_prepared_statements`, { prepare: false })
+    for (let n = 0; n < 3; n++)
+      await pool.query(joined([sql`select 1 as n`, sql`select ${n}::int`], ' union '), { prepare: false })
+    expect(await prepared()).toEqual([{ n: 0 }])
+    await pool.query(sql`select 1`)
+    expect(await prepared()).toEqual([{ n: 1 }])
+    await pool.close()
+  })
+
+  test('is put together from fragments in a row, their values in order', () => {
+    const { text, values } = joined([sql`a = ${1}`, sql`b`, sql`c in (${2}, ${3})`], ' and ')
+    expect({ text, values }).toEqual({ text: 'a = $1 and b and c in ($2, $3)', values: [1, 2, 3] })
   })
 
   test('that waited for a connection has that much less time for its answer', async () => {

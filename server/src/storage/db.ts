@@ -1,13 +1,23 @@
 import { hash } from 'node:crypto'
 import pg from 'pg'
 import type { SystemClock } from '../lib/clock.ts'
-import { unavailable } from '../lib/errors.ts'
+import { TookTooLong, unavailable } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { camelCase, type Sql } from './sql.ts'
 
+export type QueryOptions = {
+  /**
+   * False for statements whose text is made at run time: a connection would keep each of them for ever. Planned anew each
+   * time, they are also planned for their values, so that indexes on expressions with a value in them are found.
+   */
+  prepare?: boolean
+  /** Instead of the pool's own limit. */
+  timeoutMs?: number
+}
+
 export type Db = {
   /** Run one statement, prepared under a name made from its text. Rows come with camelCase names. */
-  query<Row>(statement: Sql): Promise<Row[]>
+  query<Row>(statement: Sql, options?: QueryOptions): Promise<Row[]>
   /** The handle given to `run` is the transaction's; shadow the outer name so that it cannot be used by mistake. */
   transaction<Result>(run: (db: Db) => Promise<Result>): Promise<Result>
 }
@@ -57,9 +67,14 @@ function executePlain(client: pg.ClientBase, text: string, timeoutMs: number) {
   return client.query(query)
 }
 
-async function execute<Row>(client: pg.ClientBase, statement: Sql, timeoutMs: number): Promise<Row[]> {
+async function execute<Row>(
+  client: pg.ClientBase,
+  statement: Sql,
+  timeoutMs: number,
+  { prepare = true }: QueryOptions = {},
+): Promise<Row[]> {
   const query: Timed<pg.QueryArrayConfig> = {
-    name: statementName(statement.text),
+    ...(prepare && { name: statementName(statement.text) }),
     text: statement.text,
     values: statement.values as unknown[],
     rowMode: 'array',
@@ -110,10 +125,12 @@ function isConnectionLost(error: unknown): boolean {
   return /^(FATAL|PANIC)$/.test((error as pg.DatabaseError).severity ?? '')
 }
 
+const QUERY_CANCELED = '57014'
+
 function translated(error: unknown, log?: Log): unknown {
   if (!isOutage(error)) return error
   log?.warn({ reason: (error as Error).message, code: (error as { code?: string }).code }, 'database unavailable')
-  return unavailable()
+  return sqlState(error) === QUERY_CANCELED ? new TookTooLong() : unavailable()
 }
 
 export function createPool(options: PoolOptions): Pool {
@@ -158,9 +175,16 @@ export function createPool(options: PoolOptions): Pool {
       throw translated(error, log)
     }
     const timeoutMs = Math.max(1, answerTimeoutMs - (performance.now() - began))
-    const query = <Row>(statement: Sql) => {
+    const query = async <Row>(statement: Sql, options: QueryOptions = {}) => {
       onStatement?.(statement.text)
-      return execute<Row>(client, statement, timeoutMs)
+      if (options.timeoutMs === undefined) return execute<Row>(client, statement, timeoutMs, options)
+      await executePlain(client, `set statement_timeout = ${Math.ceil(options.timeoutMs)}`, timeoutMs)
+      try {
+        return await execute<Row>(client, statement, options.timeoutMs + 500, options)
+      } finally {
+        // Back to what the connection was opened with.
+        await executePlain(client, 'reset statement_timeout', timeoutMs).catch(() => {})
+      }
     }
     try {
       await anchorClock(client, timeoutMs)
@@ -174,7 +198,7 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   return {
-    query: (statement) => withClient((query) => query(statement)),
+    query: (statement, options) => withClient((query) => query(statement, options)),
     transaction: (run) =>
       withClient(async (query, plain) => {
         await plain('begin')

@@ -19,6 +19,7 @@ test('while writing is not allowed, reads go through and writes and transactions
     sql`insert into users values (1)`,
     sql`with gone as (delete from users returning id) select id from gone`,
     sql`update users set tags = '{}'`,
+    sql`create index concurrently x on users (id)`,
   ])
     await expect(guarded.query(write)).rejects.toMatchObject({ kind: 'unavailable' })
   await expect(guarded.transaction(async () => {})).rejects.toMatchObject({ kind: 'unavailable' })

@@ -12,6 +12,7 @@ export type Things = {
   externalId: string
   subscriptionId: string
   email: string
+  segmentId: string
   templateId: string
 }
 
@@ -23,6 +24,7 @@ export const unknownThings = (): Things => ({
   subscriptionId: newId(),
   email: `${newId()}@example.com`,
   templateId: newId(),
+  segmentId: newId(),
 })
 
 /** What each path parameter stands for. A route with a new one has to say it here. */
@@ -38,6 +40,15 @@ const PARAMS: Record<string, (things: Things, label: string) => string> = {
   organization_id: ({ organizationId }) => organizationId,
   token_id: ({ keyId }) => keyId,
   template_id: ({ templateId }) => templateId,
+  segment_id: ({ segmentId }) => segmentId,
+}
+
+const FILTERS = [{ field: 'tag', key: 'colour', relation: '=', value: 'red' }]
+
+/** Queries that are required. */
+const QUERIES: Record<string, (things: Things) => Record<string, string>> = {
+  explainSegment: ({ userId }) => ({ alias_label: 'onesignal_id', alias_id: userId }),
+  listAuditLogs: () => ({ start_time: new Date().toISOString() }),
 }
 
 /** Bodies of operations that ask for more than their schema says. */
@@ -49,6 +60,10 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
   createSubscription: () => ({ subscription: { type: 'Email', token: `${newId()}@example.com` } }),
   transferSubscription: ({ externalId }) => ({ identity: { external_id: externalId } }),
   playerOnPurchase: () => ({ purchases: [{ sku: 'bell', iso: 'EUR', amount: '1.00' }] }),
+  createSegment: () => ({ name: newId(), filters: FILTERS }),
+  updateSegment: () => ({ name: newId(), filters: FILTERS }),
+  previewSegment: () => ({ filters: FILTERS }),
+  estimateNotificationRecipients: () => ({ filters: FILTERS }),
   createCustomEvents: ({ userId }) => ({ events: [{ name: 'bell rung', onesignal_id: userId }] }),
   createCustomEventsByOldPath: ({ userId }) => ({ events: [{ name: 'bell rung', onesignal_id: userId }] }),
   createTemplate: () => ({ name: 'A template', contents: { en: 'Hello' } }),
@@ -60,11 +75,6 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
     alias_id: externalId,
   }),
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
-}
-
-/** What operations ask of the query. */
-const QUERIES: Record<string, () => string> = {
-  listAuditLogs: () => `?start_time=${new Date().toISOString()}`,
 }
 
 export const paramNames = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
@@ -92,14 +102,16 @@ export function requestFor(route: Route, appId: string, things: Things, label: s
   const params = paramsOf(route, appId, things, label)
   const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => encodeURIComponent(params[name] as string))
   const isApp = access.kind === 'app'
-  const query =
-    'appIn' in access && access.appIn === 'query' ? `?app_id=${appId}` : (QUERIES[route.operation]?.() ?? '')
+  const query = new URLSearchParams({
+    ...('appIn' in access && access.appIn === 'query' && { app_id: appId }),
+    ...QUERIES[route.operation]?.(things),
+  })
   const body = route.body && {
     ...exampleOf(route.body),
     ...BODIES[route.operation]?.(things, appId),
     ...(isApp && access.appIn === 'body' && { app_id: appId }),
   }
-  return { method: route.method, path: `${path}${query}`, body, params }
+  return { method: route.method, path: query.size > 0 ? `${path}?${query}` : path, body, params }
 }
 
 type Schema = TSchema & {

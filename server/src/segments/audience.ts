@@ -1,0 +1,133 @@
+// The audience of a tree: which subscriptions of an app it means. This is the seam for whoever sends: counting, naming the
+// recipients of a channel, and going through all of them at the same cost per page.
+// The statements are made at run time, so none of them is prepared.
+
+import type { SubscriptionId, UserId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { emptySql, type Sql, sql } from '../storage/sql.ts'
+import type { subscriptionTypes } from '../users/subscription.ts'
+import { type Compiled, compile, type Scope } from './compile.ts'
+import { channelOf } from './evaluate.ts'
+import { type Channel, channels, type Node } from './tree.ts'
+
+const UNPREPARED = { prepare: false } as const
+
+/** Subscriptions, and of the rest only what the condition reads. */
+function source({ appId }: Scope, { condition, reads }: Compiled): Sql {
+  const user = reads.has('user') ? sql`join users u on u.app_id = ${appId} and u.id = s.user_id` : emptySql
+  const activity = reads.has('activity')
+    ? sql`left join subscription_activity t on t.app_id = ${appId} and t.subscription_id = s.id`
+    : emptySql
+  return sql`subscriptions s ${user} ${activity} where s.app_id = ${appId} and ${condition}`
+}
+
+/** Rows of `id` and `user_id`, one for each subscription that is meant, to be put into a statement. */
+export const audience = (node: Node, scope: Scope): Sql =>
+  sql`select s.id, s.user_id from ${source(scope, compile(node, scope))}`
+
+/** Those of the node that can be sent something, on one channel or on any. */
+export const reachable = (node: Node, channel?: Channel): Node => ({
+  kind: 'all',
+  of: [node, isSubscribed, ...(channel ? [{ kind: 'channel' as const, channel }] : [])],
+})
+
+const isSubscribed: Node = {
+  kind: 'clause',
+  entry: 'subscribed',
+  filter: { field: 'subscribed', relation: '=', value: 'true' },
+  field: 'subscribed',
+  key: '',
+  test: { kind: 'is', want: true },
+}
+
+/**
+ * How many subscriptions are meant. Where only the user decides, nobody's subscriptions are looked up: each user knows how
+ * many it has.
+ */
+export function countStatement(node: Node, scope: Scope): Sql {
+  const compiled = compile(node, scope)
+  const isUsersAlone = compiled.reads.size === 1 && compiled.reads.has('user')
+  return isUsersAlone
+    ? sql`select coalesce(sum(u.subscription_count), 0) as total from users u
+        where u.app_id = ${scope.appId} and ${compiled.condition}`
+    : sql`select count(*) as total from ${source(scope, compiled)}`
+}
+
+export async function countAudience(db: Db, node: Node, scope: Scope): Promise<number> {
+  const [row] = await db.query<{ total: number }>(countStatement(node, scope), UNPREPARED)
+  return row?.total ?? 0
+}
+
+export const countByTypeStatement = (node: Node, scope: Scope): Sql =>
+  sql`select s.type, count(*) as total from ${source(scope, compile(node, scope))} group by s.type`
+
+/** How many of them can be sent something, by channel. */
+export async function countRecipients(db: Db, node: Node, scope: Scope): Promise<Record<Channel, number>> {
+  const rows = await db.query<{ type: (typeof subscriptionTypes)[number]; total: number }>(
+    countByTypeStatement(reachable(node), scope),
+    UNPREPARED,
+  )
+  const counts = Object.fromEntries(channels.map((channel) => [channel, 0])) as Record<Channel, number>
+  for (const { type, total } of rows) {
+    const channel = channelOf(type)
+    if (channel) counts[channel] += total
+  }
+  return counts
+}
+
+export type Member = { id: SubscriptionId; userId: UserId }
+
+/** A stretch of an app's subscriptions in the order of their ids; without an end it goes to the last one. */
+export type Range = { after: SubscriptionId | undefined; upTo: SubscriptionId | undefined }
+
+const beyond = (after: SubscriptionId | undefined): Sql =>
+  after === undefined ? emptySql : sql`and s.id > ${after}::uuid`
+
+/** The end of the range that holds the next `size` subscriptions, whoever they are; undefined when no more follow. */
+export async function endOfRange(
+  db: Db,
+  { appId }: Scope,
+  after: SubscriptionId | undefined,
+  size: number,
+): Promise<SubscriptionId | undefined> {
+  const [row] = await db.query<{ id: SubscriptionId }>(sql`
+    select s.id from subscriptions s where s.app_id = ${appId} ${beyond(after)} order by s.id offset ${size - 1} limit 1`)
+  return row?.id
+}
+
+/**
+ * The audience among the subscriptions of a range. Each level is fenced (`offset 0`), so that the range is read first and
+ * then the user of each: left to itself the planner may look at all users of the app for every page, which is what a page
+ * is there to avoid.
+ */
+export function audienceInRange(node: Node, scope: Scope, { after, upTo }: Range): Sql {
+  const { appId } = scope
+  const { condition, reads } = compile(node, scope)
+  const end = upTo === undefined ? emptySql : sql`and s.id <= ${upTo}::uuid`
+  const user = reads.has('user')
+    ? sql`cross join lateral (
+        select u.id, u.tags, u.language, u.country, u.lat, u.long, u.amount_spent, u.test_user_name
+        from users u where u.app_id = ${appId} and u.id = s.user_id offset 0) u`
+    : emptySql
+  const activity = reads.has('activity')
+    ? sql`left join lateral (
+        select t.last_active, t.session_count, t.session_time
+        from subscription_activity t where t.app_id = ${appId} and t.subscription_id = s.id offset 0) t on true`
+    : emptySql
+  return sql`
+    select s.id, s.user_id
+    from (
+      select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.rooted, s.app_version, s.language,
+        s.country, s.lat, s.long, s.created_at
+      from subscriptions s where s.app_id = ${appId} ${beyond(after)} ${end} offset 0) s ${user} ${activity}
+    where ${condition}`
+}
+
+export function pageStatement(node: Node, scope: Scope, range: Range, limit?: number): Sql {
+  const most = limit === undefined ? emptySql : sql`limit ${limit}`
+  return sql`${audienceInRange(node, scope, range)} order by s.id ${most}`
+}
+
+/** Who is meant among the subscriptions of a range: a page costs what its range costs, however few are found in it. */
+export const findInRange = (db: Db, node: Node, scope: Scope, range: Range, limit?: number): Promise<Member[]> =>
+  db.query<Member>(pageStatement(node, scope, range, limit), UNPREPARED)

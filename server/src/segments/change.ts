@@ -1,0 +1,97 @@
+// Create, update and delete segments. Each writes its line of the audit log in the same transaction.
+
+import type { Actor } from '../apps/schema.ts'
+import { type AuditEntry, insertAuditEntries } from '../apps/store.ts'
+import { AppError, invalid } from '../lib/errors.ts'
+import { type AppId, isUuid } from '../lib/ids.ts'
+import { type Db, sqlState } from '../storage/db.ts'
+import type { SegmentsContext } from './context.ts'
+import { readFilters } from './filters.ts'
+import type { CreateSegmentBody, UpdateSegmentBody } from './schema.ts'
+import { isDefaultId, isDefaultName, type Segment, type SegmentId, segmentNotFound } from './segment.ts'
+import { deleteSegmentRow, findSegment, insertSegment, lockSegment, updateSegmentRow } from './store.ts'
+
+const NAME_TAKEN = 'Segment name is already taken.'
+const UNIQUE_VIOLATION = '23505'
+
+const conflict = (title: string) => new AppError('conflict', { code: 'segment-1', title })
+const readOnly = () => invalid('Default segments cannot be changed or deleted.')
+/** A delete that finds nothing says so without a word. */
+const nothingToDelete = () => new AppError('not-found')
+
+export async function createSegment(
+  { db, now, newId }: SegmentsContext,
+  appId: AppId,
+  body: CreateSegmentBody,
+  actor: Actor,
+): Promise<SegmentId> {
+  const { filters } = readFilters(body.filters)
+  const id: SegmentId = body.id?.toLowerCase() ?? newId()
+  if (isDefaultName(body.name)) throw conflict(NAME_TAKEN)
+  if (isDefaultId(appId, id)) throw conflict('Segment id is already taken.')
+  const at = now()
+  const segment = { id, name: body.name, description: body.description || null, filters, createdAt: at, updatedAt: at }
+  await db.transaction(async (db) => {
+    if (!(await insertSegment(db, appId, segment)))
+      throw conflict((await findSegment(db, appId, id)) ? 'Segment id is already taken.' : NAME_TAKEN)
+    await note(db, appId, { id: newId(), actor, action: 'segment.create', detail: { name: body.name } }, id, at)
+  })
+  return id
+}
+
+export async function updateSegment(
+  { db, now, newId }: SegmentsContext,
+  appId: AppId,
+  id: SegmentId,
+  body: UpdateSegmentBody,
+  actor: Actor,
+): Promise<void> {
+  const filters = body.filters && readFilters(body.filters).filters
+  if (isDefaultId(appId, id)) throw readOnly()
+  if (isDefaultName(body.name)) throw invalid(NAME_TAKEN)
+  try {
+    await db.transaction(async (db) => {
+      const before = await lockSegment(db, appId, id)
+      if (!before) throw segmentNotFound()
+      const at = now()
+      const after: Segment = {
+        ...before,
+        name: body.name,
+        description: (body.description ?? before.description) || null,
+        filters: filters ?? before.filters,
+        updatedAt: at,
+      }
+      await updateSegmentRow(db, appId, after)
+      const detail = { name: after.name, changed: changedParts(before, after) }
+      await note(db, appId, { id: newId(), actor, action: 'segment.update', detail }, id, at)
+    })
+  } catch (error) {
+    // Of what an update changes, the name alone is unique.
+    throw sqlState(error) === UNIQUE_VIOLATION ? invalid(NAME_TAKEN) : error
+  }
+}
+
+const changedParts = (before: Segment, after: Segment) =>
+  (['name', 'description', 'filters'] as const).filter(
+    (part) => JSON.stringify(before[part]) !== JSON.stringify(after[part]),
+  )
+
+/** For good. Users and subscriptions stay as they are. */
+export async function deleteSegment(
+  { db, now, newId }: SegmentsContext,
+  appId: AppId,
+  given: string,
+  actor: Actor,
+): Promise<void> {
+  if (!isUuid(given)) throw nothingToDelete()
+  const id: SegmentId = given.toLowerCase()
+  if (isDefaultId(appId, id)) throw readOnly()
+  await db.transaction(async (db) => {
+    const name = await deleteSegmentRow(db, appId, id)
+    if (name === undefined) throw nothingToDelete()
+    await note(db, appId, { id: newId(), actor, action: 'segment.delete', detail: { name } }, id, now())
+  })
+}
+
+const note = (db: Db, appId: AppId, entry: Omit<AuditEntry, 'targetType' | 'targetId'>, id: SegmentId, at: Date) =>
+  insertAuditEntries(db, appId, [{ ...entry, targetType: 'segment', targetId: id }], at)

@@ -1,0 +1,27 @@
+// What the operations on segments are made of, put together once.
+
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import type { Reader } from '../users/read.ts'
+
+export type SegmentsContext = {
+  db: Db
+  /** For statements that look at all of an app's users: few connections, and a minute for each statement. */
+  countingDb: Db
+  now: () => Date
+  newId: NewId
+  /** Whom an alias names. */
+  reader: Reader
+}
+
+export function createSegmentsContext(parts: {
+  db: Db
+  countingDb: Db
+  clock: Clock
+  newId: NewId
+  reader: Reader
+}): SegmentsContext {
+  const { db, countingDb, clock, newId, reader } = parts
+  return { db, countingDb, now: clock.now, newId, reader }
+}

@@ -1,0 +1,66 @@
+// How many recipients a message would have, before there is a message.
+
+import { invalid } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import { readUserRef } from '../users/identity.ts'
+import { findOwners } from '../users/store.ts'
+import { countRecipients } from './audience.ts'
+import type { SegmentsContext } from './context.ts'
+import { readFilters } from './filters.ts'
+import { counted, getSegmentsByName, treeOf } from './read.ts'
+import type { EstimateAnswer, EstimateBody } from './schema.ts'
+import { channels, type Node } from './tree.ts'
+
+const MAX_ALIASES = 20_000
+
+export async function estimateRecipients(
+  ctx: SegmentsContext,
+  appId: AppId,
+  body: EstimateBody,
+): Promise<EstimateAnswer> {
+  const { target_channel: channel } = body
+  const node: Node = { kind: 'all', of: [await targetOf(ctx, appId, body), await excludedFrom(ctx, appId, body)] }
+  const counts = await counted(ctx, (db) => countRecipients(db, node, { appId, now: ctx.now() }))
+  for (const it of channels) if (channel !== undefined && it !== channel) counts[it] = 0
+  const count = counts.push + counts.email + counts.sms
+  return {
+    count,
+    uncapped_count: count,
+    cap_applied: false,
+    mobile_suppressed: false,
+    mobile_excluded_count: 0,
+    by_channel: counts,
+  }
+}
+
+/** One way of naming the audience, as for a message. */
+async function targetOf(ctx: SegmentsContext, appId: AppId, body: EstimateBody): Promise<Node> {
+  const { included_segments, filters, include_aliases, target_channel } = body
+  const given = [included_segments, filters, include_aliases].filter((it) => it !== undefined)
+  if (given.length === 0)
+    throw invalid('You must include which players, segments, or tags you wish to send this notification to.')
+  if (given.length > 1) throw invalid('Only one of included_segments, filters and include_aliases can be given')
+  if (filters) return readFilters(filters).tree
+  if (included_segments) {
+    if (included_segments.length === 0) throw invalid('included_segments must not be empty')
+    return { kind: 'any', of: (await getSegmentsByName(ctx, appId, included_segments)).map(treeOf) }
+  }
+  if (target_channel === undefined) throw invalid('include_aliases needs a target_channel: push, email or sms')
+  return usersNamed(ctx, appId, include_aliases as Record<string, string[]>)
+}
+
+async function usersNamed({ db }: SegmentsContext, appId: AppId, aliases: Record<string, string[]>): Promise<Node> {
+  const refs = Object.entries(aliases).flatMap(([label, values]) => values.map((value) => readUserRef(label, value)))
+  if (refs.length === 0) throw invalid('include_aliases must name at least one user')
+  if (refs.length > MAX_ALIASES) throw invalid(`include_aliases can name at most ${MAX_ALIASES} users`)
+  const owners = await findOwners(db, appId, refs)
+  return { kind: 'users', ids: owners.filter((id) => id !== undefined) }
+}
+
+async function excludedFrom(
+  ctx: SegmentsContext,
+  appId: AppId,
+  { excluded_segments = [] }: EstimateBody,
+): Promise<Node> {
+  return { kind: 'none', of: (await getSegmentsByName(ctx, appId, excluded_segments)).map(treeOf) }
+}

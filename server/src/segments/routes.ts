@@ -1,0 +1,203 @@
+import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import { route } from '../http/route.ts'
+import { createSegment, deleteSegment, updateSegment } from './change.ts'
+import type { SegmentsContext } from './context.ts'
+import { estimateRecipients } from './estimate.ts'
+import { explain } from './explain.ts'
+import { readFilters } from './filters.ts'
+import { findMembers } from './members.ts'
+import { countSegment, getSegment, listSegments, treeOf } from './read.ts'
+import {
+  AppPath,
+  CreateSegmentBody,
+  EstimateAnswer,
+  EstimateBody,
+  ExplainAnswer,
+  ExplainQuery,
+  ListQuery,
+  MembersAnswer,
+  MembersQuery,
+  PreviewAnswer,
+  PreviewBody,
+  Saved,
+  SegmentAnswer,
+  SegmentPath,
+  SegmentsAnswer,
+  Success,
+  UpdateSegmentBody,
+  ViewQuery,
+} from './schema.ts'
+import { readSegmentId, segmentPayload } from './segment.ts'
+
+const access: Access = { kind: 'app', permission: 'segments', appIn: 'path' }
+/** These answer who users are and what is known of them. */
+const showsUsers: Access = { kind: 'app', permission: 'users', appIn: 'path' }
+const reads: RouteLimit[] = [{ rule: 'read' }]
+const writes: RouteLimit[] = [{ rule: 'write' }]
+/** A page after the first looks back. */
+const pages = (name: string): RouteLimit[] => [
+  { rule: 'read', when: ({ query }) => !isLookback(query[name]) },
+  { rule: 'lookback', when: ({ query }) => isLookback(query[name]) },
+]
+const isLookback = (value: unknown) => value !== undefined && value !== '0'
+
+const actorOf = ({ caller }: Pick<Call, 'caller'>) =>
+  caller.kind === 'key' ? { kind: 'key' as const, id: caller.keyId } : { kind: 'system' as const }
+
+export function segmentRoutes(ctx: SegmentsContext): Route[] {
+  const common = { tag: 'Segments', errors: 'segments' as const, access }
+
+  return [
+    route({
+      ...common,
+      operation: 'getSegments',
+      method: 'GET',
+      path: '/apps/:app_id/segments',
+      summary: 'View segments',
+      description: 'In the order they were made. The default segments come first and are read-only.',
+      limits: pages('offset'),
+      params: AppPath,
+      query: ListQuery,
+      answers: { 200: SegmentsAnswer },
+      async handle({ app, query }) {
+        return { status: 200, body: await listSegments(ctx, app.id, query.limit, query.offset) }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'createSegment',
+      method: 'POST',
+      path: '/apps/:app_id/segments',
+      summary: 'Create segment',
+      limits: writes,
+      params: AppPath,
+      body: CreateSegmentBody,
+      answers: { 201: Saved },
+      async handle(call) {
+        const id = await createSegment(ctx, call.app.id, call.body, actorOf(call))
+        return { status: 201, body: { success: true, id } }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'getSegment',
+      method: 'GET',
+      path: '/apps/:app_id/segments/:segment_id',
+      summary: 'View segment',
+      description: 'How many subscriptions are in it now and, with `include-segment-detail=true`, what it is.',
+      limits: reads,
+      params: SegmentPath,
+      query: ViewQuery,
+      answers: { 200: SegmentAnswer },
+      async handle({ app, params, query }) {
+        const segment = await getSegment(ctx, app.id, readSegmentId(params.segment_id))
+        const subscriber_count = await countSegment(ctx, app.id, treeOf(segment))
+        const payload = query['include-segment-detail'] ? { payload: segmentPayload(app.id, segment) } : {}
+        return { status: 200, body: { subscriber_count, ...payload } }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'updateSegment',
+      method: 'PATCH',
+      path: '/apps/:app_id/segments/:segment_id',
+      summary: 'Update segment',
+      description: 'The name is always required. Filters, when given, replace all there were.',
+      limits: writes,
+      params: SegmentPath,
+      body: UpdateSegmentBody,
+      answers: { 200: Saved },
+      async handle(call) {
+        const id = readSegmentId(call.params.segment_id)
+        await updateSegment(ctx, call.app.id, id, call.body, actorOf(call))
+        return { status: 200, body: { success: true, id } }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'deleteSegment',
+      method: 'DELETE',
+      path: '/apps/:app_id/segments/:segment_id',
+      summary: 'Delete segment',
+      description: 'For good. Users and subscriptions are not deleted.',
+      limits: writes,
+      params: SegmentPath,
+      answers: { 200: Success },
+      async handle(call) {
+        await deleteSegment(ctx, call.app.id, call.params.segment_id, actorOf(call))
+        return { status: 200, body: { success: true } }
+      },
+    }),
+    route({
+      ...common,
+      access: showsUsers,
+      operation: 'getSegmentMembers',
+      method: 'GET',
+      path: '/apps/:app_id/segments/:segment_id/members',
+      summary: 'View members of a segment',
+      description: 'A page may hold fewer than `limit` members; the last one has no `next_cursor`.',
+      limits: pages('cursor'),
+      params: SegmentPath,
+      query: MembersQuery,
+      answers: { 200: MembersAnswer },
+      async handle({ app, params, query }) {
+        const segment = await getSegment(ctx, app.id, readSegmentId(params.segment_id))
+        const cursor = query.cursor?.toLowerCase()
+        return { status: 200, body: await findMembers(ctx, app.id, treeOf(segment), query.limit, cursor) }
+      },
+    }),
+    route({
+      ...common,
+      access: showsUsers,
+      operation: 'explainSegment',
+      method: 'GET',
+      path: '/apps/:app_id/segments/:segment_id/explain',
+      summary: 'Explain why a user is in a segment, or is not',
+      limits: reads,
+      params: SegmentPath,
+      query: ExplainQuery,
+      answers: { 200: ExplainAnswer },
+      async handle({ app, params, query }) {
+        const segment = await getSegment(ctx, app.id, readSegmentId(params.segment_id))
+        const body = await explain(ctx, app.id, treeOf(segment), query.alias_label, query.alias_id)
+        return { status: 200, body }
+      },
+    }),
+    route({
+      ...common,
+      access: showsUsers,
+      operation: 'previewSegment',
+      method: 'POST',
+      path: '/apps/:app_id/segments/preview',
+      summary: 'Count filters and view their first members, without making a segment',
+      limits: reads,
+      params: AppPath,
+      body: PreviewBody,
+      query: MembersQuery,
+      answers: { 200: PreviewAnswer },
+      async handle({ app, body, query }) {
+        const { tree } = readFilters(body.filters)
+        const subscriber_count = await countSegment(ctx, app.id, tree)
+        const page = await findMembers(ctx, app.id, tree, query.limit, query.cursor?.toLowerCase())
+        return { status: 200, body: { subscriber_count, ...page } }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'estimateNotificationRecipients',
+      method: 'POST',
+      path: '/notifications/count-unsaved',
+      summary: 'Estimate recipients',
+      description:
+        'How many subscribed subscriptions a message to this audience would reach, on target_channel or on all channels.',
+      access: { kind: 'app', permission: 'messages', appIn: 'body' },
+      errors: 'messages',
+      limits: reads,
+      body: EstimateBody,
+      answers: { 200: EstimateAnswer },
+      async handle({ app, body }) {
+        return { status: 200, body: await estimateRecipients(ctx, app.id, body) }
+      },
+    }),
+  ]
+}

@@ -1,0 +1,84 @@
+// A segment as it is stored, and the default ones, which every app has by rule: no row is made for them, so that apps that
+// were there before them have them too, and nobody can change or delete them.
+
+import { hash } from 'node:crypto'
+import { AppError } from '../lib/errors.ts'
+import { type AppId, type Id, isUuid } from '../lib/ids.ts'
+import type { SegmentItem } from './schema.ts'
+import type { Filter } from './tree.ts'
+
+export type SegmentId = Id<'segment'>
+
+export type Segment = {
+  id: SegmentId
+  name: string
+  description: string | null
+  filters: Filter[]
+  createdAt: Date
+  updatedAt: Date
+}
+
+const WEEK_HOURS = '168'
+
+/** Everything has a device type, so the last one holds for all. */
+const DEFAULTS: readonly { name: string; filters: Filter[] }[] = [
+  { name: 'Subscribed Users', filters: [{ field: 'subscribed', relation: '=', value: 'true' }] },
+  { name: 'Active Users', filters: [{ field: 'last_session', relation: '<', hours_ago: WEEK_HOURS }] },
+  {
+    name: 'Engaged Users',
+    filters: [
+      { field: 'last_session', relation: '<', hours_ago: WEEK_HOURS },
+      { field: 'session_count', relation: '>', value: '4' },
+    ],
+  },
+  { name: 'Inactive Users', filters: [{ field: 'last_session', relation: '>', hours_ago: WEEK_HOURS }] },
+  { name: 'Total Subscriptions', filters: [{ field: 'device_type', relation: 'exists' }] },
+]
+
+/** The same for an app on every server and every day: derived from the app and the name, in the form of a v4. */
+function defaultId(appId: AppId, name: string): SegmentId {
+  const hex = hash('sha256', `carillon segment ${appId} ${name}`, 'hex')
+  const variant = '89ab'[Number.parseInt(hex[16] as string, 16) & 3]
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+export const defaultSegments = (appId: AppId, madeAt: Date): Segment[] =>
+  DEFAULTS.map(({ name, filters }) => ({
+    id: defaultId(appId, name),
+    name,
+    description: null,
+    filters,
+    createdAt: madeAt,
+    updatedAt: madeAt,
+  }))
+
+export const isDefaultName = (name: string) => DEFAULTS.some((it) => it.name === name)
+export const isDefaultId = (appId: AppId, id: SegmentId) => DEFAULTS.some(({ name }) => defaultId(appId, name) === id)
+
+export const segmentNotFound = () => new AppError('not-found', { code: 'segment-0', title: 'segment not found' })
+
+/** In a path: what is no id names nothing. */
+export function readSegmentId(given: string): SegmentId {
+  if (!isUuid(given)) throw segmentNotFound()
+  return given.toLowerCase()
+}
+
+export const segmentItem = (appId: AppId, it: Segment): SegmentItem => ({
+  id: it.id,
+  name: it.name,
+  description: it.description,
+  created_at: it.createdAt.toISOString(),
+  updated_at: it.updatedAt.toISOString(),
+  app_id: appId,
+  read_only: isDefaultId(appId, it.id),
+  is_active: true,
+})
+
+export const segmentPayload = (appId: AppId, it: Segment) => ({
+  id: it.id,
+  name: it.name,
+  description: it.description,
+  created_at: Math.floor(it.createdAt.getTime() / 1000),
+  source: isDefaultId(appId, it.id) ? ('default' as const) : ('custom' as const),
+  filters: it.filters,
+})

@@ -1,0 +1,76 @@
+// What stored text means when it is compared: numbers, versions, letters, distances. compile.ts says the same in SQL, from
+// the same patterns and limits; a property test holds the two equal.
+
+/**
+ * What counts as a number: no exponent, no infinity, at most 20 digits on each side of the point. Whatever text a tag
+ * holds, a cast behind this pattern can neither fail nor grow.
+ */
+export const DECIMAL = '^-?[0-9]{1,20}([.][0-9]{1,20})?$'
+const decimal = new RegExp(DECIMAL)
+const FRACTION_DIGITS = 20
+
+export const isDecimal = (text: string) => decimal.test(text)
+
+/** Exact: the number times 10^20. Undefined for what is no number. */
+export function unitsOf(text: string): bigint | undefined {
+  if (!isDecimal(text)) return undefined
+  const [whole = '', fraction = ''] = text.replace('-', '').split('.')
+  const units = BigInt(whole + fraction.padEnd(FRACTION_DIGITS, '0'))
+  return text.startsWith('-') ? -units : units
+}
+
+/** Numbers in dots: 1.10 is above 1.9, and 1.0 is 1. */
+export const VERSION = '^[0-9]{1,18}([.][0-9]{1,18}){0,9}$'
+/** Parts at the end that say nothing. */
+export const EMPTY_PARTS = '([.]0+)+$'
+const version = new RegExp(VERSION)
+const emptyParts = new RegExp(EMPTY_PARTS)
+
+export const isVersion = (text: string) => version.test(text)
+
+export function compareVersions(left: string, right: string): number {
+  const [a, b] = [left, right].map((text) => text.replace(emptyParts, '').split('.').map(BigInt)) as [
+    bigint[],
+    bigint[],
+  ]
+  for (let i = 0; i < Math.min(a.length, b.length); i++) {
+    const difference = (a[i] as bigint) - (b[i] as bigint)
+    if (difference !== 0n) return difference < 0n ? -1 : 1
+  }
+  return a.length - b.length
+}
+
+/** Codes of languages and countries are ASCII; other letters have rules that differ by locale. */
+export const upperAscii = (text: string) => text.replace(/[a-z]+/g, (letters) => letters.toUpperCase())
+export const lowerAscii = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
+
+/** Of the sphere that has the Earth's volume, in metres. */
+const EARTH_RADIUS = 6_371_008.8
+export const RADIANS = Math.PI / 180
+
+/**
+ * The haversine of the angle that a distance spans. Haversines grow with the distance, so they are compared instead of it.
+ * Beyond half the circumference everything is within reach; rounding can carry a haversine a little above 1.
+ */
+export const reach = (metres: number) =>
+  metres >= Math.PI * EARTH_RADIUS ? 2 : Math.sin(metres / EARTH_RADIUS / 2) ** 2
+
+export type Place = { lat: number; long: number }
+
+export function haversine(from: Place, to: Place): number {
+  const across = Math.sin(((to.lat - from.lat) * RADIANS) / 2)
+  const along = Math.sin(((to.long - from.long) * RADIANS) / 2)
+  return across * across + Math.cos(from.lat * RADIANS) * Math.cos(to.lat * RADIANS) * along * along
+}
+
+/** Unix seconds with milliseconds, as text: exact where a floating-point number need not be. */
+export const secondsOf = (time: Date) => {
+  const ms = time.getTime()
+  return `${Math.floor(ms / 1000)}.${String(((ms % 1000) + 1000) % 1000).padStart(3, '0')}`
+}
+
+const HOUR_MS = 3_600_000
+
+/** The moment so many hours before `now`, to the millisecond. */
+export const hoursBefore = (now: Date, hours: number) => new Date(now.getTime() - Math.round(hours * HOUR_MS))
+export const daysBefore = (now: Date, days: number) => hoursBefore(now, days * 24)
