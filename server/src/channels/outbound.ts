@@ -107,6 +107,8 @@ function readUrl(text: string, allowHttp: boolean): URL {
   const url = URL.parse(text)
   if (!url) throw new Refused('address not valid')
   if (url.protocol !== 'https:' && !(allowHttp && url.protocol === 'http:')) throw new Refused('scheme not allowed')
+  // Node would take it for the default one.
+  if (url.port === '0') throw new Refused('port not allowed')
   if (url.username !== '' || url.password !== '') throw new Refused('credentials in the address')
   return url
 }
@@ -124,7 +126,7 @@ function exchange(
     headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
     protocol: url.protocol,
     host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
+    port: Number(url.port) || (isTls ? 443 : 80),
     path: `${url.pathname}${url.search}`,
     origin: url.origin,
   }
