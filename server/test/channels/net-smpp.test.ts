@@ -54,7 +54,9 @@ test('a stranger’s message centre reads what we send, and we read what it says
   const outcomes = await channel.send([gsm, ucs2, long].map((text) => ({ to: '+15005550001', text })))
   expect(outcomes.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'sent'])
 
-  const submitted = events.filter(({ event }) => event === 'submit')
+  const submits = () => events.filter(({ event }) => event === 'submit')
+  await vi.waitFor(() => expect(submits()).toHaveLength(5))
+  const submitted = submits()
   const common = {
     source_addr: 'Carillon',
     source_addr_ton: 5,

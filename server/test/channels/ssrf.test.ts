@@ -6,6 +6,10 @@ import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Outbound, openOutbound } from '../../src/channels/outbound.ts'
 import { isPublicAddress } from '../../src/channels/public-address.ts'
+import { openTwilio } from '../../src/channels/sms/twilio.ts'
+import { newWebhookSecret } from '../../src/channels/webhook/sign.ts'
+import { openWebhooks } from '../../src/channels/webhook/webhook.ts'
+import { systemClock } from '../../src/lib/clock.ts'
 import { startHttpSink } from '../sinks/http.ts'
 
 /** Every name leads to what stands here; others are unknown. */
@@ -143,6 +147,32 @@ const ADDRESSES = [
   'http://exa mple.com/',
 ]
 
+/** As they may stand in a setting that is no address of the web. */
+const HOSTS = [
+  '127.0.0.1',
+  '127.1',
+  '2130706433',
+  '0x7f000001',
+  '0x7f.1',
+  '017700000001',
+  '0177.0.0.1',
+  '0',
+  '0.0.0.0',
+  'localhost',
+  'LOCALHOST.',
+  '::1',
+  '0:0:0:0:0:0:0:1',
+  '::',
+  '::ffff:127.0.0.1',
+  '::ffff:7f00:1',
+  '::1%lo',
+  '[::1]',
+  'fe80::1%lo',
+  '127.0.0.1 ',
+  '127.0.0.1\0.example.com',
+  '',
+]
+
 let canaries: { server: Server; connections: number }[]
 let port: number
 let outbound: Outbound
@@ -189,6 +219,36 @@ describe('an address that leads inside', () => {
   test.each(ADDRESSES)('%s is refused', async (address) => {
     const result = await outbound.request({ url: asked(address), body: '{}' })
     expect(result.kind).toBe('refused')
+  })
+
+  test('is refused through every door: as a webhook, as the address of a provider, as a message centre', async () => {
+    const clock = systemClock()
+    const webhooks = openWebhooks({ outbound, clock })
+    const webhook = { id: 'msg_1', body: '{}', secrets: [newWebhookSecret()] }
+    const outcomes = await webhooks.send(ADDRESSES.map((address) => ({ ...webhook, url: asked(address) })))
+    expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['failed']))
+
+    for (const address of ADDRESSES) {
+      const provider = openTwilio({
+        outbound,
+        clock,
+        accountSid: 'AC1',
+        password: 'x',
+        from: 'x',
+        baseUrl: asked(address),
+      })
+      expect(await provider.send([{ to: '+15005550001', text: 'x' }]), address).toMatchObject([
+        { kind: 'misconfigured' },
+      ])
+    }
+
+    // Names as they are, to the system's own resolver, which knows old spellings too.
+    const { dial, close } = openOutbound()
+    for (const host of HOSTS) {
+      const target = { host, port, isTls: false, origin: '', isPortAllowed: () => true, timeoutMs: 2_000 }
+      await expect(dial(target), host).rejects.toThrow()
+    }
+    await close()
   })
 
   test('nobody got through to a listener', () => {

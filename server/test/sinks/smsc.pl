@@ -14,13 +14,13 @@ use Net::SMPP;
 $| = 1;
 my ($system_id, $password) = @ARGV;
 my $json = JSON::PP->new->canonical->ascii;
-sub tell { print $json->encode({@_}), "\n" }
+sub report { print $json->encode({@_}), "\n" }
 
 my %REFUSED = ('5550058' => 0x58, '5550011' => 0x0b);
 my $HANG_UP = '5550099';
 
 my $server = Net::SMPP->new_listen('127.0.0.1', port => 0, smpp_version => 0x34) or die "listen: $!";
-tell(event => 'listening', port => $server->sockport);
+report(event => 'listening', port => $server->sockport);
 
 my $count = 0;
 while (my $client = $server->accept) {
@@ -28,7 +28,7 @@ while (my $client = $server->accept) {
         last unless handle($client, $pdu);
     }
     $client->close;
-    tell(event => 'closed');
+    report(event => 'closed');
 }
 
 sub handle {
@@ -36,12 +36,12 @@ sub handle {
     my $command = $pdu->{cmd};
     if ($command == Net::SMPP::CMD_bind_transceiver) {
         my $is_right = $pdu->{system_id} eq $system_id && $pdu->{password} eq $password;
-        tell(event => 'bind', version => $pdu->{interface_version}, right => $is_right ? 1 : 0);
+        report(event => 'bind', version => $pdu->{interface_version}, right => $is_right ? 1 : 0);
         $client->bind_transceiver_resp(system_id => 'perl', seq => $pdu->{seq}, status => $is_right ? 0 : 0x0e);
     }
     elsif ($command == Net::SMPP::CMD_submit_sm) { return submit($client, $pdu) }
     elsif ($command == Net::SMPP::CMD_enquire_link) { $client->enquire_link_resp(seq => $pdu->{seq}) }
-    elsif ($command == Net::SMPP::CMD_deliver_sm_resp) { tell(event => 'deliver_resp', status => $pdu->{status}) }
+    elsif ($command == Net::SMPP::CMD_deliver_sm_resp) { report(event => 'deliver_resp', status => $pdu->{status}) }
     elsif ($command == Net::SMPP::CMD_unbind) {
         $client->unbind_resp(seq => $pdu->{seq});
         return 0;
@@ -52,7 +52,7 @@ sub handle {
 sub submit {
     my ($client, $pdu) = @_;
     my $to = $pdu->{destination_addr};
-    tell(event => 'submit', hex => unpack('H*', $pdu->{short_message}),
+    report(event => 'submit', hex => unpack('H*', $pdu->{short_message}),
         map { $_ => $pdu->{$_} } qw(source_addr source_addr_ton source_addr_npi destination_addr dest_addr_ton
             dest_addr_npi data_coding esm_class registered_delivery));
     my $end = substr($to, -7);

@@ -12,8 +12,8 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-async function rig(fates: Record<string, Answer> = {}, more: Partial<TwilioSettings> = {}) {
-  const sink = await startTwilioSink({ ...account, fates })
+async function rig(fates: Record<string, Answer> = {}, more: Partial<TwilioSettings> = {}, known: object = {}) {
+  const sink = await startTwilioSink({ ...account, fates, ...known })
   const outbound = openOutbound({ allow: ['127.0.0.1'], allowHttp: true, timeoutMs: 500 })
   const settings = {
     outbound,
@@ -66,8 +66,24 @@ describe('what is asked of Twilio', () => {
   })
 
   test('an API key signs in with its own name', async () => {
-    const { send } = await rig({}, { user: 'SK9', password: 'other' })
-    expect(await send({ to: TO, text: 'a' })).toEqual([{ kind: 'misconfigured', reason: 'credentials refused' }])
+    const key = { user: 'SK9', password: 'other' }
+    expect(await (await rig({}, key, key)).send({ to: TO, text: 'a' })).toMatchObject([{ kind: 'sent' }])
+    const refused = [{ kind: 'misconfigured', reason: 'credentials refused' }]
+    expect(await (await rig({}, key)).send({ to: TO, text: 'a' })).toEqual(refused)
+  })
+
+  test('a base address may have a path, but nothing behind it', async () => {
+    const { sink } = await rig()
+    const { send } = await rig({}, { baseUrl: `${sink.url}/gateway//` })
+    expect(await send({ to: TO, text: 'a' })).toEqual([{ kind: 'misconfigured', reason: 'account not found' }])
+    expect(sink.received[0]?.path).toBe('/gateway/2010-04-01/Accounts/AC0123/Messages.json')
+    for (const baseUrl of [`${sink.url}?x=`, `${sink.url}/#`, 'nonsense', 'http://', '']) {
+      const wrong = await rig({}, { baseUrl })
+      expect(await wrong.send({ to: TO, text: 'a' }), baseUrl).toEqual([
+        { kind: 'misconfigured', reason: 'address not valid' },
+      ])
+    }
+    expect(sink.received).toHaveLength(1)
   })
 })
 

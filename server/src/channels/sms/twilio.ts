@@ -24,7 +24,7 @@ export type TwilioSettings = {
 
 export function openTwilio(settings: TwilioSettings): Channel<SmsItem> {
   const { outbound, clock, accountSid, password, user = accountSid, baseUrl = 'https://api.twilio.com' } = settings
-  const url = `${baseUrl.replace(/\/+$/, '')}/2010-04-01/Accounts/${encodeURIComponent(accountSid)}/Messages.json`
+  const url = addressOf(baseUrl, accountSid)
   const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
   return sendEach({
     atOnce: settings.atOnce ?? 16,
@@ -40,6 +40,13 @@ export function openTwilio(settings: TwilioSettings): Channel<SmsItem> {
       return judge(result, clock.now())
     },
   })
+}
+
+/** Empty, and so refused, when nothing can be appended to the base. */
+function addressOf(baseUrl: string, accountSid: string): string {
+  const base = URL.parse(baseUrl)
+  if (!base || /[?#]/.test(baseUrl)) return ''
+  return `${base.href.replace(/\/+$/, '')}/2010-04-01/Accounts/${encodeURIComponent(accountSid)}/Messages.json`
 }
 
 type Sender = ['MessagingServiceSid' | 'From', string]
