@@ -19,8 +19,6 @@ export type OutboundSettings = DialSettings & {
   allowHttp?: boolean | undefined
   /** For everything: name, connection, request, answer. */
   timeoutMs?: number | undefined
-  /** Connections to one origin at once. */
-  connections?: number | undefined
 }
 
 export type OutboundRequest = {
@@ -41,7 +39,7 @@ export type OutboundResult =
   | { kind: 'unanswered'; reason: string }
 
 export type Outbound = {
-  /** Never rejects. */
+  /** Never rejects. There are as many connections as requests under way: callers bound those. */
   request(request: OutboundRequest): Promise<OutboundResult>
   /** For protocols that are not HTTP, past the same judge. */
   dial: Dial
@@ -58,14 +56,14 @@ const PORTS = new Set([80, 443, 8080, 8443])
 const IDLE_MS = 4_000
 
 export function openOutbound(settings: OutboundSettings = {}): Outbound {
-  const { timeoutMs = TIMEOUT_MS, connections = 32, allowHttp = false } = settings
+  const { timeoutMs = TIMEOUT_MS, allowHttp = false } = settings
   const dial = createDial(settings)
   const agents = { 'http:': agentOf(HttpAgent), 'https:': agentOf(HttpsAgent) }
   const underWay = new Set<Promise<OutboundResult>>()
 
   function agentOf(Agent: typeof HttpAgent | typeof HttpsAgent) {
     const isTls = Agent === HttpsAgent
-    const agent = new Agent({ keepAlive: true, maxSockets: connections, timeout: IDLE_MS, scheduling: 'lifo' })
+    const agent = new Agent({ keepAlive: true, timeout: IDLE_MS })
     agent.createConnection = (options, done) => {
       const { host, port, origin } = options as ClientRequestArgs & Place
       dial({ host, port, origin, isTls, isPortAllowed: (port) => PORTS.has(port), timeoutMs }).then(

@@ -14,7 +14,7 @@ export type SmppSinkSettings = {
   fates?: Readonly<Record<string, SmppFate>>
   /** The words of `stat:` in reports, by number. */
   states?: Readonly<Record<string, string>>
-  onSubmit?(pdu: PDU): void
+  tls?: { key: string; cert: string }
 }
 
 export type SmppSink = {
@@ -30,7 +30,7 @@ export type SmppSink = {
 }
 
 export async function startSmppSink(settings: SmppSinkSettings): Promise<SmppSink> {
-  const { systemId, password, fates = {}, states = {}, onSubmit } = settings
+  const { systemId, password, fates = {}, states = {}, tls = {} } = settings
   const submitted: PDU[] = []
   const binds: PDU[] = []
   const sessions = new Set<Session>()
@@ -47,7 +47,6 @@ export async function startSmppSink(settings: SmppSinkSettings): Promise<SmppSin
 
   async function take(session: Session, pdu: PDU) {
     submitted.push(pdu)
-    onSubmit?.(pdu)
     const id = `m${submitted.length}`
     const to = pdu.destination_addr ?? ''
     const fate = await (fates[`+${to}`] ?? 0)
@@ -59,7 +58,7 @@ export async function startSmppSink(settings: SmppSinkSettings): Promise<SmppSin
     deliver(session, { source_addr: to, esm_class: 4, short_message: Buffer.from(text), data_coding: 0 })
   }
 
-  const server = smpp.createServer((session) => {
+  const server = smpp.createServer(tls, (session) => {
     open.add(session)
     session.on('error', () => {})
     session.on('close', () => {

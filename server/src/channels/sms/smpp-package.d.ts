@@ -41,7 +41,7 @@ declare module 'smpp' {
   const smpp: {
     PDU: typeof PDU
     Session: typeof Session
-    createServer(listener: (session: Session) => void): NetServer
+    createServer(options: { key?: string; cert?: string }, listener: (session: Session) => void): NetServer
     encodings: Record<'ASCII' | 'UCS2', { decode(bytes: Buffer): string }>
   }
 

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import type { PDU } from 'smpp'
 import { afterEach, describe, expect, test, vi } from 'vitest'
+import { selfSigned } from '../../../test/sinks/certificate.ts'
 import { type SmppFate, type SmppSinkSettings, startSmppSink } from '../../../test/sinks/smpp.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Channel } from '../channel.ts'
@@ -153,6 +154,23 @@ describe('the connection', () => {
     const { channel } = channelTo(sink.port, { outbound: openOutbound() })
     expect(await sendOne(channel, text('a'))).toEqual({ kind: 'misconfigured', reason: 'address not allowed' })
     expect(sink.binds).toHaveLength(0)
+  })
+
+  test('can be encrypted, with a certificate for the name of the centre', async () => {
+    const tls = selfSigned('smsc.example')
+    const sink = await sinkWith({ tls })
+    const connect = { 'ssmpp://smsc.example:3550': { host: '127.0.0.1', port: sink.port } }
+    const trusting = { host: 'smsc.example', port: undefined, isTls: true }
+    const outbound = openOutbound({ route: { ca: tls.cert, connect } })
+    expect(await sendOne(channelTo(sink.port, { ...trusting, outbound }).channel, text('a'))).toMatchObject({
+      kind: 'sent',
+    })
+    const other = openOutbound({ route: { connect } })
+    expect(await sendOne(channelTo(sink.port, { ...trusting, outbound: other }).channel, text('a'))).toEqual({
+      kind: 'retry',
+      reason: 'not connected',
+    })
+    expect(sink.submitted).toHaveLength(1)
   })
 
   test('comes back by itself, without anybody sending', async () => {

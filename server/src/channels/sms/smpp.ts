@@ -8,10 +8,10 @@ import type { Channel, Outcome } from '../channel.ts'
 import { Refused } from '../dial.ts'
 import type { Outbound } from '../outbound.ts'
 import { sendEach } from '../send-each.ts'
-import { EMPTY, type InboundText, type Receipt, type SmsItem } from './message.ts'
-import { cutIntoSegments, joinHeader, MOST_PARTS } from './segments.ts'
+import type { InboundText, Receipt, SmsItem } from './message.ts'
 import { readDelivered } from './smpp-deliver.ts'
 import { type Link, openLink } from './smpp-link.ts'
+import { type NumberKind, partsOf } from './smpp-parts.ts'
 import { judgeBindStatus, judgeSubmitStatus } from './smpp-status.ts'
 
 export type SmppSettings = {
@@ -26,7 +26,7 @@ export type SmppSettings = {
   /** Who sends, unless the item says: a number, a short code or a name. */
   from: string
   /** Type and plan of the sender's number, where the centre wants others than those that follow from its form. */
-  sender?: { ton: number; npi: number } | undefined
+  sender?: NumberKind | undefined
   /** Texts under way at once. */
   window?: number | undefined
   /** Called for each report and each text from somebody; the centre is told that we have it when they resolve. */
@@ -40,9 +40,6 @@ export type SmppSettings = {
 
 /** A link, or why there is none. */
 type Attempt = { link: Link } | { outcome: Outcome }
-
-const DATA_CODING = { gsm7: 0, ucs2: 8 }
-const HAS_HEADER = 0x40
 
 export function openSmpp(settings: SmppSettings): Channel<SmsItem> {
   const { log, window = 10, pausesMs = { first: 1_000, longest: 60_000 } } = settings
@@ -77,7 +74,7 @@ export function openSmpp(settings: SmppSettings): Channel<SmsItem> {
   return sendEach({
     atOnce: window,
     async sendOne(item) {
-      const parts = partsOf(item, settings, reference++)
+      const parts = partsOf({ ...item, from: item.from ?? settings.from }, reference++, settings.sender)
       if (!Array.isArray(parts)) return parts
       const current = await attempt
       return 'link' in current ? submit(current.link, parts) : current.outcome
@@ -131,39 +128,6 @@ async function deliver(pdu: PDU, { onReceipt, onText }: SmppSettings) {
   const delivered = readDelivered(pdu)
   if (delivered?.kind === 'receipt') await onReceipt(delivered.receipt)
   if (delivered?.kind === 'text') await onText(delivered.text)
-}
-
-/** The texts that make up an item, as the centre wants them; or why there are none. */
-function partsOf(item: SmsItem, settings: SmppSettings, reference: number): Record<string, unknown>[] | Outcome {
-  const { to, text, mediaUrls, from = settings.from } = item
-  if (text === '') return EMPTY
-  if (mediaUrls?.length) return { kind: 'failed', reason: 'media not supported' }
-  if (!/^\+\d{7,15}$/.test(to)) return { kind: 'gone', reason: 'not a valid number' }
-  if (!/^[\x20-\x7e]{1,20}$/.test(from)) return { kind: 'failed', reason: 'sender not valid' }
-  const { encoding, parts } = cutIntoSegments(text)
-  if (parts.length > MOST_PARTS) return { kind: 'failed', reason: 'text too long' }
-  const sender = settings.sender ?? kindOf(from)
-  const total = parts.length
-  return parts.map((bytes, i) => ({
-    source_addr_ton: sender.ton,
-    source_addr_npi: sender.npi,
-    source_addr: from.replace(/^\+/, ''),
-    dest_addr_ton: 1,
-    dest_addr_npi: 1,
-    destination_addr: to.slice(1),
-    // Bytes and their alphabet are ours to say: the package would name the alphabet of GSM by a number that few centres know.
-    data_coding: DATA_CODING[encoding],
-    esm_class: total === 1 ? 0 : HAS_HEADER,
-    short_message: total === 1 ? bytes : Buffer.concat([joinHeader(reference, total, i + 1), bytes]),
-    // The last part is reported on: handsets show the text when all of them are there.
-    registered_delivery: i === total - 1 ? 1 : 0,
-  }))
-}
-
-/** International number, short code, or name. */
-function kindOf(sender: string): { ton: number; npi: number } {
-  if (/^\+\d+$/.test(sender)) return { ton: 1, npi: 1 }
-  return /^\d+$/.test(sender) ? { ton: 3, npi: 0 } : { ton: 5, npi: 0 }
 }
 
 /** One part after the other. The first that is not taken decides: handsets do not show a text of which a part is missing. */
