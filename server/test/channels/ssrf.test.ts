@@ -275,6 +275,27 @@ describe('an address that leads inside', () => {
   })
 })
 
+describe('a name with several addresses', () => {
+  test.each([
+    ['127.0.0.2', '127.0.0.1'],
+    ['127.0.0.1', '127.0.0.2'],
+    ['127.0.0.2', '::1'],
+    ['127.0.0.2', '127.0.0.2', '10.0.0.1'],
+  ])('is refused when one of them leads inside: %s, %s', async (...addresses) => {
+    const good = await startHttpSink(() => ({ status: 200 }), { host: '127.0.0.2' })
+    const outbound = openOutbound({
+      allowHttp: true,
+      allow: ['127.0.0.2'],
+      lookup: async () => addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
+    })
+    const result = await outbound.request({ url: `http://several.example:${good.port}/` })
+    expect(result).toEqual({ kind: 'refused', reason: 'address not allowed' })
+    expect(good.connections()).toBe(0)
+    await outbound.close()
+    await good.stop()
+  })
+})
+
 describe('a name whose answer changes', () => {
   test('is asked once for each connection, and dialed as it was judged', async () => {
     const good = await startHttpSink(() => ({ status: 200, headers: { connection: 'close' } }), { host: '127.0.0.2' })
