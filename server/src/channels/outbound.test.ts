@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { selfSigned } from '../../test/sinks/certificate.ts'
 import { type Answer, type HttpSink, type HttpSinkSettings, startHttpSink } from '../../test/sinks/http.ts'
+import { selfSigned } from '../../test/sinks/self-signed.ts'
 import { type Outbound, type OutboundSettings, openOutbound } from './outbound.ts'
 
 const open: { stop(): Promise<void> }[] = []

@@ -3,7 +3,7 @@ import type { SmsItem } from '../../src/channels/sms/message.ts'
 import { openSmpp } from '../../src/channels/sms/smpp.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { type SmppFate, startSmppSink } from '../sinks/smpp.ts'
-import { type Fate, testContract } from './contract.ts'
+import { type Fate, testContract } from './contract-by-fate.ts'
 
 const NUMBERS: Record<Fate, string> = {
   taken: '+15005550001',

@@ -4,7 +4,7 @@ import { openTwilio } from '../../src/channels/sms/twilio.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type Answer, startHttpSink } from '../sinks/http.ts'
 import { startTwilioSink, twilioError } from '../sinks/twilio.ts'
-import { type Fate, testContract } from './contract.ts'
+import { type Fate, testContract } from './contract-by-fate.ts'
 
 const NUMBERS: Record<Fate, string> = {
   taken: '+15005550001',

@@ -3,7 +3,7 @@ import { newWebhookSecret } from '../../src/channels/webhook/sign.ts'
 import { openWebhooks, type WebhookItem } from '../../src/channels/webhook/webhook.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type Answer, startHttpSink } from '../sinks/http.ts'
-import { type Fate, testContract } from './contract.ts'
+import { type Fate, testContract } from './contract-by-fate.ts'
 
 const secret = newWebhookSecret()
 const clock = systemClock()

@@ -7,7 +7,7 @@ import smpp, { type PDU } from 'smpp'
 export type LinkSettings = {
   /** How long an answer may take. */
   answerMs: number
-  /** After this long without a word from us the centre is asked whether it is still there. */
+  /** How often the centre is asked whether it is still there. */
   enquireMs: number
   /** Called for each deliver_sm; when it rejects, the centre is asked to try again later. */
   onDeliver(pdu: PDU): Promise<void>
@@ -20,7 +20,6 @@ export type Link = {
   ask(command: string, fields: Record<string, unknown>): Promise<Reply>
   /** Resolved once it has ended. */
   ended: Promise<void>
-  isOpen(): boolean
   end(): void
 }
 
@@ -93,7 +92,7 @@ export function openLink(socket: Socket, { answerMs, enquireMs, onDeliver }: Lin
       write(pdu.response({ command_status: status }))
       return
     }
-    // `unknown` answers itself with a generic_nack; data_sm and the like we do not take.
+    // Nothing else is ours to do.
     write(pdu.command === 'enquire_link' || pdu.command === 'unbind' ? pdu.response() : refuse(pdu))
     if (pdu.command === 'unbind') socket.end(end)
   }
@@ -102,7 +101,7 @@ export function openLink(socket: Socket, { answerMs, enquireMs, onDeliver }: Lin
     if (isOpen) socket.write(pdu.toBuffer())
   }
 
-  return { ask, ended, end, isOpen: () => isOpen }
+  return { ask, ended, end }
 }
 
 const INVALID_COMMAND = 0x03
