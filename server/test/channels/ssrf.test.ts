@@ -1,4 +1,4 @@
-// T15: addresses that lead inside, in every spelling, through every door that takes an address from a customer. Listeners on
+// Addresses that lead inside, in every spelling, through every door that takes an address from a customer. Listeners on
 // loopback count who gets through: nobody may.
 
 import { once } from 'node:events'
