@@ -52,6 +52,7 @@ describe('the table', () => {
     ['cli/key.ts', 'apps/keys.ts'],
     ['storage/db.ts', 'pg'],
     ['http/server.ts', 'node:http'],
+    ['channels/outbound.ts', 'node:http'],
     ['users/create.ts', 'node:crypto'],
   ])('%s may import %s', (from, to) => {
     expect(asked(from, to)).toBeUndefined()

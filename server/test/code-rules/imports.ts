@@ -49,7 +49,7 @@ const PORTS = {
 /** Packages with one door, so that what goes through it can be watched there. Types are free. */
 const DOORS: Record<string, { folders: readonly string[]; because: string }> = {
   pg: { folders: ['storage'], because: 'statements go through storage/db.ts' },
-  'node:http': { folders: ['http'], because: 'domains declare routes as data' },
+  'node:http': { folders: ['http', 'channels'], because: 'domains declare routes as data' },
 }
 
 const folderOf = (path: string) => (path.includes('/') ? (path.split('/')[0] as string) : '')

@@ -1,0 +1,180 @@
+// The one client for requests to addresses that customers give: webhooks, and providers whose address an app may choose.
+//
+// It is node:https with sockets of our own (dial.ts), because that needs nothing else to be believed: no request is repeated
+// behind our back, none is redirected, no proxy of the environment is used, and `finish` says when the last byte had left. That
+// last point decides between "try again" and "it may have arrived".
+
+import {
+  type ClientRequestArgs,
+  Agent as HttpAgent,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request as requestHttp,
+} from 'node:http'
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import { createDial, type Dial, type DialSettings, Refused } from './dial.ts'
+
+export type OutboundSettings = DialSettings & {
+  /** Plain http as well. Off unless told: messages would cross the internet in the clear. */
+  allowHttp?: boolean | undefined
+  /** For everything: name, connection, request, answer. */
+  timeoutMs?: number | undefined
+}
+
+export type OutboundRequest = {
+  url: string
+  method?: string | undefined
+  headers?: Readonly<Record<string, string>> | undefined
+  body?: string | Buffer | undefined
+}
+
+export type OutboundResult =
+  /** A whole answer; or, where `isWhole` is false, one whose body passed the cap. For us to judge, never for customers to see. */
+  | { kind: 'answer'; status: number; headers: IncomingHttpHeaders; body: Buffer; isWhole: boolean }
+  /** The address or the request is not one that we send: nothing was written, and another try would end the same way. */
+  | { kind: 'refused'; reason: string }
+  /** Not all of it was written: nobody can have acted on it. */
+  | { kind: 'unreached'; reason: string }
+  /** All of it was written, and no whole answer came back. */
+  | { kind: 'unanswered'; reason: string }
+
+export type Outbound = {
+  /** Never rejects. There are as many connections as requests under way: callers bound those. */
+  request(request: OutboundRequest): Promise<OutboundResult>
+  /** For protocols that are not HTTP, past the same judge. */
+  dial: Dial
+  close(): Promise<void>
+}
+
+/** Our part of the options that Node passes on from a request to the agent's connection. */
+type Place = { host: string; port: number; origin: string }
+
+const TIMEOUT_MS = 15_000
+const MAX_ANSWER_BYTES = 65_536
+const PORTS = new Set([80, 443, 8080, 8443])
+/** Below the 5 s after which Node's own servers hang up: a request that crosses a hang-up cannot be told from a lost one. */
+const IDLE_MS = 4_000
+
+export function openOutbound(settings: OutboundSettings = {}): Outbound {
+  const { timeoutMs = TIMEOUT_MS, allowHttp = false } = settings
+  const dial = createDial(settings)
+  const agents = { 'http:': agentOf(HttpAgent), 'https:': agentOf(HttpsAgent) }
+  const underWay = new Set<Promise<OutboundResult>>()
+
+  function agentOf(Agent: typeof HttpAgent | typeof HttpsAgent) {
+    const isTls = Agent === HttpsAgent
+    const agent = new Agent({ keepAlive: true, timeout: IDLE_MS })
+    agent.createConnection = (options, done) => {
+      const { host, port, origin } = options as ClientRequestArgs & Place
+      dial({ host, port, origin, isTls, isPortAllowed: (port) => PORTS.has(port), timeoutMs }).then(
+        (socket) => done?.(null, socket),
+        (error) => done?.(error, undefined as never),
+      )
+      return undefined
+    }
+    return agent
+  }
+
+  async function request(asked: OutboundRequest): Promise<OutboundResult> {
+    try {
+      const url = readUrl(asked.url, allowHttp)
+      return await exchange(asked, url, agents[url.protocol as keyof typeof agents], timeoutMs)
+    } catch (error) {
+      // Thrown before anything was begun: by us, or by Node for a header or method that cannot be written.
+      return { kind: 'refused', reason: error instanceof Refused ? error.message : 'request not valid' }
+    }
+  }
+
+  return {
+    dial,
+    request(asked) {
+      const result = request(asked)
+      underWay.add(result)
+      result.then(() => underWay.delete(result))
+      return result
+    },
+    async close() {
+      await Promise.all(underWay)
+      for (const agent of Object.values(agents)) agent.destroy()
+    },
+  }
+}
+
+/** The parser brings every spelling of an IPv4 address (decimal, octal, hex, short, full-width) into the one that is judged. */
+function readUrl(text: string, allowHttp: boolean): URL {
+  const url = URL.parse(text)
+  if (!url) throw new Refused('address not valid')
+  if (url.protocol !== 'https:' && !(allowHttp && url.protocol === 'http:')) throw new Refused('scheme not allowed')
+  // Node would take it for the default one.
+  if (url.port === '0') throw new Refused('port not allowed')
+  if (url.username !== '' || url.password !== '') throw new Refused('credentials in the address')
+  return url
+}
+
+function exchange(
+  { method = 'POST', headers = {}, body = '' }: OutboundRequest,
+  url: URL,
+  agent: HttpAgent | HttpsAgent,
+  timeoutMs: number,
+): Promise<OutboundResult> {
+  const isTls = url.protocol === 'https:'
+  const options = {
+    agent,
+    method,
+    headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
+    protocol: url.protocol,
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: Number(url.port) || (isTls ? 443 : 80),
+    path: `${url.pathname}${url.search}`,
+    origin: url.origin,
+  }
+  const request = isTls ? requestHttps(options) : requestHttp(options)
+  return new Promise((resolve) => {
+    let isWritten = false
+    const timer = setTimeout(() => request.destroy(new Error('timeout')), timeoutMs)
+    const settle = (result: OutboundResult) => {
+      clearTimeout(timer)
+      resolve(result)
+    }
+    const fail = (error: Error) => {
+      if (error instanceof Refused) settle({ kind: 'refused', reason: error.message })
+      else settle({ kind: isWritten ? 'unanswered' : 'unreached', reason: reasonOf(error) })
+    }
+    request.on('finish', () => {
+      isWritten = true
+    })
+    request.on('error', fail)
+    request.on('close', () => fail(new Error('ECONNRESET')))
+    request.on('response', (answer) => collect(answer, settle, fail))
+    request.end(body)
+  })
+}
+
+function collect(answer: IncomingMessage, settle: (result: OutboundResult) => void, fail: (error: Error) => void) {
+  const { statusCode: status = 0, headers } = answer
+  const chunks: Buffer[] = []
+  let bytes = 0
+  const tell = (isWhole: boolean) =>
+    settle({ kind: 'answer', status, headers, body: Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES), isWhole })
+  answer.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    bytes += chunk.length
+    if (bytes <= MAX_ANSWER_BYTES) return
+    // The status is known, and nobody reads more than this.
+    tell(false)
+    answer.destroy()
+  })
+  answer.on('end', () => (answer.complete ? tell(true) : fail(new Error('ECONNRESET'))))
+  answer.on('error', fail)
+}
+
+/** Our words: what the network says may name the address. */
+function reasonOf(error: Error & { code?: string }): string {
+  const code = error.code ?? error.message
+  if (code === 'timeout' || code === 'ETIMEDOUT' || error.name === 'TimeoutError') return 'timeout'
+  if (code === 'ENOTFOUND' || code.startsWith('EAI_')) return 'name not found'
+  if (code.startsWith('HPE_')) return 'answer not understood'
+  if (/CERT|SELF_SIGNED|ERR_TLS|ERR_SSL|EPROTO|UNABLE_TO/.test(code)) return 'certificate not accepted'
+  if (code === 'ECONNREFUSED') return 'connection refused'
+  return 'connection lost'
+}

@@ -1,0 +1,89 @@
+// Sending one by one, a bounded number at once: what all channels with a request for each item share.
+
+import type { Channel, Outcome } from './channel.ts'
+
+export type SendEach<Item> = {
+  /** Items under way at once, over all calls of `send`. */
+  atOnce: number
+  /** Items with the same lane go to the same place, which gets no more than these at once. */
+  lanes?: { of(item: Item): string; atOnce: number }
+  sendOne(item: Item): Promise<Outcome>
+  /** Lets the connections go, when nothing is under way any more. */
+  release?(): Promise<void>
+}
+
+export function sendEach<Item>({ atOnce, lanes, sendOne, release }: SendEach<Item>): Channel<Item> {
+  let isClosing = false
+  const gate = createGate(atOnce)
+  const laneGates = new Map<string, Gate>()
+  const underWay = new Set<Promise<unknown>>()
+
+  /** The lane first: what waits for a slow place must not hold a slot that others could use. */
+  async function inTurn<Result>(item: Item, run: () => Promise<Result>): Promise<Result> {
+    if (!lanes) return gate.pass(run)
+    const lane = lanes.of(item)
+    const laneGate = laneGates.get(lane) ?? createGate(lanes.atOnce)
+    laneGates.set(lane, laneGate)
+    try {
+      return await laneGate.pass(() => gate.pass(run))
+    } finally {
+      if (laneGate.isIdle()) laneGates.delete(lane)
+    }
+  }
+
+  async function sendAll(items: readonly Item[]): Promise<Outcome[]> {
+    // A provider that asks for a pause, or refuses the app itself, is not asked for each of the others.
+    let stop: Outcome | undefined
+    return Promise.all(
+      items.map((item) =>
+        inTurn(item, async () => {
+          if (stop) return stop
+          // Nothing in here throws; if it did, nobody could say how far it had come.
+          const outcome = await sendOne(item).catch((): Outcome => ({ kind: 'unknown', reason: 'internal error' }))
+          if (outcome.kind === 'misconfigured' || (outcome.kind === 'retry' && outcome.all)) stop = outcome
+          return outcome
+        }),
+      ),
+    )
+  }
+
+  return {
+    async send(items) {
+      if (isClosing) return items.map(() => ({ kind: 'retry', reason: 'closing' }))
+      const sending = sendAll(items)
+      underWay.add(sending)
+      try {
+        return await sending
+      } finally {
+        underWay.delete(sending)
+      }
+    },
+    async close() {
+      isClosing = true
+      await Promise.all(underWay)
+      await release?.()
+    },
+  }
+}
+
+type Gate = { pass<Result>(run: () => Promise<Result>): Promise<Result>; isIdle(): boolean }
+
+function createGate(places: number): Gate {
+  let taken = 0
+  const waiting: (() => void)[] = []
+  return {
+    async pass(run) {
+      // A place is handed on, not put back: nobody who comes later can slip in between.
+      if (taken < places) taken++
+      else await new Promise<void>((go) => waiting.push(go))
+      try {
+        return await run()
+      } finally {
+        const next = waiting.shift()
+        if (next) next()
+        else taken--
+      }
+    },
+    isIdle: () => taken === 0,
+  }
+}

@@ -1,0 +1,63 @@
+// What a message centre hands to us (deliver_sm): reports about texts that it took, and texts that somebody wrote.
+
+import type { PDU, Text } from 'smpp'
+import { decodeGsm7 } from './gsm7.ts'
+import type { InboundText, Receipt } from './message.ts'
+import { readOptOut } from './opt-out.ts'
+
+export type Delivered = { kind: 'receipt'; receipt: Receipt } | { kind: 'text'; text: InboundText }
+
+/** By the word in the text, and by the number of the optional field message_state. */
+const STATES: Record<string, Receipt['state']> = {
+  ENROUTE: 'passed-on',
+  ACCEPTD: 'passed-on',
+  DELIVRD: 'delivered',
+  EXPIRED: 'failed',
+  DELETED: 'failed',
+  UNDELIV: 'failed',
+  REJECTD: 'failed',
+  UNKNOWN: 'unknown',
+}
+const WORDS = ['', 'ENROUTE', 'DELIVRD', 'EXPIRED', 'DELETED', 'UNDELIV', 'ACCEPTD', 'UNKNOWN', 'REJECTD']
+const REASONS: Record<string, string> = {
+  EXPIRED: 'expired',
+  DELETED: 'deleted',
+  UNDELIV: 'undelivered',
+  REJECTD: 'rejected',
+}
+
+const MESSAGE_TYPE = 0x3c
+const IS_RECEIPT = 0x04
+
+/** Undefined for a report that names no text: nobody could do anything with it. */
+export function readDelivered(pdu: PDU): Delivered | undefined {
+  const text = textOf(pdu.short_message) || textOf(pdu.message_payload)
+  if (((pdu.esm_class ?? 0) & MESSAGE_TYPE) !== IS_RECEIPT && pdu.receipted_message_id === undefined) {
+    const optOut = readOptOut(text)
+    return {
+      kind: 'text',
+      text: { from: numberOf(pdu.source_addr), to: numberOf(pdu.destination_addr), text, ...(optOut && { optOut }) },
+    }
+  }
+  const receipt = readReceipt(pdu, text)
+  return receipt && { kind: 'receipt', receipt }
+}
+
+/** The fields are for that purpose; the text is a habit (3.4, appendix B) that many centres keep to the letter. */
+function readReceipt({ receipted_message_id, message_state }: PDU, text: string): Receipt | undefined {
+  const id = receipted_message_id || /\bid:\s*(\S+)/i.exec(text)?.[1]
+  if (!id) return undefined
+  const word = (WORDS[message_state ?? 0] || /\bstat:\s*(\w+)/i.exec(text)?.[1] || 'UNKNOWN').toUpperCase()
+  const state = (Object.hasOwn(STATES, word) && STATES[word]) || 'unknown'
+  const reason = REASONS[word]
+  return { id, state, ...(reason && { reason }) }
+}
+
+function textOf(text: Text | undefined): string {
+  const message = text?.message ?? ''
+  // Bytes are left over where the package does not know the alphabet; words to opt out are the same in all of them.
+  return typeof message === 'string' ? message : decodeGsm7(message)
+}
+
+/** Centres leave the plus out. */
+const numberOf = (address = '') => (/^\d{7,}$/.test(address) ? `+${address}` : address)

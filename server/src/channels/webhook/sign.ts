@@ -1,0 +1,28 @@
+// Signatures as Standard Webhooks has them (https://www.standardwebhooks.com): v1 is HMAC-SHA256 over id, time and body.
+
+import { createHmac, randomBytes } from 'node:crypto'
+
+const PREFIX = 'whsec_'
+/** The standard asks for 24 to 64 bytes. */
+const [FEWEST_BYTES, MOST_BYTES] = [24, 64]
+
+export const newWebhookSecret = () => `${PREFIX}${randomBytes(32).toString('base64')}`
+
+/** The key in a secret, or undefined when it is none. */
+export function readWebhookSecret(secret: string): Buffer | undefined {
+  const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : ''
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined
+  const key = Buffer.from(text, 'base64')
+  return key.length >= FEWEST_BYTES && key.length <= MOST_BYTES ? key : undefined
+}
+
+export type Signed = { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string }
+
+/** One signature for each key: while a secret is being replaced, receivers that know either of them are content. */
+export function signWebhook(keys: readonly Buffer[], id: string, at: Date, body: string): Signed {
+  const seconds = String(Math.floor(at.getTime() / 1000))
+  const signatures = keys.map(
+    (key) => `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`,
+  )
+  return { 'webhook-id': id, 'webhook-timestamp': seconds, 'webhook-signature': signatures.join(' ') }
+}

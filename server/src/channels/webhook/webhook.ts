@@ -1,0 +1,76 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { Channel, Outcome } from '../channel.ts'
+import type { Outbound, OutboundResult } from '../outbound.ts'
+import { readRetryAfter } from '../retry-after.ts'
+import { sendEach } from '../send-each.ts'
+import { readWebhookSecret, signWebhook } from './sign.ts'
+
+export type WebhookItem = {
+  url: string
+  /** The same on every try of the same thing: the receiver drops what it has seen. Letters, digits, `_` and `-`. */
+  id: string
+  /** Finished JSON. */
+  body: string
+  /** `whsec_…`: the current one, and the one before it while it is being replaced. At least one. */
+  secrets: readonly string[]
+  method?: 'POST' | 'PUT' | 'PATCH' | undefined
+  /** The customer's own. Those that frame or sign the request cannot be given. */
+  headers?: Readonly<Record<string, string>> | undefined
+}
+
+export type WebhookSettings = {
+  outbound: Pick<Outbound, 'request'>
+  clock: Pick<Clock, 'now'>
+  /** Requests under way at once; a quarter of them to one receiver, so that a slow one does not hold up the others. */
+  atOnce?: number | undefined
+}
+
+const OURS =
+  /^(webhook-.*|host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|content-length)$/i
+
+/** The client belongs to all webhooks of the server: closing this channel leaves it open. */
+export function openWebhooks({ outbound, clock, atOnce = 64 }: WebhookSettings): Channel<WebhookItem> {
+  return sendEach({
+    atOnce,
+    lanes: { of: ({ url }) => URL.parse(url)?.origin ?? '', atOnce: Math.ceil(atOnce / 4) },
+    async sendOne({ url, id, body, secrets, method = 'POST', headers = {} }) {
+      const keys = secrets.map(readWebhookSecret).filter((key) => key !== undefined)
+      if (keys.length === 0 || keys.length < secrets.length)
+        return { kind: 'failed', reason: 'signing secret not valid' }
+      if (!/^[\w-]{1,256}$/.test(id)) return { kind: 'failed', reason: 'id not valid' }
+      if (Object.keys(headers).some((name) => OURS.test(name))) return { kind: 'failed', reason: 'header not allowed' }
+      const now = clock.now()
+      const result = await outbound.request({
+        url,
+        method,
+        body,
+        headers: {
+          'user-agent': 'Carillon',
+          'content-type': 'application/json',
+          ...lowerCased(headers),
+          ...signWebhook(keys, id, now, body),
+        },
+      })
+      return judge(result, now)
+    },
+  })
+}
+
+const lowerCased = (headers: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
+
+function judge(result: OutboundResult, now: Date): Outcome {
+  if (result.kind === 'refused') return { kind: 'failed', reason: result.reason }
+  if (result.kind === 'unreached') return { kind: 'retry', reason: result.reason }
+  if (result.kind === 'unanswered') return { kind: 'unknown', reason: result.reason }
+  const { status, headers } = result
+  const reason = `status ${status}`
+  if (status >= 200 && status <= 299) return { kind: 'sent' }
+  if (status === 410) return { kind: 'gone', reason }
+  if (status >= 500 || [408, 425, 429].includes(status)) {
+    const afterMs = readRetryAfter(headers['retry-after'], now)
+    return { kind: 'retry', reason, ...(afterMs !== undefined && { afterMs }) }
+  }
+  // Redirects are among them: a receiver that moved has to be told to us.
+  return { kind: 'failed', reason }
+}
