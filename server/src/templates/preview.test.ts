@@ -286,5 +286,12 @@ describe('email', () => {
     ])('%j is refused', async (email_body, expected) => {
       expect(told(await templates.create(anEmailTemplate({ email_body })))).toEqual(refused(expected))
     })
+
+    test('a word that stands for Liquid in the compiler is refused each time', async () => {
+      const email_body = wrap('<mj-text>lqd0zq {{ x }}</mj-text>')
+      const error = 'email_body: line 5, column 10: the text holds a word that the compiler needs for itself: lqd…zq'
+      for (let n = 0; n < 3; n++)
+        expect(told(await templates.create(anEmailTemplate({ email_body })))).toEqual(refused(error))
+    })
   })
 })

@@ -46,7 +46,9 @@ type Piece = { liquid: string; at: number }
 export async function compileMjml(text: string): Promise<string> {
   const include = text.search(/<mj-include\b/i)
   if (include >= 0) throw errorAt(text, include, 'mj-include is not supported: put the part itself here')
-  if (WORD.test(text)) throw new TextError('the text holds a word that the compiler needs for itself: lqd…zq')
+  // Not by `test`, which begins where it last found one.
+  const word = text.search(WORD)
+  if (word >= 0) throw errorAt(text, word, 'the text holds a word that the compiler needs for itself: lqd…zq')
   const pieces: Piece[] = []
   const worded = text.replaceAll(LIQUID, (liquid, ...rest) => {
     const at = rest.find((value) => typeof value === 'number') as number
