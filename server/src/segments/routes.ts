@@ -1,4 +1,4 @@
-import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import type { Access, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { createSegment, deleteSegment, updateSegment } from './change.ts'
 import type { SegmentsContext } from './context.ts'
