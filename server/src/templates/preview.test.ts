@@ -192,6 +192,13 @@ describe('email', () => {
     expect(await rendered('{{ html }}')).toBe('<b>&"\'')
   })
 
+  test('what was captured is put in with raw: the values in it are escaped already', async () => {
+    const { email_body } = await mail({
+      email_body: '{% capture x %}<i>{{ html }}</i>{% endcapture %}{{ x | raw }}',
+    })
+    expect(email_body).toBe('<i>&lt;b&gt;&amp;&#34;&#39;</i>')
+  })
+
   test('line breaks in values become breaks of HTML, and the values stay escaped', async () => {
     const { email_body } = await mail({
       email_body: '{{ message.custom_data.note | newline_to_br }}',
@@ -285,6 +292,12 @@ describe('email', () => {
       ],
     ])('%j is refused', async (email_body, expected) => {
       expect(told(await templates.create(anEmailTemplate({ email_body })))).toEqual(refused(expected))
+    })
+
+    test('what is nested without end is refused in our words', async () => {
+      const email_body = `<mjml><mj-body>${'<mj-wrapper>'.repeat(5_000)}${'</mj-wrapper>'.repeat(5_000)}</mj-body></mjml>`
+      const answer = await templates.create(anEmailTemplate({ email_body }))
+      expect(told(answer)).toEqual(refused('email_body: MJML: is nested too deeply'))
     })
 
     test('a word that stands for Liquid in the compiler is refused each time', async () => {

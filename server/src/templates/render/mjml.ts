@@ -73,7 +73,10 @@ async function compileWorded(source: string): Promise<string> {
   try {
     compiled = await compile(source, { validationLevel: 'soft', keepComments: false, beautify: false, minify: false })
   } catch (error) {
-    throw new TextError(`MJML: ${(error as Error).message.slice(0, 200).toWellFormed()}`)
+    const { message } = error as Error
+    throw new TextError(
+      `MJML: ${/call stack/.test(message) ? 'is nested too deeply' : message.slice(0, 200).toWellFormed()}`,
+    )
   }
   // A width or a colour that Liquid will fill in is none yet.
   const [problem] = compiled.errors.filter(({ message }) => !/lqd\d+zq/.test(message))
