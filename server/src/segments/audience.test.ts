@@ -291,6 +291,22 @@ describe('estimate of recipients', () => {
   })
 })
 
+test('who comes while others are counting waits for a turn, also for longer than a connection may take', async () => {
+  const locked = Promise.withResolvers<void>()
+  const busy = app.db.transaction(async (db) => {
+    await db.query(sql`lock table subscriptions in access exclusive mode`)
+    locked.resolve()
+    await db.query(sql`select pg_sleep(3.2)`)
+  })
+  await locked.promise
+  const body = { app_id: app.tenant.id, included_segments: ['Total Subscriptions'] }
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () => app.request('/notifications/count-unsaved', { body })),
+  )
+  await busy
+  expect(answers.map(({ status }) => status)).toEqual(Array(5).fill(200))
+})
+
 describe('hostile filters', () => {
   const preview = (filters: unknown) => app.app('/segments/preview', { body: { filters } })
 
