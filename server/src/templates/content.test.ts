@@ -206,6 +206,10 @@ describe('Liquid', () => {
       'headings.en: line 1, column 1: not a whole expression: {{ first name }}',
     ],
     [
+      aPush({ headings: { en: '{% comment %}{% endcomment %}{{ first name }}' } }),
+      'headings.en: line 1, column 30: not a whole expression: {{ first name }}',
+    ],
+    [
       aPush({ url: 'https://x.test/{% if a == %}b{% endif %}' }),
       'url: line 1, column 16: not a whole expression: {% if a == %}',
     ],

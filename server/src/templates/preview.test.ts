@@ -118,6 +118,7 @@ describe('what Liquid sees', () => {
     ['{% assign x = "a" | append: "b" %}{{ x }}', 'ab'],
     ['{% raw %}{{ x }}{% endraw %}', '{{ x }}'],
     ['{% capture x %}c{% endcapture %}{{ x }}{% comment %}x{% endcomment %}', 'c'],
+    ['{% comment %}{{ half written }}{% if %}{% endcomment %}{{ first_name }}', 'Ann'],
     ['{% case n %}{% when "1" %}one{% endcase %}', 'one'],
     ['a {%- if true -%} b {%- endif -%} c', 'abc'],
   ])('%s is %j', async (text, expected) => {

@@ -122,7 +122,10 @@ const CONDITIONS = new Set(['if', 'elsif', 'unless'])
 
 /** The engine takes `{{ first name }}` for `{{ name }}` and `{% if a == %}` for true; their author would not know. */
 function refuseHalfExpressions(liquid: Liquid, text: string): void {
+  let isComment = false
   for (const token of new Tokenizer(text).readTopLevelTokens(liquid.options)) {
+    if (TypeGuards.isTagToken(token)) isComment = isComment ? token.name !== 'endcomment' : token.name === 'comment'
+    if (isComment) continue
     const isCondition = TypeGuards.isTagToken(token) && CONDITIONS.has(token.name)
     if (!isCondition && !TypeGuards.isOutputToken(token)) continue
     const inner = isCondition
