@@ -189,6 +189,8 @@ type Cause = { token: { getPosition(): [number, number] }; originalError: Error 
 function inWords({ message }: Error): string {
   if (/call stack/.test(message)) return 'is nested too deeply'
   if (/^template render limit/.test(message)) return 'takes too long'
+  if (/^parse length limit/.test(message))
+    return `is too long: at most ${MAX_SOURCE} characters, MJML when it is compiled`
   if (/^memory alloc limit|Invalid (string|array) length/.test(message)) return 'takes too much memory'
   return clip(message.replace(/, line:\d+, col:\d+$/, ''))
 }

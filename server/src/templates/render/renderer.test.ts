@@ -56,6 +56,11 @@ describe('rendering', () => {
     expect(renderer.stats().killed - before).toBeLessThanOrEqual(6)
   })
 
+  test('a text that is too long is told so, in our words', async () => {
+    const checking = renderer.check(newId(), template(`{{ n }}${'x'.repeat(1_100_000)}`))
+    await expect(checking).rejects.toThrow('text: is too long: at most 1100000 characters, MJML when it is compiled')
+  })
+
   test('what cannot be handed to a process at all fails alone', async () => {
     let deep: unknown = 1
     for (let level = 0; level < 100_000; level++) deep = [deep]
