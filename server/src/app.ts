@@ -61,6 +61,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     log,
     size: 3,
     statementTimeoutMs: MAX_STATEMENT_MS.counting,
+    // Who comes while three are counting waits for a turn. Whether the database answers at all is found out before.
+    connectTimeoutMs: MAX_STATEMENT_MS.counting / 2,
     ...anchored,
   })
   const listener = createListener(connection, log)

@@ -294,6 +294,16 @@ describe('what is asked for', () => {
   const now = () => clock.now().toISOString()
   test.each<[string, () => Params, string]>([
     ['no start_time', () => ({}), 'start_time is required without a cursor'],
+    [
+      'a start in a leap second',
+      () => ({ start_time: '2016-12-31T23:59:60Z' }),
+      'start_time must be an ISO 8601 date and time',
+    ],
+    [
+      'an end in a leap second',
+      () => ({ start_time: now(), end_time: '2036-12-31T23:59:60Z' }),
+      'end_time must be an ISO 8601 date and time',
+    ],
     ['a start that is no time', () => ({ start_time: 'yesterday' }), 'start_time must be an ISO 8601 date and time'],
     ['an end before the start', () => ({ start_time: now(), end_time: now() }), 'end_time must be after start_time'],
     [

@@ -4,7 +4,6 @@ import { history, record, type Seen } from '../../test/events.ts'
 import { aName, aUser, NOBODY, problem, told, USER_NOT_FOUND } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { Sql } from '../storage/sql.ts'
-import { countEvents } from './store.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-03-15T09:00:00Z')
@@ -153,29 +152,4 @@ describe("a user's events", () => {
     expect(await months("and name = 'x'")).toBe(all)
     expect(await months(`and at <= '2029-06-01' and (at, id) < ('2029-06-01', '${NOBODY}')`)).toBeLessThan(all / 2)
   })
-})
-
-test('counts of an event, per user and since a time', async () => {
-  const [often, once, never] = [await aUser(app), await aUser(app), await aUser(app)]
-  const at = (user: { externalId: string }, timestamp: string, name = 'counted') => ({
-    name,
-    external_id: user.externalId,
-    timestamp,
-  })
-  await record(app, [
-    at(often, '2030-03-01T00:00:00Z'),
-    at(often, '2030-02-01T00:00:00Z'),
-    at(often, '2029-12-31T23:59:59.999Z'),
-    at(often, '2030-03-01T00:00:00Z', 'other'),
-    at(once, '2030-01-01T00:00:00Z'),
-    at(never, '2029-12-01T00:00:00Z'),
-  ])
-  const ids = [often.id, once.id, never.id]
-  const counted = await countEvents(app.db, app.tenant.id, ids, 'counted', new Date('2030-01-01T00:00:00Z'))
-  expect(new Map(counted.map(({ userId, count }) => [userId, count]))).toEqual(
-    new Map([
-      [often.id, 2],
-      [once.id, 1],
-    ]),
-  )
 })

@@ -40,7 +40,7 @@ function readEvent(
   const field = (name: string) => `events[${index}].${name}`
   const user = readUser(body, `events[${index}]`)
   const key = readKey(body.idempotency_key, field('idempotency_key'))
-  const happened = readTime(body.timestamp, field('timestamp')) ?? now
+  const happened = body.timestamp == null ? now : new Date(body.timestamp)
   const at = happened > now ? now : happened
   const bytes = Buffer.byteLength(JSON.stringify(body))
   const read = { userId: body.onesignal_id ?? body.external_id ?? '', key: key ?? null }
@@ -73,14 +73,6 @@ const readKey = (key: string | null | undefined, field: string) => (key == null 
 function readUuid(text: string, field: string): string {
   if (!isUuid(text)) throw invalid(`${field} must be a UUID`, { field })
   return text.toLowerCase()
-}
-
-/** The schema has seen to the form; a leap second has it, and is no time that a Date can be. */
-function readTime(text: string | null | undefined, field: string): Date | undefined {
-  if (text == null) return undefined
-  const time = new Date(text)
-  if (Number.isNaN(time.getTime())) throw invalid(`${field} must be an ISO 8601 date and time`, { field })
-  return time
 }
 
 /** The key of a request stands for each of its events, so that they are told apart by their places. */

@@ -1,5 +1,5 @@
 // All SQL of events. For the parts that look at them, the keys answer from the index alone:
-//   how often did a user do X since T   e.app_id, e.user_id, e.name, e.at >= T   events_pk, see countEvents
+//   how often did a user do X since T   e.app_id, e.user_id, e.name, e.at >= T   events_pk
 //   who did X since T                   e.app_id, e.name, e.at >= T              events_by_name, with user_id in it
 // Bound `at` wherever a time is known: that leaves whole months unread. Events of a user that was deleted stay for about a
 // minute (forget.ts), so start from users, or join them.
@@ -90,14 +90,6 @@ export const findEvents = (
       ${after === undefined ? emptySql : sql`and e.at <= ${after.at} and (e.at, e.id) < (${after.at}, ${after.id}::uuid)`}
     order by e.at desc, e.id desc
     limit ${limit}`)
-
-/** How often each of these users did it since then; who did not is left out. */
-export const countEvents = (db: Db, appId: AppId, userIds: readonly UserId[], name: string, since: Date) =>
-  db.query<{ userId: UserId; count: number }>(sql`
-    select e.user_id, count(*) as count
-    from events e
-    where e.app_id = ${appId} and e.user_id = any(${userIds}::uuid[]) and e.name = ${name} and e.at >= ${since}
-    group by e.user_id`)
 
 export const deleteEventsOf = (db: Db, appId: AppId, userId: UserId) =>
   db.query(sql`delete from events e where e.app_id = ${appId} and e.user_id = ${userId}`)

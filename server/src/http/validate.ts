@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject, type Options, type ValidateFunction } from 'ajv'
 import formatsPlugin from 'ajv-formats'
 import type { TSchema } from 'typebox'
 import { AppError, type Problem } from '../lib/errors.ts'
+import { isUuid } from '../lib/ids.ts'
 import { describeProblems } from './describe-problem.ts'
 
 /** Says no by throwing; all that is wrong with the value, in the interface's words. */
@@ -17,7 +18,15 @@ const options: Options = {
 }
 
 const addFormats = formatsPlugin as unknown as (ajv: Ajv) => Ajv
-const compilerOf = (more: Options) => addFormats(new Ajv({ ...options, ...more }))
+const compilerOf = (more: Options) => narrowFormats(addFormats(new Ajv({ ...options, ...more })))
+
+/** The library takes some forms of ids and times that nothing behind it can read: `urn:uuid:…`, leap seconds, `+05`. */
+function narrowFormats(ajv: Ajv): Ajv {
+  const { validate } = ajv.formats['date-time'] as { validate: (text: string) => boolean }
+  return ajv
+    .addFormat('uuid', isUuid)
+    .addFormat('date-time', (text: string) => validate(text) && !Number.isNaN(Date.parse(text)))
+}
 
 const MAX_PROBLEMS = 20
 /** Above this only the first problem is told: a list of 500,000 wrong items would make 500,000 error objects. */

@@ -267,6 +267,17 @@ describe('estimate of recipients', () => {
     expect(told(await estimate(body))).toEqual({ status: 400, body: { errors: [error] } })
   })
 
+  test('as many segments as a message may name, of as many filters as one may have, are refused and not an accident', async () => {
+    const names = Array.from({ length: 50 }, () => aName())
+    const place = { field: 'location', radius: '1', lat: '2', long: '3' }
+    await Promise.all(names.map((name) => aSegment(app, Array(200).fill(place), { name })))
+    const tooMany = { status: 400, body: { errors: ['The segments can have at most 5000 filters together'] } }
+    expect(told(await estimate({ included_segments: names }))).toEqual(tooMany)
+    expect(told(await estimate({ filters: [tagIs('a', 'b')], excluded_segments: names }))).toEqual(tooMany)
+    // Named twice it is no more than once.
+    expect((await estimate({ included_segments: Array(100).fill(names[0]) })).status).toBe(200)
+  })
+
   test('segments of another app are not there', async () => {
     const stranger = await app.anotherTenant()
     const name = aName()
@@ -278,6 +289,22 @@ describe('estimate of recipients', () => {
       errors: [`Segment "${name}" was not found`],
     })
   })
+})
+
+test('who comes while others are counting waits for a turn, also for longer than a connection may take', async () => {
+  const locked = Promise.withResolvers<void>()
+  const busy = app.db.transaction(async (db) => {
+    await db.query(sql`lock table subscriptions in access exclusive mode`)
+    locked.resolve()
+    await db.query(sql`select pg_sleep(3.2)`)
+  })
+  await locked.promise
+  const body = { app_id: app.tenant.id, included_segments: ['Total Subscriptions'] }
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () => app.request('/notifications/count-unsaved', { body })),
+  )
+  await busy
+  expect(answers.map(({ status }) => status)).toEqual(Array(5).fill(200))
 })
 
 describe('hostile filters', () => {

@@ -1,6 +1,6 @@
 // Create, update and delete segments. Each writes its line of the audit log in the same transaction.
 
-import type { Actor } from '../apps/schema.ts'
+import { actorOf, type Request } from '../apps/actor.ts'
 import { type AuditEntry, insertAuditEntries } from '../apps/store.ts'
 import { AppError, invalid } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
@@ -23,7 +23,7 @@ export async function createSegment(
   { db, now, newId }: SegmentsContext,
   appId: AppId,
   body: CreateSegmentBody,
-  actor: Actor,
+  by: Request,
 ): Promise<SegmentId> {
   const { filters } = readFilters(body.filters)
   const id: SegmentId = body.id?.toLowerCase() ?? newId()
@@ -34,7 +34,13 @@ export async function createSegment(
   await db.transaction(async (db) => {
     if (!(await insertSegment(db, appId, segment)))
       throw conflict((await findSegment(db, appId, id)) ? 'Segment id is already taken.' : NAME_TAKEN)
-    await note(db, appId, { id: newId(), actor, action: 'segment.create', detail: { name: body.name } }, id, at)
+    await note(
+      db,
+      appId,
+      { id: newId(), actor: actorOf(by), action: 'segment.create', detail: { name: body.name } },
+      id,
+      at,
+    )
   })
   return id
 }
@@ -44,7 +50,7 @@ export async function updateSegment(
   appId: AppId,
   id: SegmentId,
   body: UpdateSegmentBody,
-  actor: Actor,
+  by: Request,
 ): Promise<void> {
   const filters = body.filters && readFilters(body.filters).filters
   if (isDefaultId(appId, id)) throw readOnly()
@@ -63,7 +69,7 @@ export async function updateSegment(
       }
       await updateSegmentRow(db, appId, after)
       const detail = { name: after.name, changed: changedParts(before, after) }
-      await note(db, appId, { id: newId(), actor, action: 'segment.update', detail }, id, at)
+      await note(db, appId, { id: newId(), actor: actorOf(by), action: 'segment.update', detail }, id, at)
     })
   } catch (error) {
     // Of what an update changes, the name alone is unique.
@@ -81,7 +87,7 @@ export async function deleteSegment(
   { db, now, newId }: SegmentsContext,
   appId: AppId,
   given: string,
-  actor: Actor,
+  by: Request,
 ): Promise<void> {
   if (!isUuid(given)) throw nothingToDelete()
   const id: SegmentId = given.toLowerCase()
@@ -89,7 +95,7 @@ export async function deleteSegment(
   await db.transaction(async (db) => {
     const name = await deleteSegmentRow(db, appId, id)
     if (name === undefined) throw nothingToDelete()
-    await note(db, appId, { id: newId(), actor, action: 'segment.delete', detail: { name } }, id, now())
+    await note(db, appId, { id: newId(), actor: actorOf(by), action: 'segment.delete', detail: { name } }, id, now())
   })
 }
 

@@ -9,9 +9,11 @@ import type { SegmentsContext } from './context.ts'
 import { readFilters } from './filters.ts'
 import { counted, getSegmentsByName, treeOf } from './read.ts'
 import type { EstimateAnswer, EstimateBody } from './schema.ts'
-import { channels, type Node } from './tree.ts'
+import { channels, clausesOf, type Node } from './tree.ts'
 
 const MAX_ALIASES = 20_000
+/** Of all segments together: a statement has room for 65,535 values, and a filter may take seven. */
+const MAX_CLAUSES = 5_000
 
 export async function estimateRecipients(
   ctx: SegmentsContext,
@@ -20,6 +22,8 @@ export async function estimateRecipients(
 ): Promise<EstimateAnswer> {
   const { target_channel: channel } = body
   const node: Node = { kind: 'all', of: [await targetOf(ctx, appId, body), await excludedFrom(ctx, appId, body)] }
+  if ([...clausesOf(node)].length > MAX_CLAUSES)
+    throw invalid(`The segments can have at most ${MAX_CLAUSES} filters together`)
   const counts = await counted(ctx, (db) => countRecipients(db, node, { appId, now: ctx.now() }))
   for (const it of channels) if (channel !== undefined && it !== channel) counts[it] = 0
   const count = counts.push + counts.email + counts.sms

@@ -190,8 +190,11 @@ export const fields: Readonly<Record<Field, Definition>> = {
 }
 
 const isField = (name: unknown): name is Field => typeof name === 'string' && Object.hasOwn(fields, name)
-/** Quoted in an error: short, and whole characters. */
-const quoted = (text: unknown) => `"${[...String(text).slice(0, 200)].slice(0, 40).join('')}"`
+/** Quoted in an error: short, and whole characters. What is no text is shown as it was sent. */
+const quoted = (given: unknown) => {
+  const text = typeof given === 'string' ? given : JSON.stringify(given)
+  return `"${[...text.slice(0, 200)].slice(0, 40).join('')}"`
+}
 
 /** One filter: what it asks, and itself without what means nothing to it. */
 export function readField(filter: Filter, place: string): { filter: Filter; field: Field; key: string; test: Test } {

@@ -67,6 +67,11 @@ describe('what is refused names its entry', () => {
     ['filters[0]: unknown field "colour"', [{ field: 'colour', relation: '=', value: 'red' }]],
     ['filters[0]: unknown field "constructor"', [{ field: 'constructor' }]],
     ['filters[0]: unknown field "5"', [{ field: 5 }]],
+    ['filters[0]: unknown field "{"toString":1}"', [{ field: { toString: 1 } }]],
+    [
+      'filters[0]: field "rooted" has no relation "{"toString":[]}"; it has =, !=',
+      [{ field: 'rooted', relation: { toString: [] } }],
+    ],
     ['filters[1]: relation is required', [tag('a'), { field: 'country', value: 'DE' }]],
     [
       'filters[0]: field "country" has no relation ">"; it has =, !=, in_array, not_in_array, exists, not_exists',

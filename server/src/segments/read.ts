@@ -47,7 +47,7 @@ export async function getSegmentsByName(
 ): Promise<Segment[]> {
   if (names.length === 0) return []
   const known = [...(await defaultsOf(ctx, appId)), ...(await findSegmentsByName(ctx.db, appId, names))]
-  return names.map((name) => {
+  return [...new Set(names)].map((name) => {
     const found = known.find((it) => it.name === name)
     if (!found) throw invalid(`Segment "${name}" was not found`)
     return found

@@ -1,4 +1,4 @@
-import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import type { Access, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { createSegment, deleteSegment, updateSegment } from './change.ts'
 import type { SegmentsContext } from './context.ts'
@@ -37,12 +37,9 @@ const writes: RouteLimit[] = [{ rule: 'write' }]
 /** A page after the first looks back. */
 const pages = (name: string): RouteLimit[] => [
   { rule: 'read', when: ({ query }) => !isLookback(query[name]) },
-  { rule: 'lookback', when: ({ query }) => isLookback(query[name]) },
+  { rule: 'lookback', counter: 'lookback', when: ({ query }) => isLookback(query[name]) },
 ]
 const isLookback = (value: unknown) => value !== undefined && value !== '0'
-
-const actorOf = ({ caller }: Pick<Call, 'caller'>) =>
-  caller.kind === 'key' ? { kind: 'key' as const, id: caller.keyId } : { kind: 'system' as const }
 
 export function segmentRoutes(ctx: SegmentsContext): Route[] {
   const common = { tag: 'Segments', errors: 'segments' as const, access }
@@ -74,7 +71,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       body: CreateSegmentBody,
       answers: { 201: Saved },
       async handle(call) {
-        const id = await createSegment(ctx, call.app.id, call.body, actorOf(call))
+        const id = await createSegment(ctx, call.app.id, call.body, call)
         return { status: 201, body: { success: true, id } }
       },
     }),
@@ -109,7 +106,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       answers: { 200: Saved },
       async handle(call) {
         const id = readSegmentId(call.params.segment_id)
-        await updateSegment(ctx, call.app.id, id, call.body, actorOf(call))
+        await updateSegment(ctx, call.app.id, id, call.body, call)
         return { status: 200, body: { success: true, id } }
       },
     }),
@@ -124,7 +121,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       params: SegmentPath,
       answers: { 200: Success },
       async handle(call) {
-        await deleteSegment(ctx, call.app.id, call.params.segment_id, actorOf(call))
+        await deleteSegment(ctx, call.app.id, call.params.segment_id, call)
         return { status: 200, body: { success: true } }
       },
     }),

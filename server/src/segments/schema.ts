@@ -10,6 +10,7 @@ const Filters = Type.Unsafe<Filter[]>({
   items: { type: 'object' },
 })
 const Name = Type.String({ minLength: 1, maxLength: 128 })
+const Names = Type.Optional(Type.Array(Name, { maxItems: 100, description: 'Names.' }))
 const Description = Type.Optional(
   Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 255, description: '"" clears it.' }),
 )
@@ -35,8 +36,8 @@ export const PreviewBody = Type.Object({ filters: Filters })
 
 export const EstimateBody = Type.Object({
   app_id: Type.String(),
-  included_segments: Type.Optional(Type.Array(Type.String(), { maxItems: 100, description: 'Names.' })),
-  excluded_segments: Type.Optional(Type.Array(Type.String(), { maxItems: 100, description: 'Names.' })),
+  included_segments: Names,
+  excluded_segments: Names,
   filters: Type.Optional(Filters),
   include_aliases: Type.Optional(
     Type.Unsafe<Record<string, string[]>>({

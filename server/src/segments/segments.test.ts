@@ -24,8 +24,8 @@ const update = (id: string, body: object) => app.app(`/segments/${id}`, { method
 const ofOther = (path: string, init: object = {}) =>
   app.request(`/apps/${other.id}${path}`, { ...init, headers: { authorization: `Key ${other.key}` } })
 const auditOf = (id: string) =>
-  app.db.query<{ action: string; actorKind: string; detail: object }>(sql`
-    select action, actor_kind, detail from audit_log
+  app.db.query<{ action: string; actorKind: string; actorIp: string; detail: object }>(sql`
+    select action, actor_kind, actor_ip, detail from audit_log
     where app_id = ${app.tenant.id} and target_id = ${id} and target_type = 'segment'
     order by at, action`)
 
@@ -409,9 +409,10 @@ test('every change is in the audit log, with who made it', async () => {
   await update(id, { name: `${name} 2`, filters: [{ field: 'country', relation: 'exists' }] })
   clock.advance({ seconds: 1 })
   await remove(id)
+  const who = { actorKind: 'key', actorIp: '127.0.0.1' }
   expect(await auditOf(id)).toEqual([
-    { action: 'segment.create', actorKind: 'key', detail: { name } },
-    { action: 'segment.update', actorKind: 'key', detail: { name: `${name} 2`, changed: ['name', 'filters'] } },
-    { action: 'segment.delete', actorKind: 'key', detail: { name: `${name} 2` } },
+    { action: 'segment.create', ...who, detail: { name } },
+    { action: 'segment.update', ...who, detail: { name: `${name} 2`, changed: ['name', 'filters'] } },
+    { action: 'segment.delete', ...who, detail: { name: `${name} 2` } },
   ])
 })

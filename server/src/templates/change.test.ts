@@ -23,8 +23,10 @@ const make = async (fields: Record<string, unknown> = aPush()): Promise<string> 
 }
 
 const audited = (id: string, appId = app.tenant.id) =>
-  app.db.query<{ action: string; actorKind: string; detail: object }>(sql`
-    select action, actor_kind, detail from audit_log where app_id = ${appId} and target_id = ${id} order by at, action`)
+  app.db.query<{ action: string; actorKind: string; actorIp: string; detail: object }>(sql`
+    select action, actor_kind, actor_ip, detail from audit_log
+    where app_id = ${appId} and target_id = ${id}
+    order by at, action`)
 
 describe('create template', () => {
   test('answers 200 with the whole template; what is answered is what is stored', async () => {
@@ -203,6 +205,7 @@ describe('copy to another app', () => {
       {
         action: 'template.copy',
         actorKind: 'organization',
+        actorIp: '127.0.0.1',
         detail: { name: original.name, from_app_id: app.tenant.id, from_template_id: id },
       },
     ])
@@ -232,9 +235,10 @@ test('every change leaves a line in the audit log, with who did it', async () =>
   await templates.update(id, { name: 'Renamed', headings: { en: 'x' }, url: null })
   clock.advance({ ms: 1 })
   await templates.remove(id)
+  const who = { actorKind: 'key', actorIp: '127.0.0.1' }
   expect(await audited(id)).toEqual([
-    { action: 'template.create', actorKind: 'key', detail: { name: 'Audited' } },
-    { action: 'template.update', actorKind: 'key', detail: { name: 'Renamed', fields: ['headings', 'url', 'name'] } },
-    { action: 'template.delete', actorKind: 'key', detail: { name: 'Renamed' } },
+    { action: 'template.create', ...who, detail: { name: 'Audited' } },
+    { action: 'template.update', ...who, detail: { name: 'Renamed', fields: ['headings', 'url', 'name'] } },
+    { action: 'template.delete', ...who, detail: { name: 'Renamed' } },
   ])
 })

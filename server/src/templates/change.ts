@@ -1,6 +1,6 @@
 // Create, update, delete and copy a template. Each change leaves a line in the audit log, in the same transaction.
 
-import type { Actor } from '../apps/schema.ts'
+import { actorOf, type Request } from '../apps/actor.ts'
 import { findAppGate, insertAuditEntries } from '../apps/store.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import type { AppId, OrganizationId } from '../lib/ids.ts'
@@ -20,7 +20,7 @@ export async function createTemplate(
   ctx: TemplatesContext,
   appId: AppId,
   body: CreateTemplateBody,
-  actor: Actor,
+  by: Request,
 ): Promise<Template> {
   const name = readName(body.name)
   const content = readContent(body)
@@ -40,7 +40,7 @@ export async function createTemplate(
   }
   await ctx.db.transaction(async (db) => {
     await insertTemplate(db, appId, template)
-    await note(ctx, db, appId, actor, 'template.create', template.id, { name: template.name }, now)
+    await note(ctx, db, appId, by, 'template.create', template.id, { name: template.name }, now)
   })
   return template
 }
@@ -51,7 +51,7 @@ export async function changeTemplate(
   appId: AppId,
   id: TemplateId,
   body: UpdateTemplateBody,
-  actor: Actor,
+  by: Request,
 ): Promise<Template> {
   const given = readContent(body)
   const removed = removedFields(body)
@@ -78,7 +78,7 @@ export async function changeTemplate(
       if (!(await updateTemplate(db, appId, after, before.revision))) return false
       const others = (['name', 'dynamic_content'] as const).filter((name) => body[name] !== undefined)
       const fields = [...Object.keys(given), ...removed, ...others]
-      await note(ctx, db, appId, actor, 'template.update', id, { name: after.name, fields }, now)
+      await note(ctx, db, appId, by, 'template.update', id, { name: after.name, fields }, now)
       return true
     })
     if (isDone) return after
@@ -90,12 +90,12 @@ export async function changeTemplate(
 const removedFields = (body: Record<string, unknown>) =>
   Object.keys(contentFields).flatMap((name) => (body[name] === null ? [name === 'isSms' ? 'isSMS' : name] : []))
 
-export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, actor: Actor): Promise<void> {
+export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, by: Request): Promise<void> {
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
     const name = await deleteTemplate(db, appId, id)
     if (name === undefined) throw templateNotFound()
-    await note(ctx, db, appId, actor, 'template.delete', id, { name }, now)
+    await note(ctx, db, appId, by, 'template.delete', id, { name }, now)
   })
 }
 
@@ -105,7 +105,7 @@ export function copyTemplate(
   from: AppId,
   id: TemplateId,
   target: { appId: AppId; organizationId: OrganizationId },
-  actor: Actor,
+  by: Request,
 ): Promise<Template> {
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
@@ -116,7 +116,7 @@ export function copyTemplate(
     const copy: Template = { ...original, id: ctx.newId(), revision: 1, createdAt: now, updatedAt: now }
     await insertTemplate(db, target.appId, copy)
     const detail = { name: copy.name, from_app_id: from, from_template_id: id }
-    await note(ctx, db, target.appId, actor, 'template.copy', copy.id, detail, now)
+    await note(ctx, db, target.appId, by, 'template.copy', copy.id, detail, now)
     return copy
   })
 }
@@ -131,9 +131,15 @@ const note = (
   { newId }: TemplatesContext,
   db: Db,
   appId: AppId,
-  actor: Actor,
+  by: Request,
   action: string,
   id: TemplateId,
   detail: Record<string, unknown>,
   now: Date,
-) => insertAuditEntries(db, appId, [{ id: newId(), actor, action, targetType: 'template', targetId: id, detail }], now)
+) =>
+  insertAuditEntries(
+    db,
+    appId,
+    [{ id: newId(), actor: actorOf(by), action, targetType: 'template', targetId: id, detail }],
+    now,
+  )

@@ -128,6 +128,7 @@ describe('push', () => {
     ],
     [{ dynamic_content: '{' }, 'dynamic_content must be a text that holds a JSON object'],
     [{ dynamic_content: '5' }, 'dynamic_content must be a text that holds a JSON object'],
+    [{ dynamic_content: `${'['.repeat(33)}${']'.repeat(33)}` }, 'dynamic_content can be nested at most 32 deep'],
     [{ dynamic_content: JSON.stringify({ x: 'x'.repeat(200_000) }) }, 'dynamic_content must have at most 200000 bytes'],
   ])('%j is refused', async (fields, expected) => {
     expect(told(await templates.create(aPush(fields)))).toEqual(refused(expected))
@@ -203,6 +204,10 @@ describe('Liquid', () => {
     [
       aPush({ headings: { en: '{{ first name }}' } }),
       'headings.en: line 1, column 1: not a whole expression: {{ first name }}',
+    ],
+    [
+      aPush({ headings: { en: '{% comment %}{% endcomment %}{{ first name }}' } }),
+      'headings.en: line 1, column 30: not a whole expression: {{ first name }}',
     ],
     [
       aPush({ url: 'https://x.test/{% if a == %}b{% endif %}' }),

@@ -118,6 +118,7 @@ describe('what Liquid sees', () => {
     ['{% assign x = "a" | append: "b" %}{{ x }}', 'ab'],
     ['{% raw %}{{ x }}{% endraw %}', '{{ x }}'],
     ['{% capture x %}c{% endcapture %}{{ x }}{% comment %}x{% endcomment %}', 'c'],
+    ['{% comment %}{{ half written }}{% if %}{% endcomment %}{{ first_name }}', 'Ann'],
     ['{% case n %}{% when "1" %}one{% endcase %}', 'one'],
     ['a {%- if true -%} b {%- endif -%} c', 'abc'],
   ])('%s is %j', async (text, expected) => {
@@ -190,6 +191,13 @@ describe('email', () => {
     expect(email_body).toBe(`<p title="${escaped}">${escaped}|<b>&"'|${escaped}</p>`)
     expect(email_subject).toBe('<b>&"\'')
     expect(await rendered('{{ html }}')).toBe('<b>&"\'')
+  })
+
+  test('what was captured is put in with raw: the values in it are escaped already', async () => {
+    const { email_body } = await mail({
+      email_body: '{% capture x %}<i>{{ html }}</i>{% endcapture %}{{ x | raw }}',
+    })
+    expect(email_body).toBe('<i>&lt;b&gt;&amp;&#34;&#39;</i>')
   })
 
   test('line breaks in values become breaks of HTML, and the values stay escaped', async () => {
@@ -285,6 +293,19 @@ describe('email', () => {
       ],
     ])('%j is refused', async (email_body, expected) => {
       expect(told(await templates.create(anEmailTemplate({ email_body })))).toEqual(refused(expected))
+    })
+
+    test('what is nested without end is refused in our words', async () => {
+      const email_body = `<mjml><mj-body>${'<mj-wrapper>'.repeat(5_000)}${'</mj-wrapper>'.repeat(5_000)}</mj-body></mjml>`
+      const answer = await templates.create(anEmailTemplate({ email_body }))
+      expect(told(answer)).toEqual(refused('email_body: MJML: is nested too deeply'))
+    })
+
+    test('a word that stands for Liquid in the compiler is refused each time', async () => {
+      const email_body = wrap('<mj-text>lqd0zq {{ x }}</mj-text>')
+      const error = 'email_body: line 5, column 10: the text holds a word that the compiler needs for itself: lqd…zq'
+      for (let n = 0; n < 3; n++)
+        expect(told(await templates.create(anEmailTemplate({ email_body })))).toEqual(refused(error))
     })
   })
 })

@@ -24,12 +24,6 @@ const access = (appIn: 'query' | 'body'): Access => ({ kind: 'app', permission: 
 const isLookback = ({ query }: Pick<Call, 'query'>) => Number(query.offset) > 0
 const writes: RouteLimit[] = [{ rule: 'write' }]
 
-/** Who did it, for the audit log. These routes let in keys alone. */
-function actorOf({ caller }: Pick<Call, 'caller'>) {
-  if (caller.kind === 'key' || caller.kind === 'organization') return { kind: caller.kind, id: caller.keyId }
-  return { kind: 'system' as const }
-}
-
 export function templateRoutes(ctx: TemplatesContext): Route[] {
   const common = { errors: 'templates' as const, tag: 'Templates' }
   return [
@@ -66,7 +60,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       body: CreateTemplateBody,
       answers: { 200: TemplateAnswer },
       async handle(call) {
-        return { status: 200, body: templateObject(await createTemplate(ctx, call.app.id, call.body, actorOf(call))) }
+        return { status: 200, body: templateObject(await createTemplate(ctx, call.app.id, call.body, call)) }
       },
     }),
     route({
@@ -101,7 +95,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       answers: { 200: TemplateAnswer },
       async handle(call) {
         const { app, params, body } = call
-        const template = await changeTemplate(ctx, app.id, params.template_id, body, actorOf(call))
+        const template = await changeTemplate(ctx, app.id, params.template_id, body, call)
         return { status: 200, body: templateObject(template) }
       },
     }),
@@ -117,7 +111,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       query: AppQuery,
       answers: { 200: DeletedAnswer },
       async handle(call) {
-        await removeTemplate(ctx, call.app.id, call.params.template_id, actorOf(call))
+        await removeTemplate(ctx, call.app.id, call.params.template_id, call)
         return { status: 200, body: { success: true } }
       },
     }),
@@ -137,7 +131,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       async handle(call) {
         const { app, params, body } = call
         const target = { appId: body.target_app_id.toLowerCase(), organizationId: app.organizationId }
-        const copy = await copyTemplate(ctx, app.id, params.template_id, target, actorOf(call))
+        const copy = await copyTemplate(ctx, app.id, params.template_id, target, call)
         return { status: 200, body: templateObject(copy) }
       },
     }),

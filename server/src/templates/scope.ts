@@ -7,8 +7,6 @@ import type { Subscription } from '../users/subscription.ts'
 import type { Scope } from './render/source.ts'
 import type { TemplateId } from './template.ts'
 
-export type Named = { id: string; name: string }
-
 export type ScopeParts = {
   user: User
   /** Where the message goes. */

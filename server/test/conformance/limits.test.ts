@@ -101,6 +101,15 @@ describe('LIMITS=spec', () => {
     expect(statuses(await times(11, (n) => page(n + 1)))).toEqual([...Array(10).fill(200), 429])
   })
 
+  test('look-back requests have one counter, whatever is looked through', async () => {
+    const segments = () => app.app('/segments?offset=1')
+    const templates = () => app.request(`/templates?app_id=${app.tenant.id}&offset=1`)
+    expect(statuses(await times(5, segments))).toEqual(Array(5).fill(200))
+    expect(statuses(await times(5, templates))).toEqual(Array(5).fill(200))
+    expectLimited(await templates())
+    expectLimited(await segments())
+  })
+
   test('1,000 writes per second, endpoint and app; the 1,001st is refused and has no effect', async () => {
     const create = (n: number) => app.app('/users', { body: { identity: { external_id: `bulk-${n}` } } })
     for (let n = 0; n < 1000; n += 50) {

@@ -122,7 +122,10 @@ const CONDITIONS = new Set(['if', 'elsif', 'unless'])
 
 /** The engine takes `{{ first name }}` for `{{ name }}` and `{% if a == %}` for true; their author would not know. */
 function refuseHalfExpressions(liquid: Liquid, text: string): void {
+  let isComment = false
   for (const token of new Tokenizer(text).readTopLevelTokens(liquid.options)) {
+    if (TypeGuards.isTagToken(token)) isComment = isComment ? token.name !== 'endcomment' : token.name === 'comment'
+    if (isComment) continue
     const isCondition = TypeGuards.isTagToken(token) && CONDITIONS.has(token.name)
     if (!isCondition && !TypeGuards.isOutputToken(token)) continue
     const inner = isCondition
@@ -186,6 +189,8 @@ type Cause = { token: { getPosition(): [number, number] }; originalError: Error 
 function inWords({ message }: Error): string {
   if (/call stack/.test(message)) return 'is nested too deeply'
   if (/^template render limit/.test(message)) return 'takes too long'
+  if (/^parse length limit/.test(message))
+    return `is too long: at most ${MAX_SOURCE} characters, MJML when it is compiled`
   if (/^memory alloc limit|Invalid (string|array) length/.test(message)) return 'takes too much memory'
   return clip(message.replace(/, line:\d+, col:\d+$/, ''))
 }

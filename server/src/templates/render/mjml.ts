@@ -46,7 +46,9 @@ type Piece = { liquid: string; at: number }
 export async function compileMjml(text: string): Promise<string> {
   const include = text.search(/<mj-include\b/i)
   if (include >= 0) throw errorAt(text, include, 'mj-include is not supported: put the part itself here')
-  if (WORD.test(text)) throw new TextError('the text holds a word that the compiler needs for itself: lqd…zq')
+  // Not by `test`, which begins where it last found one.
+  const word = text.search(WORD)
+  if (word >= 0) throw errorAt(text, word, 'the text holds a word that the compiler needs for itself: lqd…zq')
   const pieces: Piece[] = []
   const worded = text.replaceAll(LIQUID, (liquid, ...rest) => {
     const at = rest.find((value) => typeof value === 'number') as number
@@ -71,7 +73,10 @@ async function compileWorded(source: string): Promise<string> {
   try {
     compiled = await compile(source, { validationLevel: 'soft', keepComments: false, beautify: false, minify: false })
   } catch (error) {
-    throw new TextError(`MJML: ${(error as Error).message.slice(0, 200).toWellFormed()}`)
+    const { message } = error as Error
+    throw new TextError(
+      `MJML: ${/call stack/.test(message) ? 'is nested too deeply' : message.slice(0, 200).toWellFormed()}`,
+    )
   }
   // A width or a colour that Liquid will fill in is none yet.
   const [problem] = compiled.errors.filter(({ message }) => !/lqd\d+zq/.test(message))

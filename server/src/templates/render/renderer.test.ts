@@ -56,6 +56,19 @@ describe('rendering', () => {
     expect(renderer.stats().killed - before).toBeLessThanOrEqual(6)
   })
 
+  test('a text that is too long is told so, in our words', async () => {
+    const checking = renderer.check(newId(), template(`{{ n }}${'x'.repeat(1_100_000)}`))
+    await expect(checking).rejects.toThrow('text: is too long: at most 1100000 characters, MJML when it is compiled')
+  })
+
+  test('what cannot be handed to a process at all fails alone', async () => {
+    let deep: unknown = 1
+    for (let level = 0; level < 100_000; level++) deep = [deep]
+    const tooDeep = { template: greeting, context: { n: deep } }
+    const results = await renderer.render(newId(), [item(1), tooDeep, item(3)], now)
+    expect(results).toEqual([hello(1), expect.objectContaining({ ok: false, reason: 'render_failed' }), hello(3)])
+  })
+
   test('what fills the memory ends its own process and nothing else', async () => {
     const text = `{% for i in (1..1900000) %}{% capture s %}{{ s }}${'x'.repeat(200)}{% endcapture %}{% if s contains "y" %}{% endif %}{% endfor %}`
     const [result, after] = await renderer.render(newId(), [item(0, template(text)), item(1)], now)

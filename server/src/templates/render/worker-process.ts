@@ -77,8 +77,13 @@ export async function startWorkerProcess(): Promise<WorkerProcess> {
           watch.stop()
           resolve({ results, because: watch.isLate() ? 'takes too long' : 'takes too much memory' })
         }
-        if (isAlive) child.send(slice, (error) => error && kill())
-        else ended()
+        if (!isAlive) return ended()
+        try {
+          child.send(slice, (error) => error && kill())
+        } catch {
+          // Too deep, or too large, to be sent at all; whoever asked finds out which of the steps it is.
+          kill()
+        }
       }),
     isAlive: () => isAlive,
     close: kill,
