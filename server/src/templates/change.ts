@@ -13,7 +13,7 @@ import type { CreateTemplateBody, UpdateTemplateBody } from './schema.ts'
 import { deleteTemplate, findTemplate, insertTemplate, updateTemplate } from './store.ts'
 import { type Template, type TemplateId, templateNotFound } from './template.ts'
 
-/** Changes that lose to another one are worked out again; so many in a row means that something is wrong. */
+/** Changes that lose to another server's are worked out again; so many in a row means that something is wrong. */
 const ATTEMPTS = 10
 
 export async function createTemplate(
@@ -46,7 +46,15 @@ export async function createTemplate(
 }
 
 /** Fields that are given replace what is there, null takes one away, the others stay. */
-export async function changeTemplate(
+export const changeTemplate = (
+  ctx: TemplatesContext,
+  appId: AppId,
+  id: TemplateId,
+  body: UpdateTemplateBody,
+  by: Request,
+): Promise<Template> => ctx.inTurn(`${appId} ${id}`, () => changeNow(ctx, appId, id, body, by))
+
+async function changeNow(
   ctx: TemplatesContext,
   appId: AppId,
   id: TemplateId,
