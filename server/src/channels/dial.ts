@@ -1,0 +1,112 @@
+// The one place where a connection to an address that somebody gave us is opened. Names are resolved here, once; every address
+// of the answer is judged; only those addresses are dialed; and where the socket ended up is judged again before a byte is sent.
+// So a literal, a name with several addresses, and a name whose answer changes all pass the same judge.
+
+import { lookup as systemLookup } from 'node:dns/promises'
+import { connect as connectTcp, isIP, type Socket } from 'node:net'
+import { connect as connectTls, createSecureContext, rootCertificates } from 'node:tls'
+import { addressList } from '../lib/networks.ts'
+import type { Route } from './channel.ts'
+import { isPublicAddress } from './public-address.ts'
+
+export type DialSettings = {
+  /** Networks (`10.1.0.0/16`, `127.0.0.1`) that may be reached although they are not public, on any port. */
+  allow?: readonly string[] | undefined
+  route?: Route | undefined
+  /** All addresses of a name; the system's resolver unless told. */
+  lookup?: ((name: string) => Promise<{ address: string; family: number }[]>) | undefined
+}
+
+export type Target = {
+  /** A name, or an address without brackets. */
+  host: string
+  port: number
+  isTls: boolean
+  /** What `Route.connect` knows it by. */
+  origin: string
+  isPortAllowed(port: number): boolean
+  timeoutMs: number
+}
+
+/** Rejects with `Refused`, or with whatever the network had to say; nothing was written then. */
+export type Dial = (target: Target) => Promise<Socket>
+
+/** We do not go there: another try would end the same way. */
+export class Refused extends Error {}
+
+export function createDial({ allow = [], route = {}, lookup = resolve }: DialSettings): Dial {
+  const allowed = addressList(allow)
+  const secureContext = route.ca && createSecureContext({ ca: [...rootCertificates, route.ca] })
+
+  function judge(address: string, { port, isPortAllowed }: Target) {
+    if (allowed.includes(address)) return
+    if (!isPublicAddress(address)) throw new Refused('address not allowed')
+    if (!isPortAllowed(port)) throw new Refused('port not allowed')
+  }
+
+  return async (target) => {
+    const { host, port, isTls, origin, timeoutMs } = target
+    const deadline = AbortSignal.timeout(timeoutMs)
+    const elsewhere = route.connect?.[origin]
+    const addresses = elsewhere ? [] : await findAddresses(host, lookup, deadline)
+    for (const { address } of addresses) judge(address, target)
+
+    const socket = elsewhere
+      ? connectTcp(elsewhere)
+      : connectTcp({ host, port, autoSelectFamily: true, lookup: (_name, _options, done) => done(null, addresses) })
+    socket.setNoDelay(true)
+    await opened(socket, 'connect', deadline)
+    try {
+      if (!elsewhere) judge(socket.remoteAddress ?? '', target)
+      if (!isTls) return socket
+      // A name with a dot at its end is the same name; certificates never have it.
+      const name = host.replace(/\.$/, '')
+      const secured = connectTls({
+        socket,
+        host: name,
+        ALPNProtocols: ['http/1.1'],
+        ...(isIP(name) === 0 && { servername: name }),
+        ...(secureContext && { secureContext }),
+      })
+      await opened(secured, 'secureConnect', deadline)
+      return secured
+    } catch (error) {
+      socket.destroy()
+      throw error
+    }
+  }
+}
+
+const resolve = (name: string) => systemLookup(name, { all: true })
+
+async function findAddresses(host: string, lookup: NonNullable<DialSettings['lookup']>, deadline: AbortSignal) {
+  const family = isIP(host)
+  if (family !== 0) return [{ address: host, family }]
+  const addresses = await Promise.race([lookup(host), aborted(deadline)])
+  if (addresses.length === 0) throw new Error('ENOTFOUND')
+  return addresses
+}
+
+const aborted = (signal: AbortSignal) =>
+  new Promise<never>((_resolve, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+  )
+
+/** The deadline is for the opening alone: an open socket may live longer. */
+function opened(socket: Socket, event: 'connect' | 'secureConnect', deadline: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => socket.destroy(deadline.reason)
+    const onClose = () => settle(new Error('closed'))
+    const onOpen = () => settle()
+    const settle = (error?: Error) => {
+      deadline.removeEventListener('abort', giveUp)
+      socket.off(event, onOpen).off('error', settle).off('close', onClose)
+      if (!error) return resolve()
+      // What follows on a socket that nobody was given is of no interest, and must not end the process.
+      socket.on('error', () => {})
+      reject(error)
+    }
+    deadline.addEventListener('abort', giveUp)
+    socket.on(event, onOpen).on('error', settle).on('close', onClose)
+  })
+}
