@@ -75,6 +75,8 @@ export async function startProvider(settings: ProviderSettings): Promise<Provide
   const scripts = new Map<string, Failure[]>()
   const taken = new Map<string, number>()
   const sockets = new Set<TLSSocket>()
+  /** The last stream that a session took up, once it has said goodbye. */
+  const goodbyes = new Map<unknown, number>()
   let requests = 0
   let connections = 0
   let atOnce = 0
@@ -120,6 +122,7 @@ export async function startProvider(settings: ProviderSettings): Promise<Provide
     const chunks: Buffer[] = []
     stream.on('data', (chunk: Buffer) => chunks.push(chunk))
     stream.on('end', () => {
+      if ((stream.id ?? 0) > (goodbyes.get(stream.session) ?? Number.POSITIVE_INFINITY)) return
       const socket = stream.session?.socket as TLSSocket | undefined
       const answer = decide({
         method: String(headers[':method']),
@@ -128,6 +131,7 @@ export async function startProvider(settings: ProviderSettings): Promise<Provide
         body: Buffer.concat(chunks),
         subject: socket && subjectOf(socket),
       })
+      if (answer === 'goaway') goodbyes.set(stream.session, (stream.id ?? 1) - 2)
       answerStream(stream, answer)
       if (stream.session?.localSettings.maxConcurrentStreams === firstStreams && firstStreams < maxStreams)
         stream.session.settings({ maxConcurrentStreams: maxStreams })
@@ -185,7 +189,7 @@ function answerStream(stream: ServerHttp2Stream, answer: Failure) {
       stream.write('{"na', () => setImmediate(() => stream.session?.socket.destroy()))
       return
     case 'goaway':
-      return stream.session?.goaway(constants.NGHTTP2_NO_ERROR, Math.max(0, (stream.id ?? 1) - 2))
+      return stream.session?.goaway(constants.NGHTTP2_NO_ERROR, (stream.id ?? 1) - 2)
     default:
       stream.respond({ ':status': answer.status, ...answer.headers })
       stream.end(answer.body)
