@@ -66,27 +66,31 @@ export function apnsChannel({ clock, ...settings }: ApnsSettings): Channel<ApnsI
     if (!/^([0-9a-f]{2}){8,100}$/i.test(token)) return { kind: 'gone', reason: 'BadDeviceToken' }
     if (Buffer.byteLength(push.body) > mostBytes(push.type)) return { kind: 'failed', reason: 'too large' }
     const client = clientOf(credentials)
-    const request = { origin: ORIGINS[credentials.environment], path: `/3/device/${token}`, body: push.body }
-    const headers = headersOf(item, clock.now())
-    if (credentials.kind === 'certificate') return judge(await client.request({ ...request, headers }), clock.now())
+    const post = (jwt?: string) =>
+      client.request({
+        origin: ORIGINS[credentials.environment],
+        path: `/3/device/${token}`,
+        headers: headersOf(item, clock.now(), jwt),
+        body: push.body,
+      })
+    if (credentials.kind === 'certificate') return judge(await post(), clock.now())
 
-    const bearer = (jwt: string) => ({ ...headers, authorization: `bearer ${jwt}` })
-    let jwt: string | undefined
+    let jwt: string
     try {
       jwt = tokens.get(credentials)
     } catch {
       return { kind: 'misconfigured', reason: 'key not usable' }
     }
-    const reply = await client.request({ ...request, headers: bearer(jwt) })
+    const reply = await post(jwt)
     const renewed = isExpiredToken(reply) ? tokens.renew(credentials, jwt) : undefined
-    if (!renewed) return judge(reply, clock.now())
-    return judge(await client.request({ ...request, headers: bearer(renewed) }), clock.now())
+    return judge(renewed ? await post(renewed) : reply, clock.now())
   }
 
-  return createChannel(sendOne, () => {
+  function closeConnections() {
     isClosing = true
     return Promise.all(clients.values().map((client) => client.close()))
-  })
+  }
+  return createChannel({ sendOne, closeConnections, atAStretch: 100 })
 }
 
 const nameOf = (credentials: ApnsCredentials) =>
@@ -94,17 +98,18 @@ const nameOf = (credentials: ApnsCredentials) =>
     ? `${credentials.environment} ${credentials.teamId}`
     : `${credentials.environment} ${sha256(credentials.certificate + credentials.key).toString('hex')}`
 
-function headersOf({ credentials, push, id }: ApnsItem, now: Date): Record<string, string> {
-  // Zero asks for now or never; Apple stores nothing then.
-  const expiration = push.expiresAt > now ? seconds(push.expiresAt) : 0
-  return {
+function headersOf({ credentials, push, id }: ApnsItem, now: Date, jwt: string | undefined): Record<string, string> {
+  const headers: Record<string, string> = {
     'apns-push-type': push.type,
     'apns-priority': String(push.priority),
-    'apns-expiration': String(expiration),
-    ...(credentials.topic !== null && { 'apns-topic': topicFor(credentials.topic, push.type) }),
-    ...(push.collapseId !== undefined && { 'apns-collapse-id': push.collapseId }),
-    ...(id !== undefined && { 'apns-id': id }),
+    // Zero asks for now or never; Apple stores nothing then.
+    'apns-expiration': push.expiresAt > now ? String(seconds(push.expiresAt)) : '0',
   }
+  if (jwt !== undefined) headers.authorization = `bearer ${jwt}`
+  if (credentials.topic !== null) headers['apns-topic'] = topicFor(credentials.topic, push.type)
+  if (push.collapseId !== undefined) headers['apns-collapse-id'] = push.collapseId
+  if (id !== undefined) headers['apns-id'] = id
+  return headers
 }
 
 const topicFor = (topic: string, type: ApnsPushType) =>

@@ -4,7 +4,8 @@ export function boundedMap<Key, Value>(most: number, onForget: (value: Value) =>
   return {
     get(key: Key): Value | undefined {
       const value = map.get(key)
-      if (value !== undefined) {
+      // While there is room it does not matter who was asked for last.
+      if (value !== undefined && map.size > most / 2) {
         map.delete(key)
         map.set(key, value)
       }

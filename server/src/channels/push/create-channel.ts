@@ -1,14 +1,15 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Channel, Outcome } from '../channel.ts'
 
-/** Encrypting so many messages for web push takes some milliseconds; others want to be served in between. */
-const AT_A_STRETCH = 16
+type Parts<Item> = {
+  sendOne(item: Item): Promise<Outcome>
+  closeConnections(): Promise<unknown>
+  /** After so many items others are served: some milliseconds of work. */
+  atAStretch: number
+}
 
 /** A channel of a function that sends one item. */
-export function createChannel<Item>(
-  sendOne: (item: Item) => Promise<Outcome>,
-  closeConnections: () => Promise<unknown>,
-): Channel<Item> {
+export function createChannel<Item>({ sendOne, closeConnections, atAStretch }: Parts<Item>): Channel<Item> {
   const underWay = new Set<Promise<unknown>>()
 
   /** A mistake of ours must not hide what became of the others. It may have been made after the message went out. */
@@ -24,7 +25,7 @@ export function createChannel<Item>(
     const outcomes: Promise<Outcome>[] = []
     for (const item of items) {
       outcomes.push(sendSafely(item))
-      if (outcomes.length % AT_A_STRETCH === 0) await setImmediate()
+      if (outcomes.length % atAStretch === 0) await setImmediate()
     }
     return Promise.all(outcomes)
   }

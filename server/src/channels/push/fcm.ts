@@ -48,7 +48,7 @@ export function fcmChannel({ clock, ...settings }: FcmSettings): Channel<FcmItem
     return 'outcome' in renewed ? renewed.outcome : judge(await post(renewed.token), clock.now())
   }
 
-  return createChannel(sendOne, () => client.close())
+  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 100 })
 }
 
 const bytesOf = (data: FcmPush['data']) =>

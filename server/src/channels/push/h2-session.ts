@@ -128,18 +128,24 @@ function watch(session: ClientHttp2Session, { onChange, pingMs, idleMs }: Settin
       isLate = true
       stream.close(constants.NGHTTP2_CANCEL)
     }, deadlineMs)
-    stream.on('response', (it) => {
+    stream.on('response', (it, flags) => {
       headers = it as typeof headers
-    })
-    stream.on('data', (chunk: Buffer) => {
-      if (body !== undefined && body.length + chunk.length > MOST_ANSWER_BYTES) {
+      // Most answers have no body; then there is nothing to wait for.
+      if (flags & constants.NGHTTP2_FLAG_END_STREAM) {
         isWhole = true
-        stream.close(constants.NGHTTP2_CANCEL)
-      } else body = body === undefined ? chunk : Buffer.concat([body, chunk])
-    })
-    // A stream that was broken off ends too; its code tells.
-    stream.on('end', () => {
-      isWhole ||= !stream.rstCode && !stream.aborted
+        stream.resume()
+        return
+      }
+      stream.on('data', (chunk: Buffer) => {
+        if (body !== undefined && body.length + chunk.length > MOST_ANSWER_BYTES) {
+          isWhole = true
+          stream.close(constants.NGHTTP2_CANCEL)
+        } else body = body === undefined ? chunk : Buffer.concat([body, chunk])
+      })
+      // A stream that was broken off ends too; its code tells.
+      stream.on('end', () => {
+        isWhole ||= !stream.rstCode && !stream.aborted
+      })
     })
     stream.on('error', () => {})
     stream.on('close', () => {

