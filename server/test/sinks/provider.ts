@@ -23,7 +23,8 @@ export type SinkRequest = {
   /** The certificate that the client showed, if any. */
   subject: Record<string, string> | undefined
 }
-export type SinkAnswer = { status: number; headers?: Record<string, string>; body?: string }
+/** `afterMs` for one that is slow. */
+export type SinkAnswer = { status: number; headers?: Record<string, string>; body?: string; afterMs?: number }
 
 /** How a request goes wrong. `accepted` failures happen after the provider took the message up. */
 export type Failure =
@@ -37,8 +38,9 @@ export type Failure =
   | 'half'
   /** Not taken up. */
   | 'refuse'
-  /** Not taken up: the connection is closed for this stream and all after it. */
+  /** Not taken up: the connection is closed for this stream and all after it; with an error for those before it as well. */
   | 'goaway'
+  | 'goaway with error'
 
 export type ProviderSettings = {
   hosts: readonly string[]
@@ -104,7 +106,8 @@ export async function startProvider(settings: ProviderSettings): Promise<Provide
     requests++
     const address = settings.addressOf(request)
     const failure = scripts.get(address)?.shift()
-    if (failure === 'refuse' || failure === 'goaway' || typeof failure === 'object') return failure
+    if (failure === 'refuse' || failure === 'goaway' || failure === 'goaway with error' || typeof failure === 'object')
+      return failure
     const refused = settings.judge(request)
     if (refused) return refused
     taken.set(address, (taken.get(address) ?? 0) + 1)
@@ -131,7 +134,7 @@ export async function startProvider(settings: ProviderSettings): Promise<Provide
         body: Buffer.concat(chunks),
         subject: socket && subjectOf(socket),
       })
-      if (answer === 'goaway') goodbyes.set(stream.session, (stream.id ?? 1) - 2)
+      if (answer === 'goaway' || answer === 'goaway with error') goodbyes.set(stream.session, (stream.id ?? 1) - 2)
       answerStream(stream, answer)
       if (stream.session?.localSettings.maxConcurrentStreams === firstStreams && firstStreams < maxStreams)
         stream.session.settings({ maxConcurrentStreams: maxStreams })
@@ -190,7 +193,14 @@ function answerStream(stream: ServerHttp2Stream, answer: Failure) {
       return
     case 'goaway':
       return stream.session?.goaway(constants.NGHTTP2_NO_ERROR, (stream.id ?? 1) - 2)
+    case 'goaway with error':
+      return stream.session?.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, (stream.id ?? 1) - 2)
     default:
+      if (answer.afterMs) {
+        const { afterMs, ...later } = answer
+        setTimeout(() => answerStream(stream, later), afterMs)
+        return
+      }
       stream.respond({ ':status': answer.status, ...answer.headers })
       stream.end(answer.body)
   }

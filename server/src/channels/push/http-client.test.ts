@@ -2,6 +2,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Provider, type ProviderSettings, startProvider } from '../../../test/sinks/provider.ts'
 import { type ClientSettings, createHttpClient, type HttpClient } from './http-client.ts'
+import { explainUnreachable } from './open-tls.ts'
 import type { Reply } from './reply.ts'
 
 const HOST = 'push.example.com'
@@ -50,6 +51,15 @@ describe('a whole answer', () => {
   test('without a body is whole as well', async () => {
     const { client } = await start({ accept: () => ({ status: 201 }) })
     expect(await post(client, '/a')).toMatchObject({ kind: 'answer', status: 201, body: '' })
+  })
+
+  test('that is slow holds up nobody else', async () => {
+    const { provider, client } = await start()
+    provider.script('/slow', { status: 200, afterMs: 300 })
+    const order: string[] = []
+    const noted = (path: string) => post(client, path).then((reply) => order.push(`${path} ${reply.kind}`))
+    await Promise.all([noted('/slow'), noted('/quick')])
+    expect(order).toEqual(['/quick answer', '/slow answer'])
   })
 
   test('is cut at 64 kB: the status has said all', async () => {
@@ -127,6 +137,16 @@ describe('a request that was not taken up', () => {
     expect(provider.connections()).toBe(2)
   })
 
+  test('because the other side broke off before it is unsent, though those before it are lost', async () => {
+    const { provider, client } = await start()
+    await post(client, '/first')
+    for (let n = 0; n < 20; n++) provider.script(`/${n}`, 'hang')
+    provider.script('/20', 'goaway with error')
+    const replies = await postMany(client, 40)
+    expect(kinds(replies)).toEqual([...Array(20).fill('lost'), ...Array(20).fill('unsent')])
+    expect(await post(client, '/again')).toMatchObject({ kind: 'answer' })
+  })
+
   test('because there was no place for it in time is unsent', async () => {
     const { provider, client } = await start({ maxStreams: 1 }, { deadlineMs: 300, maxSessions: 1 })
     provider.script('/a', 'hang')
@@ -186,6 +206,25 @@ describe('a request that was taken up and not answered is lost', () => {
     const replies = await postMany(client, 21)
     expect(new Set(kinds(replies))).toEqual(new Set(['lost']))
     expect(await post(client, '/b')).toMatchObject({ kind: 'answer' })
+  })
+})
+
+describe('what the network says is told in words of ours', () => {
+  test.each([
+    ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'identity'],
+    ['ERR_SSL_SSL/TLS_ALERT_CERTIFICATE_EXPIRED', 'identity'],
+    ['ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE', 'identity'],
+    ['ERR_SSL_SSLV3_ALERT_HANDSHAKE_FAILURE', 'connection'],
+    ['CERT_HAS_EXPIRED', 'connection'],
+    ['ENOTFOUND', 'connection'],
+    ['ECONNRESET', 'connection'],
+  ])('%s', (code, cause) => {
+    const error = Object.assign(new Error(`connect ${code} 203.0.113.7:443`), { code })
+    expect(explainUnreachable(error)).toEqual({
+      kind: 'unsent',
+      cause,
+      reason: expect.not.stringContaining('203.0.113.7'),
+    })
   })
 })
 
