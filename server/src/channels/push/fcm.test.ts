@@ -8,7 +8,7 @@ import { virtualClock } from '../../lib/clock.ts'
 import type { PushContent } from './content.ts'
 import { type FcmItem, fcmChannel } from './fcm.ts'
 import { fcmPush } from './fcm-payload.ts'
-import type { ServiceAccount } from './fcm-token.ts'
+import { createAccessTokens, type ServiceAccount } from './fcm-token.ts'
 
 const account: ServiceAccount = {
   projectId: 'test-project',
@@ -157,6 +157,20 @@ describe('the access token', () => {
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['sent']))
     expect(sink.tokensSold()).toBe(2)
     expect(sink.received).toHaveLength(61)
+  })
+
+  test('is bought once for those who are refused the same one in the same moment', async () => {
+    let bought = 0
+    const request = async () =>
+      ({ kind: 'answer', status: 200, headers: {}, body: JSON.stringify({ access_token: `t${++bought}` }) }) as const
+    const accessFor = createAccessTokens(
+      virtualClock(START),
+      { request, close: async () => {} },
+      'https://x.example/token',
+    )
+    expect(await accessFor(account)).toEqual({ token: 't1' })
+    const renewed = await Promise.all([accessFor(account, 't1'), accessFor(account, 't1'), accessFor(account, 't1')])
+    expect(renewed).toEqual([{ token: 't2' }, { token: 't2' }, { token: 't2' }])
   })
 
   test('that is refused a second time is a setting to mend', async () => {

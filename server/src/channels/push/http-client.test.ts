@@ -84,6 +84,7 @@ describe('the limits of the other side', () => {
 
   test('may be narrow until the first answer, which is no reason for more connections', async () => {
     const { provider, client } = await start({ firstStreams: 1, maxStreams: 1000 })
+    provider.script('/0', { status: 200, afterMs: 300 })
     expect(new Set(kinds(await postMany(client, 200)))).toEqual(new Set(['answer']))
     expect(provider.connections()).toBe(1)
     expect(provider.mostAtOnce()).toBeGreaterThan(1)
