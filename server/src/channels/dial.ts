@@ -64,7 +64,6 @@ export function createDial({ allow = [], route = {}, lookup = resolve }: DialSet
       const secured = connectTls({
         socket,
         host: name,
-        ALPNProtocols: ['http/1.1'],
         ...(isIP(name) === 0 && { servername: name }),
         ...(secureContext && { secureContext }),
       })
