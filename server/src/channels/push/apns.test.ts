@@ -11,6 +11,7 @@ import { systemClock, virtualClock } from '../../lib/clock.ts'
 import { type ApnsCredentials, type ApnsItem, apnsChannel } from './apns.ts'
 import { type ApnsPush, apnsPush, safariPush } from './apns-payload.ts'
 import type { PushContent } from './content.ts'
+import { liveActivityPush } from './live-activity.ts'
 
 const account: ApnsAccount = { teamId: 'TEAM123456', keyId: 'KEY1234567', key: aP8().pem, topic: 'com.example.app' }
 const credentials: ApnsCredentials = { kind: 'token', environment: 'production', ...account }
@@ -150,6 +151,38 @@ describe('what the device gets', () => {
     expect(await send({ push: push(5_120) })).toMatchObject({ kind: 'sent' })
     expect(await send({ push: push(5_121) })).toEqual({ kind: 'failed', reason: 'too large' })
     expect(sink.received[0]?.headers).toMatchObject({ 'apns-topic': 'com.example.app.voip', 'apns-push-type': 'voip' })
+  })
+
+  test('starts, updates and ends a live activity', async () => {
+    const { clock, sink, send } = await start()
+    const activity = {
+      messageId: content().messageId,
+      expiresAt: content().expiresAt,
+      priority: 10,
+      state: { score: 1 },
+    } as const
+    const order = { type: 'OrderAttributes', attributes: { order: 7 }, activityId: 'order-7' }
+    await send({ push: liveActivityPush({ ...activity, start: order, alert: { title: 'On its way' } }, clock.now()) })
+    await send({ push: liveActivityPush({ ...activity, staleAt: new Date('2030-01-01T10:00:00Z') }, clock.now()) })
+    await send({ push: liveActivityPush({ ...activity, isEnd: true, dismissAt: clock.now() }, clock.now()) })
+    const timestamp = Date.parse(START) / 1000
+    const state = { score: 1, onesignal: { notificationId: content().messageId } }
+    expect(sink.received.map(({ payload }) => payload.aps)).toEqual([
+      {
+        timestamp,
+        event: 'start',
+        'content-state': state,
+        'attributes-type': 'OrderAttributes',
+        attributes: { order: 7, onesignal: { activityId: 'order-7' } },
+        alert: { title: 'On its way' },
+      },
+      { timestamp, event: 'update', 'content-state': state, 'stale-date': timestamp + 3600 },
+      { timestamp, event: 'end', 'content-state': state, 'dismissal-date': timestamp },
+    ])
+    expect(sink.received[0]?.headers).toMatchObject({
+      'apns-push-type': 'liveactivity',
+      'apns-topic': 'com.example.app.push-type.liveactivity',
+    })
   })
 
   test('has a collapse id of 64 bytes at most, and is not stored when it was for now', async () => {
