@@ -88,7 +88,7 @@ export function createHttpClient({
     for (const session of peer.sessions) {
       let places = session.free()
       for (const waiting of peer.waiting) {
-        if (places-- <= 0) break
+        if (places-- <= 0 || !session.isOpen()) break
         take(peer, waiting)
         session.send(waiting.request, waiting.deadlineAt - performance.now(), waiting.done)
       }

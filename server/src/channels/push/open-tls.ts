@@ -23,7 +23,7 @@ export type OpenTls = (origin: string) => Promise<TLSSocket>
 const isPortAllowed = (port: number) => port === 443 || port === 8443
 
 export function createOpenTls({ route = {}, identity, protocols, timeoutMs }: TlsSettings): OpenTls {
-  const dial = createDial({ route })
+  const dial = createDial({ route: { connect: route.connect } })
   let secureContext: SecureContext | undefined
   // Made when first needed: a certificate that OpenSSL does not take is then told as an outcome.
   const context = () => {

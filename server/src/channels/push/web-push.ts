@@ -8,7 +8,7 @@ import { createChannel } from './create-channel.ts'
 import { type ClientSettings, createHttpClient } from './http-client.ts'
 import { outcomeWithoutAnswer, type Reply, retryAfterMs } from './reply.ts'
 import { createVapid, type VapidKeys } from './vapid.ts'
-import { type BrowserKeys, encrypt, MOST_PLAIN_BYTES, type Randomness } from './web-push-encrypt.ts'
+import { type BrowserKeys, encrypt, MOST_PLAIN_BYTES } from './web-push-encrypt.ts'
 import type { WebPush } from './web-push-payload.ts'
 
 export type WebPushItem = {
@@ -22,8 +22,11 @@ export type WebPushItem = {
 
 export type WebPushSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
 
-export function webPushChannel({ clock, ...settings }: WebPushSettings, fixed?: Randomness): Channel<WebPushItem> {
-  const client = createHttpClient({ ...settings, allowsHttp1: true })
+/** Less than for others: one who subscribes with a slow address holds up all that is sent with it. */
+const DEADLINE_MS = 15_000
+
+export function webPushChannel({ clock, ...settings }: WebPushSettings): Channel<WebPushItem> {
+  const client = createHttpClient({ deadlineMs: DEADLINE_MS, ...settings, allowsHttp1: true })
   const authorize = createVapid(clock)
 
   async function sendOne({ endpoint, p256dh, auth, vapid, push }: WebPushItem): Promise<Outcome> {
@@ -31,7 +34,7 @@ export function webPushChannel({ clock, ...settings }: WebPushSettings, fixed?: 
     const keys = readKeys(p256dh, auth)
     if (!url || !keys) return { kind: 'gone', reason: 'subscription not valid' }
     if (push.plain.length > MOST_PLAIN_BYTES) return { kind: 'failed', reason: 'too large' }
-    const body = tried(() => encrypt(push.plain, keys, fixed))
+    const body = tried(() => encrypt(push.plain, keys))
     if (!body) return { kind: 'gone', reason: 'subscription not valid' }
     const authorization = tried(() => authorize(vapid, url.origin))
     if (!authorization) return { kind: 'misconfigured', reason: 'keys for web push not usable' }
