@@ -60,8 +60,11 @@ const REACHING = /^(node:)?(http|https|http2|net|tls|dgram|undici|smpp)$/
 const MAY_REACH: Record<string, string> = {
   'http/fakes.ts': 'tests speak to the server they started, on this machine',
   'channels/dial.ts': 'opens every connection to an address that somebody gave, and judges it first',
-  'channels/sms/smpp-link.ts': 'speaks to a message centre over a socket that dial.ts opened',
   'channels/outbound.ts': 'the one client for such addresses; its sockets come from dial.ts',
+  'channels/sms/smpp-link.ts': 'speaks to a message centre over a socket that dial.ts opened',
+  'channels/push/open-tls.ts': 'TLS on a connection that dial.ts opened',
+  'channels/push/h2-session.ts': 'HTTP/2 on a connection that open-tls.ts opened',
+  'channels/push/h1-session.ts': 'HTTP/1.1 on connections that open-tls.ts opened',
 }
 /** They listen, or take an address apart; nobody is reached. */
 const HARMLESS = new Set(['createServer', 'isIP', 'isIPv4', 'isIPv6', 'BlockList', 'SocketAddress'])

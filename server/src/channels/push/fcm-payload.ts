@@ -1,0 +1,42 @@
+// What the official Android SDK reads: a data message, so that the SDK and not the system shows it. All values are text.
+
+import { compact, type PushContent } from './content.ts'
+
+export type FcmPush = {
+  data: Readonly<Record<string, string>>
+  priority: 'HIGH' | 'NORMAL'
+  expiresAt: Date
+  collapseKey: string | undefined
+}
+
+/** Made once for all that get the same. */
+export function fcmPush(content: PushContent): FcmPush {
+  const { messageId, title, body, url, data, icon, smallIcon, image, sound, buttons, collapseId, group } = content
+  const { channelId, accentColor, ledColor, visibility, groupMessage, background } = content.android ?? {}
+  const fields = compact({
+    custom: JSON.stringify(compact({ i: messageId, a: data, u: url, ti: content.templateId })),
+    title,
+    alert: body,
+    pri: content.priority === 10 ? '10' : '5',
+    licon: icon,
+    sicon: smallIcon,
+    bicon: image,
+    sound,
+    o: buttons && JSON.stringify(buttons.map(({ id, text, icon }) => compact({ i: id, n: text, p: icon }))),
+    grp: group,
+    grp_msg: groupMessage,
+    oth_chnl: channelId,
+    bgac: accentColor,
+    ledc: ledColor,
+    vis: visibility?.toString(),
+    bg_img:
+      background &&
+      JSON.stringify(compact({ img: background.image, tc: background.titleColor, bc: background.bodyColor })),
+  }) as Record<string, string>
+  return {
+    data: fields,
+    priority: content.priority === 10 ? 'HIGH' : 'NORMAL',
+    expiresAt: content.expiresAt,
+    collapseKey: collapseId,
+  }
+}

@@ -1,0 +1,44 @@
+// What the service worker of the official web SDK reads, and ours.
+
+import { sha256 } from '../../lib/secrets.ts'
+import { compact, type PushContent } from './content.ts'
+
+export type WebPush = {
+  plain: Buffer
+  expiresAt: Date
+  urgency: 'normal' | 'high'
+  /** A push service keeps the last of several with the same one. */
+  topic: string | undefined
+}
+
+/** Made once for all that get the same. */
+export function webPush(content: PushContent): WebPush {
+  const { messageId, title, body, url, data, icon, image, smallIcon, buttons, collapseId, web = {} } = content
+  const payload = compact({
+    custom: compact({
+      i: messageId,
+      a: data,
+      u: url,
+      rr: content.confirmsReceipt ? 'y' : undefined,
+      ti: content.templateId,
+    }),
+    title,
+    alert: body,
+    icon,
+    image,
+    badge: smallIcon,
+    tag: web.tag ?? collapseId,
+    vibrate: web.vibrate,
+    o: buttons?.map(({ id, text, icon, url }) => compact({ i: id, n: text, p: icon, u: url })),
+  })
+  return {
+    plain: Buffer.from(JSON.stringify(payload)),
+    expiresAt: content.expiresAt,
+    urgency: content.priority === 10 ? 'high' : 'normal',
+    topic: collapseId === undefined ? undefined : topicOf(collapseId),
+  }
+}
+
+/** RFC 8030 allows 32 characters of base64url. */
+const topicOf = (collapseId: string) =>
+  /^[\w-]{1,32}$/.test(collapseId) ? collapseId : sha256(collapseId).toString('base64url').slice(0, 32)

@@ -1,0 +1,258 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { afterEach, describe, expect, test } from 'vitest'
+import webpush from 'web-push'
+import { describeContract } from '../../../test/channels/contract.ts'
+import { type Browser, type PushService, startPushService } from '../../../test/sinks/push-service.ts'
+import { virtualClock } from '../../lib/clock.ts'
+import type { PushContent } from './content.ts'
+import type { VapidKeys } from './vapid.ts'
+import { type WebPushItem, webPushChannel } from './web-push.ts'
+import { encrypt, MOST_PLAIN_BYTES } from './web-push-encrypt.ts'
+import { type WebPush, webPush } from './web-push-payload.ts'
+
+function newVapid(): VapidKeys {
+  const {
+    x = '',
+    y = '',
+    d = '',
+  } = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
+  const point = Buffer.concat([Buffer.from([4]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')])
+  return { publicKey: point.toString('base64url'), privateKey: d, subject: 'mailto:push@example.com' }
+}
+
+const vapid = newVapid()
+const START = '2030-01-01T09:00:00Z'
+const content = (changes: Partial<PushContent> = {}): PushContent => ({
+  messageId: '11111111-1111-4111-8111-111111111111',
+  expiresAt: new Date('2030-01-01T10:00:00Z'),
+  priority: 10,
+  title: 'Bells',
+  body: 'They ring',
+  ...changes,
+})
+const itemFor = ({ endpoint, p256dh, auth }: Browser, push: WebPush = webPush(content())): WebPushItem => ({
+  endpoint,
+  p256dh,
+  auth,
+  vapid,
+  push,
+})
+
+const open: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const it of open.splice(0).reverse()) await it.close()
+})
+
+async function start(settings: Parameters<typeof startPushService>[1] = {}) {
+  const clock = virtualClock(START)
+  const service = await startPushService(clock, settings)
+  const channel = webPushChannel({ clock, route: service.route })
+  open.push(service, channel)
+  const browser = service.subscribe(vapid.publicKey)
+  const sendTo = async (it: Browser, push?: WebPush) => (await channel.send([itemFor(it, push)]))[0]
+  return { clock, service, channel, browser, send: (push?: WebPush) => sendTo(browser, push), sendTo }
+}
+
+describeContract('web push', async ({ deadlineMs, maxStreams }) => {
+  const clock = virtualClock(START)
+  const provider = await startPushService(clock, maxStreams === undefined ? {} : { maxStreams })
+  const item = () => itemFor(provider.subscribe(vapid.publicKey))
+  return {
+    provider,
+    channel: webPushChannel({ clock, route: provider.route, deadlineMs }),
+    item,
+    addressOf: ({ endpoint }) => (URL.canParse(endpoint) ? new URL(endpoint).pathname : endpoint),
+    secretsOf: ({ endpoint, auth, p256dh, vapid }) =>
+      [endpoint.split('/').at(-1) as string, auth, p256dh, vapid.privateKey].filter((it) => it.length > 8),
+    broken: () => [
+      { ...item(), endpoint: 'no address' },
+      { ...item(), endpoint: 'http://updates.push.example.com/plain-text' },
+      { ...item(), endpoint: 'https://127.0.0.1/inside-of-the-network' },
+      { ...item(), endpoint: 'https://user:password1@updates.push.example.com/x' },
+      { ...item(), p256dh: '' },
+      { ...item(), p256dh: Buffer.alloc(65, 4).toString('base64url') },
+      { ...item(), auth: 'short' },
+      { ...item(), vapid: { ...vapid, privateKey: 'AAAA' } },
+      { ...item(), vapid: { ...vapid, publicKey: 'AAAA' } },
+      { ...item(), push: { ...webPush(content()), plain: Buffer.alloc(5_000) } },
+    ],
+  }
+})
+
+test('encrypts as the example of RFC 8291 does', () => {
+  const from = (text: string) => Buffer.from(text, 'base64url')
+  const encrypted = encrypt(
+    Buffer.from('When I grow up, I want to be a watermelon'),
+    {
+      p256dh: from('BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4'),
+      auth: from('BTBZMqHH6r4Tts7J_aSIgg'),
+    },
+    { salt: from('DGv6ra1nlYgDCS1FRnbzlw'), privateKey: from('yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw') },
+  )
+  expect(encrypted.toString('base64url')).toBe(
+    'DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN',
+  )
+})
+
+describe('what the browser gets', () => {
+  test('is what the service worker expects', async () => {
+    const { service, send } = await start()
+    const push = webPush(
+      content({
+        url: 'https://example.com/bells',
+        data: { order: 7 },
+        icon: 'https://example.com/i.png',
+        image: 'https://example.com/b.png',
+        smallIcon: 'https://example.com/s.png',
+        buttons: [
+          { id: 'yes', text: 'Yes', icon: 'https://example.com/y.png', url: 'https://example.com/yes' },
+          { id: 'no', text: 'No' },
+        ],
+        confirmsReceipt: true,
+        collapseId: 'news',
+      }),
+    )
+    expect(await send(push)).toEqual({ kind: 'sent' })
+    const [received] = service.received
+    expect(JSON.parse(received?.text ?? '')).toEqual({
+      custom: { i: content().messageId, a: { order: 7 }, u: 'https://example.com/bells', rr: 'y' },
+      title: 'Bells',
+      alert: 'They ring',
+      icon: 'https://example.com/i.png',
+      image: 'https://example.com/b.png',
+      badge: 'https://example.com/s.png',
+      tag: 'news',
+      o: [
+        { i: 'yes', n: 'Yes', p: 'https://example.com/y.png', u: 'https://example.com/yes' },
+        { i: 'no', n: 'No' },
+      ],
+    })
+    expect(received).toMatchObject({ ttl: 3600, urgency: 'high', topic: 'news' })
+  })
+
+  test('has a TTL of what is left, and a topic of allowed characters', async () => {
+    const { clock, service, send } = await start()
+    const push = webPush(content({ collapseId: 'Ünal & more than thirty-two characters', priority: 5 }))
+    clock.advance({ minutes: 59 })
+    await send(push)
+    clock.advance({ minutes: 2 })
+    await send(push)
+    expect(service.received).toMatchObject([
+      { ttl: 60, urgency: 'normal', topic: expect.stringMatching(/^[\w-]{32}$/) },
+      { ttl: 0 },
+    ])
+    expect(JSON.parse(service.received[0]?.text ?? '')).not.toHaveProperty('custom.rr')
+  })
+
+  test('may be as large as the record, and not a byte more', async () => {
+    const { service, send } = await start()
+    const push = webPush(content())
+    expect(await send({ ...push, plain: Buffer.alloc(MOST_PLAIN_BYTES, 'x') })).toEqual({ kind: 'sent' })
+    expect(await send({ ...push, plain: Buffer.alloc(MOST_PLAIN_BYTES + 1, 'x') })).toEqual({
+      kind: 'failed',
+      reason: 'too large',
+    })
+    expect(service.requests()).toBe(1)
+  })
+})
+
+describe('the token of the sender', () => {
+  const tokens = (service: PushService & { seen: string[] }) => service.seen
+  async function startSeeing() {
+    const seen: string[] = []
+    const started = await start({
+      addressOf: ({ path, headers }) => {
+        seen.push(headers.authorization ?? '')
+        return path
+      },
+    })
+    return { ...started, service: Object.assign(started.service, { seen }) }
+  }
+
+  test('is kept for an hour, and good for the service at every moment', async () => {
+    const { clock, service, send } = await startSeeing()
+    for (let minutes = 0; minutes < 180; minutes += 10) {
+      expect(await send()).toEqual({ kind: 'sent' })
+      clock.advance({ minutes: 10 })
+    }
+    expect(new Set(tokens(service)).size).toBe(3)
+  })
+})
+
+describe('an answer', () => {
+  test.each([
+    [200, { kind: 'sent' }],
+    [201, { kind: 'sent' }],
+    [202, { kind: 'sent' }],
+    [301, { kind: 'failed' }],
+    [400, { kind: 'failed' }],
+    [401, { kind: 'failed', reason: 'key refused' }],
+    [403, { kind: 'failed', reason: 'key refused' }],
+    [404, { kind: 'gone' }],
+    [410, { kind: 'gone' }],
+    [413, { kind: 'failed', reason: 'too large' }],
+    [429, { kind: 'retry' }],
+    [500, { kind: 'retry' }],
+    [503, { kind: 'retry' }],
+  ])('of %i is told', async (status, outcome) => {
+    const { service, browser, send } = await start()
+    service.script(browser.path, { status })
+    expect(await send()).toMatchObject(outcome)
+  })
+
+  test('may ask for a pause until a date', async () => {
+    const { service, browser, send } = await start()
+    const headers = { 'retry-after': 'Tue, 01 Jan 2030 09:00:30 GMT' }
+    service.script(browser.path, { status: 429, headers })
+    expect(await send()).toMatchObject({ kind: 'retry', afterMs: 30_000 })
+  })
+
+  test('of a service about one subscription says nothing of the app: another key is refused for it alone', async () => {
+    const { service, sendTo } = await start()
+    expect(await sendTo(service.subscribe(newVapid().publicKey))).toEqual({ kind: 'failed', reason: 'key refused' })
+    expect(await sendTo({ ...service.subscribe(vapid.publicKey), endpoint: `${service.origin}/gone` })).toMatchObject({
+      kind: 'gone',
+    })
+  })
+})
+
+test('a service that speaks HTTP/1.1 only is reached as well', async () => {
+  const { service, send } = await start({ isHttp1: true })
+  expect([await send(), await send()]).toEqual([{ kind: 'sent' }, { kind: 'sent' }])
+  expect(service.received).toHaveLength(2)
+})
+
+describe('the stand-in, judged by the web-push package', () => {
+  const keys = { subject: vapid.subject, publicKey: vapid.publicKey, privateKey: vapid.privateKey }
+  test('takes what that sends, and refuses what is wrong', async () => {
+    const clock = { ...virtualClock(), now: () => new Date() }
+    const service = await startPushService(clock, { isHttp1: true })
+    open.push(service)
+    const { Agent } = await import('node:https')
+    const agent = new Agent({ ca: service.route.ca, host: '127.0.0.1', port: service.port })
+    const createConnection = agent.createConnection.bind(agent)
+    agent.createConnection = (options, done) =>
+      createConnection(
+        { ...options, host: '127.0.0.1', port: service.port, servername: 'updates.push.example.com' },
+        done,
+      )
+    const { endpoint, p256dh, auth, path } = service.subscribe(vapid.publicKey)
+    const subscription = { endpoint, keys: { p256dh, auth } }
+    const options = { vapidDetails: keys, agent, TTL: 60 }
+    expect(await webpush.sendNotification(subscription, 'hello', options)).toMatchObject({ statusCode: 201 })
+    expect(service.received).toMatchObject([{ path, text: 'hello', ttl: 60 }])
+    const other = newVapid()
+    await expect(
+      webpush.sendNotification(subscription, 'x', {
+        ...options,
+        vapidDetails: { ...keys, publicKey: other.publicKey, privateKey: other.privateKey },
+      }),
+    ).rejects.toMatchObject({ statusCode: 403 })
+    await expect(
+      webpush.sendNotification({ ...subscription, endpoint: `${endpoint}x` }, 'x', options),
+    ).rejects.toMatchObject({ statusCode: 404 })
+    await expect(webpush.sendNotification(subscription, 'x'.repeat(4_096), options)).rejects.toMatchObject({
+      statusCode: 413,
+    })
+  })
+})
