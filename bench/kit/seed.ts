@@ -51,3 +51,15 @@ export async function seedUsers(
     await client.end()
   }
 }
+
+/** No dead rows, fresh statistics, nothing left to write. */
+export async function settle(connection: pg.ClientConfig) {
+  const client = new pg.Client(connection)
+  await client.connect()
+  try {
+    await client.query('vacuum analyze')
+    await client.query('checkpoint')
+  } finally {
+    await client.end()
+  }
+}

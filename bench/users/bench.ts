@@ -1,12 +1,13 @@
 // Users: create, update, view identity, alias update, each against a bare Fastify route with the same body and answer,
 // in the same run, by the same load tool, interleaved, median of the rounds; at 10 thousand users and again at 1 million.
 
+import type pg from 'pg'
 import { createLog } from '../../server/src/lib/log.ts'
 import { connectEmbedded } from '../../server/src/storage/embedded/attach.ts'
 import type { Load, LoadResult } from '../kit/load.ts'
 import { type Carillon, residentMb, type Server, startBare, startCarillon, startLoadTool } from '../kit/processes.ts'
 import { median, type Row, readOptions, report, round } from '../kit/report.ts'
-import { seedUsers } from '../kit/seed.ts'
+import { seedUsers, settle } from '../kit/seed.ts'
 
 const options = readOptions({ rounds: 5, seconds: 3, small: 10_000, large: 1_000_000 })
 
@@ -74,10 +75,10 @@ try {
   const operations = operationsOf(carillon)
   await seedUsers(database.connection, carillon.appId, 0, options.small)
   bare = await startBare(await sampleAnswers(carillon, operations))
-  const small = await measure(operations, [64, 512], options.small)
+  const small = await measure(database.connection, operations, [64, 512], options.small)
   console.log(`\nseeding ${options.large} users …`)
   await seedUsers(database.connection, carillon.appId, options.small, options.large)
-  const large = await measure(operations, [64], options.large)
+  const large = await measure(database.connection, operations, [64], options.large)
   await database.close()
 
   const flat = large.map((row): Row => {
@@ -106,18 +107,31 @@ try {
   await carillon.stop()
 }
 
-async function measure(operations: Operation[], connections: number[], users: number): Promise<Row[]> {
+async function runOurs(operation: Operation, connections: number, users: number): Promise<LoadResult> {
+  const result = await tool.run(loadOf(operation, carillon, connections, users))
+  if (result.failed > 0) throw new Error(`${operation.name}: ${result.failed} requests failed`)
+  if (operation.isNew) made = result.sent
+  return result
+}
+
+async function measure(
+  connection: pg.ClientConfig,
+  operations: Operation[],
+  connections: number[],
+  users: number,
+): Promise<Row[]> {
   const rows: Row[] = []
   for (const operation of operations)
     for (const count of connections) {
+      // What an operation leaves behind (dead rows, dirty pages) must not be cleaned up at the cost of the next one.
+      await settle(connection)
+      await tool.run(loadOf(operation, bare as Server, count, users))
+      await runOurs(operation, count, users)
       const ours: LoadResult[] = []
       const theirs: LoadResult[] = []
       for (let round = 0; round < options.rounds; round++) {
         theirs.push(await tool.run(loadOf(operation, bare as Server, count, users)))
-        const result = await tool.run(loadOf(operation, carillon, count, users))
-        if (result.failed > 0) throw new Error(`${operation.name}: ${result.failed} requests failed`)
-        if (operation.isNew) made = result.sent
-        ours.push(result)
+        ours.push(await runOurs(operation, count, users))
       }
       const rate = median(ours.map((it) => it.perSecond))
       rows.push({
