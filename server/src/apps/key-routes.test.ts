@@ -228,7 +228,7 @@ describe('the last use of a key', () => {
     const other = await testApp({ clock, beside: app })
     clock.advance({ minutes: 1 })
     const headers = { authorization: `Key ${key}` }
-    await fetch(`${other.url}/apps/${tenant.id}/users/by/external_id/x`, { headers })
+    await other.request(`/apps/${tenant.id}/users/by/external_id/x`, { headers })
     await other.close()
     const used = clock.now().toISOString()
     expect((await find(id)).last_used_at).toBe(used)

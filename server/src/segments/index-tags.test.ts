@@ -1,5 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
+import { systemClock } from '../lib/clock.ts'
 import { Sql, sql } from '../storage/sql.ts'
 import { countStatement } from './audience.ts'
 import { readFilters } from './filters.ts'
@@ -47,7 +48,7 @@ describe('an index on a tag', () => {
     await manyUsers(5_000)
     await aSegment(tagged('plan'))
     await indexTags(app.db, { minUsers: 100 })
-    const scope = { appId: app.tenant.id, now: new Date() }
+    const scope = { appId: app.tenant.id, now: systemClock().now() }
     for (const filters of [tagged('plan'), tagged('plan', 'in_array', 'v7,v8')]) {
       const { text, values } = countStatement(readFilters(filters).tree, scope)
       const plan = await app.db.query<{ queryPlan: string }>(new Sql(`explain ${text}`, values), { prepare: false })

@@ -18,6 +18,16 @@ export type Fate =
   /** Taken, but only once `release` was called. */
   | 'held'
 
+/** For channels whose addresses are phone numbers. */
+export const NUMBERS: Record<Fate, string> = {
+  taken: '+15005550001',
+  busy: '+15005550002',
+  refused: '+15005550003',
+  gone: '+15005550009',
+  lost: '+15005550005',
+  held: '+15005550006',
+}
+
 export type Rig<Item> = {
   channel: Channel<Item>
   item(fate: Fate): Item

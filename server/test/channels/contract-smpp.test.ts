@@ -3,16 +3,8 @@ import type { SmsItem } from '../../src/channels/sms/message.ts'
 import { openSmpp } from '../../src/channels/sms/smpp.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { type SmppFate, startSmppSink } from '../sinks/smpp.ts'
-import { type Fate, testContract } from './contract-by-fate.ts'
+import { NUMBERS, testContract } from './contract-by-fate.ts'
 
-const NUMBERS: Record<Fate, string> = {
-  taken: '+15005550001',
-  busy: '+15005550002',
-  refused: '+15005550003',
-  gone: '+15005550009',
-  lost: '+15005550005',
-  held: '+15005550006',
-}
 const account = { systemId: 'marker-id', password: 'marker-pw' }
 const itemFor = (to: string): SmsItem => ({ to, text: 'marker text' })
 

@@ -4,16 +4,8 @@ import { openTwilio } from '../../src/channels/sms/twilio.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type Answer, startHttpSink } from '../sinks/http.ts'
 import { startTwilioSink, twilioError } from '../sinks/twilio.ts'
-import { type Fate, testContract } from './contract-by-fate.ts'
+import { NUMBERS, testContract } from './contract-by-fate.ts'
 
-const NUMBERS: Record<Fate, string> = {
-  taken: '+15005550001',
-  busy: '+15005550002',
-  refused: '+15005550003',
-  gone: '+15005550009',
-  lost: '+15005550005',
-  held: '+15005550006',
-}
 const account = { accountSid: 'ACmarker', password: 'password-marker' }
 const clock = systemClock()
 const openTo = (baseUrl: string) => {

@@ -1,12 +1,10 @@
 // What holds for every operation on apps, keys and the audit log: who may call it, what its errors look like, its limits.
 
-import { createServer } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { startApp } from '../../src/app.ts'
-import { systemClock, type VirtualClock, virtualClock } from '../../src/lib/clock.ts'
+import { type VirtualClock, virtualClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'
-import { createLog } from '../../src/lib/log.ts'
 import { type Tenant, type TestApp, testApp } from '../app.ts'
+import { startUnreachable } from '../unreachable.ts'
 import { NOBODY, told } from '../users.ts'
 
 type Operation = {
@@ -164,23 +162,9 @@ describe('limits', () => {
 })
 
 describe('service unavailable', () => {
-  let unreachable: Awaited<ReturnType<typeof startApp>>
+  let unreachable: Awaited<ReturnType<typeof startUnreachable>>
   beforeAll(async () => {
-    unreachable = await startApp({
-      config: {
-        port: 0,
-        host: '127.0.0.1',
-        limits: 'off',
-        role: 'api',
-        trustProxy: false,
-        metricsToken: undefined,
-        eventRetentionDays: 400,
-      },
-      connection: { host: '127.0.0.1', port: await closedPort(), user: 'nobody', database: 'none' },
-      secretKey: 'the secret key of the tests',
-      clock: systemClock(),
-      log: createLog('silent'),
-    })
+    unreachable = await startUnreachable()
   })
   afterAll(() => unreachable.close())
 
@@ -196,13 +180,3 @@ describe('service unavailable', () => {
     })
   })
 })
-
-/** A port of loopback at which nobody listens. */
-function closedPort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-}

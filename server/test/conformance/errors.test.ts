@@ -1,9 +1,6 @@
-import { createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { startApp } from '../../src/app.ts'
-import { systemClock } from '../../src/lib/clock.ts'
-import { createLog } from '../../src/lib/log.ts'
 import { type TestApp, testApp } from '../app.ts'
+import { startUnreachable } from '../unreachable.ts'
 import { aName, aUser, NOBODY, problem, told } from '../users.ts'
 import { operations, requestOf } from './operations.ts'
 
@@ -158,23 +155,9 @@ describe('known codes', () => {
 })
 
 describe('service unavailable', () => {
-  let unreachable: Awaited<ReturnType<typeof startApp>>
+  let unreachable: Awaited<ReturnType<typeof startUnreachable>>
   beforeAll(async () => {
-    unreachable = await startApp({
-      config: {
-        port: 0,
-        host: '127.0.0.1',
-        limits: 'off',
-        role: 'api',
-        trustProxy: false,
-        metricsToken: undefined,
-        eventRetentionDays: 400,
-      },
-      connection: { host: '127.0.0.1', port: await closedPort(), user: 'nobody', database: 'none' },
-      secretKey: 'the secret key of the tests',
-      clock: systemClock(),
-      log: createLog('silent'),
-    })
+    unreachable = await startUnreachable()
   })
   afterAll(() => unreachable.close())
 
@@ -192,13 +175,3 @@ describe('service unavailable', () => {
     expect(response.headers.get('content-type')).toBe('application/json; charset=utf-8')
   })
 })
-
-/** A port of loopback at which nobody listens. */
-function closedPort(): Promise<number> {
-  return new Promise((resolve) => {
-    const server = createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address() as { port: number }
-      server.close(() => resolve(port))
-    })
-  })
-}

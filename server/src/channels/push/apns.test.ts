@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import apn from '@parse/node-apn'
 import { afterEach, describe, expect, test } from 'vitest'
 import { describeContract } from '../../../test/channels/contract.ts'
+import { content, START } from '../../../test/channels/push-content.ts'
 import { aP8, rsaPem } from '../../../test/credentials.ts'
 import { type ApnsAccount, refusal, startApnsSink } from '../../../test/sinks/apns.ts'
 import { certificateOfApp } from '../../../test/sinks/certificate.ts'
@@ -10,20 +11,10 @@ import type { ProviderSettings } from '../../../test/sinks/provider.ts'
 import { systemClock, virtualClock } from '../../lib/clock.ts'
 import { type ApnsCredentials, type ApnsItem, apnsChannel } from './apns.ts'
 import { type ApnsPush, apnsPush, safariPush } from './apns-payload.ts'
-import type { PushContent } from './content.ts'
 import { liveActivityPush } from './live-activity.ts'
 
 const account: ApnsAccount = { teamId: 'TEAM123456', keyId: 'KEY1234567', key: aP8().pem, topic: 'com.example.app' }
 const credentials: ApnsCredentials = { kind: 'token', environment: 'production', ...account }
-const START = '2030-01-01T09:00:00Z'
-const content = (changes: Partial<PushContent> = {}): PushContent => ({
-  messageId: '11111111-1111-4111-8111-111111111111',
-  expiresAt: new Date('2030-01-02T09:00:00Z'),
-  priority: 10,
-  title: 'Bells',
-  body: 'They ring',
-  ...changes,
-})
 const newToken = () => randomBytes(32).toString('hex')
 const anItem = (changes: Partial<ApnsItem> = {}): ApnsItem => ({
   token: newToken(),
@@ -122,7 +113,7 @@ describe('what the device gets', () => {
           'apns-topic': 'com.example.app',
           'apns-push-type': 'alert',
           'apns-priority': '10',
-          'apns-expiration': String(Date.parse('2030-01-02T09:00:00Z') / 1000),
+          'apns-expiration': String(Date.parse('2030-01-01T10:00:00Z') / 1000),
           'apns-collapse-id': 'news',
         },
       },

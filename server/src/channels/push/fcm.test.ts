@@ -1,11 +1,11 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import { describeContract } from '../../../test/channels/contract.ts'
+import { content, START } from '../../../test/channels/push-content.ts'
 import { rsaPem } from '../../../test/credentials.ts'
 import { refusal, startFcmSink, TOKEN_PATH } from '../../../test/sinks/fcm.ts'
 import type { ProviderSettings } from '../../../test/sinks/provider.ts'
 import { virtualClock } from '../../lib/clock.ts'
-import type { PushContent } from './content.ts'
 import { type FcmItem, fcmChannel } from './fcm.ts'
 import { fcmPush } from './fcm-payload.ts'
 import { createAccessTokens, type ServiceAccount } from './fcm-token.ts'
@@ -15,15 +15,6 @@ const account: ServiceAccount = {
   clientEmail: 'push@test-project.iam.gserviceaccount.com',
   privateKey: rsaPem(),
 }
-const START = '2030-01-01T09:00:00Z'
-const content = (changes: Partial<PushContent> = {}): PushContent => ({
-  messageId: '11111111-1111-4111-8111-111111111111',
-  expiresAt: new Date('2030-01-01T10:00:00Z'),
-  priority: 10,
-  title: 'Bells',
-  body: 'They ring',
-  ...changes,
-})
 const newToken = () => `device:${randomBytes(24).toString('base64url')}`
 const anItem = (changes: Partial<FcmItem> = {}): FcmItem => ({
   token: newToken(),

@@ -2,9 +2,9 @@ import { generateKeyPairSync } from 'node:crypto'
 import { afterEach, describe, expect, test } from 'vitest'
 import webpush from 'web-push'
 import { describeContract } from '../../../test/channels/contract.ts'
+import { content, START } from '../../../test/channels/push-content.ts'
 import { type Browser, type PushService, startPushService } from '../../../test/sinks/push-service.ts'
-import { virtualClock } from '../../lib/clock.ts'
-import type { PushContent } from './content.ts'
+import { systemClock, virtualClock } from '../../lib/clock.ts'
 import type { VapidKeys } from './vapid.ts'
 import { type WebPushItem, webPushChannel } from './web-push.ts'
 import { encrypt, MOST_PLAIN_BYTES } from './web-push-encrypt.ts'
@@ -21,15 +21,6 @@ function newVapid(): VapidKeys {
 }
 
 const vapid = newVapid()
-const START = '2030-01-01T09:00:00Z'
-const content = (changes: Partial<PushContent> = {}): PushContent => ({
-  messageId: '11111111-1111-4111-8111-111111111111',
-  expiresAt: new Date('2030-01-01T10:00:00Z'),
-  priority: 10,
-  title: 'Bells',
-  body: 'They ring',
-  ...changes,
-})
 const itemFor = ({ endpoint, p256dh, auth }: Browser, push: WebPush = webPush(content())): WebPushItem => ({
   endpoint,
   p256dh,
@@ -225,7 +216,7 @@ test('a service that speaks HTTP/1.1 only is reached as well', async () => {
 describe('the stand-in, judged by the web-push package', () => {
   const keys = { subject: vapid.subject, publicKey: vapid.publicKey, privateKey: vapid.privateKey }
   test('takes what that sends, and refuses what is wrong', async () => {
-    const clock = { ...virtualClock(), now: () => new Date() }
+    const clock = systemClock()
     const service = await startPushService(clock, { isHttp1: true })
     open.push(service)
     const { Agent } = await import('node:https')

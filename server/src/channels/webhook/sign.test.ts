@@ -1,5 +1,6 @@
 import { Webhook } from 'standardwebhooks'
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../lib/clock.ts'
 import { newWebhookSecret, readWebhookSecret, signWebhook } from './sign.ts'
 
 const keyOf = (secret: string) => readWebhookSecret(secret) as Buffer
@@ -22,7 +23,7 @@ describe('a signature', () => {
 
   test('is believed by the standard’s verifier, and not for anything else', () => {
     const secret = newWebhookSecret()
-    const signed = { ...signWebhook([keyOf(secret)], 'a_1', new Date(), body) }
+    const signed = { ...signWebhook([keyOf(secret)], 'a_1', systemClock().now(), body) }
     const receiver = new Webhook(secret)
     expect(receiver.verify(body, signed)).toEqual(JSON.parse(body))
     expect(() => receiver.verify(`${body} `, signed)).toThrow()
@@ -32,7 +33,7 @@ describe('a signature', () => {
 
   test('satisfies receivers with the old and with the new secret while it is being replaced', () => {
     const [now, before, other] = [newWebhookSecret(), newWebhookSecret(), newWebhookSecret()]
-    const signed = { ...signWebhook([keyOf(now), keyOf(before)], 'a_1', new Date(), body) }
+    const signed = { ...signWebhook([keyOf(now), keyOf(before)], 'a_1', systemClock().now(), body) }
     expect(new Webhook(now).verify(body, signed)).toBeTruthy()
     expect(new Webhook(before).verify(body, signed)).toBeTruthy()
     expect(() => new Webhook(other).verify(body, signed)).toThrow()

@@ -93,7 +93,7 @@ describe('the outcome', () => {
       reason: 'status 429',
       afterMs: 120_000,
     })
-    const date = new Date(Date.now() + 60_000).toUTCString()
+    const date = new Date(clock.now().getTime() + 60_000).toUTCString()
     const dated = await sendOne(item(`/status/503?retry-after=${encodeURIComponent(date)}`))
     expect(dated).toMatchObject({ kind: 'retry', afterMs: expect.any(Number) })
     expect(dated?.kind === 'retry' && dated.afterMs).toBeGreaterThan(50_000)
