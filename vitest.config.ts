@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import LongFirst from './server/test/long-first.ts'
 
 export default defineConfig({
   test: {
@@ -8,6 +9,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    sequence: { sequencer: LongFirst },
     reporters: ['default', './server/test/reporter.ts'],
   },
 })

@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('../', import.meta.url))
 const checks = [
   { name: 'types', command: ['tsc', '-p', '.'] },
+  { name: 'types of the web SDK', command: ['tsc', '-p', 'web-sdk'] },
+  { name: 'types of its worker', command: ['tsc', '-p', 'web-sdk/tsconfig.worker.json'] },
   { name: 'lint and format', command: ['biome', 'check', '--error-on-warnings', '--max-diagnostics=none', '.'] },
   { name: 'import direction', command: [process.execPath, 'server/test/code-rules/check.ts'] },
   { name: 'openapi.json in sync', command: [process.execPath, 'server/run.mjs', 'write-openapi', '--check'] },

@@ -1,7 +1,8 @@
 // Channels: CPU time of the sending process per message, against the libraries that one would take otherwise, sending the
 // same content to the same kind of sink in the same run, interleaved, median of the rounds.
 
-import { type ChildProcess, fork } from 'node:child_process'
+import { fork } from 'node:child_process'
+import { ask, reply } from '../kit/processes.ts'
 import { median, type Row, readOptions, report, round } from '../kit/report.ts'
 import type { Contender, Measured } from './sender.ts'
 import type { Sinks } from './sink.ts'
@@ -14,15 +15,6 @@ const PAIRS: { name: string; ours: Contender; reference: Contender; goal: number
 ]
 
 const start = (file: string) => fork(new URL(file, import.meta.url), { stdio: 'inherit' })
-const reply = <Message>(child: ChildProcess) =>
-  new Promise<Message>((resolve, reject) => {
-    child.once('message', (message) => resolve(message as Message))
-    child.once('exit', () => reject(new Error('a process of the benchmark ended')))
-  })
-const ask = <Message>(child: ChildProcess, question: object) => {
-  child.send(question)
-  return reply<Message>(child)
-}
 
 const sink = start('./sink.ts')
 const sinks = await reply<Sinks>(sink)

@@ -3,7 +3,7 @@
 import { createSecureServer } from 'node:http2'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { certificateFor } from '../../server/test/sinks/certificate.ts'
+import { certificateFor } from '../../server/src/sink/certificate.ts'
 
 export type Sinks = { h2: number; h1: number; ca: string }
 

@@ -10,11 +10,15 @@ export type Load = {
   seconds: number
   method: 'GET' | 'POST' | 'PATCH'
   headers: Record<string, string>
-  /** `{n}` in path and body becomes a number that is new for each request: from `from` on, or below `below` at random. */
+  /**
+   * `{n}` in path and body becomes a number that is new for each request, from `from` on; or one below `below` at random, or one
+   * of `among`.
+   */
   path: string
   body?: string
   from?: number
   below?: number
+  among?: string[]
 }
 
 export type LoadResult = { perSecond: number; p50Ms: number; p99Ms: number; sent: number; failed: number }
@@ -81,14 +85,16 @@ function isWhole(text: string): boolean {
   return text.length >= end + 4 + Number.parseInt(text.slice(at + 16, at + 26), 10)
 }
 
-function requestWriter({ method, path, headers, body, from = 0, below }: Load, host: string): () => string {
+const random = (below: number) => Math.floor(Math.random() * below)
+
+function requestWriter({ method, path, headers, body, from = 0, below, among }: Load, host: string): () => string {
   const lines = Object.entries({ host, ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
   const head = ` HTTP/1.1\r\n${lines.join('')}`
   const [before = '', after = ''] = path.split('{n}')
   const bodyParts = body?.split('{n}')
   let n = from
   return () => {
-    const number = String(below === undefined ? n++ : Math.floor(Math.random() * below))
+    const number = among ? among[random(among.length)] : String(below === undefined ? n++ : random(below))
     const start = path.includes('{n}') ? `${method} ${before}${number}${after}${head}` : `${method} ${path}${head}`
     if (!bodyParts) return `${start}\r\n`
     const content = bodyParts.join(number)

@@ -8,19 +8,30 @@ import type { Load, LoadResult } from './load.ts'
 
 const here = (file: string) => new URL(file, import.meta.url)
 
-const reply = <Message>(child: ChildProcess) =>
+/** The next message of a process of the benchmark. */
+export const reply = <Message>(child: ChildProcess) =>
   new Promise<Message>((resolve, reject) => {
-    child.once('message', (message) => resolve(message as Message))
-    child.once('exit', () => reject(new Error('a process of the benchmark ended')))
+    const onExit = () => reject(new Error('a process of the benchmark ended'))
+    child.once('exit', onExit)
+    child.once('message', (message) => {
+      child.off('exit', onExit)
+      resolve(message as Message)
+    })
   })
 
-export type Server = { url: string; pid: number; stop(): Promise<void> }
-export type Carillon = Server & { appId: string; appKey: string; dataDir: string }
+export const ask = <Message>(child: ChildProcess, question: object) => {
+  child.send(question)
+  return reply<Message>(child)
+}
 
-/** A real server on a new data folder: its own PostgreSQL, every write on disk before its answer. */
-export async function startCarillon(): Promise<Carillon> {
+export type Server = { url: string; pid: number; stop(): Promise<void> }
+export type Carillon = Server & { appId: string; appKey: string; organizationKey: string; dataDir: string }
+
+/** A real server on a new data folder: its own PostgreSQL, every write on disk before its answer. `settings` are added. */
+export async function startCarillon(settings: Record<string, string> = {}): Promise<Carillon> {
   const dataDir = await mkdtemp(join(tmpdir(), 'carillon-bench-'))
-  const env = { ...process.env, DATA_DIR: dataDir, PORT: '0', HOST: '127.0.0.1', LIMITS: 'off', LOG_LEVEL: 'warn' }
+  const own = { DATA_DIR: dataDir, PORT: '0', HOST: '127.0.0.1', LIMITS: 'off', LOG_LEVEL: 'warn' }
+  const env = { ...process.env, ...own, ...settings }
   // As `npm start` does it.
   const child = spawn(process.execPath, ['--max-semi-space-size=8', here('../../server/run.mjs').pathname, 'main'], {
     env,
@@ -41,6 +52,7 @@ export async function startCarillon(): Promise<Carillon> {
     pid: child.pid as number,
     appId: keys.app_id,
     appKey: keys.app_key,
+    organizationKey: keys.organization_key,
     dataDir,
     async stop() {
       child.kill('SIGTERM')
@@ -75,6 +87,11 @@ export function startLoadTool(): { run(load: Load): Promise<LoadResult>; stop():
     stop: () => void child.kill(),
   }
 }
+
+export const headersOf = ({ appKey }: Pick<Carillon, 'appKey'>) => ({
+  authorization: `Key ${appKey}`,
+  'content-type': 'application/json',
+})
 
 /** Memory that the process holds, in MB; 0 where the system does not say. */
 export function residentMb(pid: number): number {

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 
-export type Row = { name: string; ratio: number; goal: number | null } & Record<string, number | string | null>
+export type Row = { name: string; ratio: number | null; goal: number | null } & Record<string, number | string | null>
 
 export const median = (values: number[]): number => {
   const sorted = values.toSorted((a, b) => a - b)
@@ -45,6 +45,6 @@ export function table(rows: Row[]): string {
 export async function report(rows: Row[], json: string | undefined) {
   console.log(`\n${table(rows)}\n`)
   for (const { name, ratio, goal } of rows)
-    if (goal !== null && ratio < goal) console.log(`below its goal: ${name} ${ratio} < ${goal}`)
+    if (goal !== null && ratio !== null && ratio < goal) console.log(`below its goal: ${name} ${ratio} < ${goal}`)
   if (json) await writeFile(json, `${JSON.stringify(rows, null, 2)}\n`)
 }

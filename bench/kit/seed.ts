@@ -1,15 +1,18 @@
 import pg from 'pg'
 
-/**
- * Users with one alias and one email subscription each, by one statement per table; numbers from `from` up to `to`.
- * `tags` is an SQL expression over the number `n`.
- */
+/** SQL expressions over the number `n`. */
+type Seed = { tags?: string; type?: string; token?: string }
+
+/** Of a device: 32 bytes in hex. */
+export const IOS: Seed = { type: 'iOSPush', token: "encode(sha256(convert_to('seed-' || n, 'UTF8')), 'hex')" }
+
+/** Users with one alias and one subscription each, by one statement per table; numbers from `from` up to `to`. */
 export async function seedUsers(
   connection: pg.ClientConfig,
   appId: string,
   from: number,
   to: number,
-  tags = `'{"plan":"free"}'::jsonb`,
+  { tags = `'{"plan":"free"}'::jsonb`, type = 'Email', token = "'seed-' || n || '@example.com'" }: Seed = {},
 ) {
   const client = new pg.Client(connection)
   await client.connect()
@@ -33,10 +36,9 @@ export async function seedUsers(
       )
       await client.query(
         `insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, created_at, updated_at)
-         select $1, gen_random_uuid(), user_id, 'Email', 'Email', 'seed-' || n || '@example.com',
-           sha256(convert_to('seed-' || n || '@example.com', 'UTF8')), now(), now()
-         from seed`,
-        [appId],
+         select $1, gen_random_uuid(), user_id, $2, $2, t.token, sha256(convert_to(t.token, 'UTF8')), now(), now()
+         from seed cross join lateral (select ${token} as token) t`,
+        [appId, type],
       )
       await client.query(
         `insert into player_counts (app_id, slot, players, subscribed) select $1, 0, count(*), count(*) from seed

@@ -8,7 +8,7 @@ import { readFilters } from '../../server/src/segments/filters.ts'
 import { indexTags } from '../../server/src/segments/index-tags.ts'
 import { createPool, type Pool } from '../../server/src/storage/db.ts'
 import { connectEmbedded } from '../../server/src/storage/embedded/attach.ts'
-import { type Carillon, startCarillon } from '../kit/processes.ts'
+import { type Carillon, headersOf, startCarillon } from '../kit/processes.ts'
 import { median, type Row, readOptions, report, round } from '../kit/report.ts'
 import { seedUsers } from '../kit/seed.ts'
 
@@ -45,8 +45,6 @@ const timed = async <Result>(run: () => Promise<Result>): Promise<{ ms: number; 
   const result = await run()
   return { ms: performance.now() - began, result }
 }
-
-const headersOf = ({ appKey }: Carillon) => ({ authorization: `Key ${appKey}`, 'content-type': 'application/json' })
 
 async function makeSegment(carillon: Carillon, { name, filters }: Case): Promise<string> {
   const response = await fetch(`${carillon.url}/apps/${carillon.appId}/segments`, {
@@ -139,7 +137,7 @@ try {
   let seeded = 0
   for (const users of [...new Set([options.small, options.large])]) {
     console.log(`\nseeding ${users} users …`)
-    await seedUsers(database.connection, carillon.appId, seeded, users, TAGS)
+    await seedUsers(database.connection, carillon.appId, seeded, users, { tags: TAGS })
     seeded = users
     rows.push(...(await measureCounts(carillon, client, segments, `${users} users`, 0.5)))
     rows.push(await measurePages(db, carillon.appId, users))

@@ -5,7 +5,15 @@ import type pg from 'pg'
 import { createLog } from '../../server/src/lib/log.ts'
 import { connectEmbedded } from '../../server/src/storage/embedded/attach.ts'
 import type { Load, LoadResult } from '../kit/load.ts'
-import { type Carillon, residentMb, type Server, startBare, startCarillon, startLoadTool } from '../kit/processes.ts'
+import {
+  type Carillon,
+  headersOf,
+  residentMb,
+  type Server,
+  startBare,
+  startCarillon,
+  startLoadTool,
+} from '../kit/processes.ts'
 import { median, type Row, readOptions, report, round } from '../kit/report.ts'
 import { seedUsers, settle } from '../kit/seed.ts'
 
@@ -48,8 +56,6 @@ const operationsOf = ({ appId }: Carillon): Operation[] => {
   ]
 }
 
-const headersOf = ({ appKey }: Carillon) => ({ authorization: `Key ${appKey}`, 'content-type': 'application/json' })
-
 /** One answer of each operation, for the bare routes to give. */
 async function sampleAnswers(carillon: Carillon, operations: Operation[]) {
   const answers = []
@@ -85,7 +91,7 @@ try {
     const before = small.find(({ name, connections }) => name === row.name && connections === row.connections) as Row
     return {
       name: `${row.name}: ${options.large} users against ${options.small}`,
-      ratio: round(row.ratio / before.ratio),
+      ratio: round((row.ratio as number) / (before.ratio as number)),
       goal: 0.8,
       connections: row.connections as number,
     }

@@ -43,6 +43,33 @@ create table api_keys (
 );
 CREATE INDEX api_keys_by_app ON public.api_keys USING btree (app_id);
 
+create table app_administrators (
+  app_id uuid not null,
+  id uuid not null,
+  email text,
+  webhook_url text,
+  webhook_secret text,
+  created_at timestamp with time zone not null,
+  constraint app_administrators_email_length CHECK (((length(email) >= 3) AND (length(email) <= 254))),
+  constraint app_administrators_email_unique UNIQUE (app_id, email),
+  constraint app_administrators_pk PRIMARY KEY (app_id, id),
+  constraint app_administrators_reachable CHECK (((email IS NOT NULL) OR (webhook_url IS NOT NULL))),
+  constraint app_administrators_url_length CHECK (((length(webhook_url) >= 9) AND (length(webhook_url) <= 2048))),
+  constraint app_administrators_url_signed CHECK (((webhook_url IS NULL) = (webhook_secret IS NULL))),
+  constraint app_administrators_url_unique UNIQUE (app_id, webhook_url)
+);
+
+create table app_sending (
+  app_id uuid not null,
+  used bigint not null default 0,
+  counted_at timestamp with time zone,
+  disabled_at timestamp with time zone,
+  enabled_at timestamp with time zone,
+  paused_at timestamp with time zone,
+  constraint app_sending_pk PRIMARY KEY (app_id),
+  constraint app_sending_used_counted CHECK ((used >= 0))
+) with (fillfactor=50);
+
 create table apps (
   id uuid not null,
   organization_id uuid not null,
@@ -57,6 +84,8 @@ create table apps (
   push_settings jsonb not null default '{}'::jsonb,
   credentials jsonb not null default '{}'::jsonb,
   vapid_public_key text,
+  sms_settings jsonb,
+  email_settings jsonb,
   constraint apps_identity_key_present CHECK (((NOT identity_required) OR (identity_public_key IS NOT NULL))),
   constraint apps_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
   constraint apps_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
@@ -82,6 +111,174 @@ create table audit_log (
 );
 CREATE INDEX audit_log_by_organization ON public.audit_log USING btree (organization_id, at, id);
 
+create table caught_mail (
+  app_id uuid not null,
+  id uuid not null,
+  at timestamp with time zone not null,
+  from_address text not null,
+  to_address text not null,
+  subject text not null,
+  message_id uuid,
+  raw bytea not null,
+  constraint caught_mail_pk PRIMARY KEY (app_id, id)
+);
+CREATE INDEX caught_mail_by_age ON public.caught_mail USING btree (app_id, at, id);
+
+create table deliveries (
+  app_id uuid not null,
+  expand_at timestamp with time zone not null,
+  message_id uuid not null,
+  subscription_id uuid not null,
+  run_id uuid not null default '00000000-0000-0000-0000-000000000000'::uuid,
+  user_id uuid not null,
+  platform text not null,
+  line text not null,
+  state text not null,
+  reason text,
+  due_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  attempts smallint not null default 0,
+  fence bigint,
+  provider_ref text,
+  settled_at timestamp with time zone,
+  received_at timestamp with time zone,
+  clicked_at timestamp with time zone,
+  receipt text,
+  sending_domain text,
+  inbox_provider text,
+  delivered_at timestamp with time zone,
+  bounced_at timestamp with time zone,
+  complained_at timestamp with time zone,
+  opened_at timestamp with time zone,
+  unsubscribed_at timestamp with time zone,
+  constraint deliveries_pk PRIMARY KEY (app_id, expand_at, message_id, subscription_id, run_id),
+  constraint deliveries_receipt_known CHECK ((receipt = ANY (ARRAY['delivered'::text, 'failed'::text, 'unknown'::text]))),
+  constraint deliveries_settled_when CHECK (((settled_at IS NULL) = (state = ANY (ARRAY['pending'::text, 'sending'::text])))),
+  constraint deliveries_state_known CHECK ((state = ANY (ARRAY['pending'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'skipped'::text, 'unknown'::text, 'expired'::text, 'canceled'::text])))
+) partition by RANGE (expand_at);
+CREATE INDEX deliveries_by_email ON ONLY public.deliveries USING btree (app_id, provider_ref) WHERE ((platform = 'Email'::text) AND (provider_ref IS NOT NULL));
+CREATE INDEX deliveries_by_receipt ON ONLY public.deliveries USING btree (app_id, provider_ref) WHERE ((platform = 'SMS'::text) AND (provider_ref IS NOT NULL));
+CREATE INDEX deliveries_due ON ONLY public.deliveries USING btree (app_id, line, due_at) WHERE (state = 'pending'::text);
+CREATE INDEX deliveries_sending ON ONLY public.deliveries USING btree (app_id, line) WHERE (state = 'sending'::text);
+CREATE INDEX deliveries_unknown ON ONLY public.deliveries USING btree (app_id, message_id) WHERE (state = 'unknown'::text);
+
+create table delivery_events (
+  app_id uuid not null,
+  webhook_id uuid not null,
+  at timestamp with time zone not null,
+  id uuid not null,
+  kind text not null,
+  message_id uuid,
+  subscription_id uuid not null,
+  user_id uuid not null,
+  platform text not null,
+  reason text,
+  batch_id uuid,
+  constraint delivery_events_kind_known CHECK ((kind = ANY (ARRAY['sent'::text, 'failed'::text, 'delivered'::text, 'received'::text, 'opened'::text, 'clicked'::text, 'bounced'::text, 'complained'::text, 'unsubscribed'::text]))),
+  constraint delivery_events_pk PRIMARY KEY (app_id, webhook_id, at, id)
+);
+CREATE INDEX delivery_events_travelling ON public.delivery_events USING btree (app_id, webhook_id, batch_id) WHERE (batch_id IS NOT NULL);
+
+create table delivery_settings (
+  app_id uuid not null,
+  quiet_hours jsonb,
+  frequency_caps jsonb not null default '[]'::jsonb,
+  throttle_per_minute integer,
+  retention_days integer,
+  limit_factor integer not null default 10,
+  updated_at timestamp with time zone not null,
+  constraint delivery_settings_caps_listed CHECK ((jsonb_typeof(frequency_caps) = 'array'::text)),
+  constraint delivery_settings_factor_known CHECK (((limit_factor >= 1) AND (limit_factor <= 100000))),
+  constraint delivery_settings_pk PRIMARY KEY (app_id),
+  constraint delivery_settings_retention_positive CHECK ((retention_days > 0)),
+  constraint delivery_settings_throttle_positive CHECK ((throttle_per_minute > 0))
+);
+
+create table email_domains (
+  app_id uuid not null,
+  domain text not null,
+  state text not null,
+  activated_by text,
+  return_path_host text,
+  tracking_host text,
+  dkim_keys jsonb not null default '[]'::jsonb,
+  checks jsonb not null default '{}'::jsonb,
+  checked_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint email_domains_activated_by_known CHECK ((activated_by = ANY (ARRAY['check'::text, 'force'::text, 'catch'::text, 'load'::text]))),
+  constraint email_domains_form CHECK (((domain = lower(domain)) AND ((length(domain) >= 1) AND (length(domain) <= 253)))),
+  constraint email_domains_pk PRIMARY KEY (app_id, domain),
+  constraint email_domains_state_known CHECK ((state = ANY (ARRAY['pending'::text, 'active'::text, 'paused'::text])))
+);
+
+create table email_event_receipts (
+  app_id uuid not null,
+  source text not null,
+  event text not null,
+  taken_at timestamp with time zone not null,
+  is_done boolean not null default false,
+  constraint email_event_receipts_pk PRIMARY KEY (app_id, source, event)
+);
+CREATE INDEX email_event_receipts_old ON public.email_event_receipts USING btree (app_id, taken_at);
+
+create table email_event_sources (
+  app_id uuid not null,
+  source text not null,
+  settings jsonb not null,
+  secret text,
+  updated_at timestamp with time zone not null,
+  constraint email_event_sources_known CHECK ((source = ANY (ARRAY['ses'::text, 'mailgun'::text, 'sendgrid'::text, 'postmark'::text]))),
+  constraint email_event_sources_pk PRIMARY KEY (app_id, source)
+);
+
+create table email_instants (
+  app_id uuid not null,
+  domain text not null,
+  at timestamp with time zone not null,
+  provider text not null,
+  part smallint not null,
+  sent bigint not null default 0,
+  delivered bigint not null default 0,
+  opened bigint not null default 0,
+  clicked bigint not null default 0,
+  unique_opened bigint not null default 0,
+  unique_clicked bigint not null default 0,
+  failed bigint not null default 0,
+  bounced bigint not null default 0,
+  complained bigint not null default 0,
+  constraint email_instants_pk PRIMARY KEY (app_id, domain, at, provider, part)
+) partition by RANGE (at);
+
+create table email_pauses (
+  app_id uuid not null,
+  paused_at timestamp with time zone,
+  detail jsonb not null,
+  resumed_at timestamp with time zone,
+  constraint email_pauses_pk PRIMARY KEY (app_id)
+);
+
+create table email_rollups (
+  app_id uuid not null,
+  domain text not null,
+  unit text not null,
+  starts_at timestamp with time zone not null,
+  provider text not null,
+  part smallint not null,
+  sent bigint not null default 0,
+  delivered bigint not null default 0,
+  opened bigint not null default 0,
+  clicked bigint not null default 0,
+  unique_opened bigint not null default 0,
+  unique_clicked bigint not null default 0,
+  failed bigint not null default 0,
+  bounced bigint not null default 0,
+  complained bigint not null default 0,
+  constraint email_rollups_pk PRIMARY KEY (app_id, domain, unit, starts_at, provider, part),
+  constraint email_rollups_unit_known CHECK ((unit = ANY (ARRAY['hour'::text, 'day'::text, 'month'::text])))
+) with (fillfactor=80);
+CREATE INDEX email_rollups_by_age ON public.email_rollups USING btree (app_id, starts_at);
+
 create table event_keys (
   app_id uuid not null,
   key uuid not null,
@@ -89,6 +286,30 @@ create table event_keys (
   constraint event_keys_pk PRIMARY KEY (app_id, key)
 ) with (autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
 CREATE INDEX event_keys_by_age ON public.event_keys USING btree (app_id, taken_at);
+
+create table event_webhooks (
+  app_id uuid not null,
+  id uuid not null,
+  url text not null,
+  kinds text[] not null,
+  secret text not null,
+  previous_secret text,
+  previous_until timestamp with time zone,
+  disabled_at timestamp with time zone,
+  disabled_reason text,
+  failing_since timestamp with time zone,
+  failures integer not null default 0,
+  last_failure text,
+  next_try_at timestamp with time zone,
+  dropped bigint not null default 0,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint event_webhooks_disabled_why CHECK (((disabled_at IS NULL) = (disabled_reason IS NULL))),
+  constraint event_webhooks_failing_since CHECK (((failing_since IS NULL) = (failures = 0))),
+  constraint event_webhooks_pk PRIMARY KEY (app_id, id),
+  constraint event_webhooks_previous_until CHECK (((previous_secret IS NULL) = (previous_until IS NULL))),
+  constraint event_webhooks_reason_known CHECK ((disabled_reason = ANY (ARRAY['gone'::text, 'failing'::text, 'switched off'::text])))
+);
 
 create table events (
   app_id uuid not null,
@@ -103,6 +324,119 @@ create table events (
 ) partition by RANGE (at);
 CREATE INDEX events_by_name ON ONLY public.events USING btree (app_id, name, at) INCLUDE (user_id);
 CREATE INDEX events_by_user ON ONLY public.events USING btree (app_id, user_id, at, id);
+
+create table export_chunks (
+  app_id uuid not null,
+  export_id uuid not null,
+  n integer not null,
+  content bytea not null,
+  constraint export_chunks_export_fk FOREIGN KEY (app_id, export_id) REFERENCES exports(app_id, id) ON DELETE CASCADE,
+  constraint export_chunks_pk PRIMARY KEY (app_id, export_id, n),
+  constraint export_chunks_size CHECK (((octet_length(content) >= 1) AND (octet_length(content) <= 1048576)))
+);
+
+create table exports (
+  app_id uuid not null,
+  id uuid not null,
+  kind text not null,
+  secret_hash bytea not null,
+  request jsonb not null,
+  state text not null default 'making'::text,
+  progress jsonb,
+  chunk_count integer not null default 0,
+  byte_count bigint not null default 0,
+  row_count bigint not null default 0,
+  requested_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  constraint exports_ended_when CHECK (((ended_at IS NULL) = (state = 'making'::text))),
+  constraint exports_kind_known CHECK ((kind = ANY (ARRAY['subscriptions'::text, 'history'::text, 'activity'::text]))),
+  constraint exports_pk PRIMARY KEY (app_id, id),
+  constraint exports_state_known CHECK ((state = ANY (ARRAY['making'::text, 'ready'::text, 'failed'::text])))
+);
+CREATE INDEX exports_by_age ON public.exports USING btree (app_id, ended_at);
+CREATE UNIQUE INDEX exports_making ON public.exports USING btree (app_id, kind) WHERE (state = 'making'::text);
+
+create table in_app_counts (
+  app_id uuid not null,
+  in_app_message_id uuid not null,
+  what text not null,
+  part text not null,
+  label text not null,
+  total bigint not null,
+  uniques bigint not null,
+  constraint in_app_counts_part_known CHECK ((part = ANY (ARRAY['message'::text, 'variant'::text, 'target'::text]))),
+  constraint in_app_counts_pk PRIMARY KEY (app_id, in_app_message_id, what, part, label),
+  constraint in_app_counts_total_safe CHECK (((total >= 0) AND (total <= '9007199254740991'::bigint))),
+  constraint in_app_counts_uniques_safe CHECK (((uniques >= 0) AND (uniques <= total))),
+  constraint in_app_counts_what_known CHECK ((what = ANY (ARRAY['impression'::text, 'click'::text, 'page'::text])))
+) with (fillfactor=70);
+
+create table in_app_grants (
+  app_id uuid not null,
+  user_id uuid not null,
+  in_app_message_id uuid not null,
+  expires_at timestamp with time zone not null,
+  constraint in_app_grants_pk PRIMARY KEY (app_id, user_id, in_app_message_id)
+);
+CREATE INDEX in_app_grants_by_expiry ON public.in_app_grants USING btree (app_id, expires_at);
+CREATE INDEX in_app_grants_by_message ON public.in_app_grants USING btree (app_id, in_app_message_id);
+
+create table in_app_messages (
+  app_id uuid not null,
+  id uuid not null,
+  name text not null,
+  state text not null,
+  display_location text not null,
+  display_duration double precision,
+  remove_height_margin boolean not null,
+  remove_width_margin boolean not null,
+  triggers jsonb not null,
+  audience text not null,
+  included_segments uuid[] not null,
+  excluded_segments uuid[] not null,
+  platforms text[] not null,
+  redisplay_limit integer,
+  redisplay_delay integer,
+  start_time timestamp with time zone,
+  end_time timestamp with time zone,
+  has_liquid boolean not null,
+  click_labels text[] not null,
+  page_labels text[] not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint in_app_messages_audience_known CHECK ((audience = ANY (ARRAY['segments'::text, 'granted'::text]))),
+  constraint in_app_messages_location_known CHECK ((display_location = ANY (ARRAY['top'::text, 'center'::text, 'bottom'::text, 'full'::text]))),
+  constraint in_app_messages_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+  constraint in_app_messages_pk PRIMARY KEY (app_id, id),
+  constraint in_app_messages_redisplay_whole CHECK (((redisplay_limit IS NULL) = (redisplay_delay IS NULL))),
+  constraint in_app_messages_state_known CHECK ((state = ANY (ARRAY['draft'::text, 'live'::text, 'paused'::text, 'archived'::text]))),
+  constraint in_app_messages_window CHECK ((start_time < end_time))
+);
+CREATE INDEX in_app_messages_by_age ON public.in_app_messages USING btree (app_id, created_at, id);
+CREATE INDEX in_app_messages_live ON public.in_app_messages USING btree (app_id) WHERE (state = 'live'::text);
+
+create table in_app_seen (
+  app_id uuid not null,
+  in_app_message_id uuid not null,
+  subscription_id uuid not null,
+  what text not null,
+  part text not null,
+  label text not null,
+  user_id uuid not null,
+  constraint in_app_seen_pk PRIMARY KEY (app_id, in_app_message_id, subscription_id, what, part, label)
+);
+CREATE INDEX in_app_seen_by_user ON public.in_app_seen USING btree (app_id, user_id);
+
+create table in_app_variants (
+  app_id uuid not null,
+  in_app_message_id uuid not null,
+  language text not null,
+  id uuid not null,
+  content jsonb not null,
+  constraint in_app_variants_id_unique UNIQUE (app_id, id),
+  constraint in_app_variants_message_fk FOREIGN KEY (app_id, in_app_message_id) REFERENCES in_app_messages(app_id, id) ON DELETE CASCADE,
+  constraint in_app_variants_pk PRIMARY KEY (app_id, in_app_message_id, language)
+);
 
 create table jobs (
   app_id uuid not null,
@@ -120,17 +454,90 @@ create table jobs (
   last_error text,
   parked_at timestamp with time zone,
   enqueued_at timestamp with time zone not null,
+  lane text not null default 'bulk'::text,
   constraint jobs_key_length CHECK (((length(key) >= 1) AND (length(key) <= 512))),
   constraint jobs_key_unique UNIQUE (app_id, name, key),
+  constraint jobs_lane_known CHECK ((lane = ANY (ARRAY['direct'::text, 'bulk'::text]))),
   constraint jobs_lease_while_running CHECK (((state = 'running'::text) = (lease_until IS NOT NULL))),
   constraint jobs_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
   constraint jobs_parked_when CHECK (((state = 'parked'::text) = (parked_at IS NOT NULL))),
   constraint jobs_pk PRIMARY KEY (app_id, id),
   constraint jobs_state_known CHECK ((state = ANY (ARRAY['ready'::text, 'running'::text, 'parked'::text])))
 ) with (autovacuum_analyze_scale_factor=0.02, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, vacuum_truncate=false);
-CREATE INDEX jobs_due ON public.jobs USING btree (app_id, run_at) WHERE (state = 'ready'::text);
+CREATE INDEX jobs_due ON public.jobs USING btree (app_id, lane, run_at) WHERE (state = 'ready'::text);
 CREATE INDEX jobs_parked ON public.jobs USING btree (app_id, parked_at) WHERE (state = 'parked'::text);
 CREATE INDEX jobs_running ON public.jobs USING btree (app_id, lease_until) WHERE (state = 'running'::text);
+
+create table journey_counts (
+  app_id uuid not null,
+  journey_id uuid not null,
+  place_id uuid not null,
+  fact text not null,
+  part smallint not null,
+  count bigint not null,
+  constraint journey_counts_pk PRIMARY KEY (app_id, journey_id, place_id, fact, part)
+);
+
+create table journey_uses (
+  app_id uuid not null,
+  kind text not null,
+  used_id uuid not null,
+  journey_id uuid not null,
+  constraint journey_uses_journey_fk FOREIGN KEY (app_id, journey_id) REFERENCES journeys(app_id, id) ON DELETE CASCADE,
+  constraint journey_uses_kind_known CHECK ((kind = ANY (ARRAY['segment'::text, 'template'::text, 'webhook'::text, 'iam'::text]))),
+  constraint journey_uses_pk PRIMARY KEY (app_id, kind, used_id, journey_id)
+);
+CREATE INDEX journey_uses_by_journey ON public.journey_uses USING btree (app_id, journey_id);
+
+create table journey_versions (
+  app_id uuid not null,
+  journey_id uuid not null,
+  version integer not null,
+  document jsonb not null,
+  state text not null,
+  fields text[] not null,
+  changed_at timestamp with time zone not null,
+  changed_by_kind text not null,
+  changed_by_id uuid,
+  constraint journey_versions_journey_fk FOREIGN KEY (app_id, journey_id) REFERENCES journeys(app_id, id) ON DELETE CASCADE,
+  constraint journey_versions_pk PRIMARY KEY (app_id, journey_id, version)
+);
+
+create table journey_webhooks (
+  app_id uuid not null,
+  id uuid not null,
+  name text not null,
+  url text not null,
+  secret text not null,
+  previous_secret text,
+  previous_until timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint journey_webhooks_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+  constraint journey_webhooks_pk PRIMARY KEY (app_id, id),
+  constraint journey_webhooks_previous_until CHECK (((previous_secret IS NULL) = (previous_until IS NULL)))
+);
+
+create table journeys (
+  app_id uuid not null,
+  id uuid not null,
+  document jsonb not null,
+  state text not null,
+  version integer not null,
+  created_source text not null,
+  schedule_error text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  started_at timestamp with time zone,
+  archived_at timestamp with time zone,
+  constraint journeys_archived_when CHECK (((archived_at IS NOT NULL) = (state = 'archived'::text))),
+  constraint journeys_description_length CHECK ((length((document ->> 'description'::text)) <= 1024)),
+  constraint journeys_name_length CHECK (((length((document ->> 'name'::text)) >= 1) AND (length((document ->> 'name'::text)) <= 300))),
+  constraint journeys_pk PRIMARY KEY (app_id, id),
+  constraint journeys_started_when CHECK (((started_at IS NOT NULL) = (state = ANY (ARRAY['active'::text, 'archived'::text])))),
+  constraint journeys_state_known CHECK ((state = ANY (ARRAY['draft'::text, 'scheduled'::text, 'processing'::text, 'active'::text, 'archived'::text])))
+);
+CREATE INDEX journeys_by_age ON public.journeys USING btree (app_id, created_at DESC, id DESC);
 
 create table leaders (
   app_id uuid not null,
@@ -148,12 +555,144 @@ create unlogged table limit_counters (
   constraint limit_counters_pk PRIMARY KEY (app_id, counter)
 ) with (fillfactor=50);
 
+create table live_activity_tokens (
+  app_id uuid not null,
+  purpose text not null,
+  name text not null,
+  subscription_id uuid not null,
+  token text not null,
+  updated_at timestamp with time zone not null,
+  constraint live_activity_tokens_name_length CHECK (((length(name) >= 1) AND (length(name) <= 256))),
+  constraint live_activity_tokens_pk PRIMARY KEY (app_id, purpose, name, subscription_id),
+  constraint live_activity_tokens_purpose_known CHECK ((purpose = ANY (ARRAY['start'::text, 'update'::text]))),
+  constraint live_activity_tokens_subscription_fk FOREIGN KEY (app_id, subscription_id) REFERENCES subscriptions(app_id, id) ON DELETE CASCADE
+);
+CREATE INDEX live_activity_tokens_by_age ON public.live_activity_tokens USING btree (app_id, purpose, updated_at);
+CREATE INDEX live_activity_tokens_by_subscription ON public.live_activity_tokens USING btree (app_id, subscription_id, updated_at);
+
+create table loaded_facts (
+  app_id uuid not null,
+  email_id uuid not null,
+  fact text not null,
+  at timestamp with time zone not null,
+  provider text not null,
+  was_at timestamp with time zone,
+  was_provider text,
+  constraint loaded_facts_fact_known CHECK ((fact = ANY (ARRAY['sent'::text, 'delivered'::text, 'failed'::text, 'bounced'::text, 'complained'::text, 'unique_opened'::text, 'unique_clicked'::text]))),
+  constraint loaded_facts_pk PRIMARY KEY (app_id, email_id, fact)
+);
+CREATE INDEX loaded_facts_by_age ON public.loaded_facts USING btree (app_id, at);
+
+create table mail_hosts (
+  domain text not null,
+  provider text,
+  fresh_until timestamp with time zone not null,
+  constraint mail_hosts_pk PRIMARY KEY (domain)
+);
+CREATE INDEX mail_hosts_by_age ON public.mail_hosts USING btree (fresh_until);
+
+create table message_counts (
+  app_id uuid not null,
+  message_id uuid not null,
+  platform text not null,
+  state text not null,
+  reason text not null default ''::text,
+  part smallint not null,
+  count bigint not null,
+  constraint message_counts_pk PRIMARY KEY (app_id, message_id, platform, state, reason, part)
+) with (fillfactor=50);
+
+create table message_keys (
+  app_id uuid not null,
+  name text not null,
+  key uuid not null,
+  message_id uuid not null,
+  request_hash bytea not null,
+  answer jsonb not null,
+  taken_at timestamp with time zone not null,
+  constraint message_keys_name_known CHECK ((name = ANY (ARRAY['idempotency_key'::text, 'external_id'::text]))),
+  constraint message_keys_pk PRIMARY KEY (app_id, name, key)
+);
+CREATE INDEX message_keys_by_age ON public.message_keys USING btree (app_id, taken_at);
+
+create table messages (
+  app_id uuid not null,
+  id uuid not null,
+  channel text not null,
+  kind smallint not null default 1,
+  is_listed boolean not null default true,
+  lane text not null,
+  state text not null default 'scheduled'::text,
+  name text,
+  template_id uuid,
+  audience jsonb not null,
+  content jsonb not null,
+  email_html text,
+  options jsonb not null default '{}'::jsonb,
+  queued_at timestamp with time zone not null,
+  send_after timestamp with time zone not null,
+  expand_at timestamp with time zone,
+  expanded_to uuid,
+  expanded_count bigint not null default 0,
+  completed_at timestamp with time zone,
+  canceled_at timestamp with time zone,
+  constraint messages_canceled_when CHECK (((canceled_at IS NOT NULL) = (state = 'canceled'::text))),
+  constraint messages_channel_known CHECK ((channel = ANY (ARRAY['push'::text, 'email'::text, 'sms'::text]))),
+  constraint messages_done_when CHECK (((completed_at IS NOT NULL) = (state = 'done'::text))),
+  constraint messages_expanding_since CHECK (((state = ANY (ARRAY['scheduled'::text, 'canceled'::text])) OR (expand_at IS NOT NULL))),
+  constraint messages_lane_known CHECK ((lane = ANY (ARRAY['direct'::text, 'bulk'::text]))),
+  constraint messages_pk PRIMARY KEY (app_id, id),
+  constraint messages_state_known CHECK ((state = ANY (ARRAY['scheduled'::text, 'expanding'::text, 'sending'::text, 'done'::text, 'canceled'::text])))
+);
+CREATE INDEX messages_by_age ON public.messages USING btree (app_id, queued_at, id);
+CREATE INDEX messages_by_schedule ON public.messages USING btree (app_id, send_after, id);
+CREATE INDEX messages_direct_waiting ON public.messages USING btree (app_id, send_after) WHERE ((state = 'scheduled'::text) AND (lane = 'direct'::text));
+CREATE INDEX messages_under_way ON public.messages USING btree (app_id, id) WHERE (state = ANY (ARRAY['expanding'::text, 'sending'::text]));
+
+create table notices (
+  app_id uuid not null,
+  id uuid not null,
+  at timestamp with time zone not null,
+  kind text not null,
+  detail jsonb not null default '{}'::jsonb,
+  administrator_id uuid,
+  state text not null,
+  settled_at timestamp with time zone,
+  reason text,
+  way text,
+  constraint notices_pk PRIMARY KEY (app_id, id),
+  constraint notices_state_known CHECK ((state = ANY (ARRAY['listed'::text, 'waiting'::text, 'sent'::text, 'failed'::text]))),
+  constraint notices_way_known CHECK ((way = ANY (ARRAY['webhook'::text, 'mail'::text])))
+);
+CREATE INDEX notices_by_age ON public.notices USING btree (app_id, at DESC, id DESC);
+
 create table organizations (
   id uuid not null,
   name text not null,
   created_at timestamp with time zone not null,
   constraint organizations_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
   constraint organizations_pk PRIMARY KEY (id)
+);
+
+create table outcome_counts (
+  app_id uuid not null,
+  name text not null,
+  message_id uuid not null,
+  hour timestamp with time zone not null,
+  attribution text not null,
+  platform text not null,
+  count bigint not null,
+  sum numeric not null,
+  constraint outcome_counts_attribution_known CHECK ((attribution = ANY (ARRAY['direct'::text, 'influenced'::text, 'unattributed'::text]))),
+  constraint outcome_counts_pk PRIMARY KEY (app_id, name, message_id, hour, attribution, platform)
+) with (fillfactor=50);
+CREATE INDEX outcome_counts_by_age ON public.outcome_counts USING btree (app_id, hour);
+
+create table outcome_names (
+  app_id uuid not null,
+  name text not null,
+  constraint outcome_names_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
+  constraint outcome_names_pk PRIMARY KEY (app_id, name)
 );
 
 create table player_counts (
@@ -164,6 +703,16 @@ create table player_counts (
   messageable bigint not null default 0,
   constraint player_counts_pk PRIMARY KEY (app_id, slot)
 ) with (fillfactor=50);
+
+create table provider_pauses (
+  app_id uuid not null,
+  provider text not null,
+  reason text not null,
+  is_misconfigured boolean not null,
+  since timestamp with time zone not null,
+  until timestamp with time zone not null,
+  constraint provider_pauses_pk PRIMARY KEY (app_id, provider)
+);
 
 create table purchases (
   app_id uuid not null,
@@ -178,6 +727,16 @@ create table purchases (
   constraint purchases_pk PRIMARY KEY (app_id, user_id, bought_at, "position", id),
   constraint purchases_user_fk FOREIGN KEY (app_id, user_id) REFERENCES users(app_id, id) ON DELETE CASCADE
 );
+
+create table recent_sends (
+  app_id uuid not null,
+  channel text not null,
+  user_id uuid not null,
+  sends jsonb not null default '{}'::jsonb,
+  updated_at timestamp with time zone not null,
+  constraint recent_sends_pk PRIMARY KEY (app_id, channel, user_id)
+) with (fillfactor=70);
+CREATE INDEX recent_sends_by_age ON public.recent_sends USING btree (app_id, updated_at);
 
 create table schedule_slots (
   app_id uuid not null,
@@ -210,6 +769,14 @@ create table segments (
 );
 CREATE INDEX segments_by_age ON public.segments USING btree (app_id, created_at, id);
 
+create table sending_usage (
+  app_id uuid not null,
+  second timestamp with time zone not null,
+  count bigint not null,
+  constraint sending_usage_counted CHECK ((count >= 0)),
+  constraint sending_usage_pk PRIMARY KEY (app_id, second)
+) with (autovacuum_vacuum_scale_factor=0.05, fillfactor=50);
+
 create table server_nodes (
   id uuid not null,
   counts text not null,
@@ -217,6 +784,35 @@ create table server_nodes (
   constraint server_nodes_counts_known CHECK ((counts = ANY (ARRAY['local'::text, 'shared'::text]))),
   constraint server_nodes_pk PRIMARY KEY (id)
 );
+
+create table server_sending (
+  is_only boolean not null default true,
+  paused_at timestamp with time zone,
+  restored_at timestamp with time zone,
+  discard_before timestamp with time zone,
+  identity jsonb,
+  constraint server_sending_only CHECK (is_only),
+  constraint server_sending_pk PRIMARY KEY (is_only)
+);
+
+create table sms_receipts (
+  app_id uuid not null,
+  reference text not null,
+  state text not null,
+  reason text,
+  received_at timestamp with time zone not null,
+  constraint sms_receipts_pk PRIMARY KEY (app_id, reference),
+  constraint sms_receipts_state_known CHECK ((state = ANY (ARRAY['delivered'::text, 'failed'::text, 'gone'::text, 'unknown'::text])))
+);
+
+create table soft_bounces (
+  app_id uuid not null,
+  address text not null,
+  times timestamp with time zone[] not null,
+  last_at timestamp with time zone not null,
+  constraint soft_bounces_pk PRIMARY KEY (app_id, address)
+);
+CREATE INDEX soft_bounces_by_age ON public.soft_bounces USING btree (app_id, last_at);
 
 create table subscription_activity (
   app_id uuid not null,
@@ -264,6 +860,18 @@ create table subscriptions (
   constraint subscriptions_token_unique UNIQUE (app_id, type, token_hash)
 );
 CREATE INDEX subscriptions_by_user ON public.subscriptions USING btree (app_id, user_id);
+
+create table suppressions (
+  app_id uuid not null,
+  address text not null,
+  reason text not null,
+  detail text,
+  created_at timestamp with time zone not null,
+  created_by uuid,
+  constraint suppressions_pk PRIMARY KEY (app_id, address),
+  constraint suppressions_reason_known CHECK ((reason = ANY (ARRAY['hard_bounce'::text, 'soft_bounces'::text, 'complaint'::text, 'unsubscribed'::text, 'manual'::text, 'imported'::text])))
+);
+CREATE INDEX suppressions_by_age ON public.suppressions USING btree (app_id, created_at, address);
 
 create table templates (
   app_id uuid not null,

@@ -1,21 +1,51 @@
 // Composition: what the server is made of, and in which order it starts and stops. Read this first.
 
+import type { ConfigureNew } from './apps/create.ts'
+import { readPushCredentials } from './apps/credentials.ts'
 import { createKeyLookup } from './apps/key-lookup.ts'
 import { createKeyUsage } from './apps/key-usage.ts'
+import { KEYS_CHANNEL } from './apps/store.ts'
+import type { Outcome } from './channels/channel.ts'
+import { createDial } from './channels/dial.ts'
+import { openOutbound } from './channels/outbound.ts'
+import { isPublicAddress } from './channels/public-address.ts'
+import { createResolver } from './channels/resolver.ts'
+import { openWebhooks, type WebhookItem } from './channels/webhook/webhook.ts'
 import type { Config } from './config.ts'
+import { createEmailContext } from './email/context.ts'
+import { createEmailPort } from './email-port.ts'
 import { createEventsContext } from './events/context.ts'
+import { createExportsContext } from './exports/context.ts'
+import { createFeedbackContext } from './feedback/context.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createHttpServer } from './http/server.ts'
+import { createInAppContext } from './in-app/context.ts'
 import { allHandlers, allSchedules } from './jobs.ts'
+import { createJourneysContext } from './journeys/context.ts'
+import type { UseKind } from './journeys/reading.ts'
+import { isUsedByLiveJourney } from './journeys/store.ts'
 import type { Clock, SystemClock } from './lib/clock.ts'
 import { type AppId, newId } from './lib/ids.ts'
 import type { Log } from './lib/log.ts'
+import { addressList } from './lib/networks.ts'
 import { secretBox } from './lib/secrets.ts'
 import { createLimiter } from './limits/limiter.ts'
+import { createMailChannels } from './mail.ts'
+import { mailParts, openMailListener } from './mail-in.ts'
+import { createSendMail } from './mail-notices.ts'
+import { createActivitiesContext } from './messages/activities/context.ts'
+import { createMessagesContext } from './messages/context.ts'
+import { createEngine } from './messages/engine/engine.ts'
+import { noteNewCredentials } from './messages/engine/wake.ts'
+import { createOutcomesContext } from './outcomes/context.ts'
 import { createWorker } from './queue/work.ts'
+import { readTwilio } from './read-twilio.ts'
+import { createReportsContext } from './reports/context.ts'
 import { allRoutes } from './routes.ts'
 import { createSegmentsContext } from './segments/context.ts'
-import { createPool, type PoolOptions } from './storage/db.ts'
+import { createSenders } from './senders.ts'
+import { createSendingContext } from './sending/context.ts'
+import { createPool, type Db, type PoolOptions } from './storage/db.ts'
 import { guardWrites } from './storage/guard-writes.ts'
 import { createListener } from './storage/listen.ts'
 import { createMerger } from './storage/merge.ts'
@@ -23,11 +53,28 @@ import { keepStatisticsFresh } from './storage/refresh-statistics.ts'
 import { sql } from './storage/sql.ts'
 import { createTemplatesContext } from './templates/context.ts'
 import { createRenderer } from './templates/render/renderer.ts'
+import { createTextChannels } from './texts.ts'
 import { createUsersContext } from './users/context.ts'
 import { sumPlayerCounts } from './users/store.ts'
 
 export type AppOptions = {
-  config: Pick<Config, 'port' | 'host' | 'limits' | 'role' | 'trustProxy' | 'metricsToken' | 'eventRetentionDays'>
+  config: Pick<
+    Config,
+    | 'port'
+    | 'host'
+    | 'limits'
+    | 'role'
+    | 'publicUrl'
+    | 'trustProxy'
+    | 'metricsToken'
+    | 'eventRetentionDays'
+    | 'deliveryRetentionDays'
+    | 'maxInFlight'
+    | 'journeyMinWaitSeconds'
+    | 'providers'
+    | 'inboxProviders'
+    | 'mailListen'
+  >
   connection: PoolOptions['connection']
   /** What the credentials of providers are sealed with; the same on every server of a database. */
   secretKey: string
@@ -35,6 +82,7 @@ export type AppOptions = {
   log: Log
   /** An id that no other process can have, so that a server killed and started again need not wait for its own old lease. */
   nodeId?: string | undefined
+  configureNew?: ConfigureNew | undefined
   /** False while the disk is nearly full: reads and limits go on, everything else that would write is refused. */
   mayWrite?: (() => boolean) | undefined
 }
@@ -42,19 +90,25 @@ export type AppOptions = {
 export type RunningApp = {
   /** Where it listens; undefined for a worker. */
   address: string | undefined
+  /** Where it takes in mail; undefined where it does not. */
+  mailPort: number | undefined
   /** Stop accepting, finish what is under way, give back what is leased. */
   close(): Promise<void>
 }
 
 /** Statements of merged requests in flight at once; half of the pool, so that everything else finds a connection. */
 const MERGE_SLOTS = 5
+/** Background work has a pool of its own, a smaller one. */
+const WORKER_MERGE_SLOTS = 2
+/** The operator's own relay may be in any network. */
+const EVERYWHERE = ['0.0.0.0/0', '::/0']
 const MAX_STATEMENT_MS = { api: 4_000, counting: 60_000, worker: 300_000 }
 
 export async function startApp(options: AppOptions): Promise<RunningApp> {
-  const { config, connection, secretKey, clock, log, nodeId, mayWrite = () => true } = options
+  const { config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite = () => true } = options
   const anchored = isAnchored(clock) ? { clock } : {}
   const db = createPool({ connection, log, statementTimeoutMs: MAX_STATEMENT_MS.api, ...anchored })
-  const workerDb = createPool({ connection, log, size: 5, statementTimeoutMs: MAX_STATEMENT_MS.worker, ...anchored })
+  const workerDb = createPool({ connection, log, size: 10, statementTimeoutMs: MAX_STATEMENT_MS.worker, ...anchored })
   // Counting an audience looks at every user of an app. It may take its time, and must not take the others' connections.
   const countingDb = createPool({
     connection,
@@ -65,11 +119,31 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     connectTimeoutMs: MAX_STATEMENT_MS.counting / 2,
     ...anchored,
   })
+  const secrets = secretBox(secretKey)
   const listener = createListener(connection, log)
+  const metrics = createMetrics()
   const merger = createMerger({ slots: MERGE_SLOTS })
+  const outbound = openOutbound(config.providers.outbound)
+  const webhooks = openWebhooks({ outbound, clock })
+  const sendWebhook = async (webhook: WebhookItem) => (await webhooks.send([webhook]))[0] as Outcome
+  const allowed = addressList(config.providers.outbound.allow ?? [])
+  const resolver = createResolver(config.providers.mail.resolver)
+  const forEmail = {
+    clock,
+    newId,
+    secrets,
+    resolver,
+    mail: config.providers.mail,
+    publicUrl: config.publicUrl,
+    port: config.port,
+    mayReach: (address: string) => isPublicAddress(address) || allowed.includes(address),
+  }
   const statistics = keepStatisticsFresh(workerDb, () => merger.stats().requests, log)
   const closers: (() => Promise<unknown> | undefined)[] = [
+    async () => metrics.close(),
     async () => statistics.stop(),
+    () => webhooks.close(),
+    () => outbound.close(),
     () => listener.close(),
     () => workerDb.close(),
     () => countingDb.close(),
@@ -80,15 +154,15 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   }
 
   try {
-    const address = config.role === 'worker' ? undefined : await serve()
+    const served = config.role === 'worker' ? undefined : await serve()
     if (config.role !== 'api') work()
-    return { address, close }
+    return { address: served?.address, mailPort: served?.mailPort, close }
   } catch (error) {
     await close()
     throw error
   }
 
-  async function serve(): Promise<string> {
+  async function serve() {
     const limits = createLimiter({
       db,
       clock,
@@ -97,7 +171,6 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       listener,
       ...(nodeId !== undefined && { nodeId }),
     })
-    const metrics = createMetrics()
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
     const renderer = createRenderer({ log })
@@ -107,13 +180,51 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
     const users = createUsersContext(parts)
     const events = createEventsContext({ ...parts, reader: users.reader, retentionDays: config.eventRetentionDays })
-    const segments = createSegmentsContext({ ...parts, reader: users.reader, countingDb })
-    const templates = createTemplatesContext({ ...parts, renderer, users: users.reader })
+    const segments = createSegmentsContext({ ...parts, reader: users.reader, countingDb, isUsed: isUsedAs('segment') })
+    const templates = createTemplatesContext({ ...parts, renderer, users: users.reader, isUsed: isUsedAs('template') })
+    const inApp = createInAppContext({ ...parts, renderer, users: users.reader, isUsed: isUsedAs('iam') })
+    const outcomes = createOutcomesContext(parts)
+    const reports = createReportsContext({ ...parts, segments, reader: users.reader })
+    const exports = createExportsContext({ ...parts, segments, publicUrl: config.publicUrl })
     const usage = createKeyUsage({ db: parts.db, log })
     const countPlayers = (appIds: readonly AppId[]) => sumPlayerCounts(db, appIds)
-    const apps = { db: parts.db, clock, secrets: secretBox(secretKey), usage, countPlayers }
+    const { publicUrl } = config
+    const apps = { db: parts.db, clock, secrets, configureNew, usage, countPlayers, publicUrl }
+    const sending = createSendingContext({ ...parts, secrets })
+    const email = createEmailContext({ ...forEmail, db: parts.db })
+    const messages = createMessagesContext({ ...parts, users, segments, renderer })
+    const feedback = createFeedbackContext({
+      ...parts,
+      secrets,
+      change: users.change,
+      readTwilio,
+      publicUrl,
+      sendWebhook,
+      mail: mailParts({ secretKey, outbound, renderer }),
+    })
+    const { journeyMinWaitSeconds: minWaitSeconds } = config
+    const journeys = createJourneysContext({ ...parts, renderer, secrets, sendWebhook, minWaitSeconds })
+    const { note } = feedback
+    const activities = createActivitiesContext({ ...parts, reader: users.reader, messages, note })
     const http = createHttpServer({
-      routes: allRoutes({ apps, users, events, segments, templates }),
+      routes: allRoutes({
+        apps,
+        users,
+        events,
+        segments,
+        templates,
+        sending,
+        email,
+        outcomes,
+        messages,
+        activities,
+        inApp,
+        feedback,
+        reports,
+        exports,
+        journeys,
+        sdk: apps,
+      }),
       keys: createKeyLookup({ db, clock, listener, noteUse: usage.note }),
       limits,
       clock,
@@ -133,15 +244,61 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       () => usage.close(),
       () => renderer.close(),
       () => limits.leave(),
-      async () => metrics.close(),
     )
-    return http.listen({ port: config.port, host: config.host })
+    const address = await http.listen({ port: config.port, host: config.host })
+    const { mailListen } = config
+    const name = config.providers.mail.helo
+    const mail = mailListen && (await openMailListener(feedback, { mailListen, name }, log))
+    if (mail) closers.unshift(() => mail.close())
+    return { address, mailPort: mail?.port }
   }
 
   function work() {
-    const context = { db: guardWrites(workerDb, mayWrite), clock, eventRetentionDays: config.eventRetentionDays }
+    const db = guardWrites(workerDb, mayWrite)
+    const parts = { db, clock, newId, merger: createMerger({ slots: WORKER_MERGE_SLOTS }) }
+    const { change } = createUsersContext(parts)
+    const { publicUrl, providers } = config
+    const email = createEmailContext({ ...forEmail, db })
+    const mails = createMailChannels({
+      email,
+      clock,
+      resolveMx: resolver.resolveMx,
+      dial: outbound.dial,
+      dialOwn: createDial({ route: providers.route, allow: EVERYWHERE }),
+    })
+    const renderer = createRenderer({ log })
+    const mail = mailParts({ secretKey, outbound, renderer })
+    const feedback = createFeedbackContext({ ...parts, secrets, change, readTwilio, publicUrl, sendWebhook, mail })
+    const texts = createTextChannels({ feedback, outbound, twilioUrl: providers.twilioUrl, listener, log })
+    const senders = createSenders({
+      clock,
+      providers,
+      readPushCredentials: (appId) => readPushCredentials({ db, secrets }, appId),
+      findTexts: texts.open,
+      findMail: mails.open,
+    })
+    const engine = createEngine({
+      db,
+      clock,
+      log,
+      sender: senders,
+      renderer,
+      email: createEmailPort({ email, clock, secretKey, mails, inboxProviders: config.inboxProviders }),
+      maxInFlight: config.maxInFlight,
+    })
+    metrics.gauge('carillon_deliveries', 'Deliveries of this process by provider and outcome.', engine.stats.read)
+    metrics.gauge('carillon_deliveries_in_flight', 'Deliveries under way, slices that wait, the most at once.', () => {
+      const { inFlight, waiting, most } = engine.permits.stats()
+      return { in_flight: inFlight, waiting, most }
+    })
+    listenForCredentials()
+    const { eventRetentionDays, deliveryRetentionDays } = config
+    const sendMail = createSendMail(email, mails)
+    const { journeyMinWaitSeconds: minWaitSeconds } = config
+    const journeys = createJourneysContext({ ...parts, renderer, secrets, sendWebhook, minWaitSeconds })
+    const context = { ...feedback, engine, email, sendMail, journeys, eventRetentionDays, deliveryRetentionDays }
     const worker = createWorker({
-      db: context.db,
+      db,
       clock,
       log,
       listener,
@@ -149,8 +306,39 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       schedules: allSchedules(context),
     })
     worker.start()
-    closers.unshift(() => worker.stop())
+    texts.start()
+    closers.unshift(
+      () => worker.stop(),
+      () => senders.close(),
+      () => texts.close(),
+      () => mails.close(),
+      () => renderer.close(),
+    )
+    log.info(
+      { maxInFlight: config.maxInFlight },
+      'sending: at most so many messages of a provider are under way at once',
+    )
+
+    function listenForCredentials() {
+      const forget = (payload: string) => {
+        const [what, appId] = payload.split(' ')
+        if (what !== 'app' || appId === undefined) return
+        senders.forget(appId)
+        mails.forget(appId)
+        noteNewCredentials(engine, appId).catch((error) =>
+          log.warn({ appId, reason: error.message }, 'a pause for bad credentials goes on until its time is over'),
+        )
+      }
+      const forgetAll = () => {
+        senders.forget()
+        mails.forget()
+      }
+      listener.on(KEYS_CHANNEL, forget, forgetAll)
+    }
   }
 }
+
+/** Segments, templates and in-app messages come before journeys and cannot know them: so they are told whether one is in use. */
+const isUsedAs = (kind: UseKind) => (db: Db, appId: AppId, id: string) => isUsedByLiveJourney(db, appId, kind, id)
 
 const isAnchored = (clock: Clock & Partial<SystemClock>): clock is SystemClock => clock.anchor !== undefined

@@ -1,17 +1,28 @@
 // Every setting, in one place: name, default, meaning. Read once, checked, passed on as plain values.
 // Each can be given as an environment variable (PORT=8080) or as a flag (--port 8080); the flag wins.
 
+import type { Providers } from './channels/providers.ts'
+import type { ProviderList } from './email/inbox-providers/providers.ts'
 import { isUuidV4 } from './lib/ids.ts'
+import { readInboxProviders } from './read-inbox-providers.ts'
+import { readHelo, readResolver, readSmtpUrl } from './read-mail-settings.ts'
+import {
+  type ProviderParts,
+  readCertificates,
+  readConnect,
+  readNetworks,
+  readVapidSubject,
+  toProviders,
+} from './read-providers.ts'
 
 export type LimitsProfile = 'default' | 'spec' | 'off'
 export type Role = 'all' | 'api' | 'worker'
 
-export type Config = {
+type Settings = ProviderParts & {
   port: number
   host: string
   dataDir: string
   databaseUrl: string | undefined
-  publicUrl: string | undefined
   limits: LimitsProfile
   logLevel: string
   secretKey: string | undefined
@@ -20,8 +31,19 @@ export type Config = {
   metricsToken: string | undefined
   unsafeDurability: boolean
   eventRetentionDays: number
+  deliveryRetentionDays: number
+  maxInFlight: number
+  journeyMinWaitSeconds: number
+  inboxProviders: ProviderList | undefined
+  mailListen: { host: string; port: number } | undefined
   organizationId: string | undefined
   organizationKey: string | undefined
+  sink: boolean
+}
+
+export type Config = Settings & {
+  /** What the channels are given. */
+  providers: Providers
 }
 
 export class ConfigError extends Error {}
@@ -48,10 +70,11 @@ const wholeNumber = (least: number, most: number) => (text: string) => {
   return number
 }
 
+const isYesOrNo = (text: string | undefined) => /^(1|true|yes|on|0|false|no|off)$/i.test(text ?? '')
+
 const flag = (text: string) => {
-  if (/^(1|true|yes|on)$/i.test(text)) return true
-  if (/^(0|false|no|off|)$/i.test(text)) return false
-  throw new ConfigError('must be true or false')
+  if (!isYesOrNo(text)) throw new ConfigError('must be true or false')
+  return /^(1|true|yes|on)$/i.test(text)
 }
 
 const url =
@@ -74,10 +97,18 @@ const uuid = (text: string) => {
   return text.toLowerCase()
 }
 
-/** true, false, or a comma-separated list of addresses and networks. */
-const proxies = (text: string) => (/^(true|false|1|0|yes|no|on|off)$/i.test(text) ? flag(text) : text)
+/** `0.0.0.0:25`, `[::]:2525`. */
+const hostAndPort = (text: string) => {
+  const [, v6, name, digits = ''] = /^(?:\[([0-9a-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(text) ?? []
+  const host = v6 ?? name
+  if (host === undefined || Number(digits) > 65_535) throw new ConfigError('must be host:port, as 0.0.0.0:25')
+  return { host, port: Number(digits) }
+}
 
-export const settings: { [Name in keyof Config]: Setting<Config[Name]> } = {
+/** true, false, or a comma-separated list of addresses and networks. */
+const proxies = (text: string) => (isYesOrNo(text) ? flag(text) : text)
+
+export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
   port: { env: 'PORT', fallback: 3000, read: port, help: 'Port to serve on; 0 takes any free one.' },
   host: { env: 'HOST', fallback: '0.0.0.0', read: String, help: 'Address to listen on.' },
   dataDir: {
@@ -96,7 +127,7 @@ export const settings: { [Name in keyof Config]: Setting<Config[Name]> } = {
     env: 'PUBLIC_URL',
     fallback: undefined,
     read: url('http:', 'https:'),
-    help: 'Address under which the world reaches this server, for links in messages.',
+    help: 'Address under which the world reaches this server, for links in messages and for calls of providers.',
   },
   limits: {
     env: 'LIMITS',
@@ -146,6 +177,96 @@ export const settings: { [Name in keyof Config]: Setting<Config[Name]> } = {
     read: wholeNumber(1, 3_650),
     help: 'How long custom events are kept; they go by whole months. The same on every server.',
   },
+  deliveryRetentionDays: {
+    env: 'DELIVERY_RETENTION_DAYS',
+    fallback: 400,
+    read: wholeNumber(31, 3_650),
+    help: 'How long messages and what became of each delivery are kept; deliveries go by whole months. The same on every server.',
+  },
+  maxInFlight: {
+    env: 'MAX_IN_FLIGHT',
+    fallback: 200,
+    read: wholeNumber(4, 10_000),
+    help: 'Messages under way to one provider at once, per process. If the process is killed, at most so many of each are unknown.',
+  },
+  journeyMinWaitSeconds: {
+    env: 'JOURNEY_MIN_WAIT_SECONDS',
+    fallback: 60,
+    read: wholeNumber(1, 60),
+    help: 'The shortest wait that a journey may have. The interface says 60; less is for trying journeys out.',
+  },
+  mailListen: {
+    env: 'MAIL_LISTEN',
+    fallback: undefined,
+    read: hostAndPort,
+    help: 'Where mail that comes back is taken in (bounces, complaints, unsubscribing by mail), as 0.0.0.0:25; nowhere unless given.',
+  },
+  providerCa: {
+    env: 'PROVIDER_CA',
+    fallback: undefined,
+    read: readCertificates,
+    help: 'Certificates to believe beside the usual ones when providers are called: a file in PEM, or its content.',
+  },
+  providerConnect: {
+    env: 'PROVIDER_CONNECT',
+    fallback: undefined,
+    read: readConnect,
+    help: 'Where to connect instead: https://api.push.apple.com=127.0.0.1:7001, separated by commas; https://* is any other.',
+  },
+  outboundAllow: {
+    env: 'OUTBOUND_ALLOW',
+    fallback: undefined,
+    read: readNetworks,
+    help: 'Networks that webhooks, providers of texts and relays of apps may be in although they are not public: 10.1.0.0/16,127.0.0.1.',
+  },
+  outboundAllowHttp: {
+    env: 'OUTBOUND_ALLOW_HTTP',
+    fallback: false,
+    read: flag,
+    help: 'Plain http to the networks of OUTBOUND_ALLOW; to all others it is always https.',
+  },
+  twilioUrl: {
+    env: 'TWILIO_URL',
+    fallback: 'https://api.twilio.com',
+    read: url('https:', 'http:'),
+    help: 'Where Twilio is, or a service that speaks as it does, for apps that name no other address.',
+  },
+  vapidSubject: {
+    env: 'VAPID_SUBJECT',
+    fallback: undefined,
+    read: readVapidSubject,
+    help: 'Whom push services of browsers may write to about this server: mailto:you@example.com. PUBLIC_URL unless given, if it is https.',
+  },
+  smtpUrl: {
+    env: 'SMTP_URL',
+    fallback: undefined,
+    read: readSmtpUrl,
+    help: 'How mail goes out for apps that say nothing of their own: smtp://user:password@host:587, smtps://…, or direct: to the servers of the recipients. Without it mail is caught and shown, not sent.',
+  },
+  mailHelo: {
+    env: 'MAIL_HELO',
+    fallback: undefined,
+    read: readHelo,
+    help: 'Name that this server greets mail servers with, and that return paths of apps lead to: mail.example.com. The host of PUBLIC_URL unless given.',
+  },
+  resolver: {
+    env: 'RESOLVER',
+    fallback: undefined,
+    read: readResolver,
+    help: 'DNS server to ask for the records of mail, as 127.0.0.1:5353. Those of the system unless given.',
+  },
+  inboxProviders: {
+    env: 'INBOX_PROVIDERS',
+    fallback: undefined,
+    read: readInboxProviders,
+    help: 'A file of JSON with names of inbox providers that go before ours: {"providers": {"gmail": {"domains": [], "domain_suffixes": [], "mx_suffixes": []}}}.',
+  },
+  sink: {
+    env: 'SINK',
+    fallback: false,
+    read: flag,
+    help: 'For trying things out: stand-ins of all providers run beside the server, new apps send to them, and nothing leaves the machine.',
+  },
   organizationId: {
     env: 'CARILLON_ORG_ID',
     fallback: undefined,
@@ -181,21 +302,24 @@ export function readConfig(
       )
     }
   })
-  return { config: Object.fromEntries(entries) as Config, rest }
+  const given = Object.fromEntries(entries) as Settings
+  return { config: { ...given, providers: toProviders(given) }, rest }
 }
 
 function splitFlags(args: readonly string[]) {
-  const byFlag = new Map(Object.values(settings).map((setting) => [flagName(setting.env), setting.env]))
+  const byFlag = new Map(Object.values(settings).map((setting) => [flagName(setting.env), setting]))
   const flags = new Map<string, string>()
   const rest: string[] = []
   for (let i = 0; i < args.length; i++) {
     const [name = '', inline] = (args[i] as string).split(/=(.*)/s)
-    const env = byFlag.get(name)
-    if (env === undefined) rest.push(args[i] as string)
+    const setting = byFlag.get(name)
+    if (setting === undefined) rest.push(args[i] as string)
+    // `--sink` alone switches it on; a word that is no answer to yes or no belongs to whatever comes after.
+    else if (setting.read === flag && !isYesOrNo(inline ?? args[i + 1])) flags.set(setting.env, inline ?? 'true')
     else {
       const value = inline ?? args[++i]
       if (value === undefined) throw new ConfigError(`${name} needs a value`)
-      flags.set(env, value)
+      flags.set(setting.env, value)
     }
   }
   return { flags, rest }

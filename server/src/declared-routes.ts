@@ -1,13 +1,25 @@
 // Every route as it is declared, for those who describe or ask about routes without calling them.
 
+import { createEmailContext } from './email/context.ts'
 import { createEventsContext } from './events/context.ts'
+import { createExportsContext } from './exports/context.ts'
+import { createFeedbackContext } from './feedback/context.ts'
 import type { Route } from './http/route.ts'
 import { kitRoutes } from './http/routes.ts'
+import { createInAppContext } from './in-app/context.ts'
+import { createJourneysContext } from './journeys/context.ts'
 import { virtualClock } from './lib/clock.ts'
 import { newId } from './lib/ids.ts'
 import { secretBox } from './lib/secrets.ts'
+import { mailParts } from './mail-in.ts'
+import { createActivitiesContext } from './messages/activities/context.ts'
+import { createMessagesContext } from './messages/context.ts'
+import { createOutcomesContext } from './outcomes/context.ts'
+import { readTwilio } from './read-twilio.ts'
+import { createReportsContext } from './reports/context.ts'
 import { allRoutes } from './routes.ts'
 import { createSegmentsContext } from './segments/context.ts'
+import { createSendingContext } from './sending/context.ts'
 import type { Db } from './storage/db.ts'
 import { createMerger } from './storage/merge.ts'
 import { createTemplatesContext } from './templates/context.ts'
@@ -20,19 +32,55 @@ const noDatabase: Db = {
 }
 
 export function declaredRoutes(): { domains: Route[]; kit: Route[] } {
+  const sendWebhook = () => Promise.reject(new Error('nothing is sent from here'))
+  const isUsed = async () => false
   const parts = { db: noDatabase, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }
   const users = createUsersContext(parts)
+  const segments = createSegmentsContext({ ...parts, reader: users.reader, countingDb: noDatabase, isUsed })
+  const secrets = secretBox('nothing is ever sealed')
+  const renderer = createRenderer()
+  const unasked = () => Promise.reject(new Error('nobody is asked from here'))
+  const email = createEmailContext({
+    ...parts,
+    secrets,
+    resolver: { txt: unasked, mx: unasked, cname: unasked, addresses: unasked },
+    mail: { way: undefined, helo: 'localhost.localdomain' },
+    publicUrl: undefined,
+    port: 0,
+    mayReach: () => false,
+  })
+  const messages = createMessagesContext({ ...parts, users, segments, renderer })
   const domains = allRoutes({
     apps: {
       ...parts,
-      secrets: secretBox('nothing is ever sealed'),
+      secrets,
+      publicUrl: undefined,
       usage: { flush: async () => {} },
       countPlayers: async () => new Map(),
     },
     users,
     events: createEventsContext({ ...parts, reader: users.reader, retentionDays: 400 }),
-    segments: createSegmentsContext({ ...parts, reader: users.reader, countingDb: noDatabase }),
-    templates: createTemplatesContext({ ...parts, renderer: createRenderer(), users: users.reader }),
+    segments,
+    outcomes: createOutcomesContext(parts),
+    reports: createReportsContext({ ...parts, segments, reader: users.reader }),
+    exports: createExportsContext({ ...parts, segments, publicUrl: undefined }),
+    templates: createTemplatesContext({ ...parts, renderer, users: users.reader, isUsed }),
+    messages,
+    activities: createActivitiesContext({ ...parts, reader: users.reader, messages, note: async () => {} }),
+    sending: createSendingContext({ ...parts, secrets }),
+    email,
+    inApp: createInAppContext({ ...parts, renderer, users: users.reader, isUsed }),
+    feedback: createFeedbackContext({
+      ...parts,
+      secrets,
+      change: users.change,
+      readTwilio,
+      publicUrl: undefined,
+      sendWebhook,
+      mail: mailParts({ secretKey: 'nothing is ever signed', outbound: { request: sendWebhook }, renderer }),
+    }),
+    journeys: createJourneysContext({ ...parts, renderer, secrets, sendWebhook, minWaitSeconds: 60 }),
+    sdk: { ...parts, secrets },
   })
   const kit = kitRoutes({
     routes: domains,

@@ -3,21 +3,25 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { startApp } from './app.ts'
-import { ensureFirstOrganization } from './apps/create.ts'
+import { configureNewWith } from './apps/configure.ts'
+import { type ConfigureNew, type CreateContext, ensureFirstOrganization } from './apps/create.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { explain } from './explain-failure.ts'
 import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
-import { type Clock, systemClock } from './lib/clock.ts'
+import { systemClock } from './lib/clock.ts'
 import { createLog } from './lib/log.ts'
+import { secretBox } from './lib/secrets.ts'
 import { openDatabase, refuseUnsafe } from './open-database.ts'
 import { ensureSecretKey } from './secret-key.ts'
+import { guardRestore } from './sending/restore-guard.ts'
+import type { SinkBox } from './sink/box.ts'
 import { createPool, type Db } from './storage/db.ts'
 import { migrate } from './storage/migrate.ts'
 
 const startedMs = performance.now()
 
 /** A signal that comes in the middle ends the start between two steps; what was opened is closed again. */
-async function start(config: Config, stopping: AbortSignal): Promise<() => Promise<void>> {
+async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Promise<() => Promise<void>> {
   const clock = systemClock()
   const log = createLog(config.logLevel)
   const database = await openDatabase(config, log)
@@ -25,13 +29,15 @@ async function start(config: Config, stopping: AbortSignal): Promise<() => Promi
     stopping.throwIfAborted()
     await refuseBusyPort(config)
     const secretKey = await ensureSecretKey(config)
+    const configureNew = box && (await configureNewWith(secretBox(secretKey), box.newAppSettings(), box.smsSettings))
     const db = createPool({ connection: database.connection, clock, size: 1 })
-    const first = await prepare(db).finally(() => db.close())
+    const first = await prepare(db, configureNew).finally(() => db.close())
     stopping.throwIfAborted()
     const { connection, nodeId, mayWrite } = database
-    const app = await startApp({ config, connection, secretKey, clock, log, nodeId, mayWrite })
+    const app = await startApp({ config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite })
     const address = app.address && readable(app.address, config)
     if (first) printFirstKeys(config, address, first)
+    if (box) console.log(`Nothing leaves this machine: what is sent can be read at ${box.control}/deliveries`)
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
     console.log(`Carillon ${address ? `listens on ${address}` : 'works in the background'} (ready in ${seconds} s)`)
     return () => app.close().finally(() => database.close())
@@ -40,18 +46,33 @@ async function start(config: Config, stopping: AbortSignal): Promise<() => Promi
     throw error
   }
 
-  async function prepare(db: Db) {
+  async function prepare(db: Db, configureNew: ConfigureNew | undefined) {
     await refuseUnsafe(db, config)
     await migrate(database.connection, clock.now())
+    await guardRestore(db, database.epoch, clock.now(), log)
     stopping.throwIfAborted()
-    return makeFirstKeys(db, clock, config)
+    return makeFirstKeys({ db, clock, configureNew }, config)
+  }
+}
+
+/** Providers are stand-ins in this process: the settings that lead to them take the place of those in the environment. */
+async function startWithSink(stopping: AbortSignal): Promise<() => Promise<void>> {
+  const { openSinkBox } = await import('./sink/box.ts')
+  const box = await openSinkBox({ clock: systemClock() })
+  try {
+    const { config } = readConfig({ ...process.env, ...box.settings }, process.argv.slice(2))
+    const stop = await start(config, stopping, box)
+    return () => stop().finally(() => box.close())
+  } catch (error) {
+    await box.close()
+    throw error
   }
 }
 
 /** Kept before they count: a crash in between leaves a file that the next start replaces, never keys nobody has seen. */
-const makeFirstKeys = (db: Db, clock: Clock, config: Config) =>
-  db.transaction(async (db) => {
-    const first = await ensureFirstOrganization({ db, clock }, config)
+const makeFirstKeys = (ctx: CreateContext, config: Config) =>
+  ctx.db.transaction(async (db) => {
+    const first = await ensureFirstOrganization({ ...ctx, db }, config)
     if (first) await keepFirstKeys(config.dataDir, first)
     return first
   })
@@ -100,7 +121,7 @@ let failed = 'cannot start'
 try {
   const { config, rest } = readConfig(process.env, process.argv.slice(2))
   if (rest.length > 0) throw new ConfigError(`"${rest[0]}" is not a setting; see docs/settings.md`)
-  const stop = await start(config, stopping)
+  const stop = config.sink ? await startWithSink(stopping) : await start(config, stopping)
   await untilAborted(stopping)
   failed = 'did not stop cleanly'
   await stop()

@@ -5,6 +5,7 @@ import { type Config, ConfigError } from './config.ts'
 import type { Log } from './lib/log.ts'
 import { findUnsafeSettings, readVersion } from './storage/check-durability.ts'
 import type { Db } from './storage/db.ts'
+import { openEpoch } from './storage/embedded/epoch.ts'
 import { keepReserve } from './storage/embedded/reserve.ts'
 import { startEmbedded } from './storage/embedded.ts'
 
@@ -12,6 +13,8 @@ export type OpenDatabase = {
   connection: ClientConfig
   /** The embedded one, which its folder's lock gives to one server at a time: this is that server's id. */
   nodeId?: string
+  /** Tells its data folder from a copy. */
+  epoch?: string
   /** False while its disk is nearly full. */
   mayWrite?: () => boolean
   close(): Promise<void>
@@ -29,9 +32,11 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
   }
   const embedded = await startEmbedded({ dataDir: config.dataDir, log })
   const reserve = await keepReserve(config.dataDir, log)
+  const epoch = await openEpoch(config.dataDir)
   return {
     connection: embedded.connection,
     nodeId: ONLY_NODE_ID,
+    epoch,
     mayWrite: reserve.mayWrite,
     close: () => reserve.close().finally(() => embedded.stop()),
   }

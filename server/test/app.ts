@@ -4,6 +4,7 @@ import { type AppOptions, startApp } from '../src/app.ts'
 import { createApp, createOrganization } from '../src/apps/create.ts'
 import { issueKey } from '../src/apps/keys.ts'
 import { SYSTEM } from '../src/apps/schema.ts'
+import { readConfig } from '../src/config.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import type { AppId, OrganizationId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/log.ts'
@@ -20,6 +21,7 @@ export type TestApp = {
   url: string
   db: Pool
   connection: TestDatabase['connection']
+  mailPort: number | undefined
   /** The first organization and app, whose key requests carry unless they say otherwise. */
   tenant: Tenant
   /** Another organization with an app of its own. */
@@ -35,7 +37,16 @@ export type TestAppOptions = {
   clock?: AppOptions['clock']
   log?: AppOptions['log']
   secretKey?: string
+  publicUrl?: string
+  /** The way to providers, where it is another than the usual one. */
+  providers?: Partial<AppOptions['config']['providers']>
   eventRetentionDays?: number
+  /** Only answers requests unless told; `all` also works through what they leave to be done. */
+  role?: AppOptions['config']['role']
+  trustProxy?: boolean
+  journeyMinWaitSeconds?: number
+  /** Takes in mail that comes back. */
+  listensForMail?: boolean
   /** Another server on the database of this one, with the same first app; it leaves the database alone when it closes. */
   beside?: TestApp
 }
@@ -49,10 +60,18 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       port: 0,
       host: '127.0.0.1',
       limits: options.limits ?? 'off',
-      role: 'api',
-      trustProxy: false,
+      role: options.role ?? 'api',
+      trustProxy: options.trustProxy ?? false,
       metricsToken: undefined,
+      publicUrl: options.publicUrl,
       eventRetentionDays: options.eventRetentionDays ?? 400,
+      // Nobody is asked for DNS who is not part of the test.
+      providers: { ...readConfig({ RESOLVER: '127.0.0.1:1' }).config.providers, ...options.providers },
+      deliveryRetentionDays: 400,
+      maxInFlight: 200,
+      journeyMinWaitSeconds: options.journeyMinWaitSeconds ?? 60,
+      inboxProviders: undefined,
+      mailListen: options.listensForMail ? { host: '127.0.0.1', port: 0 } : undefined,
     },
     connection: database.connection,
     secretKey: options.secretKey ?? 'the secret key of the tests',
@@ -90,6 +109,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     url,
     db: database.db,
     connection: database.connection,
+    mailPort: running.mailPort,
     tenant,
     anotherTenant: makeTenant,
     request,

@@ -14,13 +14,12 @@ export type Ended = { code: number | null; out: string; err: string }
 const environment = (settings: Record<string, string>) => ({ PATH: process.env.PATH ?? '', ...settings })
 
 const start = (entry: string, args: string[], settings: Record<string, string>) =>
-  spawn(process.execPath, [LAUNCHER, entry, ...args], {
-    env: environment(settings),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  spawn(process.execPath, [LAUNCHER, entry, ...args], { env: environment(settings), stdio: 'pipe' })
 
-export async function carillon(args: string[], settings: Record<string, string> = {}): Promise<Ended> {
+export async function carillon(args: string[], settings: Record<string, string> = {}, input = ''): Promise<Ended> {
   const child = start('cli/main', args, settings)
+  // A command that does not read what it is given may end before it has all of it.
+  child.stdin.on('error', () => {}).end(input)
   const ended: Ended = { code: null, out: '', err: '' }
   child.stdout.setEncoding('utf8').on('data', (text) => (ended.out += text))
   child.stderr.setEncoding('utf8').on('data', (text) => (ended.err += text))

@@ -11,6 +11,13 @@ export const testDatabase = (options?: Partial<PoolOptions>) => clone(inject('se
 /** A fresh database with nothing in it, for tests of the migrations themselves. */
 export const emptyDatabase = (options?: Partial<PoolOptions>) => clone('template0', options)
 
+/** As a restored backup would be: all the rows, in another database. Connections to the original are opened anew. */
+export async function copyOf({ connection }: Pick<TestDatabase, 'connection'>): Promise<TestDatabase> {
+  const name = connection.database as string
+  await asAdmin(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
+  return clone(name)
+}
+
 async function clone(template: string, options: Partial<PoolOptions> = {}): Promise<TestDatabase> {
   const { admin, template: prefix } = inject('server')
   const name = `${prefix}_${newId().slice(0, 8)}`
@@ -27,7 +34,7 @@ async function clone(template: string, options: Partial<PoolOptions> = {}): Prom
   }
 }
 
-async function asAdmin(text: string) {
+export async function asAdmin(text: string) {
   const client = new pg.Client(inject('server').admin)
   await client.connect()
   try {

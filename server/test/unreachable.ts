@@ -1,5 +1,6 @@
 import { createServer } from 'node:net'
 import { startApp } from '../src/app.ts'
+import { readConfig } from '../src/config.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { createLog } from '../src/lib/log.ts'
 
@@ -13,7 +14,14 @@ export const startUnreachable = async () =>
       role: 'api',
       trustProxy: false,
       metricsToken: undefined,
+      publicUrl: undefined,
       eventRetentionDays: 400,
+      providers: readConfig({}).config.providers,
+      deliveryRetentionDays: 400,
+      maxInFlight: 200,
+      journeyMinWaitSeconds: 60,
+      inboxProviders: undefined,
+      mailListen: undefined,
     },
     connection: { host: '127.0.0.1', port: await closedPort(), user: 'nobody', database: 'none' },
     secretKey: 'the secret key of the tests',

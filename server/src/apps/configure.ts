@@ -3,12 +3,15 @@
 import { AppError, appNotFound, forbidden, invalid, type Problem } from '../lib/errors.ts'
 import { type AppId, newId, type OrganizationId } from '../lib/ids.ts'
 import { type AppBody, MASK, type NewAppBody } from './app-schema.ts'
+import { setSms } from './configure-sms.ts'
 import type { AppsContext } from './context.ts'
-import { createApp } from './create.ts'
+import { type ConfigureNew, createApp } from './create.ts'
 import { type CredentialName, type Credentials, credentialNames, readCredential } from './read-credential.ts'
-import type { Actor } from './schema.ts'
+import { readSms } from './read-sms.ts'
+import { type Actor, SYSTEM } from './schema.ts'
 import { seal } from './sealed.ts'
 import { findMissing, readSetting, type SettingName, settingNames } from './settings.ts'
+import type { SmsBody } from './sms-schema.ts'
 import {
   type AppConfiguration,
   type AppOverview,
@@ -19,7 +22,7 @@ import {
 } from './store.ts'
 import { newVapidPair } from './vapid.ts'
 
-type Context = Pick<AppsContext, 'db' | 'clock' | 'secrets'>
+type Context = Pick<AppsContext, 'db' | 'clock' | 'secrets' | 'configureNew'>
 
 /** What a request changes. Null clears; what is not there stays. */
 type Changes = {
@@ -35,7 +38,8 @@ export async function createConfiguredApp(
   body: NewAppBody,
   actor: Actor,
 ): Promise<AppId> {
-  const changes = await readChanges(body, organizationId)
+  refuseOtherOrganization(body, organizationId)
+  const changes = await readChanges(body)
   return ctx.db.transaction(async (db) => {
     const appId = await createApp({ ...ctx, db }, organizationId, { name: body.name }, actor)
     await applyChanges({ ...ctx, db }, appId, changes, actor)
@@ -50,13 +54,31 @@ export async function updateApp(
   body: AppBody,
   actor: Actor,
 ): Promise<void> {
-  await applyChanges(ctx, appId, await readChanges(body, organizationId), actor)
+  refuseOtherOrganization(body, organizationId)
+  await applyChanges(ctx, appId, await readChanges(body), actor)
+}
+
+/** Everything is read now: what cannot be set would keep all new apps from being made. */
+export async function configureNewWith(
+  secrets: AppsContext['secrets'],
+  body: AppBody,
+  sms: SmsBody,
+): Promise<ConfigureNew> {
+  const changes = await readChanges(body)
+  readSms(sms)
+  return async (ctx, appId) => {
+    await applyChanges({ ...ctx, secrets }, appId, changes, SYSTEM)
+    await setSms({ ...ctx, secrets }, appId, sms, SYSTEM)
+  }
+}
+
+function refuseOtherOrganization(body: AppBody, organizationId: OrganizationId): void {
+  if (typeof body.organization_id === 'string' && body.organization_id.toLowerCase() !== organizationId)
+    throw forbidden('The organization key does not belong to the organization of organization_id')
 }
 
 /** Throws all that is wrong at once: who mends one thing should not learn of the next by another request. */
-async function readChanges(body: AppBody, organizationId: OrganizationId): Promise<Changes> {
-  if (typeof body.organization_id === 'string' && body.organization_id.toLowerCase() !== organizationId)
-    throw forbidden('The organization key does not belong to the organization of organization_id')
+async function readChanges(body: AppBody): Promise<Changes> {
   const changes: Changes = {
     name: body.name ?? undefined,
     settings: {},

@@ -4,13 +4,17 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
+import type { ConfigureNew } from './create.ts'
 import type { KeyUsage } from './key-usage.ts'
 
 export type AppsContext = {
   db: Db
   clock: Clock
   secrets: SecretBox
+  configureNew?: ConfigureNew | undefined
   usage: Pick<KeyUsage, 'flush'>
+  /** Address under which the world reaches this server, if it was told. */
+  publicUrl: string | undefined
   /** Subscriptions belong to a later domain, which counts them. */
   countPlayers: CountPlayers
 }

@@ -19,7 +19,10 @@ import {
   updateApp,
 } from './store.ts'
 
-export type CreateContext = { db: Db; clock: Clock }
+export type CreateContext = { db: Db; clock: Clock; configureNew?: ConfigureNew | undefined }
+
+/** What every new app begins with, in the transaction that makes it; for servers whose providers are stand-ins. */
+export type ConfigureNew = (ctx: { db: Db; clock: Clock }, appId: AppId) => Promise<void>
 
 export async function createOrganization(
   { db, clock }: CreateContext,
@@ -58,7 +61,7 @@ const DEFAULTS: Omit<AppSettings, 'name'> = {
 }
 
 export async function createApp(
-  { db, clock }: CreateContext,
+  { db, clock, configureNew }: CreateContext,
   organizationId: OrganizationId,
   draft: Partial<AppSettings> & { name: string },
   actor: Actor,
@@ -79,6 +82,7 @@ export async function createApp(
       now,
     )
     await notifyChange(db, 'app', id)
+    await configureNew?.({ db, clock }, id)
   })
   return id
 }
@@ -113,14 +117,14 @@ const wireName = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${let
  * is an organization already; of several servers that start at once exactly one gets the keys.
  */
 export function ensureFirstOrganization(
-  { db, clock }: CreateContext,
+  { db, clock, configureNew }: CreateContext,
   given: { organizationId?: OrganizationId | undefined; organizationKey?: string | undefined } = {},
 ): Promise<FirstOrganization | undefined> {
   return db.transaction(async (db) => {
     await lockFirstStart(db)
     if (await hasOrganization(db)) return undefined
     // Inside this transaction: what fails half-way leaves an empty database, and the next start tries again.
-    const ctx = { db, clock }
+    const ctx = { db, clock, configureNew }
     const organizationId = await createOrganization(
       ctx,
       { name: 'First organization', ...(given.organizationId !== undefined && { id: given.organizationId }) },

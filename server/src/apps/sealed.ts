@@ -4,8 +4,8 @@ import type { AppId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import type { Credentials } from './read-credential.ts'
 
-/** `vapid` is made by us; everything else comes from the customer. */
-export type Kept = Credentials & { vapid: { privateKey: string } }
+/** `vapid` is made by us; everything else comes from the customer. `sms` is the secret of the provider of texts, `email` that of the relay. */
+export type Kept = Credentials & { vapid: { privateKey: string }; sms: { secret: string }; email: { secret: string } }
 export type SealedCredentials = { [Name in keyof Kept]?: string }
 
 const contextOf = (appId: AppId, name: string) => `app ${appId} ${name}`

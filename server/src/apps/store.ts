@@ -4,6 +4,8 @@ import type { AppGate } from '../http/route.ts'
 import { type AppId, type OrganizationId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, type Sql, sql } from '../storage/sql.ts'
+import type { EmailSettings } from './email-settings.ts'
+import type { SmsSettings } from './read-sms.ts'
 import type { Actor, AppSettings } from './schema.ts'
 import type { SealedCredentials } from './sealed.ts'
 import type { PushSettings } from './settings.ts'
@@ -60,10 +62,19 @@ export type AppConfiguration = {
 }
 
 export type AppOverview = AppSettings &
-  AppConfiguration & { id: AppId; organizationId: OrganizationId; createdAt: Date; updatedAt: Date }
+  AppConfiguration & {
+    id: AppId
+    organizationId: OrganizationId
+    /** Null without a provider of texts. */
+    smsSettings: SmsSettings | null
+    /** Null where mail goes out as the server does it. */
+    emailSettings: EmailSettings | null
+    createdAt: Date
+    updatedAt: Date
+  }
 
 const overview = sql`id, organization_id, name, plan, limits, keyless_sdk, identity_required, identity_public_key,
-  push_settings, credentials, vapid_public_key, created_at, updated_at`
+  push_settings, sms_settings, email_settings, credentials, vapid_public_key, created_at, updated_at`
 
 export async function findApp(db: Db, id: AppId): Promise<AppOverview | undefined> {
   const [app] = await db.query<AppOverview>(sql`select ${overview} from apps where id = ${id}`)
@@ -98,6 +109,38 @@ export const updateConfiguration = (db: Db, id: AppId, app: AppConfiguration, no
       credentials = ${JSON.stringify(app.credentials)}, vapid_public_key = ${app.vapidPublicKey}, updated_at = ${now}
     where id = ${id}`)
 
+/** Over all apps: whose texts go through a message centre. */
+export const findSmppAppsAcrossApps = (db: Db) =>
+  db.query<{ id: AppId }>(sql`select id from apps where sms_settings ->> 'kind' = 'smpp'`)
+
+/** With all credentials of the app, as they were made of those that were read under the lock. */
+export const updateSmsSettings = (
+  db: Db,
+  id: AppId,
+  settings: SmsSettings | null,
+  credentials: SealedCredentials,
+  now: Date,
+) =>
+  db.query(sql`
+    update apps
+    set sms_settings = ${settings && JSON.stringify(settings)}, credentials = ${JSON.stringify(credentials)},
+      updated_at = ${now}
+    where id = ${id}`)
+
+/** With all credentials of the app, as for texts. */
+export const updateEmailSettings = (
+  db: Db,
+  id: AppId,
+  settings: EmailSettings | null,
+  credentials: SealedCredentials,
+  now: Date,
+) =>
+  db.query(sql`
+    update apps
+    set email_settings = ${settings && JSON.stringify(settings)}, credentials = ${JSON.stringify(credentials)},
+      updated_at = ${now}
+    where id = ${id}`)
+
 /** The first pair stays: who comes second changes nothing. */
 export const setVapidPair = (db: Db, id: AppId, publicKey: string, sealedPrivateKey: string) =>
   db.query(sql`
@@ -109,7 +152,22 @@ export type AuditEntry = {
   id: string
   actor: Actor
   action: string
-  targetType: 'organization' | 'app' | 'key' | 'user' | 'segment' | 'template'
+  targetType:
+    | 'organization'
+    | 'app'
+    | 'key'
+    | 'user'
+    | 'segment'
+    | 'template'
+    | 'administrator'
+    | 'in_app_message'
+    | 'event_webhook'
+    | 'message'
+    | 'export'
+    | 'journey'
+    | 'journey_webhook'
+    | 'email_domain'
+    | 'suppression'
   targetId: string
   detail?: Record<string, unknown>
 }

@@ -6,9 +6,10 @@ export type Outcome =
   | { kind: 'sent'; id?: string }
   /**
    * Refused for now, or never handed over: it may be tried again without reaching anybody twice. `all` says that the
-   * provider asks for a pause for everything of this app, not for this one address.
+   * provider asks for a pause for everything of this app, not for this one address; `free` that it was not even offered, so
+   * that this was no attempt.
    */
-  | { kind: 'retry'; reason: string; afterMs?: number; all?: boolean }
+  | { kind: 'retry'; reason: string; afterMs?: number; all?: boolean; free?: true }
   /** Refused for good; the address may be right all the same. */
   | { kind: 'failed'; reason: string }
   /** The address leads nowhere any more. `since`, where the provider says it: a newer registration is not meant. */
@@ -29,6 +30,9 @@ export type Channel<Item> = {
 export type Route = {
   /** Certificates to believe beside the usual ones, in PEM. */
   ca?: string | undefined
-  /** Connections for this origin go to this host and port instead; name and certificate stay those of the origin. */
+  /**
+   * Connections for this origin go to this host and port instead; name and certificate stay those of the origin. `https://*`
+   * is for every other origin of that scheme.
+   */
   connect?: Readonly<Record<string, { host: string; port: number }>> | undefined
 }

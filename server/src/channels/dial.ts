@@ -4,7 +4,7 @@
 
 import { lookup as systemLookup } from 'node:dns/promises'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
-import { connect as connectTls, createSecureContext, rootCertificates } from 'node:tls'
+import { connect as connectTls, createSecureContext, rootCertificates, type TLSSocket } from 'node:tls'
 import { addressList } from '../lib/networks.ts'
 import type { Route } from './channel.ts'
 import { isPublicAddress } from './public-address.ts'
@@ -25,11 +25,26 @@ export type Target = {
   /** What `Route.connect` knows it by. */
   origin: string
   isPortAllowed(port: number): boolean
+  /** Only to networks that were named, as what travels in the clear. */
+  isInsideOnly?: boolean
   timeoutMs: number
 }
 
-/** Rejects with `Refused`, or with whatever the network had to say; nothing was written then. */
-export type Dial = (target: Target) => Promise<Socket>
+export type Dial = {
+  /** Rejects with `Refused`, or with whatever the network had to say; nothing was written then. */
+  (target: Target): Promise<Socket>
+  /** TLS on a connection of its own, for protocols that begin in the clear. */
+  secure(socket: Socket, peer: Peer): Promise<TLSSocket>
+  /** Whether the other end is in a network that was named. */
+  isInside(socket: Socket): boolean
+}
+
+export type Peer = {
+  host: string
+  timeoutMs: number
+  /** Whoever it is: keeps out those who only listen. */
+  isAnybody?: boolean
+}
 
 /** We do not go there: another try would end the same way. */
 export class Refused extends Error {}
@@ -38,16 +53,31 @@ export function createDial({ allow = [], route = {}, lookup = resolve }: DialSet
   const allowed = addressList(allow)
   const secureContext = route.ca && createSecureContext({ ca: [...rootCertificates, route.ca] })
 
-  function judge(address: string, { port, isPortAllowed }: Target) {
+  function judge(address: string, { port, isPortAllowed, isInsideOnly }: Target) {
     if (allowed.includes(address)) return
     if (!isPublicAddress(address)) throw new Refused('address not allowed')
+    if (isInsideOnly) throw new Refused('scheme not allowed')
     if (!isPortAllowed(port)) throw new Refused('port not allowed')
   }
 
-  return async (target) => {
+  async function secure(socket: Socket, { host, isAnybody = false }: Omit<Peer, 'timeoutMs'>, deadline: AbortSignal) {
+    // A name with a dot at its end is the same name; certificates never have it.
+    const name = host.replace(/\.$/, '')
+    const secured = connectTls({
+      socket,
+      host: name,
+      ...(isIP(name) === 0 && { servername: name }),
+      ...(secureContext && { secureContext }),
+      rejectUnauthorized: !isAnybody,
+    })
+    await opened(secured, 'secureConnect', deadline)
+    return secured
+  }
+
+  async function dial(target: Target): Promise<Socket> {
     const { host, port, isTls, origin, timeoutMs } = target
     const deadline = AbortSignal.timeout(timeoutMs)
-    const elsewhere = route.connect?.[origin]
+    const elsewhere = route.connect?.[origin] ?? route.connect?.[`${origin.split('//')[0]}//*`]
     const addresses = elsewhere ? [] : await findAddresses(host, lookup, deadline)
     for (const { address } of addresses) judge(address, target)
 
@@ -58,22 +88,17 @@ export function createDial({ allow = [], route = {}, lookup = resolve }: DialSet
     await opened(socket, 'connect', deadline)
     try {
       if (!elsewhere) judge(socket.remoteAddress ?? '', target)
-      if (!isTls) return socket
-      // A name with a dot at its end is the same name; certificates never have it.
-      const name = host.replace(/\.$/, '')
-      const secured = connectTls({
-        socket,
-        host: name,
-        ...(isIP(name) === 0 && { servername: name }),
-        ...(secureContext && { secureContext }),
-      })
-      await opened(secured, 'secureConnect', deadline)
-      return secured
+      return isTls ? await secure(socket, target, deadline) : socket
     } catch (error) {
       socket.destroy()
       throw error
     }
   }
+
+  return Object.assign(dial, {
+    secure: (socket: Socket, peer: Peer) => secure(socket, peer, AbortSignal.timeout(peer.timeoutMs)),
+    isInside: ({ remoteAddress = '' }: Socket) => allowed.includes(remoteAddress),
+  })
 }
 
 const resolve = (name: string) => systemLookup(name, { all: true })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type Answer, type HttpSink, type HttpSinkSettings, startHttpSink } from '../../test/sinks/http.ts'
-import { selfSigned } from '../../test/sinks/self-signed.ts'
+import { certificateFor } from '../sink/certificate.ts'
 import { type Outbound, type OutboundSettings, openOutbound } from './outbound.ts'
 
 const open: { stop(): Promise<void> }[] = []
@@ -158,7 +158,7 @@ describe('what became of a request without a whole answer', () => {
 })
 
 describe('over TLS', () => {
-  const certificate = selfSigned('hooks.example', '127.0.0.1')
+  const certificate = certificateFor('hooks.example', '127.0.0.1')
   const lookup = async () => [{ address: '127.0.0.1', family: 4 }]
 
   test('a receiver is believed only with a certificate for its name', async () => {
@@ -187,6 +187,25 @@ describe('over TLS', () => {
     expect(received[0]?.headers.host).toBe('hooks.example')
   })
 
+  test('all others of a scheme can be led elsewhere, and are believed by name; no other scheme is', async () => {
+    const [one, others] = [
+      await sink({ status: 200 }, { tls: certificate }),
+      await sink({ status: 201 }, { tls: certificate }),
+    ]
+    const connect = {
+      'https://127.0.0.1': { host: '127.0.0.1', port: one.port },
+      'https://*': { host: '127.0.0.1', port: others.port },
+    }
+    const outbound = client({ route: { ca: certificate.cert, connect }, allowHttp: true })
+    expect(await outbound.request({ url: 'https://127.0.0.1' })).toMatchObject({ status: 200 })
+    expect(await outbound.request({ url: 'https://hooks.example' })).toMatchObject({ status: 201 })
+    expect(await outbound.request({ url: 'https://hooks.example:5432' })).toMatchObject({ status: 201 })
+    expect(await outbound.request({ url: 'https://other.example' })).toMatchObject({
+      reason: 'certificate not accepted',
+    })
+    expect(await outbound.request({ url: 'http://127.0.0.1' })).toMatchObject({ reason: 'address not allowed' })
+  })
+
   test('a handshake that never comes to an end: unreached when the time is up', async () => {
     const server = createServer(() => {})
     server.listen(0, '127.0.0.1')
@@ -196,6 +215,18 @@ describe('over TLS', () => {
     expect(result).toEqual({ kind: 'unreached', reason: 'timeout' })
     server.close()
   })
+})
+
+test('plain http can be for networks that were named, and for those alone', async () => {
+  const { url, port, received } = await sink({ status: 200 })
+  const lookup = async (name: string) => [{ address: name === 'in.example' ? '127.0.0.1' : '93.184.215.14', family: 4 }]
+  const outbound = client({ allow: ['127.0.0.1'], allowHttp: 'inside', lookup })
+  expect(await outbound.request({ url })).toMatchObject({ kind: 'answer' })
+  expect(await outbound.request({ url: `http://in.example:${port}` })).toMatchObject({ kind: 'answer' })
+  const refused = { kind: 'refused', reason: 'scheme not allowed' }
+  expect(await outbound.request({ url: 'http://out.example' })).toEqual(refused)
+  expect(await outbound.request({ url: 'http://93.184.215.14' })).toEqual(refused)
+  expect(received).toHaveLength(2)
 })
 
 test('closing waits for what is under way', async () => {

@@ -15,8 +15,8 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { createDial, type Dial, type DialSettings, Refused } from './dial.ts'
 
 export type OutboundSettings = DialSettings & {
-  /** Plain http as well. Off unless told: messages would cross the internet in the clear. */
-  allowHttp?: boolean | undefined
+  /** Plain http as well; `inside` to the networks of `allow` alone. Off unless told: messages would cross the internet in the clear. */
+  allowHttp?: boolean | 'inside' | undefined
   /** For everything: name, connection, request, answer. */
   timeoutMs?: number | undefined
 }
@@ -66,7 +66,8 @@ export function openOutbound(settings: OutboundSettings = {}): Outbound {
     const agent = new Agent({ keepAlive: true, timeout: IDLE_MS })
     agent.createConnection = (options, done) => {
       const { host, port, origin } = options as ClientRequestArgs & Place
-      dial({ host, port, origin, isTls, isPortAllowed: (port) => PORTS.has(port), timeoutMs }).then(
+      const isInsideOnly = !isTls && allowHttp === 'inside'
+      dial({ host, port, origin, isTls, isPortAllowed: (port) => PORTS.has(port), isInsideOnly, timeoutMs }).then(
         (socket) => done?.(null, socket),
         (error) => done?.(error, undefined as never),
       )
@@ -77,7 +78,7 @@ export function openOutbound(settings: OutboundSettings = {}): Outbound {
 
   async function request(asked: OutboundRequest): Promise<OutboundResult> {
     try {
-      const url = readUrl(asked.url, allowHttp)
+      const url = readUrl(asked.url, allowHttp !== false)
       return await exchange(asked, url, agents[url.protocol as keyof typeof agents], timeoutMs)
     } catch (error) {
       // Thrown before anything was begun: by us, or by Node for a header or method that cannot be written.

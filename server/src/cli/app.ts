@@ -1,11 +1,15 @@
 import { readFile } from 'node:fs/promises'
+import { configureNewWith } from '../apps/configure.ts'
 import { createApp, setApp } from '../apps/create.ts'
 import { issueKey } from '../apps/keys.ts'
 import { type AppPlan, type AppSettings, SYSTEM } from '../apps/schema.ts'
 import { type AppOverview, findAllApps, findApp, lockApp } from '../apps/store.ts'
+import type { Config } from '../config.ts'
 import { appNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
+import { secretBox } from '../lib/secrets.ts'
 import { hasRule, ruleNames } from '../limits/rules.ts'
+import { ensureSecretKey } from '../secret-key.ts'
 import type { Db } from '../storage/db.ts'
 import { reasonOf } from '../storage/embedded/error.ts'
 import { type Command, type Given, readId, UsageError } from './command.ts'
@@ -23,8 +27,9 @@ export const appCommands: Command[] = [
       const organizationId = given.neededId('org')
       const name = given.needed('name')
       return withStore(config, async ({ db, clock }) => {
+        const configureNew = config.sink ? await forSink(config) : undefined
         const { appId, key } = await db.transaction(async (db) => {
-          const appId = await createApp({ db, clock }, organizationId, { name }, SYSTEM)
+          const appId = await createApp({ db, clock, configureNew }, organizationId, { name }, SYSTEM)
           const { key } = await issueKey({ db, clock }, { kind: 'app', appId }, { name: 'First app key' }, SYSTEM)
           return { appId, key }
         })
@@ -94,6 +99,12 @@ export const appCommands: Command[] = [
     },
   },
 ]
+
+/** Beside a server whose providers are stand-ins, an app sends to them whoever makes it. */
+async function forSink(config: Config) {
+  const { newAppSettings, smsSettings } = await import('../sink/app-settings.ts')
+  return configureNewWith(secretBox(await ensureSecretKey(config)), newAppSettings(), smsSettings)
+}
 
 async function readChanges(given: Given): Promise<Partial<AppSettings>> {
   const name = given.text('name')

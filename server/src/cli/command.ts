@@ -14,7 +14,15 @@ export type Command = {
   /** How many words may follow the name; none unless told. */
   words?: { least: number; most: number }
   examples: string[]
-  run(call: { config: Config; given: Given }): Promise<Outcome>
+  run(call: { config: Config; given: Given } & Console): Promise<Outcome>
+}
+
+/** What a command may read and say while it runs, beside what it comes to. */
+export type Console = {
+  /** Standard input. */
+  input: AsyncIterable<Uint8Array | string>
+  /** One line on standard error. */
+  warn(line: string): void
 }
 
 export type Outcome = {

@@ -147,3 +147,12 @@ test('tables of another version are pointed out', async () => {
   expect(find('tables')).toMatchObject({ state: 'problem', says: expect.stringContaining('9999_later.sql') })
   expect(find('parked jobs')).toBeUndefined()
 })
+
+test('mail that goes out directly, of which nobody hears what comes back, is a warning', async () => {
+  const settings = { SMTP_URL: 'direct:', PUBLIC_URL: 'https://bell.example' }
+  expect((await doctor(settings)).find('mail')).toMatchObject({
+    state: 'warning',
+    advice: expect.stringContaining('MAIL_LISTEN'),
+  })
+  expect((await doctor({ ...settings, MAIL_LISTEN: '127.0.0.1:2525' })).find('mail')?.state).toBe('ok')
+})

@@ -6,6 +6,9 @@ import type pg from 'pg'
 import { areOpenable } from '../apps/sealed.ts'
 import { findAllApps } from '../apps/store.ts'
 import type { Config } from '../config.ts'
+import { areKeysOpenable } from '../email/domains/keys.ts'
+import { findKeysAcrossApps } from '../email/domains/store.ts'
+import { findPausedAcrossApps } from '../email/pause-store.ts'
 import { explain } from '../explain-failure.ts'
 import { type SystemClock, systemClock } from '../lib/clock.ts'
 import { secretBox } from '../lib/secrets.ts'
@@ -13,6 +16,8 @@ import { findNodes } from '../limits/store.ts'
 import { OLDEST_VERSION } from '../open-database.ts'
 import { countParked } from '../queue/parked.ts'
 import { findSecretKey, secretKeyFile } from '../secret-key.ts'
+import { findDisabled } from '../sending/read.ts'
+import { findHeldAppsAcrossApps, findServerSending, type HeldApp } from '../sending/store.ts'
 import { findUnsafeSettings, readVersion } from '../storage/check-durability.ts'
 import type { Db } from '../storage/db.ts'
 import { hasDatabase } from '../storage/embedded/attach.ts'
@@ -60,6 +65,7 @@ function report(findings: Finding[]): Outcome {
 async function examine(config: Config): Promise<Finding[]> {
   return [
     ...checkSettings(config),
+    checkMail(config),
     await checkDataFolder(config),
     ...(await checkSecretFiles(config)),
     ...(await checkDisk(config)),
@@ -82,6 +88,22 @@ function checkSettings({ limits, unsafeDurability }: Config): Finding[] {
       ),
     )
   return found.length > 0 ? found : [ok('settings', 'can be read')]
+}
+
+function checkMail({ providers: { mail }, publicUrl, mailListen }: Config): Finding {
+  const check = 'mail'
+  const { way } = mail
+  if (way === undefined)
+    return ok(check, 'is caught and shown, not sent, for apps without a relay of their own; SMTP_URL sends it')
+  const says =
+    way === 'direct' ? 'goes directly to the servers of the recipients' : `goes through ${way.host}:${way.port}`
+  if (way !== 'direct' && way.isCatcher) return ok(check, `${says}, which sends nothing on`)
+  if (publicUrl === undefined)
+    return warning(check, `${says}, and links in it lead nowhere`, 'Give PUBLIC_URL, the address of this server.')
+  // A relay may hear of bounces itself, and tell of them.
+  return way === 'direct' && mailListen === undefined
+    ? warning(check, `${says}, and nobody hears what comes back`, 'Give MAIL_LISTEN, as 0.0.0.0:25.')
+    : ok(check, says)
 }
 
 async function checkDataFolder({ dataDir }: Config): Promise<Finding> {
@@ -166,7 +188,12 @@ async function checkReached(config: Config, connection: pg.ClientConfig): Promis
     finding,
     // Of a schema that is not this version's nothing is known.
     ...(isCurrent
-      ? [await checkNodes(db, config, clock), await checkCredentials(db, config), await checkParked(db)]
+      ? [
+          await checkNodes(db, config, clock),
+          await checkCredentials(db, config),
+          await checkParked(db),
+          ...(await checkSending(db, clock)),
+        ]
       : []),
   ])
 }
@@ -239,15 +266,23 @@ async function checkNodes(db: Db, { secretKey }: Config, clock: SystemClock): Pr
 /** With another key than they were sealed with, nothing can be sent; better to learn it here. */
 async function checkCredentials(db: Db, config: Config): Promise<Finding> {
   const check = 'credentials'
-  const sealed = (await findAllApps(db)).filter(({ credentials }) => Object.keys(credentials).length > 0)
-  if (sealed.length === 0) return ok(check, 'none are kept yet')
+  const apps = (await findAllApps(db)).filter(({ credentials }) => Object.keys(credentials).length > 0)
+  const domains = await findKeysAcrossApps(db)
+  const sealed = new Set([...apps.map(({ id }) => id), ...domains.map(({ appId }) => appId)])
+  if (sealed.size === 0) return ok(check, 'none are kept yet')
   const key = await findSecretKey(config)
-  const lost = sealed.filter(({ id, credentials }) => !key || !areOpenable(secretBox(key), id, credentials))
-  return lost.length === 0
-    ? ok(check, `those of ${count(sealed.length, 'app')} open with the secret key`)
+  const secrets = key === undefined ? undefined : secretBox(key)
+  const lost = new Set([
+    ...apps.filter((it) => !secrets || !areOpenable(secrets, it.id, it.credentials)).map(({ id }) => id),
+    ...domains
+      .filter((it) => !secrets || !areKeysOpenable(secrets, it.appId, it.domain, it.dkimKeys))
+      .map(({ appId }) => appId),
+  ])
+  return lost.size === 0
+    ? ok(check, `those of ${count(sealed.size, 'app')} open with the secret key`)
     : problem(
         check,
-        `those of ${count(lost.length, 'app')} do not open with the secret key`,
+        `those of ${count(lost.size, 'app')} do not open with the secret key`,
         'Give the SECRET_KEY they were written with, as "new,old" beside a new one, or restore the file secret-key.',
       )
 }
@@ -262,4 +297,53 @@ async function checkParked(db: Db): Promise<Finding> {
         `${count(total, 'job')} failed too often`,
         'See "carillon jobs list", then release or delete them.',
       )
+}
+
+async function checkSending(db: Db, clock: SystemClock): Promise<Finding[]> {
+  const check = 'sending'
+  const found: Finding[] = []
+  const { restoredAt, pausedAt } = await findServerSending(db)
+  if (restoredAt)
+    found.push(
+      problem(
+        check,
+        `held since ${restoredAt.toISOString()}: the database was restored or copied`,
+        'Run "carillon resume --send", or "--discard" to give up what is due.',
+      ),
+    )
+  if (pausedAt)
+    found.push(warning(check, `paused since ${pausedAt.toISOString()}`, 'Run "carillon resume" when it may go on.'))
+  const held = await findHeldAppsAcrossApps(db)
+  const paused = held.filter((app) => app.pausedAt !== null)
+  if (paused.length > 0)
+    found.push(warning(check, `paused for ${listed(paused)}`, 'Run "carillon resume --app APP_ID" when it may go on.'))
+  const disabled: HeldApp[] = []
+  for (const app of held)
+    if (app.disabledAt && (await findDisabled(db, app.appId, app.disabledAt, clock.now()))) disabled.push(app)
+  if (disabled.length > 0)
+    found.push(
+      warning(
+        check,
+        `disabled for ${listed(disabled)}: more was sent than the application message limit allows`,
+        'See "carillon sending show APP_ID"; "carillon sending enable APP_ID" ends it.',
+      ),
+    )
+  const complainedAbout = await findPausedAcrossApps(db)
+  if (complainedAbout.length > 0)
+    found.push(
+      warning(
+        check,
+        `email is paused for ${listed(complainedAbout)}: too many people complained`,
+        'Look into it, then run "carillon email resume --app APP_ID".',
+      ),
+    )
+  return found.length > 0 ? found : [ok(check, 'goes on for every app')]
+}
+
+const MOST_LISTED = 5
+
+function listed(apps: Pick<HeldApp, 'appId'>[]): string {
+  const more = apps.length - MOST_LISTED
+  const ids = apps.slice(0, MOST_LISTED).map(({ appId }) => appId)
+  return `${ids.join(', ')}${more > 0 ? ` and ${count(more, 'more app')}` : ''}`
 }

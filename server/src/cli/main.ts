@@ -8,7 +8,10 @@ process.once('SIGTERM', () => process.exit(143))
 // Whoever reads the output may have read enough: `carillon app list | head -1`.
 process.stdout.on('error', () => process.exit(1))
 
-const { code, out, err } = await runCarillon(process.argv.slice(2), process.env)
+const { code, out, err } = await runCarillon(process.argv.slice(2), process.env, {
+  input: process.stdin,
+  warn: (line) => console.error(line),
+})
 if (out !== '') console.log(out)
 if (err !== '') console.error(err)
 process.exitCode = code

@@ -19,6 +19,6 @@ function align(rows: string[][]): string {
     .join('\n')
 }
 
-export const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`
+export const count = (number: number, noun: string, nouns = `${noun}s`) => `${number} ${number === 1 ? noun : nouns}`
 
 export const onOff = (isOn: boolean) => (isOn ? 'on' : 'off')

@@ -3,7 +3,7 @@
 import packageJson from '../../../package.json' with { type: 'json' }
 import { ConfigError, readConfig } from '../config.ts'
 import { explain } from '../explain-failure.ts'
-import { type Command, readGiven, UsageError } from './command.ts'
+import { type Command, type Console, readGiven, UsageError } from './command.ts'
 import { commands } from './commands.ts'
 import { brokenSettings } from './doctor.ts'
 import { explainCommands, overview } from './help.ts'
@@ -11,16 +11,18 @@ import { explainCommands, overview } from './help.ts'
 export type Printed = { code: 0 | 1 | 2; out: string; err: string }
 type Environment = Record<string, string | undefined>
 
-export async function runCarillon(args: string[], env: Environment): Promise<Printed> {
+const silence: Console = { input: (async function* () {})(), warn: () => {} }
+
+export async function runCarillon(args: string[], env: Environment, terminal = silence): Promise<Printed> {
   try {
-    return await answer(args, env)
+    return await answer(args, env, terminal)
   } catch (error) {
     if (error instanceof UsageError) return { code: 2, out: '', err: `carillon: ${error.message}` }
     return { code: error instanceof ConfigError ? 2 : 1, out: '', err: `carillon: ${explain(error)}` }
   }
 }
 
-async function answer(args: string[], env: Environment): Promise<Printed> {
+async function answer(args: string[], env: Environment, terminal: Console): Promise<Printed> {
   const json = args.includes('--json')
   let settings: ReturnType<typeof readConfig>
   try {
@@ -40,7 +42,7 @@ async function answer(args: string[], env: Environment): Promise<Printed> {
   const { command, args: own } = findCommand(rest)
   try {
     const given = readGiven(command, own)
-    return print(await command.run({ config, given }), given.json)
+    return print(await command.run({ config, given, ...terminal }), given.json)
   } catch (error) {
     if (!(error instanceof UsageError)) throw error
     throw new UsageError(`${error.message}\nSee "carillon help ${command.name}".`)

@@ -18,7 +18,7 @@ afterEach(() => app.close())
 
 const months = async () => {
   const found = await app.db.query<{ name: string }>(
-    sql`select relname as name from pg_class where relispartition and relkind = 'r' order by relname`,
+    sql`select relname as name from pg_class where relispartition and relkind = 'r' and relname like 'events%' order by relname`,
   )
   return found.map(({ name }) => name)
 }

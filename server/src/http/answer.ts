@@ -1,6 +1,8 @@
-// How answers leave: every one but a preflight's 204 is JSON with a Content-Type, carries the request's id, and is counted.
+// How answers leave: with a Content-Type, JSON unless the route says otherwise, with the request's id, and counted. Only a
+// preflight's 204 and a 304 have no body.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
 import { AppError, invalid } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { openHeaders } from './cors.ts'
@@ -27,6 +29,7 @@ export function send(
   const { status, body, headers } = answer
   // Made first: a body that cannot be written must become an error before anything is sent.
   const contentType = headers?.['content-type']
+  const stream = isStream(body) ? body : undefined
   const payload = contentType === undefined ? JSON.stringify(body ?? {}) : (body as string)
   const ms = performance.now() - startedMs
   record(place.stats, status, ms)
@@ -36,11 +39,32 @@ export function send(
   // A connection that stays open would keep a server that wants to stop from stopping.
   if (desk.isDraining) sent.connection = 'close'
   if (headers) Object.assign(sent, headers)
-  if (status === 204) response.writeHead(status, sent).end()
+  if (status === 204 || status === 304) response.writeHead(status, sent).end()
+  else if (stream) void pour(desk, stream, { request, response: response.writeHead(status, sent), id })
   else {
     if (contentType === undefined) sent['content-type'] = JSON_TYPE
     sent['content-length'] = Buffer.byteLength(payload)
     response.writeHead(status, sent).end(request.method === 'HEAD' ? undefined : payload)
+  }
+}
+
+const isStream = (body: unknown): body is AsyncIterable<Uint8Array> =>
+  typeof body === 'object' && body !== null && Symbol.asyncIterator in body
+
+/** As fast as the caller takes it. What breaks on the way can only be told by ending the connection. */
+async function pour(
+  { log }: Desk,
+  stream: AsyncIterable<Uint8Array>,
+  { request, response, id }: Pick<Exchange, 'request' | 'response' | 'id'>,
+): Promise<void> {
+  if (request.method === 'HEAD') {
+    response.end()
+    return
+  }
+  try {
+    await pipeline(stream, response)
+  } catch (error) {
+    log.debug({ request: id, reason: (error as Error).message }, 'an answer was broken off')
   }
 }
 

@@ -9,6 +9,7 @@ import { type AppError, BadKey, type ErrorKind, RateLimited } from '../lib/error
  *   missing  the same for an absent Authorization header
  *   success  adds `success: false` to string lists, but not to "service unavailable", whose shape is the same everywhere
  *   statuses replaces statuses that the family does not use
+ *   states   the things of the family have states, in some of which a sound request is not possible: 422
  *   unknownApp the status when the app is not there or not the key's; 404 unless told. With another one the answer refers
  *            to the documentation of keys, because that is where the mistake usually is
  */
@@ -17,13 +18,14 @@ type Style = {
   limited: 'objects' | 'strings'
   missing: 'objects' | 'strings'
   success?: true
+  states?: true
   statuses?: Partial<Record<ErrorKind, number>>
   unknownApp?: number
 }
 
 export const errorStyles = {
   users: { shape: 'objects', limited: 'objects', missing: 'objects' },
-  journeys: { shape: 'objects', limited: 'objects', missing: 'objects' },
+  journeys: { shape: 'objects', limited: 'objects', missing: 'objects', states: true },
   apps: { shape: 'strings', limited: 'strings', missing: 'objects' },
   messages: { shape: 'strings', limited: 'strings', missing: 'objects' },
   templates: { shape: 'strings', limited: 'objects', missing: 'objects' },
@@ -49,6 +51,7 @@ const STATUS: Record<ErrorKind, number> = {
   'not-found': 404,
   'method-not-allowed': 405,
   conflict: 409,
+  unprocessable: 422,
   'too-large': 413,
   'unsupported-media-type': 415,
   limited: 429,

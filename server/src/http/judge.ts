@@ -83,12 +83,15 @@ export function readAppId(given: unknown, { usesObjects }: Plan): string {
 /** Let the visitor in, to the app named, or throw. `appId` is undefined on routes that are about no app. */
 export function admit(
   keeper: Gatekeeper,
-  { route: { access } }: Plan,
+  { route: { access, operation } }: Plan,
   visitor: Visitor,
   appId: string | undefined,
   ip: string,
 ): Soon<Entry> {
-  if (visitor.kind === 'anybody') return { caller: ANYBODY, app: undefined }
+  if (visitor.kind === 'anybody') {
+    if (access.kind === 'public' && access.isCounted) keeper.door.pass(ip, operation)
+    return { caller: ANYBODY, app: undefined }
+  }
   if (appId === undefined) {
     if (visitor.kind === 'key') return { caller: organizationCaller(visitor.key, ip), app: undefined }
     throw missingAuthorization()
@@ -108,10 +111,11 @@ function admitTo(
   app: AppGate | undefined,
   ip: string,
 ): Entry {
-  if (visitor.kind === 'sdk') return admitSdk(keeper, visitor.token, app)
+  if (visitor.kind === 'sdk') return admitSdk(keeper, access, visitor.token, app)
   const { key } = visitor
   if (!app || app.organizationId !== key.organizationId) throw foreign(access)
-  if (access.kind !== 'app') return { caller: organizationCaller(key, ip), app }
+  if (access.kind !== 'app' || (access.orOrganization && key.kind === 'org'))
+    return { caller: organizationCaller(key, ip), app }
   if (key.kind !== 'app') throw forbidden('This operation needs an app key')
   if (!mayComeFrom(key, ip)) throw notFromHere()
   if (!key.permissions.includes(access.permission))
@@ -119,11 +123,12 @@ function admitTo(
   return { caller: { kind: 'key', keyId: key.keyId }, app }
 }
 
-function admitSdk({ clock }: Gatekeeper, token: string | undefined, app: AppGate | undefined): Entry {
+function admitSdk({ clock }: Gatekeeper, access: Access, token: string | undefined, app: AppGate | undefined): Entry {
   // Without a key nobody learns whether an app exists.
-  if (!app?.keylessSdk || (app.identityRequired && token === undefined)) throw missingAuthorization()
+  if (!app?.keylessSdk) throw missingAuthorization()
   if (token === undefined || app.identityPublicKey === null) {
-    if (app.identityRequired) throw missingAuthorization()
+    const isUnproven = access.kind === 'app' && access.isUnproven
+    if (app.identityRequired && !isUnproven) throw missingAuthorization()
     return { caller: { kind: 'sdk', externalId: undefined }, app }
   }
   const externalId = verifyIdentityToken(token, { id: app.id, publicKey: app.identityPublicKey }, clock.now())

@@ -38,6 +38,24 @@ describe('the description for machines', () => {
     }
   })
 
+  test('describes a body that its domain reads itself, and what contains itself once, under a name', () => {
+    const [first] = fakeRoutes()
+    if (!first) throw new Error('there are no routes')
+    const list = { type: 'array', items: { $ref: '#/components/schemas/Tree' } }
+    const tree = { type: 'object', properties: { children: list } }
+    const route = {
+      ...first,
+      method: 'POST' as const,
+      body: { type: 'object' },
+      describedBody: { type: 'object', properties: { trees: list } },
+      components: { Tree: tree },
+    }
+    const { paths, components } = describeApi([route])
+    const [described] = Object.values(paths).map((methods) => methods.post)
+    expect(described?.requestBody?.content['application/json']?.schema).toEqual(route.describedBody)
+    expect(components.schemas.Tree).toEqual(tree)
+  })
+
   test('does not depend on the order of the table', () => {
     expect(JSON.stringify(describeApi(fakeRoutes().reverse()).paths)).toBe(JSON.stringify(api.paths))
   })

@@ -3,6 +3,7 @@
 import type { ErrorKind } from '../lib/errors.ts'
 import { type ErrorStyle, errorStatus, errorStyles } from './errors.ts'
 import { DEFAULT_MAX_BODY_BYTES, pathParams } from './plan.ts'
+import { FORM_BODY, JSON_BODY } from './read-body.ts'
 import type { Access, Route } from './route.ts'
 
 export type Schema = Record<string, unknown>
@@ -56,9 +57,14 @@ export function describeApi(routes: readonly Route[]): ApiDescription {
     // As the routes have them: what a reader comes for first stands first.
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
-    components: { securitySchemes, schemas: errorSchemas },
+    components: { securitySchemes, schemas: { ...errorSchemas, ...componentsOf(routes) } },
   }
 }
+
+const componentsOf = (routes: readonly Route[]): Record<string, Schema> =>
+  Object.fromEntries(
+    routes.flatMap(({ components = {} }) => Object.entries(components).map(([name, schema]) => [name, plain(schema)])),
+  )
 
 const METHOD_ORDER = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
@@ -158,11 +164,16 @@ function describeOperation(route: Route): Operation {
     security: security(route.access),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && {
-      requestBody: { required: true, content: { 'application/json': { schema: plain(route.body) } } },
+      requestBody: {
+        required: !route.mayOmitBody,
+        content: { [mediaType(route)]: { schema: plain(route.describedBody ?? route.body) } },
+      },
     }),
     responses: { ...describeAnswers(route), ...describeErrors(route) },
   }
 }
+
+const mediaType = ({ isRaw, isForm }: Route) => (isRaw ? '*/*' : isForm ? FORM_BODY : JSON_BODY)
 
 /** A schema without what only TypeScript sees. */
 const plain = (schema: unknown): Schema => JSON.parse(JSON.stringify(schema))
@@ -208,18 +219,24 @@ const ERROR_WORDS: Partial<Record<ErrorKind, string>> = {
   forbidden: 'The key may not do this, or not from this address',
   'not-found': 'Not found, or not within the reach of this key',
   conflict: 'In conflict with what is stored',
+  unprocessable: 'Understood, and not possible in this state',
   'too-large': 'The body is too large',
-  'unsupported-media-type': 'The body is not JSON',
+  'unsupported-media-type': 'The body is not of the declared type',
   limited: 'Too many requests',
   unavailable: 'Temporarily unavailable',
 }
 
-function errorKinds({ access, body, limits, path }: Route): ErrorKind[] {
+/** Who brings no key is counted by address. */
+const isCounted = (access: Access) =>
+  (access.kind === 'app' && access.keyless !== undefined) || (access.kind === 'public' && access.isCounted === true)
+
+function errorKinds({ access, body, limits, path, errors }: Route): ErrorKind[] {
   const kinds: ErrorKind[] = ['invalid']
   if (access.kind !== 'public') kinds.push('unauthenticated', 'forbidden')
   if (access.kind === 'app' || path.includes(':')) kinds.push('not-found')
   if (body) kinds.push('conflict', 'too-large', 'unsupported-media-type')
-  if (limits.length > 0 || (access.kind === 'app' && access.keyless)) kinds.push('limited')
+  if (body && 'states' in errorStyles[errors]) kinds.push('unprocessable')
+  if (limits.length > 0 || isCounted(access)) kinds.push('limited')
   kinds.push('unavailable')
   return kinds
 }

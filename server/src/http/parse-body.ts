@@ -3,19 +3,17 @@ import { invalid } from '../lib/errors.ts'
 import { findUnstorable } from '../lib/text.ts'
 import { type JsonProblem, scanJson } from './scan-json.ts'
 
-export const MAX_DEPTH = 32
+export type BodyLimits = { maxKeys: number; maxDepth: number }
 
 /**
  * Bytes to a JSON value that is safe to walk, to copy and to store. Undefined for an empty body.
  * A byte order mark is dropped: some platforms write one, and it carries no meaning in UTF-8.
  */
-export function parseBody(bytes: Buffer, maxKeys: number): unknown {
+export function parseBody(bytes: Buffer, limits: BodyLimits): unknown {
   if (bytes.length === 0) return undefined
-  // Decoding without this check turns two different byte strings into one (U+FFFD), and so two aliases into one.
-  if (!isUtf8(bytes)) throw invalid('The body is not valid UTF-8')
-  const text = bytes.toString('utf8', startsWithMark(bytes) ? 3 : 0)
-  const problem = scanJson(text, MAX_DEPTH, maxKeys)
-  if (problem) throw refused(problem, maxKeys)
+  const text = decodeBody(bytes)
+  const problem = scanJson(text, limits.maxDepth, limits.maxKeys)
+  if (problem) throw refused(problem, limits)
   const value = parse(text)
   const hasEscapes = text.includes('\\u')
   // Only an escape can bring in what PostgreSQL does not store: raw U+0000 is no JSON, raw half pairs are no UTF-8.
@@ -27,6 +25,12 @@ export function parseBody(bytes: Buffer, maxKeys: number): unknown {
   if ((hasEscapes || text.includes('__proto__')) && hasKey(value, '__proto__'))
     throw invalid('The key "__proto__" is not allowed')
   return value
+}
+
+export function decodeBody(bytes: Buffer): string {
+  // Decoding without this check turns two different byte strings into one (U+FFFD), and so two aliases into one.
+  if (!isUtf8(bytes)) throw invalid('The body is not valid UTF-8')
+  return bytes.toString('utf8', startsWithMark(bytes) ? 3 : 0)
 }
 
 export const unstorable = (field: string) =>
@@ -43,8 +47,8 @@ function parse(text: string): unknown {
   }
 }
 
-function refused(problem: JsonProblem, maxKeys: number) {
-  if (problem === 'too deep') return invalid(`The body is nested deeper than ${MAX_DEPTH} levels`)
+function refused(problem: JsonProblem, { maxKeys, maxDepth }: BodyLimits) {
+  if (problem === 'too deep') return invalid(`The body is nested deeper than ${maxDepth} levels`)
   if (problem === 'too many keys') return invalid(`The body has more than ${maxKeys} keys`)
   return invalid('A number in the body is out of range')
 }

@@ -8,6 +8,7 @@ import { type Compilers, compileValidator, type Validate } from './validate.ts'
 
 export const DEFAULT_MAX_BODY_BYTES = 1_048_576
 export const DEFAULT_MAX_KEYS = 2_000
+export const DEFAULT_MAX_DEPTH = 32
 
 export type Plan = {
   route: Route
@@ -19,6 +20,7 @@ export type Plan = {
   isOpenToSites: boolean
   maxBodyBytes: number
   maxKeys: number
+  maxDepth: number
   conversions: Conversions
   paramNames: string[]
   /** Path parameters that are ids: any case comes in, lower case goes on. */
@@ -44,6 +46,7 @@ export function planRoute(route: Route, compilers: Compilers, metrics: Metrics):
     isOpenToSites: access.kind === 'public' || (access.kind === 'app' && access.keyless !== undefined),
     maxBodyBytes: route.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
     maxKeys: route.maxKeys ?? DEFAULT_MAX_KEYS,
+    maxDepth: route.maxDepth ?? DEFAULT_MAX_DEPTH,
     conversions: conversionsOf(route.query),
     paramNames: pathParams(route.path),
     idParams: idParams(route),

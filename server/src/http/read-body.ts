@@ -14,12 +14,16 @@ export function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || (length !== undefined && length !== '0')
 }
 
-/** `application/json`, perhaps with `charset=utf-8`, in any case; nothing else, so that no spelling slips past a check. */
-export function isJson(contentType: string | undefined): boolean {
-  if (contentType === 'application/json') return true
+export const JSON_BODY = 'application/json'
+export const FORM_BODY = 'application/x-www-form-urlencoded'
+type MediaType = typeof JSON_BODY | typeof FORM_BODY
+
+/** The type as it is, perhaps with `charset=utf-8`, in any case; nothing else, so that no spelling slips past a check. */
+export function isOfType(wanted: MediaType, contentType: string | undefined): boolean {
+  if (contentType === wanted) return true
   if (contentType === undefined) return false
   const [type = '', ...parameters] = contentType.toLowerCase().split(';')
-  return type.trim() === 'application/json' && parameters.every(isCharset)
+  return type.trim() === wanted && parameters.every(isCharset)
 }
 
 function isCharset(parameter: string): boolean {
@@ -35,9 +39,10 @@ const inflaters: Record<string, Inflate> = {
   br: brotliDecompress as unknown as Inflate,
 }
 
-/** The bytes of a JSON body, inflated. Neither what is sent nor what it inflates to may be larger than `maxBytes`. */
-export function readBody(raw: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  if (!isJson(raw.headers['content-type'])) throw unsupported('The Content-Type of a body must be application/json')
+/** The bytes of a body of this type, or of any, inflated. Neither what is sent nor what it inflates to may be larger than `maxBytes`. */
+export function readBody(raw: IncomingMessage, type: MediaType | undefined, maxBytes: number): Promise<Buffer> {
+  if (type && !isOfType(type, raw.headers['content-type']))
+    throw unsupported(`The Content-Type of a body must be ${type}`)
   const encoding = raw.headers['content-encoding']?.trim().toLowerCase() || 'identity'
   const inflater = inflaters[encoding]
   if (encoding !== 'identity' && !inflater)

@@ -40,9 +40,11 @@ const converters: Record<string, Convert> = {
   number: (text) => (/^-?\d{1,16}(\.\d{1,16})?$/.test(text) ? Number(text) : text),
   boolean: (text) => (text === 'true' ? true : text === 'false' ? false : text),
   string: (text) => text,
+  // A plus that was not encoded came as a space, and in an offset from UTC nothing else can have been meant.
+  'date-time': (text) => text.replace(/ (?=\d\d:\d\d$)/, '+'),
 }
 
-type Property = { type?: string; items?: { type?: string } }
+type Property = { type?: string; format?: string; items?: { type?: string } }
 
 /** Query strings carry text alone; which names mean numbers, truth values or lists is read from the schema once. */
 export function conversionsOf(schema: TSchema | undefined): Conversions {
@@ -50,7 +52,8 @@ export function conversionsOf(schema: TSchema | undefined): Conversions {
   const found: Conversions = new Map()
   for (const [name, property] of Object.entries(properties)) {
     const isList = property.type === 'array'
-    const convert = converters[(isList ? property.items?.type : property.type) ?? '']
+    const kind = isList ? property.items?.type : property.format === 'date-time' ? property.format : property.type
+    const convert = converters[kind ?? '']
     if (convert && (isList || convert !== converters.string)) found.set(name, { isList, convert })
   }
   return found

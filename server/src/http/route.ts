@@ -26,8 +26,11 @@ export type Caller =
   | { kind: 'anybody' }
 
 export type Access =
-  /** No key: health, documentation. */
-  | { kind: 'public' }
+  /**
+   * No key: health, documentation, what SDKs ask before they are anybody. Where an answer costs a look into the database,
+   * requests are counted per address, as those of SDKs are.
+   */
+  | { kind: 'public'; isCounted?: true }
   /** An organization key. When the path names an app (`:app_id`), or the query does, the organization must own it. */
   | { kind: 'organization'; appIn?: 'query' }
   /** An organization key, or the METRICS_TOKEN of the settings. */
@@ -39,8 +42,15 @@ export type Access =
       appIn: 'path' | 'query' | 'body'
       /** How a valid key of another app is answered. Missing and foreign apps look the same. */
       foreign?: 'not-found' | 'bad-key'
+      /** A key of the organization that owns the app does as well. */
+      orOrganization?: true
       /** May an SDK come in without a key? By default not. The function sees the decoded path parameters. */
       keyless?: (params: Record<string, string>) => boolean
+      /**
+       * What SDKs ask for without an identity token even where the app demands one, because they never bring one here. For
+       * what is about no user, or where a user's name opens nothing.
+       */
+      isUnproven?: true
     }
 
 /** What one request uses up. The names are those of the table in limits/rules.ts; a name that is not there does not start. */
@@ -65,6 +75,8 @@ export type Call<Params = Record<string, string>, Query = Record<string, unknown
   query: Query
   body: Body
   header(name: string): string | undefined
+  /** The headers alone are asked for: whoever sent this has not seen the answer. */
+  isHead: boolean
   /** The caller's address, behind trusted proxies too. */
   ip: string
   now: Date
@@ -72,7 +84,8 @@ export type Call<Params = Record<string, string>, Query = Record<string, unknown
 
 /**
  * The body is sent as JSON, `{}` when it is undefined. With a `content-type` of its own among the headers (in lower case)
- * it must be a string and is sent as it is.
+ * it must be a string or a buffer, sent as it is, or bytes that come bit by bit, of which the headers give the
+ * `content-length`.
  */
 export type Answer = { status: number; body: unknown; headers?: Record<string, string> }
 
@@ -95,10 +108,28 @@ export type Route = {
   query?: TSchema
   /** A request body; `undefined` means that a body is neither needed nor read. */
   body?: TSchema
+  /**
+   * A form (`application/x-www-form-urlencoded`) instead of JSON. It is handed on as the text it came as, because that is what
+   * services sign.
+   */
+  isForm?: true
+  /**
+   * A body of any type, handed on as the bytes it came as: what services sign, and what comes in one of several forms. Without
+   * one it is undefined.
+   */
+  isRaw?: true
+  /** No body is taken for an empty object. */
+  mayOmitBody?: boolean
   /** Bytes; 1 MB unless told. */
   maxBodyBytes?: number
   /** Keys in the whole body; 2,000 unless told. */
   maxKeys?: number
+  /** How deep lists and objects of the body may lie in each other; 32 unless told. */
+  maxDepth?: number
+  /** The body as the documentation describes it, where the domain reads it itself so that all its problems are told at once. */
+  describedBody?: TSchema
+  /** Schemas that bodies and answers refer to by `#/components/schemas/…`: those that contain themselves. */
+  components?: Record<string, TSchema>
   /** Schemas of the successful answers, by status. Used for the documentation and checked in tests, not at run time. */
   answers: Record<number, TSchema>
   /** The content type of the successful answers in the documentation; JSON unless told. */

@@ -3,7 +3,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../lib/clock.ts'
 import { RateLimited } from '../lib/errors.ts'
-import type { AppId } from '../lib/ids.ts'
 import { addressGroup } from '../lib/networks.ts'
 
 const SDK_VERSION = /^onesignal\/(web|android|ios)\/\S/i
@@ -17,7 +16,8 @@ export function isSdk(headers: IncomingHttpHeaders): boolean {
   )
 }
 
-export type SdkDoor = { pass(address: string, appId: AppId): void }
+/** `subject` is the app that it is about or, where nobody knows of which app, the operation. */
+export type SdkDoor = { pass(address: string, subject: string): void }
 
 export const DOOR_REQUESTS_PER_SECOND = 100
 /** One address may speak for several apps (an office, a carrier), but not guess its way through app ids. */
@@ -33,7 +33,7 @@ export function createSdkDoor(clock: Clock, perSecond = DOOR_REQUESTS_PER_SECOND
     if (used > limit) throw new RateLimited(1)
   }
   return {
-    pass(address, appId) {
+    pass(address, subject) {
       const current = Math.floor(clock.leaseMs() / 1000)
       if (current !== second) {
         counts.clear()
@@ -41,7 +41,7 @@ export function createSdkDoor(clock: Clock, perSecond = DOOR_REQUESTS_PER_SECOND
       }
       const group = addressGroup(address)
       count(group, perSecond * APPS_AT_ONCE)
-      count(`${group} ${appId}`, perSecond)
+      count(`${group} ${subject}`, perSecond)
     },
   }
 }

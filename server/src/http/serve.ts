@@ -1,14 +1,14 @@
 // One request from its headers to its answer. The order below is the order in which a request is judged.
 
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { RateLimited } from '../lib/errors.ts'
 import { isStorable } from '../lib/text.ts'
 import { type Desk, type Exchange, type Place, send, sendError } from './answer.ts'
 import type { AddressOf } from './client-address.ts'
 import { admit, type Entry, type Gatekeeper, identify, readAppId } from './judge.ts'
-import { parseBody, unstorable } from './parse-body.ts'
+import { decodeBody, parseBody, unstorable } from './parse-body.ts'
 import type { Plan } from './plan.ts'
-import { hasBody, readBody } from './read-body.ts'
+import { FORM_BODY, hasBody, JSON_BODY, readBody } from './read-body.ts'
 import { convertQuery, type Query, readQuery } from './read-query.ts'
 import type { AppGate, Call, Caller, Charge, LimitCounter, Route } from './route.ts'
 
@@ -22,6 +22,7 @@ class IncomingCall implements Call {
   readonly params: Record<string, string>
   readonly query: Query
   readonly body: unknown
+  readonly isHead: boolean
   readonly ip: string
   readonly now: Date
   readonly #headers: IncomingHttpHeaders
@@ -31,7 +32,7 @@ class IncomingCall implements Call {
     params: Record<string, string>,
     query: Query,
     body: unknown,
-    headers: IncomingHttpHeaders,
+    { headers, method }: IncomingMessage,
     ip: string,
     now: Date,
   ) {
@@ -41,6 +42,7 @@ class IncomingCall implements Call {
     this.params = params
     this.query = query
     this.body = body
+    this.isHead = method === 'HEAD'
     this.ip = ip
     this.now = now
     this.#headers = headers
@@ -79,16 +81,18 @@ export async function serve(
     let size = 0
     let body: unknown
     if (route.body && hasBody(request)) {
-      const bytes = await readBody(request, plan.maxBodyBytes)
+      const type = route.isRaw ? undefined : route.isForm ? FORM_BODY : JSON_BODY
+      const bytes = await readBody(request, type, plan.maxBodyBytes)
       size = bytes.length
-      body = parseBody(bytes, plan.maxKeys)
-    }
+      if (route.isRaw) body = bytes
+      else body = route.isForm ? decodeBody(bytes) : parseBody(bytes, plan)
+    } else if (route.mayOmitBody) body = {}
     if (entry === undefined) {
       const appId = readAppId((body as { app_id?: unknown } | null | undefined)?.app_id, plan)
       entry = await admit(kit, plan, visitor, appId, ip)
     }
 
-    const call = new IncomingCall(entry, params, query, body, request.headers, ip, kit.clock.now())
+    const call = new IncomingCall(entry, params, query, body, request, ip, kit.clock.now())
     if (route.limits.length > 0 && !kit.limits.isOff()) {
       const charges = plan.charges ?? (await chargesOf(route, call))
       const wait = charges.length === 0 ? 0 : kit.limits.take(call.app, charges)

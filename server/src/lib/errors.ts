@@ -6,6 +6,7 @@ export type ErrorKind =
   | 'forbidden'
   | 'not-found'
   | 'conflict'
+  | 'unprocessable'
   | 'method-not-allowed'
   | 'too-large'
   | 'unsupported-media-type'

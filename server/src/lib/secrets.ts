@@ -12,6 +12,9 @@ const randomText = () => Array.from(randomBytes(52), (byte) => ALPHABET[byte & 3
 export const newApiKey = (kind: 'app' | 'org') => `os_v2_${kind}_${randomText()}`
 export const newSecretKey = () => randomBytes(32).toString('base64')
 
+/** What webhooks are signed with, as Standard Webhooks writes it. */
+export const newWebhookSecret = () => `whsec_${randomBytes(32).toString('base64')}`
+
 export type SecretBox = { seal(plain: string, context: string): string; open(sealed: string, context: string): string }
 
 /**

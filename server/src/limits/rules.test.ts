@@ -51,7 +51,7 @@ describe('to the letter', () => {
 })
 
 test('by default the two limits of 1 request/second, and only they, are averaged over a minute', () => {
-  const all = ['messages', 'events', 'users.write', 'users.one', 'view', 'lookback', 'write', 'read']
+  const all = ['messages', 'events', 'outcomes', 'users.write', 'users.one', 'view', 'lookback', 'write', 'read']
   expect(all.every(hasRule)).toBe(true)
   const averaged = all.filter((rule) => allowed(rule, { profile: 'default' }) !== allowed(rule))
   expect(averaged).toEqual(['users.one', 'view'])

@@ -23,6 +23,7 @@ const rules = new Map<string, Rule>([
   // Create and cancel share one counter, whatever the method.
   ['messages', { perSecond: MESSAGES, scope: 'app', averaged: false }],
   ['events', { perSecond: MESSAGES, scope: 'app', averaged: false }],
+  ['outcomes', { perSecond: MESSAGES, scope: 'app', averaged: false }],
   ['users.write', { perSecond: always(1_000), scope: 'endpoint', averaged: false }],
   ['users.one', { perSecond: always(1), scope: 'subject', averaged: true }],
   ['view', { perSecond: always(1), scope: 'endpoint', averaged: true }],

@@ -3,8 +3,12 @@ import type { Db } from '../storage/db.ts'
 
 export type JobId = Id<'job'>
 
+/** What goes by `direct` never waits for a slot behind what goes by `bulk`. */
+export const lanes = ['direct', 'bulk'] as const
+export type Lane = (typeof lanes)[number]
+
 /** Work to be done. Name and key say which work; asking for it twice is one job, with the newer payload. */
-export type NewJob = { appId: AppId; name: string; key: string; payload?: unknown; runAt?: Date }
+export type NewJob = { appId: AppId; name: string; key: string; payload?: unknown; runAt?: Date; lane?: Lane }
 
 export type Job = {
   appId: AppId
@@ -17,7 +21,7 @@ export type Job = {
   crashes: number
 }
 
-export type ClaimedJob = Job & { fence: number }
+export type ClaimedJob = Job & { fence: number; lane: Lane }
 
 export type ParkedJob = Job & { lastError: string | null; parkedAt: Date }
 
@@ -26,8 +30,12 @@ export type Work = {
   fence: number
   /** Aborted when the time limit or the lease has run out, or the server is stopping and can wait no longer. */
   signal: AbortSignal
+  /** Nothing new is to be begun: the server is about to stop, and waits for what is under way. */
+  isLeaving(): boolean
   /** Inside a transaction a yes holds until its end: nobody can take the job over before. */
   stillMine(db: Db): Promise<boolean>
+  /** It got something done, so that it is not what ended its workers before: those crashes are forgotten. */
+  noteProgress(db: Db): Promise<void>
 }
 
 export type Handler = {

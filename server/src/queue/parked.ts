@@ -13,7 +13,7 @@ export const listParked = (db: Db, appId: AppId, limit = 100) => store.findParke
 export const releaseParked = (db: Db, appId: AppId, ids: readonly JobId[], now: Date) =>
   db.transaction(async (db) => {
     const released = await store.releaseParked(db, appId, ids, now)
-    if (released.length > 0) await store.notifyApps(db, [appId])
+    if (released.length > 0) await store.notifyApps(db, [{ appId }])
     return released.length
   })
 

@@ -3,7 +3,7 @@
 import type { Clock } from '../lib/clock.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
-import type { Db } from '../storage/db.ts'
+import { type Db, sqlState } from '../storage/db.ts'
 import type { ClaimedJob, Handler } from './job.ts'
 import { MAX_ATTEMPTS, retryDelayMs } from './retry.ts'
 import { errorText, Stopping } from './run.ts'
@@ -44,14 +44,18 @@ async function finish(db: Db, job: ClaimedJob): Promise<Settled> {
 
 const AGAIN_MS = 500
 
-/** An outcome is kept while the database is away; forgotten, it would be counted as a crash. */
+/**
+ * An outcome is kept while the database is away; forgotten, it would be counted as a crash. A transaction that the database gave
+ * up for another's sake (a deadlock) changed nothing, and is made once more.
+ */
 export async function whenDatabaseIsBack<Result>(run: () => Promise<Result>, isOver: () => boolean): Promise<Result> {
   for (;;) {
     try {
       return await run()
     } catch (error) {
       const isAway = error instanceof AppError && error.kind === 'unavailable'
-      if (!isAway || isOver()) throw error
+      const gaveWay = sqlState(error)?.startsWith('40') ?? false
+      if (!(isAway || gaveWay) || isOver()) throw error
       await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
     }
   }

@@ -1,39 +1,55 @@
 import { type AppId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, type Sql, sql } from '../storage/sql.ts'
-import type { ClaimedJob, JobId, ParkedJob } from './job.ts'
+import type { ClaimedJob, JobId, Lane, ParkedJob } from './job.ts'
 
 export const JOBS_CHANNEL = 'carillon_jobs'
 
-export type JobRow = { id: JobId; name: string; key: string; payload: unknown; runAt: Date }
+export type JobRow = { id: JobId; name: string; key: string; payload: unknown; runAt: Date; lane: Lane }
 export type Hold = { appId: AppId; id: JobId; fence: number }
 
 // Rows taken from the app's own row go to its shard in one step, and an app that is gone gets no jobs.
 // The system has no such row; its few jobs take the slower way.
 const owner = (appId: AppId) => (appId === SYSTEM_APP_ID ? sql`(values (${appId}::uuid)) a(id)` : sql`apps a`)
 
-/** Keys must be distinct, and sorted, so that two callers lock the jobs that they share in the same order. */
-export const insertJobs = (db: Db, appId: AppId, jobs: readonly JobRow[], now: Date) =>
-  db.query(sql`
-    insert into jobs (app_id, id, name, key, payload, run_at, enqueued_at)
-    select a.id, r.id, r.name, r.key, r.payload, r."runAt", ${now}
+/**
+ * Keys must be distinct, and sorted, so that two callers lock the jobs that they share in the same order. `wanted` may leave
+ * out some of the rows `r`.
+ */
+export const jobsInsert = (appId: AppId, jobs: readonly JobRow[], now: Date, wanted: Sql): Sql => sql`
+    insert into jobs (app_id, id, name, key, payload, lane, run_at, enqueued_at)
+    select a.id, r.id, r.name, r.key, r.payload, r.lane, r."runAt", ${now}::timestamptz
     from ${owner(appId)}
-    cross join jsonb_to_recordset(${rows(jobs)}) r(id uuid, name text, key text, payload jsonb, "runAt" timestamptz)
-    where a.id = ${appId}
+    cross join jsonb_to_recordset(${rows(jobs)}::jsonb)
+      r(id uuid, name text, key text, payload jsonb, lane text, "runAt" timestamptz)
+    where a.id = ${appId} and (${wanted})
     on conflict (app_id, name, key) do update set
       payload = excluded.payload,
       run_at = case when jobs.state = 'ready' and jobs.attempts = 0 then least(jobs.run_at, excluded.run_at) else jobs.run_at end,
       again_at = case when jobs.state = 'running' then least(jobs.again_at, excluded.run_at) else jobs.again_at end
     where jobs.state = 'running'
-      or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))`)
+      or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))`
+
+export const insertJobs = (db: Db, appId: AppId, jobs: readonly JobRow[], now: Date) =>
+  db.query(jobsInsert(appId, jobs, now, sql`true`))
+
+/** An app that has work to do: now, or at that time. */
+export type WakeUp = { appId: AppId; at?: Date }
+
+const spoken = ({ appId, at }: WakeUp) => (at ? `${appId} ${at.getTime()}` : appId)
+
+export function heardWakeUp(payload: string): WakeUp {
+  const [appId = '', ms] = payload.split(' ')
+  return ms === undefined ? { appId } : { appId, at: new Date(Number(ms)) }
+}
 
 /** A statement of its own: mixed with a table it could run on another node, where nobody listens. */
-export const notifyApps = (db: Db, appIds: readonly AppId[]) =>
-  db.query(sql`select pg_notify(${JOBS_CHANNEL}, app_id) from unnest(${appIds}::text[]) app_id`)
+export const notifyApps = (db: Db, wakeUps: readonly WakeUp[]) =>
+  db.query(sql`select pg_notify(${JOBS_CHANNEL}, payload) from unnest(${wakeUps.map(spoken)}::text[]) payload`)
 
-export type Claim = { now: Date; leaseUntil: Date; limit: number; maxCrashes: number }
+export type Claim = { lane: Lane; now: Date; leaseUntil: Date; limit: number; maxCrashes: number }
 
-export const claimJobs = (db: Db, appId: AppId, { now, leaseUntil, limit, maxCrashes }: Claim) =>
+export const claimJobs = (db: Db, appId: AppId, { lane, now, leaseUntil, limit, maxCrashes }: Claim) =>
   db.query<ClaimedJob>(sql`
     update jobs set
       state = 'running',
@@ -42,11 +58,11 @@ export const claimJobs = (db: Db, appId: AppId, { now, leaseUntil, limit, maxCra
       again_at = case when again_at <= ${now} then null else again_at end
     where app_id = ${appId} and ctid = any(array(
       select ctid from jobs
-      where app_id = ${appId} and state = 'ready' and run_at <= ${now} and crashes <= ${maxCrashes}
+      where app_id = ${appId} and state = 'ready' and lane = ${lane} and run_at <= ${now} and crashes <= ${maxCrashes}
       order by run_at
       limit ${limit}
       for update skip locked))
-    returning app_id, id, name, key, payload, run_at, attempts, crashes, fence`)
+    returning app_id, id, name, key, payload, lane, run_at, attempts, crashes, fence`)
 
 const held = ({ appId, id, fence }: Hold) =>
   sql`app_id = ${appId} and id = ${id} and fence = ${fence} and state = 'running'`
@@ -92,6 +108,9 @@ export const parkFailed = (db: Db, hold: Hold, parkedAt: Date, error: string) =>
 export const returnJob = (db: Db, hold: Hold) =>
   changed(db, sql`update jobs set state = 'ready', lease_until = null where ${held(hold)} returning id`)
 
+export const forgetCrashes = (db: Db, hold: Hold) =>
+  db.query(sql`update jobs set crashes = 0 where ${held(hold)} and crashes > 0`)
+
 export type Crashed = { id: JobId; name: string; crashes: number; state: 'ready' | 'parked' }
 
 /** Jobs whose worker has not answered within its lease: free again, or parked when that happened too often. */
@@ -111,15 +130,15 @@ export const recoverCrashed = (db: Db, appId: AppId, leaseNow: Date, now: Date, 
       for update skip locked))
     returning id, name, crashes, state`)
 
-export type DueApp = { appId: AppId; crashed: boolean; count: number }
+export type DueApp = { appId: AppId; crashed: boolean; count: number; at: Date }
 
-/** Reads every app's jobs, without locks; one node does it for all. */
-export const findDueAppsAcrossApps = (db: Db, now: Date, leaseNow: Date) =>
+/** Reads every app's jobs that are due until `soon`, without locks; one node does it for all. */
+export const findDueAppsAcrossApps = (db: Db, soon: Date, leaseNow: Date) =>
   db.query<DueApp>(sql`
-    select app_id, false as crashed, count(*) as count
-    from jobs where state = 'ready' and run_at <= ${now} group by app_id
+    select app_id, false as crashed, count(*) as count, min(run_at) as at
+    from jobs where state = 'ready' and run_at <= ${soon} group by app_id
     union all
-    select app_id, true as crashed, count(*) as count
+    select app_id, true as crashed, count(*) as count, min(lease_until) as at
     from jobs where state = 'running' and lease_until <= ${leaseNow} group by app_id`)
 
 /** Also makes PostgreSQL think again about the plans that it keeps for this table. */

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Db } from '../storage/db.ts'
-import { analyzeJobs, findDueAppsAcrossApps, leaveLead, recoverCrashed, takeLead } from './store.ts'
+import { analyzeJobs, findDueAppsAcrossApps, leaveLead, recoverCrashed, takeLead, type WakeUp } from './store.ts'
 
 export const CRASHES_TO_PARK = 3
 
@@ -22,18 +22,20 @@ export type SweepOptions = {
   log: Log
   holder: string
   leadMs: number
+  /** How far it looks ahead: what comes due before the next round must not wait for it. */
+  aheadMs: number
   enqueueSlots: (db: Db, now: Date) => Promise<void>
 }
 
 export type Sweep = {
-  /** Free the jobs of dead workers, enqueue the schedules' slots, and name the apps that have work to do now. */
-  tend(): Promise<AppId[]>
+  /** Free the jobs of dead workers, enqueue the schedules' slots, and name the apps that have work to do now or soon. */
+  tend(): Promise<WakeUp[]>
   /** The same, by one node for all of them; the others get an empty list. */
-  lead(): Promise<AppId[]>
+  lead(): Promise<WakeUp[]>
   leave(): Promise<void>
 }
 
-export function createSweep({ db, clock, log, holder, leadMs, enqueueSlots }: SweepOptions): Sweep {
+export function createSweep({ db, clock, log, holder, leadMs, aheadMs, enqueueSlots }: SweepOptions): Sweep {
   let analyzedAt = 0
 
   async function followBurst(due: number) {
@@ -48,10 +50,10 @@ export function createSweep({ db, clock, log, holder, leadMs, enqueueSlots }: Sw
     const now = clock.now()
     const leaseNow = new Date(clock.leaseMs())
     await enqueueSlots(db, now)
-    const apps = await findDueAppsAcrossApps(db, now, leaseNow)
+    const apps = await findDueAppsAcrossApps(db, new Date(now.getTime() + aheadMs), leaseNow)
     for (const { appId, crashed } of apps) if (crashed) await recover(appId, leaseNow, now)
     await followBurst(apps.reduce((sum, { count }) => sum + count, 0))
-    return [...new Set(apps.map(({ appId }) => appId))]
+    return apps.map(({ appId, crashed, at }) => (crashed || at <= now ? { appId } : { appId, at }))
   }
 
   async function recover(appId: AppId, leaseNow: Date, now: Date) {

@@ -328,6 +328,24 @@ test('a job that ends its worker three times is parked with an alarm; the others
   expect(logged.filter(({ alarm }) => alarm)).toHaveLength(1)
 })
 
+test('a job that gets something done before its worker dies is never parked for that', async () => {
+  const appId = await anApp()
+  await enqueue({ appId, name: 'long', key: 'k' })
+  for (let death = 0; death < 5; death++) {
+    let hasMoved = false
+    const run = async ({ noteProgress }: Work) => {
+      await noteProgress(db)
+      hasMoved = true
+      return never()
+    }
+    void aWorker({ long: { run } }).runDue()
+    await until(() => hasMoved)
+    clock.advanceLease({ seconds: 30 })
+  }
+  expect(await aWorker({ long: { run: async () => {} } }).runDue()).toBe(1)
+  expect(await jobs()).toEqual([])
+})
+
 test('a failing job is tried again after 1, 2, 4 … seconds and then parked with its error', async () => {
   const appId = await anApp()
   const tries: number[] = []
@@ -571,6 +589,47 @@ test('an app whose jobs are slow leaves slots for the others', async () => {
   expect(long.runs).toHaveLength(3)
 })
 
+test('a quarter of the slots is kept for direct jobs, which may use all of them', async () => {
+  const [busy, other] = [await anApp(), await anApp()]
+  const many = (appId: AppId, lane: 'direct' | 'bulk') =>
+    Array.from({ length: 20 }, (_, i) => ({ appId, name: lane, key: `${i}`, lane }))
+  const [direct, bulk] = [gated(), gated()]
+  await enqueue(...many(busy, 'bulk'), ...many(other, 'bulk'))
+  const worker = aWorker({ direct, bulk }, { concurrency: 6 })
+  worker.start()
+  await until(() => bulk.runs.length === 6)
+  await enqueue(...many(busy, 'direct'))
+  await until(() => direct.runs.length === 2)
+  await quiet()
+  expect(worker.running()).toBe(8)
+  for (let i = 0; i < 6; i++) at(i, bulk).end()
+  // An app has at most three quarters of all slots; the bulk jobs get what is left.
+  await until(() => direct.runs.length === 6 && worker.running() === 8)
+  expect(bulk.runs).toHaveLength(8)
+})
+
+test('a job starts when it is due, not at the next sweep', async () => {
+  const appId = await anApp()
+  const soon = new Date(clock.now().getTime() + 60)
+  const done: string[] = []
+  const run = async ({ job }: Work) => void done.push(job.key)
+  const listener = createListener(database.connection, log)
+  try {
+    await enqueue({ appId, name: 'x', key: 'found ahead by the sweep', runAt: soon })
+    aWorker({ x: { run } }, { listener, timing: { ...quick, sweepMs: 600_000 } }).start()
+    await until(() => logged.some(({ msg }) => msg.startsWith('listening for jobs')))
+    await quiet()
+    expect(done).toEqual([])
+    clock.advance({ ms: 60 })
+    await until(() => done.length === 1)
+    await enqueue({ appId, name: 'x', key: 'announced', runAt: new Date(clock.now().getTime() + 60) })
+    clock.advance({ ms: 60 })
+    await until(() => done.length === 2)
+  } finally {
+    await listener.close()
+  }
+})
+
 test('stop() lets jobs finish, hands back those that do not, and counts nothing', async () => {
   const appId = await anApp()
   await enqueue({ appId, name: 'ends', key: 'k' }, { appId, name: 'stays', key: 'k' })
@@ -578,7 +637,9 @@ test('stop() lets jobs finish, hands back those that do not, and counts nothing'
   const worker = aWorker({ ends, stays })
   worker.start()
   await until(() => ends.runs.length + stays.runs.length === 2)
+  await quiet()
   const stopped = worker.stop()
+  expect(at(0, stays).work.isLeaving()).toBe(true)
   await enqueue({ appId, name: 'late', key: 'k' })
   at(0, ends).end()
   await stopped

@@ -7,6 +7,7 @@ import type { Db } from '../storage/db.ts'
 import type { Listener } from '../storage/listen.ts'
 import { createQueue } from './enqueue.ts'
 import type { ClaimedJob, Handlers } from './job.ts'
+import { createRota, type Turn } from './rota.ts'
 import { LeaseLost, runAttempt, Stopping } from './run.ts'
 import { createSlots, type Schedule, scheduleHandlers } from './schedule.ts'
 import { settle, whenDatabaseIsBack } from './settle.ts'
@@ -24,6 +25,8 @@ export type Timing = {
 
 // stop() has 20 s in all: 15 to finish, 2 to unwind, the rest for handing jobs back.
 const TIMING: Timing = { leaseMs: 30_000, heartbeatMs: 10_000, sweepMs: 2_000, finishMs: 15_000, unwindMs: 2_000 }
+/** Most jobs wait: for a provider, or for the database. */
+const CONCURRENCY = 18
 const HAND_BACK_MS = 2_000
 const LEAVE_MS = 500
 
@@ -40,7 +43,7 @@ export type WorkerOptions = {
   handlers: Handlers
   schedules?: readonly Schedule[]
   listener?: Listener
-  /** Jobs at once. */
+  /** Jobs at once, those of the direct lane aside: for them a third as many slots come on top. */
   concurrency?: number
   random?: () => number
   newId?: NewId
@@ -59,38 +62,49 @@ export type Worker = {
 type Held = { job: ClaimedJob; abort: AbortController; leaseUntilMs: number; ended: Promise<void> }
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { db, clock, log, listener, schedules = [], concurrency = 8, random = Math.random, newId = randomId } = options
+  const {
+    db,
+    clock,
+    log,
+    listener,
+    schedules = [],
+    concurrency = CONCURRENCY,
+    random = Math.random,
+    newId = randomId,
+  } = options
   const timing = { ...TIMING, ...options.timing }
+  const { sweepMs } = timing
   const handlers: Handlers = { ...options.handlers, ...scheduleHandlers(schedules) }
   const enqueueSlots = createSlots(schedules, createQueue({ clock, newId }))
-  const sweep = createSweep({ db, clock, log, holder: newId(), leadMs: 3 * timing.sweepMs, enqueueSlots })
-  // No app takes every slot, so that another finds one even while jobs are slow.
-  const slotsPerApp = Math.max(1, concurrency - Math.ceil(concurrency / 4))
+  const sweep = createSweep({
+    db,
+    clock,
+    log,
+    holder: newId(),
+    leadMs: 3 * sweepMs,
+    aheadMs: 2 * sweepMs,
+    enqueueSlots,
+  })
 
   const held = new Map<string, Held>()
-  // Apps that may have due jobs, in the order of their turns.
-  const turns = new Set<AppId>()
+  const rota = createRota(concurrency, () => [...held.values()].map(({ job }) => job))
+  // Apps to be woken at a time that was announced.
+  const alarms = new Map<string, NodeJS.Timeout>()
   const timers: NodeJS.Timeout[] = []
   const chores = new Set<Promise<void>>()
   let filling: Promise<void> | undefined
   let isStopping = false
   let started = 0
 
-  const heldBy = (appId: AppId) => [...held.values()].filter(({ job }) => job.appId === appId).length
   const isSuspect = (job: ClaimedJob) => job.crashes >= CRASHES_TO_SUSPECT
 
-  function nextTurn(): AppId | undefined {
-    if (isStopping || held.size >= concurrency) return undefined
-    for (const appId of turns) if (heldBy(appId) < slotsPerApp) return appId
-    return undefined
-  }
+  const nextTurn = () => (isStopping ? undefined : rota.next())
 
   async function takeTurns() {
     try {
-      for (let appId = nextTurn(); appId !== undefined; appId = nextTurn()) {
-        turns.delete(appId)
+      for (let turn = nextTurn(); turn; turn = nextTurn()) {
         // Fewer than asked for may only mean that another worker claims beside us; none means none.
-        if ((await claim(appId)) > 0) turns.add(appId)
+        if ((await claim(turn)) > 0) rota.again(turn)
       }
     } finally {
       filling = undefined
@@ -98,25 +112,37 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function fill(): Promise<void> {
-    filling ??= nextTurn() === undefined ? undefined : takeTurns()
+    filling ??= isStopping || !rota.hasNext() ? undefined : takeTurns()
     return filling ?? Promise.resolve()
   }
 
-  function wake(appIds: Iterable<AppId>) {
-    for (const appId of appIds) turns.add(appId)
+  function wakeLater(appId: AppId, at: Date) {
+    const name = `${appId} ${at.getTime()}`
+    if (isStopping || alarms.has(name)) return
+    const ring = () => {
+      alarms.delete(name)
+      wake([{ appId }])
+    }
+    alarms.set(name, setTimeout(ring, Math.max(0, at.getTime() - clock.now().getTime())).unref())
+  }
+
+  function wake(wakeUps: readonly store.WakeUp[]) {
+    for (const { appId, at } of wakeUps)
+      if (at && at > clock.now()) wakeLater(appId, at)
+      else rota.add([appId])
     fill().catch((error) =>
       log.warn({ reason: error.message }, 'cannot claim jobs; the next sweep names the app again'),
     )
   }
 
-  async function claim(appId: AppId): Promise<number> {
-    const share = Math.ceil(concurrency / (turns.size + 1))
+  async function claim({ appId, lane, most }: Turn): Promise<number> {
     const leaseUntilMs = clock.leaseMs() + timing.leaseMs
     const hasSuspect = [...held.values()].some(({ job }) => isSuspect(job))
     const jobs = await store.claimJobs(db, appId, {
+      lane,
       now: clock.now(),
       leaseUntil: new Date(leaseUntilMs),
-      limit: Math.min(share, concurrency - held.size, slotsPerApp - heldBy(appId)),
+      limit: most,
       maxCrashes: hasSuspect ? CRASHES_TO_SUSPECT - 1 : CRASHES_TO_PARK,
     })
     const suspects = jobs.filter(isSuspect)
@@ -134,8 +160,12 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function perform({ job, abort }: Held) {
-    const { fence, ...rest } = job
-    const work = { job: rest, fence, signal: abort.signal, stillMine: (db: Db) => store.isHeld(db, job) }
+    const { fence, lane, ...rest } = job
+    const stillMine = (db: Db) => store.isHeld(db, job)
+    const noteProgress = async (db: Db) => {
+      if (job.crashes > 0) await store.forgetCrashes(db, job)
+    }
+    const work = { job: rest, fence, signal: abort.signal, isLeaving: () => isStopping, stillMine, noteProgress }
     const handler = Object.hasOwn(handlers, job.name) ? handlers[job.name] : undefined
     const about = { job: job.name, appId: job.appId, id: job.id }
     try {
@@ -144,7 +174,7 @@ export function createWorker(options: WorkerOptions): Worker {
         () => settle({ db, clock, log, random }, job, handler, failure),
         () => isStopping,
       )
-      if (settled === 'again') turns.add(job.appId)
+      if (settled === 'again') rota.add([job.appId])
       if (settled === 'lost') log.warn(about, 'job was taken over; its outcome here changes nothing')
     } catch (error) {
       log.error({ ...about, reason: (error as Error).message }, 'the outcome of a job could not be recorded')
@@ -220,7 +250,7 @@ export function createWorker(options: WorkerOptions): Worker {
   return {
     start() {
       const noteGap = () => log.debug('listening for jobs; the sweep finds what was notified before')
-      listener?.on(store.JOBS_CHANNEL, (appId) => wake([appId]), noteGap)
+      listener?.on(store.JOBS_CHANNEL, (payload) => wake([store.heardWakeUp(payload)]), noteGap)
       repeat(beat, timing.heartbeatMs)
       repeat(wakeDue, timing.sweepMs)
     },
@@ -229,7 +259,7 @@ export function createWorker(options: WorkerOptions): Worker {
       await within(timing.finishMs, idle())
       for (const { abort } of held.values()) abort.abort(new Stopping('the server is stopping'))
       await within(timing.unwindMs + HAND_BACK_MS, idle())
-      for (const timer of timers) clearInterval(timer)
+      for (const timer of [...timers, ...alarms.values()]) clearInterval(timer)
       const left = sweep.leave().catch((error) => log.debug({ reason: error.message }, 'cannot leave the lead'))
       await within(LEAVE_MS, left)
     },
@@ -237,7 +267,7 @@ export function createWorker(options: WorkerOptions): Worker {
       const before = started
       for (let last = -1; last !== started && !isStopping; ) {
         last = started
-        for (const appId of await sweep.tend()) turns.add(appId)
+        rota.add((await sweep.tend()).map(({ appId }) => appId))
         await fill()
         while (held.size > 0) await idle()
       }

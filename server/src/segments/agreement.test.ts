@@ -25,6 +25,7 @@ import {
   countRecipients,
   endOfRange,
   findInRange,
+  judgeSubscriptions,
   type Member,
   reachable,
 } from './audience.ts'
@@ -175,6 +176,26 @@ test('what is included, what is excluded and who can be reached on a channel mea
         const types = subjects.filter(({ subscription }) => channelOf(subscription.type) === it)
         expect(counts[it]).toBe(types.filter((subject) => matches(node, subject, NOW)).length)
       }
+    }),
+    { numRuns: 100, seed: SEED },
+  )
+})
+
+test('several trees judged at once for some subscriptions mean the same', async () => {
+  const lists = fc.array(filters, { minLength: 0, maxLength: 5 })
+  await fc.assert(
+    fc.asyncProperty(lists, fc.subarray(subjects, { minLength: 1, maxLength: 20 }), async (given, some) => {
+      const nodes = given.map((it) => readFilters(it).tree)
+      const ids = [...some.map(({ subscription }) => subscription.id), newId()]
+      const found = await judgeSubscriptions(app.db, nodes, scope(), ids)
+      expect(new Map(found.map(({ id, userId, type, holds }) => [id, { userId, type, holds }]))).toEqual(
+        new Map(
+          some.map((subject) => {
+            const { id, userId, type } = subject.subscription
+            return [id, { userId, type, holds: nodes.map((node) => matches(node, subject, NOW)) }]
+          }),
+        ),
+      )
     }),
     { numRuns: 100, seed: SEED },
   )

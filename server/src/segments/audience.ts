@@ -4,7 +4,7 @@
 
 import type { SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { emptySql, type Sql, sql } from '../storage/sql.ts'
+import { emptySql, joined, type Sql, sql } from '../storage/sql.ts'
 import type { subscriptionTypes } from '../users/subscription.ts'
 import { type Compiled, compile, type Scope } from './compile.ts'
 import { channelOf } from './evaluate.ts'
@@ -75,6 +75,31 @@ export async function countRecipients(db: Db, node: Node, scope: Scope): Promise
   return counts
 }
 
+export type Judged = {
+  id: SubscriptionId
+  userId: UserId
+  type: (typeof subscriptionTypes)[number]
+  /** For each node, in their order. */
+  holds: boolean[]
+}
+
+export function judgeStatement(nodes: readonly Node[], scope: Scope, ids: readonly SubscriptionId[]): Sql {
+  const { appId } = scope
+  const conditions = nodes.map((node) => sql`coalesce(${compile(node, scope).condition}, false)`)
+  return sql`
+    select s.id, s.user_id, s.type, array[${joined(conditions, ', ')}]::boolean[] as holds
+    from subscriptions s join users u on u.app_id = ${appId} and u.id = s.user_id
+      left join subscription_activity t on t.app_id = ${appId} and t.subscription_id = s.id
+    where s.app_id = ${appId} and s.id = any(${ids}::uuid[])`
+}
+
+/** The other way round: which of these nodes mean each of these subscriptions. Those that are not there are left out. */
+export const judgeSubscriptions = (db: Db, nodes: readonly Node[], scope: Scope, ids: readonly SubscriptionId[]) =>
+  db.query<Judged>(judgeStatement(nodes, scope, ids), UNPREPARED)
+const MEMBER = sql`s.id, s.user_id`
+/** What decides whether and when a member is sent something. */
+export const CANDIDATE = sql`s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at`
+
 export type Member = { id: SubscriptionId; userId: UserId }
 
 /** A stretch of an app's subscriptions in the order of their ids; without an end it goes to the last one. */
@@ -100,7 +125,7 @@ export async function endOfRange(
  * then the user of each: left to itself the planner may look at all users of the app for every page, which is what a page
  * is there to avoid.
  */
-export function audienceInRange(node: Node, scope: Scope, { after, upTo }: Range): Sql {
+export function audienceInRange(node: Node, scope: Scope, { after, upTo }: Range, columns = MEMBER): Sql {
   const { appId } = scope
   const { condition, reads } = compile(node, scope)
   const end = upTo === undefined ? emptySql : sql`and s.id <= ${upTo}::uuid`
@@ -115,10 +140,10 @@ export function audienceInRange(node: Node, scope: Scope, { after, upTo }: Range
         from subscription_activity t where t.app_id = ${appId} and t.subscription_id = s.id offset 0) t on true`
     : emptySql
   return sql`
-    select s.id, s.user_id
+    select ${columns}
     from (
       select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.rooted, s.app_version, s.language,
-        s.country, s.lat, s.long, s.created_at
+        s.country, s.lat, s.long, s.timezone_seconds, s.created_at
       from subscriptions s where s.app_id = ${appId} ${beyond(after)} ${end} offset 0) s ${user} ${activity}
     where ${condition}`
 }

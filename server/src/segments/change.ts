@@ -16,6 +16,7 @@ const UNIQUE_VIOLATION = '23505'
 
 const conflict = (title: string) => new AppError('conflict', { code: 'segment-1', title })
 const readOnly = () => invalid('Default segments cannot be changed or deleted.')
+const inUse = () => invalid('Segment is used by an active journey.')
 /** A delete that finds nothing says so without a word. */
 const nothingToDelete = () => new AppError('not-found')
 
@@ -46,7 +47,7 @@ export async function createSegment(
 }
 
 export async function updateSegment(
-  { db, now, newId }: SegmentsContext,
+  { db, now, newId, isUsed }: SegmentsContext,
   appId: AppId,
   id: SegmentId,
   body: UpdateSegmentBody,
@@ -59,6 +60,7 @@ export async function updateSegment(
     await db.transaction(async (db) => {
       const before = await lockSegment(db, appId, id)
       if (!before) throw segmentNotFound()
+      if (await isUsed(db, appId, id)) throw inUse()
       const at = now()
       const after: Segment = {
         ...before,
@@ -84,7 +86,7 @@ const changedParts = (before: Segment, after: Segment) =>
 
 /** For good. Users and subscriptions stay as they are. */
 export async function deleteSegment(
-  { db, now, newId }: SegmentsContext,
+  { db, now, newId, isUsed }: SegmentsContext,
   appId: AppId,
   given: string,
   by: Request,
@@ -95,6 +97,7 @@ export async function deleteSegment(
   await db.transaction(async (db) => {
     const name = await deleteSegmentRow(db, appId, id)
     if (name === undefined) throw nothingToDelete()
+    if (await isUsed(db, appId, id)) throw inUse()
     await note(db, appId, { id: newId(), actor: actorOf(by), action: 'segment.delete', detail: { name } }, id, now())
   })
 }

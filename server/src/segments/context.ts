@@ -1,7 +1,7 @@
 // What the operations on segments are made of, put together once.
 
 import type { Clock } from '../lib/clock.ts'
-import type { NewId } from '../lib/ids.ts'
+import type { AppId, NewId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Reader } from '../users/read.ts'
 
@@ -13,6 +13,8 @@ export type SegmentsContext = {
   newId: NewId
   /** Whom an alias names. */
   reader: Reader
+  /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
+  isUsed: (db: Db, appId: AppId, id: string) => Promise<boolean>
 }
 
 export function createSegmentsContext(parts: {
@@ -21,7 +23,8 @@ export function createSegmentsContext(parts: {
   clock: Clock
   newId: NewId
   reader: Reader
+  isUsed: SegmentsContext['isUsed']
 }): SegmentsContext {
-  const { db, countingDb, clock, newId, reader } = parts
-  return { db, countingDb, now: clock.now, newId, reader }
+  const { db, countingDb, clock, newId, reader, isUsed } = parts
+  return { db, countingDb, now: clock.now, newId, reader, isUsed }
 }

@@ -15,6 +15,12 @@ const MAX_ALIASES = 20_000
 /** Of all segments together: a statement has room for 65,535 values, and a filter may take seven. */
 const MAX_CLAUSES = 5_000
 
+/** Can it be asked for in one statement? */
+export function checkSize(node: Node): void {
+  if ([...clausesOf(node)].length > MAX_CLAUSES)
+    throw invalid(`The segments can have at most ${MAX_CLAUSES} filters together`)
+}
+
 export async function estimateRecipients(
   ctx: SegmentsContext,
   appId: AppId,
@@ -22,8 +28,7 @@ export async function estimateRecipients(
 ): Promise<EstimateAnswer> {
   const { target_channel: channel } = body
   const node: Node = { kind: 'all', of: [await targetOf(ctx, appId, body), await excludedFrom(ctx, appId, body)] }
-  if ([...clausesOf(node)].length > MAX_CLAUSES)
-    throw invalid(`The segments can have at most ${MAX_CLAUSES} filters together`)
+  checkSize(node)
   const counts = await counted(ctx, (db) => countRecipients(db, node, { appId, now: ctx.now() }))
   for (const it of channels) if (channel !== undefined && it !== channel) counts[it] = 0
   const count = counts.push + counts.email + counts.sms

@@ -20,9 +20,20 @@ export async function explain(
 ): Promise<ExplainAnswer> {
   const user = await ctx.reader.user(appId, readUserRef(aliasLabel, aliasId))
   if (!user) throw userNotFound()
+  const subscriptions = await judgeSubscriptions(ctx, appId, user, node)
+  return { onesignal_id: user.id, matches: subscriptions.some((it) => it.matches), subscriptions }
+}
+
+/** Each subscription of a user by itself, as it would be judged now. */
+export async function judgeSubscriptions(
+  ctx: SegmentsContext,
+  appId: AppId,
+  user: User,
+  node: Node,
+): Promise<ExplainAnswer['subscriptions']> {
   const now = ctx.now()
   const facts = await gather(ctx, appId, user, node, now)
-  const subscriptions = [...user.subscriptions.values()].map((subscription) => {
+  return [...user.subscriptions.values()].map((subscription) => {
     const subject: Subject = { user, subscription, ...facts }
     return {
       id: subscription.id,
@@ -36,7 +47,6 @@ export async function explain(
       })),
     }
   })
-  return { onesignal_id: user.id, matches: subscriptions.some((it) => it.matches), subscriptions }
 }
 
 /** What the clauses ask of the user that the user itself does not hold. */

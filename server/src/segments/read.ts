@@ -2,16 +2,16 @@
 
 import { findApp } from '../apps/store.ts'
 import { appNotFound, invalid, TookTooLong } from '../lib/errors.ts'
-import type { AppId } from '../lib/ids.ts'
+import { type AppId, isUuid } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { countAudience } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
 import { readFilters } from './filters.ts'
 import { defaultSegments, isDefaultId, type Segment, type SegmentId, segmentItem, segmentNotFound } from './segment.ts'
-import { countSegments, findSegment, findSegments, findSegmentsByName, isAnswering } from './store.ts'
+import { countSegments, findSegment, findSegments, findSegmentsById, findSegmentsByName, isAnswering } from './store.ts'
 import type { Node } from './tree.ts'
 
-async function defaultsOf({ db }: SegmentsContext, appId: AppId): Promise<Segment[]> {
+async function defaultsOf({ db }: Pick<SegmentsContext, 'db'>, appId: AppId): Promise<Segment[]> {
   const app = await findApp(db, appId)
   if (!app) throw appNotFound()
   return defaultSegments(appId, app.createdAt)
@@ -31,7 +31,7 @@ export async function listSegments(ctx: SegmentsContext, appId: AppId, limit: nu
   }
 }
 
-export async function getSegment(ctx: SegmentsContext, appId: AppId, id: SegmentId): Promise<Segment> {
+export async function getSegment(ctx: Pick<SegmentsContext, 'db'>, appId: AppId, id: SegmentId): Promise<Segment> {
   const found = isDefaultId(appId, id)
     ? (await defaultsOf(ctx, appId)).find((it) => it.id === id)
     : await findSegment(ctx.db, appId, id)
@@ -52,6 +52,38 @@ export async function getSegmentsByName(
     if (!found) throw invalid(`Segment "${name}" was not found`)
     return found
   })
+}
+
+/** By id; those that are not there, or not any more, are left out. */
+export async function getSegmentsById(
+  { db }: Pick<SegmentsContext, 'db'>,
+  appId: AppId,
+  ids: readonly SegmentId[],
+): Promise<Map<SegmentId, Segment>> {
+  const stored = ids.filter((id) => !isDefaultId(appId, id))
+  const found = [
+    ...(stored.length < ids.length ? defaultSegments(appId, new Date(0)) : []),
+    ...(stored.length > 0 ? await findSegmentsById(db, appId, stored) : []),
+  ]
+  return new Map(found.filter(({ id }) => ids.includes(id)).map((it) => [it.id, it]))
+}
+
+/** Authors may name a segment either way. Names come first: one may look like an id. */
+export async function getSegmentIds(
+  { db }: Pick<SegmentsContext, 'db'>,
+  appId: AppId,
+  namesOrIds: readonly string[],
+): Promise<SegmentId[]> {
+  if (namesOrIds.length === 0) return []
+  const named = [...defaultSegments(appId, new Date(0)), ...(await findSegmentsByName(db, appId, namesOrIds))]
+  const ids = namesOrIds.filter(isUuid).map((id) => id.toLowerCase())
+  const known = await getSegmentsById({ db }, appId, ids)
+  const found = namesOrIds.map((given) => {
+    const id = named.find(({ name }) => name === given)?.id ?? known.get(given.toLowerCase())?.id
+    if (id === undefined) throw invalid(`Segment "${given}" was not found`)
+    return id
+  })
+  return [...new Set(found)]
 }
 
 export const treeOf = ({ filters }: Pick<Segment, 'filters'>): Node => readFilters(filters).tree

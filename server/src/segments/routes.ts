@@ -99,7 +99,8 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       method: 'PATCH',
       path: '/apps/:app_id/segments/:segment_id',
       summary: 'Update segment',
-      description: 'The name is always required. Filters, when given, replace all there were.',
+      description:
+        'The name is always required. Filters, when given, replace all there were. Not while an active journey uses it: 400.',
       limits: writes,
       params: SegmentPath,
       body: UpdateSegmentBody,
@@ -116,7 +117,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       method: 'DELETE',
       path: '/apps/:app_id/segments/:segment_id',
       summary: 'Delete segment',
-      description: 'For good. Users and subscriptions are not deleted.',
+      description: 'For good. Users and subscriptions are not deleted. Not while an active journey uses it: 400.',
       limits: writes,
       params: SegmentPath,
       answers: { 200: Success },

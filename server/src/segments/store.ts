@@ -51,6 +51,14 @@ export async function findSegment(db: Db, appId: AppId, id: SegmentId): Promise<
 export const findSegmentsByName = (db: Db, appId: AppId, names: readonly string[]) =>
   db.query<Segment>(sql`select ${columns} from segments g where g.app_id = ${appId} and g.name = any(${names}::text[])`)
 
+export const findSegmentsById = (db: Db, appId: AppId, ids: readonly SegmentId[]) =>
+  db.query<Segment>(sql`select ${columns} from segments g where g.app_id = ${appId} and g.id = any(${ids}::uuid[])`)
+
+/** Those of them that are there; until the transaction ends nobody changes or deletes them. */
+export const holdSegments = (db: Db, appId: AppId, ids: readonly SegmentId[]) =>
+  db.query<{ id: SegmentId }>(sql`
+    select g.id from segments g where g.app_id = ${appId} and g.id = any(${ids}::uuid[]) order by g.id for share`)
+
 export const findSegments = (db: Db, appId: AppId, limit: number, offset: number) =>
   db.query<Segment>(sql`
     select ${columns} from segments g

@@ -76,3 +76,8 @@ export async function dropMonths(db: Db, table: string, before: Date): Promise<v
       await db.query(new Sql(`drop table if exists ${name}`, []))
     })
 }
+
+/** Of a month that has grown by millions since anybody looked, PostgreSQL thinks that it is as it was. */
+export async function analyzeMonth(db: Db, table: string, at: Date): Promise<void> {
+  await db.query(new Sql(`analyze ${monthOf(table, at.getUTCFullYear(), at.getUTCMonth()).name}`, []))
+}

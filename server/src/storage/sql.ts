@@ -41,8 +41,31 @@ export function joined(parts: readonly Sql[], separator: string): Sql {
 
 export const emptySql = new Sql('', [])
 
-/** Rows as one jsonb parameter, for `jsonb_to_recordset`: any number of rows is one statement and one plan. */
-export const rows = (list: readonly unknown[]) => JSON.stringify(list)
+/**
+ * Rows as one jsonb parameter, for `jsonb_to_recordset`: any number of rows is one statement and one plan. Dates are written
+ * here, each once: rows share most of theirs, and V8 takes five times as long over a list in which it finds one.
+ */
+export function rows(list: readonly object[]): string {
+  const known = new Map<number, string | null>()
+  return JSON.stringify(list.map((row) => withoutDates(row as Record<string, unknown>, known)))
+}
+
+function withoutDates(row: Record<string, unknown>, known: Map<number, string | null>): Record<string, unknown> {
+  let copy: Record<string, unknown> | undefined
+  for (const name in row) {
+    const value = row[name]
+    if (!(value instanceof Date)) continue
+    const ms = value.getTime()
+    let text = known.get(ms)
+    if (text === undefined) {
+      text = value.toJSON()
+      known.set(ms, text)
+    }
+    copy ??= { ...row }
+    copy[name] = text
+  }
+  return copy ?? row
+}
 
 const camel = (column: string) => column.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 const camelNames = new Map<string, string>()

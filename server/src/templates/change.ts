@@ -84,6 +84,8 @@ async function changeNow(
     }
     const isDone = await ctx.db.transaction(async (db) => {
       if (!(await updateTemplate(db, appId, after, before.revision))) return false
+      // Its content may change at any time, but not what it is sent by.
+      if (after.channel !== before.channel && (await ctx.isUsed(db, appId, id))) throw inUse()
       const others = (['name', 'dynamic_content'] as const).filter((name) => body[name] !== undefined)
       const fields = [...Object.keys(given), ...removed, ...others]
       await note(ctx, db, appId, by, 'template.update', id, { name: after.name, fields }, now)
@@ -103,6 +105,7 @@ export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: Template
   return ctx.db.transaction(async (db) => {
     const name = await deleteTemplate(db, appId, id)
     if (name === undefined) throw templateNotFound()
+    if (await ctx.isUsed(db, appId, id)) throw inUse()
     await note(ctx, db, appId, by, 'template.delete', id, { name }, now)
   })
 }
@@ -128,6 +131,8 @@ export function copyTemplate(
     return copy
   })
 }
+
+const inUse = () => invalid('Template is used by an active journey.')
 
 /** The schema has counted the characters. */
 function readName(name: string): string {

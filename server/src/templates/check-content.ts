@@ -48,6 +48,10 @@ const HEADERS = [
   'email_sender_domain',
 ] as const satisfies ContentField[]
 
+/** As the service says it. */
+export const ONE_CHANNEL =
+  'Platforms You may only send to one delivery channel at a time. Make sure you are only including one of push platforms, Email, or SMS.'
+
 /** All that is wrong with the content is told at once. */
 export function checkContent(content: Content): void {
   const problems = [...findProblems(content)]
@@ -56,8 +60,7 @@ export function checkContent(content: Content): void {
 }
 
 function* findProblems(content: Content): Generator<string> {
-  if (content.isEmail && content.isSMS)
-    yield 'Platforms You may only send to one delivery channel at a time. Make sure you are only including one of push platforms, Email, or SMS.'
+  if (content.isEmail && content.isSMS) yield ONE_CHANNEL
   yield* findMissing(content, channelOf(content))
   for (const field of LANGUAGE_MAPS)
     for (const code of Object.keys(content[field] ?? {}))
@@ -115,9 +118,9 @@ const SCHEME = /^([a-z][a-z0-9+.-]*):/i
 /** Schemes that run code or read the device, wherever they are opened. */
 const DANGEROUS = /^(javascript|data|vbscript|file|blob)$/i
 
-const isWebAddress = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text)
+export const isWebAddress = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text)
 const isPicture = (text: string) => isWebAddress(text) || (!SCHEME.test(text) && !/[\s<>"]/.test(text))
-const isLink = (text: string) => {
+export const isLink = (text: string) => {
   const scheme = SCHEME.exec(text)?.[1]
   if (scheme === undefined || DANGEROUS.test(scheme)) return false
   return /^https?$/i.test(scheme) ? isWebAddress(text) : !/[\s<>"]/.test(text)

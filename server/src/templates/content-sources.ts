@@ -7,11 +7,16 @@ import type { Kind, Sources } from './render/source.ts'
 /** What is said to one person: one text for each field, in their language. `emailHtml`: what MJML was compiled to. */
 export function sourcesFor(content: Content, emailHtml: string | null, language: string | null | undefined): Sources {
   const channel = channelOf(content)
-  if (channel === 'email') return emailSources(content, emailHtml)
-  const kind = channel === 'sms' ? 'text' : 'line'
   const sources: Sources = {}
+  if (channel === 'email') {
+    addEmail(sources, content, emailHtml)
+    return sources
+  }
+  const kind = channel === 'sms' ? 'text' : 'line'
   for (const field of LANGUAGE_MAPS) add(sources, field, kind, inLanguage(content[field], language))
-  return channel === 'sms' ? { ...sources, ...mediaSources(content) } : { ...sources, ...pushSources(content) }
+  if (channel === 'sms') addMedia(sources, content)
+  else addPush(sources, content)
+  return sources
 }
 
 /** Every text in every language, by its place in the content. */
@@ -21,32 +26,31 @@ export function allSources(content: Content, emailHtml: string | null): Sources 
   const kind = channel === 'push' ? 'line' : 'text'
   for (const field of LANGUAGE_MAPS)
     for (const [code, text] of Object.entries(content[field] ?? {})) add(sources, `${field}.${code}`, kind, text)
-  return { ...sources, ...emailSources(content, emailHtml), ...mediaSources(content), ...pushSources(content) }
+  addEmail(sources, content, emailHtml)
+  addMedia(sources, content)
+  addPush(sources, content)
+  return sources
 }
 
-function emailSources(content: Content, emailHtml: string | null): Sources {
-  const sources: Sources = {}
+function addEmail(sources: Sources, content: Content, emailHtml: string | null): void {
   add(sources, 'email_subject', 'header', content.email_subject)
   add(sources, 'email_preheader', 'header', content.email_preheader)
   add(sources, 'email_reply_to_address', 'address', content.email_reply_to_address)
   add(sources, 'email_body', 'html', emailHtml ?? content.email_body)
-  return sources
 }
 
-function mediaSources(content: Content): Sources {
-  const sources: Sources = {}
+function addMedia(sources: Sources, content: Content): void {
   for (const [i, url] of (content.sms_media_urls ?? []).entries()) add(sources, `sms_media_urls[${i}]`, 'url', url)
-  return sources
 }
 
-function pushSources(content: Content): Sources {
-  const sources: Sources = {}
-  for (const field of [...LINKS, ...WEB_ADDRESSES, ...PICTURES]) add(sources, field, 'url', content[field])
+const ADDRESSES = [...LINKS, ...WEB_ADDRESSES, ...PICTURES]
+
+function addPush(sources: Sources, content: Content): void {
+  for (const field of ADDRESSES) add(sources, field, 'url', content[field])
   for (const [id, url] of Object.entries(content.ios_attachments ?? {}))
     add(sources, `ios_attachments.${id}`, 'url', url)
   for (const [name, text] of Object.entries(content.apns_alert ?? {}))
     if (typeof text === 'string') add(sources, `apns_alert.${name}`, 'line', text)
-  return sources
 }
 
 function add(sources: Sources, field: string, kind: Kind, text: string | null | undefined): void {

@@ -1,7 +1,7 @@
 // What the operations on templates are made of, put together once.
 
 import type { Clock } from '../lib/clock.ts'
-import type { NewId } from '../lib/ids.ts'
+import type { AppId, NewId } from '../lib/ids.ts'
 import { createTurns, type Turns } from '../lib/turns.ts'
 import type { Db } from '../storage/db.ts'
 import type { Reader } from '../users/read.ts'
@@ -13,6 +13,8 @@ export type TemplatesContext = {
   newId: NewId
   renderer: Renderer
   users: Reader
+  /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
+  isUsed: (db: Db, appId: AppId, id: string) => Promise<boolean>
   /** Updates of one template: at once they would only undo each other's work. */
   inTurn: Turns
 }
@@ -23,11 +25,13 @@ export const createTemplatesContext = (parts: {
   newId: NewId
   renderer: Renderer
   users: Reader
+  isUsed: TemplatesContext['isUsed']
 }): TemplatesContext => ({
   db: parts.db,
   now: parts.clock.now,
   newId: parts.newId,
   renderer: parts.renderer,
   users: parts.users,
+  isUsed: parts.isUsed,
   inTurn: createTurns(),
 })

@@ -12,8 +12,8 @@ import { hasLiquid } from './render/source.ts'
 export async function prepareContent(renderer: Renderer, appId: AppId, content: Content): Promise<string | null> {
   checkContent(content)
   // Before compiling, so that what is wrong is told in the author's lines.
-  const sources = allSources(content, null)
-  await renderer.check(appId, Object.fromEntries(Object.entries(sources).filter(([, { text }]) => hasLiquid(text))))
+  const written = Object.entries(allSources(content, null)).filter(([, { text }]) => hasLiquid(text))
+  if (written.length > 0) await renderer.check(appId, Object.fromEntries(written))
   const body = content.email_body ?? ''
   if (!isMjml(body)) return null
   const html = await renderer.compileMjml(appId, 'email_body', body)

@@ -105,6 +105,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       method: 'DELETE',
       path: '/templates/:template_id',
       summary: 'Delete template',
+      description: 'Not while an active journey uses it: 400.',
       access: access('query'),
       limits: writes,
       params: TemplatePath,

@@ -22,6 +22,17 @@ export async function findTemplate(db: Db, appId: AppId, id: TemplateId): Promis
   return template
 }
 
+export const findTemplates = (db: Db, appId: AppId, ids: readonly TemplateId[]) =>
+  db.query<Template>(sql`
+    select id, name, channel, content, email_html, dynamic_content, revision, created_at, updated_at
+    from templates
+    where app_id = ${appId} and id = any(${ids}::uuid[])`)
+
+/** Those of them that are there; until the transaction ends nobody changes or deletes them. */
+export const holdTemplates = (db: Db, appId: AppId, ids: readonly TemplateId[]) =>
+  db.query<{ id: TemplateId; channel: Channel | null }>(sql`
+    select id, channel from templates where app_id = ${appId} and id = any(${ids}::uuid[]) order by id for share`)
+
 /** False when the template is gone, or not any more what the change was made from. */
 export async function updateTemplate(db: Db, appId: AppId, it: Template, fromRevision: number): Promise<boolean> {
   const changed = await db.query(sql`

@@ -108,6 +108,21 @@ export async function findIdentities(db: Db, appId: AppId, refs: readonly Ref[])
   return identities
 }
 
+/** Which subscriptions have these tokens (their hashes, in hex); those that nobody has are not there. */
+export async function findByTokens(
+  db: Db,
+  appId: AppId,
+  type: string,
+  hashes: readonly string[],
+): Promise<Map<string, SubscriptionId>> {
+  const found = await db.query<{ hash: string; id: SubscriptionId | null }>(sql`
+    select r.hash,
+      (select s.id from subscriptions s
+       where s.app_id = ${appId} and s.type = ${type} and s.token_hash = decode(r.hash, 'hex')) as id
+    from unnest(${hashes}::text[]) as r(hash)`)
+  return new Map(found.flatMap(({ hash, id }) => (id === null ? [] : [[hash, id] as const])))
+}
+
 /** A page of subscriptions, in an order that stays. */
 export async function listSubscriptions(db: Db, appId: AppId, limit: number, offset: number) {
   const page = await db.query<{ id: SubscriptionId }>(sql`

@@ -14,6 +14,22 @@ export type Things = {
   email: string
   segmentId: string
   templateId: string
+  messageId: string
+  webhookId: string
+  exportId: string
+  activityId: string
+  administratorId: string
+  inAppMessageId: string
+  variantId: string
+  journeyId: string
+  nodeId: string
+  journeyWebhookId: string
+  emailDomain: string
+  suppressed: string
+  mailId: string
+  /** Of an email to the subscription, of the message; and of a link in it. */
+  reference: string
+  linkSignature: string
 }
 
 export const unknownThings = (): Things => ({
@@ -24,7 +40,22 @@ export const unknownThings = (): Things => ({
   subscriptionId: newId(),
   email: `${newId()}@example.com`,
   templateId: newId(),
+  administratorId: newId(),
   segmentId: newId(),
+  inAppMessageId: newId(),
+  variantId: newId(),
+  journeyId: newId(),
+  nodeId: newId(),
+  journeyWebhookId: newId(),
+  webhookId: newId(),
+  messageId: newId(),
+  exportId: newId(),
+  activityId: newId(),
+  emailDomain: `nothing-${newId()}.example`,
+  suppressed: `${newId()}@example.com`,
+  mailId: newId(),
+  reference: 'a'.repeat(55),
+  linkSignature: 'a'.repeat(16),
 })
 
 /** What each path parameter stands for. A route with a new one has to say it here. */
@@ -41,13 +72,46 @@ const PARAMS: Record<string, (things: Things, label: string) => string> = {
   token_id: ({ keyId }) => keyId,
   template_id: ({ templateId }) => templateId,
   segment_id: ({ segmentId }) => segmentId,
+  message_id: ({ messageId }) => messageId,
+  webhook_id: ({ webhookId }) => webhookId,
+  export_id: ({ exportId }) => exportId,
+  activity_id: ({ activityId }) => activityId,
+  activity_type: () => 'Order',
+  file: ({ exportId }) => `${exportId}.csv.gz`,
+  administrator_id: ({ administratorId }) => administratorId,
+  in_app_message_id: ({ inAppMessageId }) => inAppMessageId,
+  variant_id: ({ variantId }) => variantId,
+  journey_id: ({ journeyId }) => journeyId,
+  node_id: ({ nodeId }) => nodeId,
+  version: () => '1',
+  journey_webhook_id: ({ journeyWebhookId }) => journeyWebhookId,
+  domain: ({ emailDomain }) => emailDomain,
+  address: ({ suppressed }) => suppressed,
+  mail_id: ({ mailId }) => mailId,
+  reference: ({ reference }) => reference,
+  signature: ({ linkSignature }) => linkSignature,
+  secret: () => 'a-secret-that-nobody-has-set',
+  platform: () => 'android',
+  sdk_version: () => '5.9.5',
 }
+
+/** Where the link in every email leads. */
+export const LINK = 'https://shop.example/'
 
 const FILTERS = [{ field: 'tag', key: 'colour', relation: '=', value: 'red' }]
 
 /** Queries that are required. */
 const QUERIES: Record<string, (things: Things) => Record<string, string>> = {
   explainSegment: ({ userId }) => ({ alias_label: 'onesignal_id', alias_id: userId }),
+  previewInAppMessage: ({ variantId }) => ({ preview_id: variantId }),
+  explainMessage: ({ userId }) => ({ onesignal_id: userId }),
+  getEmailProviderMetrics: () => {
+    const [start, end] = [new Date(Date.now() - 3_600_000), new Date()]
+    return { domain: 'example.com', start: start.toISOString(), end: end.toISOString() }
+  },
+  getOutcomes: () => ({ outcome_names: 'os__click.count' }),
+  clickEmail: () => ({ u: LINK }),
+  unsubscribeEmailWithToken: ({ reference }) => ({ token: reference }),
   listAuditLogs: () => ({ start_time: new Date().toISOString() }),
 }
 
@@ -74,13 +138,40 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
     alias_label: 'external_id',
     alias_id: externalId,
   }),
+  createNotification: () => ({ contents: { en: 'Hello' }, included_segments: ['Subscribed Users'] }),
+  createEventWebhook: () => ({ url: 'https://127.0.0.1/', kinds: ['clicked'] }),
+  updateEventWebhook: () => ({ kinds: ['received'] }),
+  updateEmailEventSources: () => ({ mailgun: { signing_key: 'a signing key'.replaceAll(' ', '-') } }),
+  updateSmsSettings: () => ({ kind: 'twilio', account_sid: 'AC1', auth_token: 'token', from: '+15550001111' }),
+  startLiveActivity: () => ({ included_segments: ['Subscribed Users'] }),
+  enterLiveActivity: ({ subscriptionId }) => ({ subscription_id: subscriptionId }),
+  setStartToken: () => ({ activity_token: 'a token' }),
+  setUpdateToken: () => ({ activity_token: 'a token' }),
+  addEmailDomain: () => ({ domain: `${newId()}.example`, dkim: { algorithms: ['ed25519'] } }),
+  updateEmailDomain: () => ({ state: 'paused' }),
+  updateEmailSettings: () => ({ from_address: `${newId()}@example.com` }),
+  addEmailSuppressions: () => ({ address: `${newId()}@example.com` }),
+  addAdministrator: () => ({ email: `${newId()}@example.com` }),
+  createInAppMessage: () => ({ name: 'An in-app message', contents: { en: { title: 'Hello' } } }),
+  updateInAppMessage: () => ({ name: newId() }),
+  reportInAppImpression: ({ subscriptionId }) => ({ player_id: subscriptionId }),
+  reportInAppClick: ({ subscriptionId }) => ({ player_id: subscriptionId }),
+  reportInAppPageImpression: ({ subscriptionId }) => ({ player_id: subscriptionId }),
+  createJourney: () => ({ name: 'A journey' }),
+  updateJourney: () => ({ name: newId() }),
+  updateJourneyNode: () => ({ annotation: newId() }),
+  createJourneyWebhook: () => ({ name: 'A webhook', url: 'https://127.0.0.1/' }),
+  updateJourneyWebhook: () => ({ name: newId() }),
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
 }
 
 export const paramNames = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
 
 /** Routes that name a thing inside the app can name somebody else's. */
-export const namesThings = ({ path }: Route) => paramNames(path).some((name) => name !== 'app_id')
+export const namesThings = ({ path }: Route) => paramNames(path).some((name) => !NO_THINGS.includes(name))
+
+/** The app itself, words that mean the same in every app, and references, which are signed and name their own app. */
+const NO_THINGS = ['app_id', 'platform', 'sdk_version', 'activity_type', 'reference', 'signature', 'secret']
 
 /** Users can be named by their id, or by a label of the customer's. */
 export const labelsOf = ({ path }: Route) =>

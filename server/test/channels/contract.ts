@@ -2,12 +2,14 @@
 
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Channel, Outcome } from '../../src/channels/channel.ts'
-import type { Failure, Provider } from '../sinks/provider.ts'
+import type { Scripted } from '../sinks/scripted.ts'
 
-export type Subject<Item> = {
-  provider: Provider
+export type Subject<Item, Trouble> = {
+  provider: Scripted<Trouble>
   /** Waits `deadlineMs` for an answer. */
   channel: Channel<Item>
+  /** Lets go of what the channel was given and did not open itself. */
+  close?(): Promise<void>
   /** Each with an address of its own. */
   item(): Item
   /** What the provider knows it by. */
@@ -16,15 +18,41 @@ export type Subject<Item> = {
   secretsOf(item: Item): string[]
   /** Items with which something is wrong in itself. */
   broken(): Item[]
+  /** All that was logged. */
+  logged?(): string
 }
 
 export type StartOptions = { deadlineMs: number; maxStreams?: number }
 
-export function describeContract<Item>(name: string, start: (options: StartOptions) => Promise<Subject<Item>>) {
+/** How the provider goes wrong, in its own words, by what follows from it. */
+export type Troubles<Trouble> = {
+  /** Refused for now. */
+  busy: Trouble
+  refused: Trouble
+  gone: Trouble
+  /** Taken up, and no whole answer. */
+  lost: Trouble[]
+  /** Not taken up, and no answer: of HTTP/2. */
+  untouched?: Trouble[]
+  /** Those before it are answered, those after it not taken up: of HTTP/2. */
+  goodbyes?: Trouble[]
+  /** Refused for now, and for how long. */
+  pauses?: [Trouble, afterMs: number][]
+  /** Whatever else it may say; the last of them repeats secrets. */
+  noise(secrets: string): Trouble[]
+}
+
+export function describeContract<Item, Trouble>(
+  name: string,
+  troubles: Troubles<Trouble>,
+  start: (options: StartOptions) => Promise<Subject<Item, Trouble>>,
+) {
+  const { busy, refused, gone, lost, untouched = [], goodbyes = [], pauses = [], noise } = troubles
   const started = async (options: Partial<StartOptions> = {}) => {
     const subject = await start({ deadlineMs: 10_000, ...options })
     onTestFinished(async () => {
       await subject.channel.close()
+      await subject.close?.()
       await subject.provider.close()
     })
     return subject
@@ -35,7 +63,7 @@ export function describeContract<Item>(name: string, start: (options: StartOptio
     test('tells of each item what became of it, in their order, and hands each over once', async () => {
       const { provider, channel, item, addressOf } = await started({ maxStreams: 20 })
       const items = many(120, item)
-      for (const [n, it] of items.entries()) if (n % 3 === 0) provider.script(addressOf(it), { status: 503 })
+      for (const [n, it] of items.entries()) if (n % 3 === 0) provider.script(addressOf(it), busy)
       const outcomes = await channel.send(items)
       expect(outcomes.map(({ kind }) => kind)).toEqual(items.map((_, n) => (n % 3 === 0 ? 'retry' : 'sent')))
       for (const [n, it] of items.entries())
@@ -43,37 +71,51 @@ export function describeContract<Item>(name: string, start: (options: StartOptio
       expect(await channel.send([])).toEqual([])
     })
 
-    test.each(['reset', 'cut', 'half', 'hang'] as const)(
-      'does not know what became of it after %s',
-      async (failure) => {
-        const { provider, channel, item, addressOf } = await started({ deadlineMs: 1_000 })
-        const [it, next] = [item(), item()]
-        provider.script(addressOf(it), failure)
-        expect(await channel.send([it])).toEqual([{ kind: 'unknown', reason: expect.any(String) }])
-        expect(provider.taken.get(addressOf(it))).toBe(1)
-        expect(await channel.send([next])).toMatchObject([{ kind: 'sent' }])
-      },
-    )
+    test('hands each over once when several calls are under way', async () => {
+      const { provider, channel, item, addressOf } = await started()
+      const calls = many(3, () => many(100, item))
+      const outcomes = await Promise.all(calls.map((items) => channel.send(items)))
+      expect(new Set(outcomes.flat().map(({ kind }) => kind))).toEqual(new Set(['sent']))
+      expect(calls.flat().map((it) => provider.taken.get(addressOf(it)))).toEqual(Array(300).fill(1))
+    })
 
-    test.each(['refuse', 'goaway'] as const)(
-      'may try again after %s: the provider has not taken it up',
-      async (failure) => {
-        const { provider, channel, item, addressOf } = await started()
-        await channel.send([item()])
-        const it = item()
-        provider.script(addressOf(it), failure)
-        expect(await channel.send([it])).toEqual([{ kind: 'retry', reason: expect.any(String) }])
-        expect(provider.taken.get(addressOf(it))).toBeUndefined()
-        expect(await channel.send([it])).toMatchObject([{ kind: 'sent' }])
-        expect(provider.taken.get(addressOf(it))).toBe(1)
-      },
-    )
+    test('tells what is refused for good from an address that leads nowhere', async () => {
+      const { provider, channel, item, addressOf } = await started()
+      const [bad, dead, fine] = [item(), item(), item()]
+      provider.script(addressOf(bad), refused)
+      provider.script(addressOf(dead), gone)
+      expect(await channel.send([bad, dead, fine])).toMatchObject([
+        { kind: 'failed' },
+        { kind: 'gone' },
+        { kind: 'sent' },
+      ])
+    })
 
-    test('says retry of nothing that was taken up, wherever the provider says goodbye', async () => {
+    test.each(lost)('does not know what became of it after: %s', async (trouble) => {
+      const { provider, channel, item, addressOf } = await started({ deadlineMs: 1_000 })
+      const [it, next] = [item(), item()]
+      provider.script(addressOf(it), trouble)
+      expect(await channel.send([it])).toEqual([{ kind: 'unknown', reason: expect.any(String) }])
+      expect(provider.taken.get(addressOf(it))).toBe(1)
+      expect(await channel.send([next])).toMatchObject([{ kind: 'sent' }])
+    })
+
+    test.each(untouched)('may try again after %s: the provider has not taken it up', async (trouble) => {
+      const { provider, channel, item, addressOf } = await started()
+      await channel.send([item()])
+      const it = item()
+      provider.script(addressOf(it), trouble)
+      expect(await channel.send([it])).toEqual([{ kind: 'retry', reason: expect.any(String) }])
+      expect(provider.taken.get(addressOf(it))).toBeUndefined()
+      expect(await channel.send([it])).toMatchObject([{ kind: 'sent' }])
+      expect(provider.taken.get(addressOf(it))).toBe(1)
+    })
+
+    test.each(goodbyes)('says retry of nothing that was taken up, wherever the provider says %s', async (trouble) => {
       const { provider, channel, item, addressOf } = await started()
       await channel.send([item()])
       const items = many(150, item)
-      provider.script(addressOf(items[70] as Item), 'goaway')
+      provider.script(addressOf(items[70] as Item), trouble)
       const outcomes = await channel.send(items)
       for (const [n, { kind }] of outcomes.entries()) {
         const taken = provider.taken.get(addressOf(items[n] as Item)) ?? 0
@@ -92,57 +134,59 @@ export function describeContract<Item>(name: string, start: (options: StartOptio
       expect(await channel.send([item(), item()])).toMatchObject([{ kind: 'retry' }, { kind: 'retry' }])
     })
 
-    test('passes on how long the provider wants to be left alone', async () => {
+    test.each(pauses)('passes on how long the provider wants to be left alone: %#', async (trouble, afterMs) => {
       const { provider, channel, item, addressOf } = await started()
-      const [busy, down] = [item(), item()]
-      provider.script(addressOf(busy), { status: 429, headers: { 'retry-after': '7' } })
-      provider.script(addressOf(down), { status: 503, headers: { 'retry-after': '120' } })
-      expect(await channel.send([busy, down])).toMatchObject([
-        { kind: 'retry', afterMs: 7_000 },
-        { kind: 'retry', afterMs: 120_000 },
-      ])
+      const it = item()
+      provider.script(addressOf(it), trouble)
+      expect(await channel.send([it])).toMatchObject([{ kind: 'retry', afterMs }])
     })
 
     test('never rejects, and one broken item does not spoil the others', async () => {
       const { channel, item, broken } = await started()
-      const bad = broken()
-      const outcomes = await channel.send(bad.flatMap((it) => [item(), it]))
-      expect(outcomes).toHaveLength(2 * bad.length)
-      for (const [n, { kind }] of outcomes.entries()) {
-        if (n % 2 === 0) expect(kind).toBe('sent')
-        else expect(['gone', 'failed', 'misconfigured'], `broken item ${(n - 1) / 2}: ${kind}`).toContain(kind)
+      for (const [n, bad] of broken().entries()) {
+        const [before, outcome, after] = await channel.send([item(), bad, item()])
+        expect([before?.kind, after?.kind]).toEqual(['sent', 'sent'])
+        expect(['gone', 'failed', 'misconfigured'], `broken item ${n}: ${outcome?.kind}`).toContain(outcome?.kind)
       }
     })
 
-    test('keeps credentials and addresses out of its reasons', async () => {
-      const { provider, channel, item, addressOf, secretsOf, broken } = await started({ deadlineMs: 1_000 })
-      const failures: Failure[] = ['reset', 'refuse', 'hang', 'half']
-      for (const status of [302, 400, 401, 403, 404, 410, 413, 429, 500, 503]) failures.push({ status })
-      const items = [...broken(), ...failures.map(item)]
-      for (const [n, it] of items.slice(-failures.length).entries())
-        provider.script(addressOf(it), failures[n] as Failure, failures[n] as Failure)
-      // An answer that says back all that it was told.
-      const telling = item()
-      const echo = {
-        status: 400,
-        body: JSON.stringify({ reason: secretsOf(telling).join(' '), error: { status: secretsOf(telling).join() } }),
+    test('keeps credentials, addresses and contents out of its reasons and its log', async () => {
+      const { provider, channel, item, addressOf, secretsOf, broken, logged } = await started({ deadlineMs: 1_000 })
+      const outcomes: Outcome[] = []
+      const secrets: string[] = []
+      const look = async (it: Item) => {
+        secrets.push(...secretsOf(it))
+        outcomes.push(...(await channel.send([it])))
       }
-      provider.script(addressOf(telling), echo)
-      const outcomes = await channel.send([...items, telling])
-      const text = JSON.stringify(outcomes)
-      for (const it of [...items, telling])
-        for (const secret of secretsOf(it)) expect(text.includes(secret), 'a secret in a reason').toBe(false)
-      const reasons = outcomes.flatMap((outcome: Outcome) => ('reason' in outcome ? [outcome.reason] : []))
+      for (const it of broken()) await look(it)
+      const count = noise('').length + lost.length + untouched.length
+      for (let n = 0; n < count; n++) {
+        const it = item()
+        const trouble = [...noise(secretsOf(it).join(' ')), ...lost, ...untouched][n] as Trouble
+        provider.script(addressOf(it), trouble, trouble)
+        await look(it)
+      }
+      const text = JSON.stringify(outcomes) + (logged?.() ?? '')
+      for (const secret of secrets) expect(text.includes(secret), 'a secret in a reason').toBe(false)
+      const reasons = outcomes.flatMap((outcome) => ('reason' in outcome ? [outcome.reason] : []))
       expect(reasons.length).toBe(outcomes.length)
       for (const reason of reasons) expect(reason).toMatch(/^[\w .,:/-]{3,60}$/)
     })
 
     test('waits for what is under way when it closes; what comes later may be tried again', async () => {
-      const { channel, item, provider } = await started({ maxStreams: 5 })
-      const outcomes = channel.send(many(100, item))
+      const { channel, close, item, provider } = await started({ maxStreams: 5 })
+      await channel.send([item()])
+      let settled: Outcome[] | undefined
+      channel.send(many(100, item)).then((outcomes) => {
+        settled = outcomes
+      })
       await channel.close()
-      expect(new Set((await outcomes).map(({ kind }) => kind))).toEqual(new Set(['sent']))
+      expect(new Set(settled?.map(({ kind }) => kind))).toEqual(new Set(['sent']))
+      const before = provider.requests()
+      expect(before).toBe(101)
       expect(await channel.send([item()])).toMatchObject([{ kind: 'retry' }])
+      expect(provider.requests()).toBe(before)
+      await close?.()
       await expect.poll(() => provider.open()).toBe(0)
     })
   })

@@ -1,8 +1,7 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { FIRST_START_MS, isReady, launch, postgresOf, printedKeys, SLACK, until } from '../process/launch.ts'
+import { FIRST_START_MS, isReady, launch, printedKeys, SLACK, until } from '../process/launch.ts'
 import { expectKept, isFull, startWriters, statusesOf } from './ledger.ts'
+import { firstProcess, servingProcess } from './postgres.ts'
 
 const ROUNDS = isFull ? 10 : 2
 const WRITES_BETWEEN = isFull ? 5_000 : 300
@@ -31,17 +30,3 @@ test('kill -9 of PostgreSQL, its first process or one that serves, is recovered 
   await expectKept(ledger, keys, server.dataDir)
   await server.stop()
 })
-
-const firstProcess = async (dataDir: string) =>
-  Number.parseInt(await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8'), 10)
-
-async function servingProcess(dataDir: string): Promise<number> {
-  let found: number | undefined
-  await until(async () => {
-    for (const pid of await postgresOf(dataDir))
-      if (/carillon carillon \[local\]/.test(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
-        found = pid
-    return found !== undefined
-  }, 10_000)
-  return found as number
-}

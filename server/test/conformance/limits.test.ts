@@ -141,6 +141,57 @@ describe('LIMITS=spec', () => {
     expect(seen.body.events).toHaveLength(151)
   })
 
+  test('create and cancel message share one counter, for the plan of the app', async () => {
+    const LIMITED = { errors: ['API rate limit exceeded'] }
+    const create = () =>
+      app.request('/notifications', {
+        body: { app_id: app.tenant.id, contents: { en: 'Hello' }, included_segments: ['Subscribed Users'] },
+      })
+    const cancel = (id: string) => app.request(`/notifications/${id}?app_id=${app.tenant.id}`, { method: 'DELETE' })
+    const created = await Promise.all(Array.from({ length: 75 }, create))
+    expect(statuses(created)).toEqual(Array(75).fill(200))
+    const canceled = await Promise.all(created.map(({ body }) => cancel(body.id)))
+    expect(statuses(canceled)).toEqual(Array(75).fill(200))
+    expect(expectLimited(await create(), LIMITED)).toBe(1)
+    expect(expectLimited(await cancel(created[0]?.body.id), LIMITED)).toBe(1)
+    // Neither custom events nor estimates nor views are concerned.
+    const user = await aUser(app)
+    const events = [{ name: 'x', external_id: user.externalId }]
+    expect((await app.app('/custom_events', { body: { events } })).status).toBe(202)
+    expect((await app.request(`/notifications?app_id=${app.tenant.id}`)).status).toBe(200)
+    clock.advanceLease({ seconds: 1 })
+    expect((await create()).status).toBe(200)
+  })
+
+  test('views of messages: one per second and endpoint, and ten that look back', async () => {
+    const LIMITED = { errors: ['API rate limit exceeded'] }
+    const { body } = await app.request('/notifications', {
+      body: { app_id: app.tenant.id, contents: { en: 'Hello' }, included_segments: ['Subscribed Users'] },
+    })
+    const list = (query = '') => app.request(`/notifications?app_id=${app.tenant.id}${query}`)
+    const one = () => app.request(`/notifications/${body.id}?app_id=${app.tenant.id}`)
+    expect(statuses([await list(), await one()])).toEqual([200, 200])
+    expectLimited(await list(), LIMITED)
+    expectLimited(await one(), LIMITED)
+    const lookback = (n: number) => list(n % 2 ? '&offset=1' : '&time_offset=2020-01-01')
+    expect(statuses(await times(10, lookback))).toEqual(Array(10).fill(200))
+    expectLimited(await lookback(0), LIMITED)
+    expectLimited(await lookback(1), LIMITED)
+  })
+
+  test('metrics of email: 100 requests per second and endpoint, refused in a list of strings', async () => {
+    const time = { start: '2029-12-01T00:00:00Z', end: '2030-01-01T00:00:00Z' }
+    const metrics = () =>
+      app.app(`/email_analytics/provider_metrics?${new URLSearchParams({ domain: 'x.com', ...time })}`)
+    const reputation = () => app.app('/email_analytics/delivery_metrics')
+    for (const ask of [metrics, reputation]) {
+      expect(statuses(await times(100, ask))).toEqual(Array(100).fill(200))
+      expect(expectLimited(await ask(), { errors: ['API rate limit exceeded'] })).toBe(1)
+    }
+    clock.advanceLease({ seconds: 1 })
+    expect((await metrics()).status).toBe(200)
+  })
+
   test('older pages of custom events are look-back requests', async () => {
     const user = await aQuietUser()
     const events = Array.from({ length: 2 }, () => ({ name: 'x', external_id: user.externalId }))

@@ -79,6 +79,24 @@ async function useEverything() {
   expect((await ask(appPath, 'PUT', { apns_p8: p8.file })).status).toBe(200)
   await ask('/apps', 'POST', { name: 'Second', ...APPLE, apns_p8: p8.file })
 
+  const twilio = {
+    kind: 'twilio',
+    account_sid: 'AC1',
+    from: '+15550001111',
+    auth_token: plant('token of texts', 'marker-auth-token-3b7e'),
+  }
+  const smpp = {
+    kind: 'smpp',
+    host: 'a.example',
+    system_id: 'a',
+    password: plant('smpp', 'marker-smpp-word-4c'),
+    from: '1234',
+  }
+  for (const settings of [twilio, smpp])
+    expect((await ask(`${appPath}/sms_settings`, 'PUT', settings)).status).toBe(200)
+  expect((await ask(`${appPath}/sms_settings`, 'PUT', { ...twilio, from: 'not a sender at all' })).status).toBe(400)
+  await ask(`${appPath}/sms_settings`)
+
   // What is refused must not be quoted.
   for (const wrong of [
     { apns_p12: p12, apns_p12_password: PASSWORDS[2] },

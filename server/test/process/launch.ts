@@ -56,7 +56,7 @@ const folders: string[] = []
 afterEach(async () => {
   for (const server of launched.splice(0)) {
     server.child.kill('SIGKILL')
-    for (const pid of await postgresOf(server.dataDir)) process.kill(pid, 'SIGKILL')
+    for (const pid of await postgresOf(server.dataDir)) killIfThere(pid)
     await server.ended
     await until(async () => (await postgresOf(server.dataDir)).length === 0, 10_000)
   }
@@ -65,6 +65,15 @@ afterEach(async () => {
     await rm(folder, { recursive: true, force: true, maxRetries: 5 })
   }
 })
+
+/** It may end by itself in the meantime. */
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
+}
 
 /** A folder that others may pass through, as /srv would be. */
 export async function freshFolder(): Promise<string> {

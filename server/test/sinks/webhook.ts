@@ -1,26 +1,26 @@
-// A receiver of webhooks that checks signatures with the standard's own library. The path says how it answers:
-// /status/503?retry-after=5, /reset, /half, /silent; everything else is taken.
-
 import { Webhook } from 'standardwebhooks'
-import { type Answer, type HttpSink, type HttpSinkSettings, type Received, startHttpSink } from './http.ts'
+import { webhookService } from '../../src/sink/webhook.ts'
+import { type Provider, startProvider } from './scripted.ts'
 
-export type WebhookSink = HttpSink & { accepted: { id: string; body: unknown }[] }
+export const WEBHOOK_ORIGIN = 'https://hooks.example.com'
 
-export async function startWebhookSink(secret: string, settings: HttpSinkSettings = {}): Promise<WebhookSink> {
+export type WebhookSink = Provider & { accepted: { id: string | null; body: unknown }[] }
+
+/** Checks signatures with the standard's own library. */
+export async function startWebhookSink(secret: string): Promise<WebhookSink> {
   const receiver = new Webhook(secret)
   const accepted: WebhookSink['accepted'] = []
-  const sink = await startHttpSink(({ path, headers, body }: Received): Answer => {
-    const { pathname, searchParams } = new URL(path, 'http://sink')
-    const [, word, status] = pathname.split('/')
-    if (word === 'reset' || word === 'half' || word === 'silent') return word
-    if (word === 'status') return { status: Number(status), headers: Object.fromEntries(searchParams), body: 'no' }
-    try {
-      const content = receiver.verify(body, headers as Record<string, string>)
-      accepted.push({ id: String(headers['webhook-id']), body: content })
-      return { status: 200, body: 'thanks' }
-    } catch {
-      return { status: 401, body: 'signature not valid' }
-    }
-  }, settings)
-  return { ...sink, accepted }
+  const service = webhookService({
+    verify(body, headers) {
+      try {
+        receiver.verify(body, headers as Record<string, string>)
+        return true
+      } catch {
+        return false
+      }
+    },
+    onReceived: ({ id, body }) => accepted.push({ id, body: JSON.parse(body) }),
+  })
+  const provider = await startProvider({ hosts: [new URL(WEBHOOK_ORIGIN).host] }, () => service)
+  return { ...provider, accepted }
 }

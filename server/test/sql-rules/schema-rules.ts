@@ -90,7 +90,7 @@ export function checkSchema(
     const at = `${tableName}.${name}`
     if (isIdentity || /nextval/.test(value ?? '')) add(at, 'ids are made by us', 'is numbered by the database')
     if (/(^|_)ids?$/.test(name) && !/^uuid(\[\])?$/.test(type)) add(at, 'ids are uuids', `is ${type}`)
-    if (/^(date|time|timestamp)\b/.test(type) && type !== 'timestamp with time zone')
+    if (/^(date|time|timestamp)\b/.test(type) && !/^timestamp with time zone(\[\])?$/.test(type))
       add(at, 'timestamptz only', `is ${type}`)
     if (/\b(now|clock_timestamp|gen_random_uuid|random|current_\w+|uuidv[47])\b/i.test(value ?? ''))
       add(at, 'time is a parameter', `has the default ${value}`)

@@ -2,7 +2,7 @@
 
 import { createPrivateKey } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
-import { boundedMap } from './bounded.ts'
+import { boundedMap } from '../bounded.ts'
 import { seconds, signJwt } from './jwt.ts'
 
 /** `key` is the content of Apple's p8 file. */

@@ -1,27 +1,17 @@
-import { randomBytes } from 'node:crypto'
 import apn from '@parse/node-apn'
 import { afterEach, describe, expect, test } from 'vitest'
-import { describeContract } from '../../../test/channels/contract.ts'
 import { content, START } from '../../../test/channels/push-content.ts'
-import { aP8, rsaPem } from '../../../test/credentials.ts'
-import { type ApnsAccount, refusal, startApnsSink } from '../../../test/sinks/apns.ts'
-import { certificateOfApp } from '../../../test/sinks/certificate.ts'
-import { readJwt } from '../../../test/sinks/jwt.ts'
-import type { ProviderSettings } from '../../../test/sinks/provider.ts'
+import { account, anItem, credentials, newToken } from '../../../test/channels/subjects/apns.ts'
+import { aP8 } from '../../../test/credentials.ts'
+import { startApnsSink } from '../../../test/sinks/push.ts'
+import type { ProviderSettings } from '../../../test/sinks/scripted.ts'
 import { systemClock, virtualClock } from '../../lib/clock.ts'
+import { apnsRefusal as refusal } from '../../sink/apns.ts'
+import { certificateOfApp } from '../../sink/certificate.ts'
+import { readJwt } from '../../sink/jwt.ts'
 import { type ApnsCredentials, type ApnsItem, apnsChannel } from './apns.ts'
 import { type ApnsPush, apnsPush, safariPush } from './apns-payload.ts'
 import { liveActivityPush } from './live-activity.ts'
-
-const account: ApnsAccount = { teamId: 'TEAM123456', keyId: 'KEY1234567', key: aP8().pem, topic: 'com.example.app' }
-const credentials: ApnsCredentials = { kind: 'token', environment: 'production', ...account }
-const newToken = () => randomBytes(32).toString('hex')
-const anItem = (changes: Partial<ApnsItem> = {}): ApnsItem => ({
-  token: newToken(),
-  credentials,
-  push: apnsPush(content()),
-  ...changes,
-})
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -36,38 +26,6 @@ async function start(settings: Partial<ProviderSettings> = {}) {
   const send = async (changes: Partial<ApnsItem> = {}) => (await channel.send([anItem(changes)]))[0]
   return { clock, sink, channel, send }
 }
-
-describeContract('APNs', async ({ deadlineMs, maxStreams }) => {
-  const clock = virtualClock(START)
-  const provider = await startApnsSink(clock, account, maxStreams === undefined ? {} : { maxStreams })
-  return {
-    provider,
-    channel: apnsChannel({ clock, route: provider.route, deadlineMs }),
-    item: anItem,
-    addressOf: ({ token }) => token,
-    secretsOf: ({ token, credentials }) =>
-      [token, credentials.key, credentials.key.split('\n')[1] ?? ''].filter((it) => it.length > 8),
-    broken: () => [
-      anItem({ token: 'no token at all' }),
-      anItem({ token: '' }),
-      anItem({ token: '../../3/device/abcdef01' }),
-      anItem({ credentials: { ...credentials, key: 'not a key of any kind' } }),
-      anItem({ credentials: { ...credentials, key: rsaPem() } }),
-      anItem({ credentials: { ...credentials, key: aP8().pem } }),
-      anItem({ credentials: { ...credentials, topic: 'com.example.other' } }),
-      anItem({
-        credentials: {
-          kind: 'certificate',
-          environment: 'production',
-          key: rsaPem(),
-          certificate: 'none at all',
-          topic: null,
-        },
-      }),
-      anItem({ push: { ...apnsPush(content()), body: 'x'.repeat(4_097) } }),
-    ],
-  }
-})
 
 describe('what the device gets', () => {
   test('is what iOS and the SDK expect, with the headers that Apple asks for', async () => {

@@ -3,11 +3,11 @@
 
 import type { Clock } from '../../lib/clock.ts'
 import { sha256 } from '../../lib/secrets.ts'
+import { boundedMap } from '../bounded.ts'
 import type { Channel, Outcome } from '../channel.ts'
 import { isExpiredToken, judge } from './apns-judge.ts'
 import type { ApnsPush, ApnsPushType } from './apns-payload.ts'
 import { createApnsTokens } from './apns-token.ts'
-import { boundedMap } from './bounded.ts'
 import { createChannel } from './create-channel.ts'
 import { type ClientSettings, createHttpClient, type HttpClient } from './http-client.ts'
 import { seconds } from './jwt.ts'

@@ -2,8 +2,8 @@
 
 import { createPrivateKey } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
+import { boundedMap } from '../bounded.ts'
 import type { Outcome } from '../channel.ts'
-import { boundedMap } from './bounded.ts'
 import type { HttpClient } from './http-client.ts'
 import { seconds, signJwt } from './jwt.ts'
 import { type Reply, retryAfterMs } from './reply.ts'

@@ -1,27 +1,22 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { cert, deleteApp, initializeApp } from 'firebase-admin/app'
+import { getMessaging } from 'firebase-admin/messaging'
 import { afterEach, describe, expect, test } from 'vitest'
-import { describeContract } from '../../../test/channels/contract.ts'
 import { content, START } from '../../../test/channels/push-content.ts'
-import { rsaPem } from '../../../test/credentials.ts'
-import { refusal, startFcmSink, TOKEN_PATH } from '../../../test/sinks/fcm.ts'
-import type { ProviderSettings } from '../../../test/sinks/provider.ts'
-import { virtualClock } from '../../lib/clock.ts'
+import { account, anItem, newToken } from '../../../test/channels/subjects/fcm.ts'
+import { serviceAccount } from '../../../test/credentials.ts'
+import { agentTo } from '../../../test/sinks/agent.ts'
+import { startFcmSink } from '../../../test/sinks/push.ts'
+import type { ProviderSettings } from '../../../test/sinks/scripted.ts'
+import { systemClock, virtualClock } from '../../lib/clock.ts'
+import { fcmRefusal as refusal } from '../../sink/fcm.ts'
+import { TOKEN_PATH } from '../../sink/google-tokens.ts'
 import { type FcmItem, fcmChannel } from './fcm.ts'
 import { fcmPush } from './fcm-payload.ts'
-import { createAccessTokens, type ServiceAccount } from './fcm-token.ts'
-
-const account: ServiceAccount = {
-  projectId: 'test-project',
-  clientEmail: 'push@test-project.iam.gserviceaccount.com',
-  privateKey: rsaPem(),
-}
-const newToken = () => `device:${randomBytes(24).toString('base64url')}`
-const anItem = (changes: Partial<FcmItem> = {}): FcmItem => ({
-  token: newToken(),
-  credentials: account,
-  push: fcmPush(content()),
-  ...changes,
-})
+import { createAccessTokens } from './fcm-token.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -36,29 +31,6 @@ async function start(settings: Partial<ProviderSettings> = {}) {
   const send = async (changes: Partial<FcmItem> = {}) => (await channel.send([anItem(changes)]))[0]
   return { clock, sink, channel, send }
 }
-
-const otherKey = () =>
-  generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-
-describeContract('FCM', async ({ deadlineMs, maxStreams }) => {
-  const clock = virtualClock(START)
-  const provider = await startFcmSink(clock, account, maxStreams === undefined ? {} : { maxStreams })
-  return {
-    provider,
-    channel: fcmChannel({ clock, route: provider.route, deadlineMs }),
-    item: anItem,
-    addressOf: ({ token }) => token,
-    secretsOf: ({ token, credentials }) =>
-      [token, credentials.privateKey, credentials.privateKey.split('\n')[1] ?? ''].filter((it) => it.length > 8),
-    broken: () => [
-      anItem({ token: '' }),
-      anItem({ credentials: { ...account, privateKey: 'not a key of any kind' } }),
-      anItem({ credentials: { ...account, privateKey: otherKey() } }),
-      anItem({ credentials: { ...account, projectId: '../other' } }),
-      anItem({ push: fcmPush(content({ body: 'ü'.repeat(2_100) })) }),
-    ],
-  }
-})
 
 describe('what the device gets', () => {
   test('is what the SDK expects: a data message of texts', async () => {
@@ -246,5 +218,43 @@ describe('an answer', () => {
     const token = newToken()
     sink.script(token, { status: 200, body: 'ok' })
     expect(await send({ token })).toEqual({ kind: 'sent' })
+  })
+})
+
+describe('the stand-in, judged by firebase-admin', () => {
+  test('takes what that sends, and refuses what is wrong in words that it knows', async () => {
+    const sink = await startFcmSink(systemClock(), account)
+    open.push(sink)
+    const httpAgent = agentTo(sink)
+    const folder = await mkdtemp(join(tmpdir(), 'carillon-fcm-'))
+    open.push({ close: () => rm(folder, { recursive: true }) })
+    // By a file: with an object it forgets the agent when it fetches its token.
+    const messagingOf = async (changes: Record<string, unknown> = {}) => {
+      const file = join(folder, newToken())
+      await writeFile(file, JSON.stringify(serviceAccount(changes)))
+      const app = initializeApp({ credential: cert(file, httpAgent), httpAgent }, file)
+      open.push({ close: () => deleteApp(app) })
+      return getMessaging(app)
+    }
+    const messaging = await messagingOf()
+    const [good, dead, busy] = [newToken(), newToken(), newToken()]
+    const message = { token: good, data: { custom: '{}' }, android: { priority: 'high' } } as const
+    expect(await messaging.send(message)).toBe('projects/test-project/messages/0:1')
+    expect(sink.received).toMatchObject([message])
+    sink.script(dead, refusal(404, 'NOT_FOUND', { code: 'UNREGISTERED' }))
+    await expect(messaging.send({ ...message, token: dead })).rejects.toMatchObject({
+      code: 'messaging/registration-token-not-registered',
+    })
+    sink.script(busy, refusal(429, 'RESOURCE_EXHAUSTED', { code: 'QUOTA_EXCEEDED' }))
+    await expect(messaging.send({ ...message, token: busy })).rejects.toMatchObject({
+      code: 'messaging/message-rate-exceeded',
+    })
+    await expect(messaging.send({ ...message, data: { x: 'x'.repeat(5_000) } })).rejects.toMatchObject({
+      code: 'messaging/invalid-argument',
+    })
+    const other = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
+    const stranger = await messagingOf({ private_key: other.export({ type: 'pkcs8', format: 'pem' }).toString() })
+    await expect(stranger.send(message)).rejects.toMatchObject({ message: expect.stringContaining('invalid_grant') })
+    expect(sink.received).toHaveLength(1)
   })
 })

@@ -1,6 +1,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type Provider, type ProviderSettings, startProvider } from '../../../test/sinks/provider.ts'
+import { type Provider, type ProviderSettings, startProvider } from '../../../test/sinks/scripted.ts'
+import type { Service } from '../../sink/service.ts'
 import { type ClientSettings, createHttpClient, type HttpClient } from './http-client.ts'
 import { explainUnreachable } from './open-tls.ts'
 import type { Reply } from './reply.ts'
@@ -13,14 +14,15 @@ afterEach(async () => {
   for (const it of open.splice(0).reverse()) await it.close()
 })
 
-async function start(settings: Partial<ProviderSettings> = {}, client: ClientSettings = {}) {
-  const provider = await startProvider({
-    hosts: [HOST],
+type Settings = Partial<ProviderSettings & Pick<Service, 'accept'>>
+
+async function start({ accept, ...settings }: Settings = {}, client: ClientSettings = {}) {
+  const service: Service = {
     judge: () => undefined,
-    accept: ({ path }) => ({ status: 200, body: path }),
+    accept: accept ?? (({ path }) => ({ status: 200, body: path })),
     addressOf: ({ path }) => path,
-    ...settings,
-  })
+  }
+  const provider = await startProvider({ hosts: [HOST], ...settings }, () => service)
   open.push(provider)
   return { provider, client: connectTo(provider, client) }
 }
@@ -149,7 +151,7 @@ describe('a request that was not taken up', () => {
   })
 
   test('because there was no place for it in time is unsent', async () => {
-    const { provider, client } = await start({ maxStreams: 1 }, { deadlineMs: 300, maxSessions: 1 })
+    const { provider, client } = await start({ maxStreams: 1 }, { deadlineMs: 1_500, maxSessions: 1 })
     provider.script('/a', 'hang')
     const [hung, waited] = await Promise.all([post(client, '/a'), post(client, '/b')])
     expect(hung).toEqual({ kind: 'lost', reason: 'no answer in time' })
@@ -193,7 +195,7 @@ describe('a request that was taken up and not answered is lost', () => {
   })
 
   test('when its time is over; the next one goes by another connection', async () => {
-    const { provider, client } = await start({}, { deadlineMs: 300 })
+    const { provider, client } = await start({}, { deadlineMs: 1_500 })
     provider.script('/a', 'hang')
     expect(await post(client, '/a')).toEqual({ kind: 'lost', reason: 'no answer in time' })
     expect(await post(client, '/b')).toMatchObject({ kind: 'answer' })
@@ -242,7 +244,7 @@ describe('a service without HTTP/2', () => {
   })
 
   test('tells lost from unsent as well', async () => {
-    const { provider, client } = await start(http1, { allowsHttp1: true, deadlineMs: 400 })
+    const { provider, client } = await start(http1, { allowsHttp1: true, deadlineMs: 1_500 })
     provider.script('/a', 'cut', 'hang')
     expect(await post(client, '/a')).toEqual({ kind: 'lost', reason: 'connection lost' })
     expect(await post(client, '/a')).toEqual({ kind: 'lost', reason: 'no answer in time' })

@@ -3,7 +3,7 @@
 
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
-import { boundedMap } from './bounded.ts'
+import { boundedMap } from '../bounded.ts'
 import { seconds, signJwt } from './jwt.ts'
 
 /** Base64url: the uncompressed point, and the scalar. `subject` is a mailto: or https: address of the sender; Apple wants one. */

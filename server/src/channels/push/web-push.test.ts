@@ -1,33 +1,16 @@
-import { generateKeyPairSync } from 'node:crypto'
+import { createECDH, randomBytes } from 'node:crypto'
+import ece from 'http_ece'
 import { afterEach, describe, expect, test } from 'vitest'
 import webpush from 'web-push'
-import { describeContract } from '../../../test/channels/contract.ts'
 import { content, START } from '../../../test/channels/push-content.ts'
-import { type Browser, type PushService, startPushService } from '../../../test/sinks/push-service.ts'
+import { itemFor, newVapid, vapid } from '../../../test/channels/subjects/web-push.ts'
+import { agentTo } from '../../../test/sinks/agent.ts'
+import { startPushService } from '../../../test/sinks/push.ts'
 import { systemClock, virtualClock } from '../../lib/clock.ts'
-import type { VapidKeys } from './vapid.ts'
-import { type WebPushItem, webPushChannel } from './web-push.ts'
+import type { Subscription } from '../../sink/browser.ts'
+import { webPushChannel } from './web-push.ts'
 import { encrypt, MOST_PLAIN_BYTES } from './web-push-encrypt.ts'
 import { type WebPush, webPush } from './web-push-payload.ts'
-
-function newVapid(): VapidKeys {
-  const {
-    x = '',
-    y = '',
-    d = '',
-  } = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
-  const point = Buffer.concat([Buffer.from([4]), Buffer.from(x, 'base64url'), Buffer.from(y, 'base64url')])
-  return { publicKey: point.toString('base64url'), privateKey: d, subject: 'mailto:push@example.com' }
-}
-
-const vapid = newVapid()
-const itemFor = ({ endpoint, p256dh, auth }: Browser, push: WebPush = webPush(content())): WebPushItem => ({
-  endpoint,
-  p256dh,
-  auth,
-  vapid,
-  push,
-})
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -40,35 +23,9 @@ async function start(settings: Parameters<typeof startPushService>[1] = {}) {
   const channel = webPushChannel({ clock, route: service.route })
   open.push(service, channel)
   const browser = service.subscribe(vapid.publicKey)
-  const sendTo = async (it: Browser, push?: WebPush) => (await channel.send([itemFor(it, push)]))[0]
+  const sendTo = async (it: Subscription, push?: WebPush) => (await channel.send([itemFor(it, push)]))[0]
   return { clock, service, channel, browser, send: (push?: WebPush) => sendTo(browser, push), sendTo }
 }
-
-describeContract('web push', async ({ deadlineMs, maxStreams }) => {
-  const clock = virtualClock(START)
-  const provider = await startPushService(clock, maxStreams === undefined ? {} : { maxStreams })
-  const item = () => itemFor(provider.subscribe(vapid.publicKey))
-  return {
-    provider,
-    channel: webPushChannel({ clock, route: provider.route, deadlineMs }),
-    item,
-    addressOf: ({ endpoint }) => (URL.canParse(endpoint) ? new URL(endpoint).pathname : endpoint),
-    secretsOf: ({ endpoint, auth, p256dh, vapid }) =>
-      [endpoint.split('/').at(-1) as string, auth, p256dh, vapid.privateKey].filter((it) => it.length > 8),
-    broken: () => [
-      { ...item(), endpoint: 'no address' },
-      { ...item(), endpoint: 'http://updates.push.example.com/plain-text' },
-      { ...item(), endpoint: 'https://127.0.0.1/inside-of-the-network' },
-      { ...item(), endpoint: 'https://user:password1@updates.push.example.com/x' },
-      { ...item(), p256dh: '' },
-      { ...item(), p256dh: Buffer.alloc(65, 4).toString('base64url') },
-      { ...item(), auth: 'short' },
-      { ...item(), vapid: { ...vapid, privateKey: 'AAAA' } },
-      { ...item(), vapid: { ...vapid, publicKey: 'AAAA' } },
-      { ...item(), push: { ...webPush(content()), plain: Buffer.alloc(5_000) } },
-    ],
-  }
-})
 
 test('encrypts as the example of RFC 8291 does', () => {
   const from = (text: string) => Buffer.from(text, 'base64url')
@@ -83,6 +40,18 @@ test('encrypts as the example of RFC 8291 does', () => {
   expect(encrypted.toString('base64url')).toBe(
     'DGv6ra1nlYgDCS1FRnbzlwAAEABBBP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A_yl95bQpu6cVPTpK4Mqgkf1CXztLVBSt2Ks3oZwbuwXPXLWyouBWLVWGNWQexSgSxsj_Qulcy4a-fN',
   )
+})
+
+test('encrypts what the package http_ece can read', () => {
+  const browser = createECDH('prime256v1')
+  const keys = { p256dh: browser.generateKeys(), auth: randomBytes(16) }
+  for (const length of [0, 1, 300, MOST_PLAIN_BYTES]) {
+    const plain = randomBytes(length)
+    const authSecret = keys.auth.toString('base64url')
+    expect(
+      ece.decrypt(encrypt(plain, keys), { version: 'aes128gcm', privateKey: browser, authSecret }).equals(plain),
+    ).toBe(true)
+  }
 })
 
 describe('what the browser gets', () => {
@@ -148,25 +117,13 @@ describe('what the browser gets', () => {
 })
 
 describe('the token of the sender', () => {
-  const tokens = (service: PushService & { seen: string[] }) => service.seen
-  async function startSeeing() {
-    const seen: string[] = []
-    const started = await start({
-      addressOf: ({ path, headers }) => {
-        seen.push(headers.authorization ?? '')
-        return path
-      },
-    })
-    return { ...started, service: Object.assign(started.service, { seen }) }
-  }
-
   test('is kept for an hour, and good for the service at every moment', async () => {
-    const { clock, service, send } = await startSeeing()
+    const { clock, service, send } = await start()
     for (let minutes = 0; minutes < 180; minutes += 10) {
       expect(await send()).toEqual({ kind: 'sent' })
       clock.advance({ minutes: 10 })
     }
-    expect(new Set(tokens(service)).size).toBe(3)
+    expect(new Set(service.asked.map(({ headers }) => headers.authorization)).size).toBe(3)
   })
 })
 
@@ -219,14 +176,7 @@ describe('the stand-in, judged by the web-push package', () => {
     const clock = systemClock()
     const service = await startPushService(clock, { isHttp1: true })
     open.push(service)
-    const { Agent } = await import('node:https')
-    const agent = new Agent({ ca: service.route.ca, host: '127.0.0.1', port: service.port })
-    const createConnection = agent.createConnection.bind(agent)
-    agent.createConnection = (options, done) =>
-      createConnection(
-        { ...options, host: '127.0.0.1', port: service.port, servername: 'updates.push.example.com' },
-        done,
-      )
+    const agent = agentTo(service)
     const { endpoint, p256dh, auth, path } = service.subscribe(vapid.publicKey)
     const subscription = { endpoint, keys: { p256dh, auth } }
     const options = { vapidDetails: keys, agent, TTL: 60 }

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import type { PDU } from 'smpp'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { selfSigned } from '../../../test/sinks/self-signed.ts'
-import { type SmppFate, type SmppSinkSettings, startSmppSink } from '../../../test/sinks/smpp.ts'
+import { type SmppSinkSettings, startSmppSink } from '../../../test/sinks/texts.ts'
 import { createLog } from '../../lib/log.ts'
+import { certificateFor } from '../../sink/certificate.ts'
 import type { Channel } from '../channel.ts'
 import { openOutbound } from '../outbound.ts'
 import type { InboundText, Receipt, SmsItem } from './message.ts'
@@ -19,7 +19,7 @@ afterEach(async () => {
 
 const sinkWith = async (settings: Partial<SmppSinkSettings> = {}) => {
   const sink = await startSmppSink({ ...account, ...settings })
-  stops.push(sink.stop)
+  stops.push(sink.close)
   return sink
 }
 function channelTo(port: number, more: Partial<SmppSettings> = {}) {
@@ -104,12 +104,14 @@ describe('the outcome', () => {
     [0x65, { kind: 'failed', reason: 'status 101' }],
     [0x401, { kind: 'failed', reason: 'status 1025' }],
   ])('of status %d', async (status, expected) => {
-    const sink = await sinkWith({ fates: { [TO]: status } })
+    const sink = await sinkWith()
+    sink.script(TO, status)
     expect(await sendOne(channelTo(sink.port).channel, text('a'))).toEqual(expected)
   })
 
   test('of too many requests holds for all that had not been asked yet', async () => {
-    const sink = await sinkWith({ fates: { '+15005550002': 0x58 } })
+    const sink = await sinkWith()
+    sink.script('+15005550002', 0x58)
     const { channel } = channelTo(sink.port, { window: 1 })
     const outcomes = await channel.send([text('a'), text('b', '+15005550002'), text('c'), text('d')])
     expect(outcomes.map((it) => (it.kind === 'retry' ? it.all : it.kind))).toEqual(['sent', true, true, true])
@@ -117,21 +119,17 @@ describe('the outcome', () => {
   })
 
   test('of a part that is not taken is the outcome of the text, and no further part follows', async () => {
-    let left = 1
-    const sink = await sinkWith({
-      fates: {
-        get [TO](): SmppFate {
-          return left-- > 0 ? 0 : 0x58
-        },
-      },
-    })
+    const sink = await sinkWith()
+    sink.script(TO, 0, 0x58)
     const outcome = await sendOne(channelTo(sink.port).channel, text('a'.repeat(400)))
     expect(outcome).toMatchObject({ kind: 'retry', all: true })
     expect(sink.submitted).toHaveLength(2)
   })
 
   test('of a connection that broke after the text was written is unknown, before it another try', async () => {
-    const sink = await sinkWith({ fates: { '+15005550002': 'hang-up', '+15005550003': 'silent' } })
+    const sink = await sinkWith()
+    sink.script('+15005550002', 'cut')
+    sink.script('+15005550003', 'hang')
     const { channel } = channelTo(sink.port, { answerMs: 150 })
     expect(await sendOne(channel, text('a', '+15005550002'))).toEqual({ kind: 'unknown', reason: 'connection lost' })
     expect(await sendOne(channel, text('a', '+15005550003'))).toEqual({ kind: 'unknown', reason: 'timeout' })
@@ -157,7 +155,7 @@ describe('the connection', () => {
   })
 
   test('can be encrypted, with a certificate for the name of the centre', async () => {
-    const tls = selfSigned('smsc.example')
+    const tls = certificateFor('smsc.example')
     const sink = await sinkWith({ tls })
     const connect = { 'ssmpp://smsc.example:3550': { host: '127.0.0.1', port: sink.port } }
     const trusting = { host: 'smsc.example', port: undefined, isTls: true }

@@ -1,7 +1,10 @@
+import twilio from 'twilio'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Answer } from '../../../test/sinks/http.ts'
-import { startTwilioSink, twilioError } from '../../../test/sinks/twilio.ts'
+import { agentTo } from '../../../test/sinks/agent.ts'
+import { startTwilioSink } from '../../../test/sinks/texts.ts'
 import { systemClock } from '../../lib/clock.ts'
+import type { Failure } from '../../sink/service.ts'
+import { twilioRefusal } from '../../sink/twilio.ts'
 import { openOutbound } from '../outbound.ts'
 import type { SmsItem } from './message.ts'
 import { openTwilio, type TwilioSettings } from './twilio.ts'
@@ -12,13 +15,13 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-async function rig(fates: Record<string, Answer> = {}, more: Partial<TwilioSettings> = {}, known: object = {}) {
-  const sink = await startTwilioSink({ ...account, fates, ...known })
-  const outbound = openOutbound({ allow: ['127.0.0.1'], allowHttp: true, timeoutMs: 500 })
+async function rig(fates: Record<string, Failure> = {}, more: Partial<TwilioSettings> = {}, known: object = {}) {
+  const sink = await startTwilioSink({ ...account, ...known })
+  for (const [to, fate] of Object.entries(fates)) sink.script(to, fate)
+  const outbound = openOutbound({ route: sink.route, timeoutMs: 500 })
   const settings = {
     outbound,
     clock: systemClock(),
-    baseUrl: `${sink.url}/`,
     from: '+15005550100',
     ...account,
     ...more,
@@ -27,7 +30,7 @@ async function rig(fates: Record<string, Answer> = {}, more: Partial<TwilioSetti
   stops.push(async () => {
     await channel.close()
     await outbound.close()
-    await sink.stop()
+    await sink.close()
   })
   const send = (...items: SmsItem[]) => channel.send(items)
   return { sink, send }
@@ -73,17 +76,16 @@ describe('what is asked of Twilio', () => {
   })
 
   test('a base address may have a path, but nothing behind it', async () => {
-    const { sink } = await rig()
-    const { send } = await rig({}, { baseUrl: `${sink.url}/gateway//` })
+    const { sink, send } = await rig({}, { baseUrl: 'https://api.twilio.com/gateway//' })
     expect(await send({ to: TO, text: 'a' })).toEqual([{ kind: 'misconfigured', reason: 'account not found' }])
-    expect(sink.received[0]?.path).toBe('/gateway/2010-04-01/Accounts/AC0123/Messages.json')
-    for (const baseUrl of [`${sink.url}?x=`, `${sink.url}/#`, 'nonsense', 'http://', '']) {
+    expect(sink.asked[0]?.path).toBe('/gateway/2010-04-01/Accounts/AC0123/Messages.json')
+    for (const baseUrl of ['https://api.twilio.com?x=', 'https://api.twilio.com/#', 'nonsense', 'http://', '']) {
       const wrong = await rig({}, { baseUrl })
       expect(await wrong.send({ to: TO, text: 'a' }), baseUrl).toEqual([
         { kind: 'misconfigured', reason: 'address not valid' },
       ])
+      expect(wrong.sink.requests()).toBe(0)
     }
-    expect(sink.received).toHaveLength(1)
   })
 })
 
@@ -105,13 +107,13 @@ describe('the outcome', () => {
     [503, 0, { kind: 'retry', reason: 'status 503' }],
     [400, 99999, { kind: 'failed', reason: 'status 400' }],
   ])('of %d with code %d', async (status, code, expected) => {
-    const { send } = await rig({ [TO]: twilioError(status, code) })
+    const { send } = await rig({ [TO]: twilioRefusal(status, code) })
     expect(await send({ to: TO, text: 'a' })).toEqual([expected])
   })
 
   test('of answers that are not Twilio’s', async () => {
     const html = { status: 200, body: '<html>Welcome</html>' }
-    const numbers: Record<string, Answer> = {
+    const numbers: Record<string, Failure> = {
       '+1500': html,
       '+1501': { status: 200, body: 'null' },
       '+1502': { status: 200, body: '{"sid":7}' },
@@ -134,16 +136,22 @@ describe('the outcome', () => {
   })
 
   test('of too many requests holds for all that had not been asked yet', async () => {
-    const { sink, send } = await rig({ '+1500': twilioError(429, 20429, { 'retry-after': '3' }) }, { atOnce: 1 })
+    const { sink, send } = await rig({ '+1500': twilioRefusal(429, 20429, { 'retry-after': '3' }) }, { atOnce: 1 })
     const outcomes = await send({ to: TO, text: 'a' }, { to: '+1500', text: 'b' }, { to: TO, text: 'c' })
     const pause = { kind: 'retry', reason: 'too many requests', all: true, afterMs: 3_000 }
     expect(outcomes).toEqual([{ kind: 'sent', id: expect.any(String) }, pause, pause])
-    expect(sink.received).toHaveLength(2)
+    expect(sink.requests()).toBe(2)
   })
 
   test('of a lost answer is unknown, of an address that we do not go to a wrong setting', async () => {
-    const { send } = await rig({ '+1500': 'reset', '+1501': 'half', '+1502': 'silent' })
-    expect(await send({ to: '+1500', text: 'a' }, { to: '+1501', text: 'a' }, { to: '+1502', text: 'a' })).toEqual([
+    const { send } = await rig({ '+15005550100': 'reset', '+15005550101': 'half', '+15005550102': 'hang' })
+    expect(
+      await send(
+        { to: '+15005550100', text: 'a' },
+        { to: '+15005550101', text: 'a' },
+        { to: '+15005550102', text: 'a' },
+      ),
+    ).toEqual([
       { kind: 'unknown', reason: 'connection lost' },
       { kind: 'unknown', reason: 'connection lost' },
       { kind: 'unknown', reason: 'timeout' },
@@ -151,4 +159,37 @@ describe('the outcome', () => {
     const inside = await rig({}, { baseUrl: 'https://169.254.169.254' })
     expect(await inside.send({ to: TO, text: 'a' })).toEqual([{ kind: 'misconfigured', reason: 'address not allowed' }])
   })
+})
+
+test('the stand-in is taken for Twilio by its own library', async () => {
+  const sink = await startTwilioSink(account)
+  stops.push(() => sink.close())
+  const clientOf = (password: string) => {
+    const httpClient = new twilio.RequestClient()
+    httpClient.axios.defaults.httpsAgent = agentTo(sink)
+    return twilio(account.accountSid, password, { httpClient })
+  }
+  const { messages } = clientOf(account.password)
+  const sent = await messages.create({
+    to: TO,
+    from: '+15005550100',
+    body: 'Grüße & 🎉',
+    mediaUrl: ['https://cdn.example/a.png'],
+  })
+  expect(sent).toMatchObject({ sid: sink.texts[0]?.sid, status: 'queued', to: TO, numMedia: '1', errorCode: null })
+  expect(sink.texts[0]?.form.get('Body')).toBe('Grüße & 🎉')
+  sink.script(TO, twilioRefusal(400, 21610))
+  await expect(messages.create({ to: TO, from: '+15005550100', body: 'a' })).rejects.toMatchObject({
+    status: 400,
+    code: 21610,
+  })
+  await expect(messages.create({ to: 'nobody', from: '+15005550100', body: 'a' })).rejects.toMatchObject({
+    code: 21211,
+  })
+  await expect(messages.create({ to: TO, body: 'a' })).rejects.toMatchObject({ code: 21603 })
+  await expect(clientOf('wrong').messages.create({ to: TO, from: 'x', body: 'a' })).rejects.toMatchObject({
+    status: 401,
+    code: 20003,
+  })
+  expect(sink.texts).toHaveLength(1)
 })

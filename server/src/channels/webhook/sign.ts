@@ -1,12 +1,12 @@
 // Signatures as Standard Webhooks has them (https://www.standardwebhooks.com): v1 is HMAC-SHA256 over id, time and body.
 
-import { createHmac, randomBytes } from 'node:crypto'
+import { createHmac } from 'node:crypto'
+
+export { newWebhookSecret } from '../../lib/secrets.ts'
 
 const PREFIX = 'whsec_'
 /** The standard asks for 24 to 64 bytes. */
 const [FEWEST_BYTES, MOST_BYTES] = [24, 64]
-
-export const newWebhookSecret = () => `${PREFIX}${randomBytes(32).toString('base64')}`
 
 /** The key in a secret, or undefined when it is none. */
 export function readWebhookSecret(secret: string): Buffer | undefined {

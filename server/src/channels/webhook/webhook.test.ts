@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type HttpSink, startHttpSink } from '../../../test/sinks/http.ts'
-import { startWebhookSink, type WebhookSink } from '../../../test/sinks/webhook.ts'
+import { startWebhookSink, WEBHOOK_ORIGIN, type WebhookSink } from '../../../test/sinks/webhook.ts'
 import { systemClock } from '../../lib/clock.ts'
+import type { Failure } from '../../sink/service.ts'
 import type { Channel } from '../channel.ts'
 import { type Outbound, openOutbound } from '../outbound.ts'
 import { newWebhookSecret } from './sign.ts'
@@ -14,23 +15,29 @@ let outbound: Outbound
 let channel: Channel<WebhookItem>
 beforeAll(async () => {
   sink = await startWebhookSink(secret)
-  outbound = openOutbound({ allow: ['127.0.0.1'], allowHttp: true, timeoutMs: 500 })
+  outbound = openOutbound({ route: sink.route, allow: ['127.0.0.1'], allowHttp: true, timeoutMs: 500 })
   channel = openWebhooks({ outbound, clock })
 })
 afterAll(async () => {
   await channel.close()
   await outbound.close()
-  await sink.stop()
+  await sink.close()
 })
 
 const item = (path: string, more: Partial<WebhookItem> = {}): WebhookItem => ({
-  url: `${sink.url}${path}`,
+  url: `${WEBHOOK_ORIGIN}${path}`,
   id: 'msg_2f',
   body: '{"type":"message.sent","text":"Grüße 🎉"}',
   secrets: [secret],
   ...more,
 })
 const sendOne = async (one: WebhookItem) => (await channel.send([one]))[0]
+/** To a receiver that answers so. */
+function sendFor(answer: Failure) {
+  sink.script('/answer', answer)
+  return sendOne(item('/answer'))
+}
+const retryAfter = (status: number, text: string) => sendFor({ status, headers: { 'retry-after': text } })
 
 describe('a webhook', () => {
   test('is believed by the receiver, with the same id on every try', async () => {
@@ -54,7 +61,7 @@ describe('a webhook', () => {
   test('carries the customer’s method and headers, but no signature of theirs', async () => {
     const headers = { 'X-Tenant': 'blue', 'Content-Type': 'application/vnd.blue+json', 'User-Agent': 'Blue' }
     expect(await sendOne(item('/hook', { method: 'PUT', headers }))).toEqual({ kind: 'sent' })
-    expect(sink.received.at(-1)).toMatchObject({
+    expect(sink.asked.at(-1)).toMatchObject({
       method: 'PUT',
       headers: { 'x-tenant': 'blue', 'content-type': 'application/vnd.blue+json', 'user-agent': 'Blue' },
     })
@@ -84,31 +91,31 @@ describe('the outcome', () => {
     [500, { kind: 'retry', reason: 'status 500' }],
     [503, { kind: 'retry', reason: 'status 503' }],
   ])('of %d', async (status, expected) => {
-    expect(await sendOne(item(`/status/${status}`))).toEqual(expected)
+    expect(await sendFor({ status })).toEqual(expected)
   })
 
   test('of a receiver that says when: then', async () => {
-    expect(await sendOne(item('/status/429?retry-after=120'))).toEqual({
+    expect(await retryAfter(429, '120')).toEqual({
       kind: 'retry',
       reason: 'status 429',
       afterMs: 120_000,
     })
     const date = new Date(clock.now().getTime() + 60_000).toUTCString()
-    const dated = await sendOne(item(`/status/503?retry-after=${encodeURIComponent(date)}`))
+    const dated = await retryAfter(503, date)
     expect(dated).toMatchObject({ kind: 'retry', afterMs: expect.any(Number) })
     expect(dated?.kind === 'retry' && dated.afterMs).toBeGreaterThan(50_000)
     for (const nonsense of ['soon', '-5', '1.5', ''])
-      expect(await sendOne(item(`/status/503?retry-after=${nonsense}`))).toEqual({
+      expect(await retryAfter(503, nonsense)).toEqual({
         kind: 'retry',
         reason: 'status 503',
       })
-    expect(await sendOne(item('/status/503?retry-after=999999999'))).toMatchObject({ afterMs: 86_400_000 })
+    expect(await retryAfter(503, '999999999')).toMatchObject({ afterMs: 86_400_000 })
   })
 
   test('of one that took it and was lost: unknown', async () => {
-    expect(await sendOne(item('/reset'))).toEqual({ kind: 'unknown', reason: 'connection lost' })
-    expect(await sendOne(item('/half'))).toEqual({ kind: 'unknown', reason: 'connection lost' })
-    expect(await sendOne(item('/silent'))).toEqual({ kind: 'unknown', reason: 'timeout' })
+    expect(await sendFor('reset')).toEqual({ kind: 'unknown', reason: 'connection lost' })
+    expect(await sendFor('half')).toEqual({ kind: 'unknown', reason: 'connection lost' })
+    expect(await sendFor('hang')).toEqual({ kind: 'unknown', reason: 'timeout' })
   })
 })
 

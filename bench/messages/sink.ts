@@ -1,0 +1,38 @@
+// APNs as the benchmark needs it: takes everything, costs as little as it can, and remembers when what was named arrived.
+// A process of its own, so that its work is nobody's.
+
+import { createSecureServer } from 'node:http2'
+import type { AddressInfo } from 'node:net'
+import { certificateFor } from '../../server/src/sink/certificate.ts'
+import { moment } from '../kit/moment.ts'
+
+/** The server's settings that lead here. */
+export type SinkStarted = { settings: Record<string, string> }
+
+/** `named`: by its collapse id, when it arrived. All others are only counted. */
+export type SinkSeen = { count: number; lastMs: number; named: Record<string, number> }
+
+const seen: SinkSeen = { count: 0, lastMs: 0, named: {} }
+
+const { key, cert } = certificateFor('api.push.apple.com')
+const server = createSecureServer({ key, cert, settings: { maxConcurrentStreams: 1000 } })
+server.on('stream', (stream, headers) => {
+  stream.on('error', () => {})
+  stream.resume()
+  stream.on('end', () => {
+    const name = headers['apns-collapse-id']
+    if (name) seen.named[String(name)] = moment()
+    else {
+      seen.count++
+      seen.lastMs = moment()
+    }
+    stream.respond({ ':status': 200 }, { endStream: true })
+  })
+})
+await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+const { port } = server.address() as AddressInfo
+
+process.on('message', () => process.send?.(seen))
+process.send?.({
+  settings: { PROVIDER_CA: cert, PROVIDER_CONNECT: `https://*=127.0.0.1:${port}` },
+} satisfies SinkStarted)

@@ -1,0 +1,177 @@
+// A mail server for what comes back of our own mail. It takes mail for the mailboxes it is told of and refuses all other (no
+// relay), and says 250 only when whoever takes the mail is done with it: whatever happens before, the sender tries again.
+
+import { once } from 'node:events'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { createServer } from 'node:net'
+import { plainAddress } from '../../lib/networks.ts'
+import { createInput, type Input } from './input.ts'
+
+export type ReceivedMail = { from: string; to: string[]; message: Buffer }
+
+export type MailListenerSettings = {
+  host: string
+  port: number
+  /** What we greet as. */
+  name: string
+  hasMailbox(address: string): boolean
+  /** Resolves when all of it is written down. When it rejects, the sender is asked to try again later. */
+  take(mail: ReceivedMail): Promise<void>
+  limits?: Partial<typeof LIMITS> | undefined
+}
+
+export type MailListener = { port: number; close(): Promise<void> }
+
+const LIMITS = {
+  messageBytes: 1_048_576,
+  recipients: 20,
+  connections: 200,
+  connectionsOfOne: 20,
+  commands: 1_000,
+  /** Commands that made no sense, or recipients that are not here: after these somebody is only trying. */
+  mistakes: 20,
+  idleMs: 120_000,
+  /** All of a connection. */
+  lifeMs: 900_000,
+}
+
+export async function listenForMail(settings: MailListenerSettings): Promise<MailListener> {
+  const limits = { ...LIMITS, ...settings.limits }
+  const sockets = new Map<Socket, { address: string; underWay?: Promise<unknown> }>()
+  const server = createServer((socket) => {
+    const address = plainAddress(socket.remoteAddress ?? '')
+    const ofOne = [...sockets.values()].filter((it) => it.address === address).length
+    socket.on('error', () => {})
+    if (sockets.size >= limits.connections || ofOne >= limits.connectionsOfOne) {
+      socket.end(`421 4.7.0 ${settings.name} too many connections\r\n`)
+      return
+    }
+    const entry: { address: string; underWay?: Promise<unknown> } = { address }
+    sockets.set(socket, entry)
+    const life = setTimeout(() => socket.destroy(), limits.lifeMs)
+    socket.on('close', () => {
+      clearTimeout(life)
+      sockets.delete(socket)
+    })
+    socket.setTimeout(limits.idleMs, () => socket.end(`421 4.4.2 ${settings.name} timeout\r\n`, () => socket.destroy()))
+    const take: MailListenerSettings['take'] = (mail) => {
+      const taken = settings.take(mail)
+      entry.underWay = taken.catch(() => {})
+      return taken
+    }
+    converse(socket, { ...settings, take, limits }).catch(() => socket.destroy())
+  })
+  return { port: await listen(server, settings), close }
+
+  /** What is being taken in is finished, and answered; everybody else is cut off, and comes again. */
+  async function close() {
+    server.close()
+    await Promise.all(
+      [...sockets].map(async ([socket, { underWay }]) => {
+        if (underWay) await underWay.then(() => new Promise((resolve) => setImmediate(resolve)))
+        socket.destroySoon()
+      }),
+    )
+    for (const socket of sockets.keys()) socket.destroy()
+    if (server.listening) await once(server, 'close')
+  }
+}
+
+async function listen(server: Server, { host, port }: { host: string; port: number }): Promise<number> {
+  server.listen({ host, port })
+  await once(server, 'listening')
+  server.on('error', () => {})
+  return (server.address() as AddressInfo).port
+}
+
+type Conversation = Omit<MailListenerSettings, 'limits'> & { limits: typeof LIMITS }
+
+/** One command after the other, however many came at once. */
+async function converse(socket: Socket, { name, hasMailbox, take, limits }: Conversation) {
+  const input: Input = createInput(socket)
+  let from: string | undefined
+  let to: string[] = []
+  let mistakes = 0
+  const say = (line: string) => {
+    if (line[0] === '5') mistakes++
+    socket.write(`${line}\r\n`)
+  }
+  const reset = () => {
+    from = undefined
+    to = []
+  }
+
+  say(`220 ${name} ESMTP`)
+  for (let count = 1; ; count++) {
+    const line = await input.line()
+    if (line === undefined) break
+    if (count > limits.commands || mistakes > limits.mistakes) {
+      say(`421 4.7.0 ${name} too many commands`)
+      break
+    }
+    const verb = (/^[a-z]+/i.exec(line)?.[0] ?? '').toUpperCase()
+    if (verb === 'QUIT') {
+      say('221 2.0.0 bye')
+      break
+    }
+    if (verb === 'DATA') {
+      if (to.length === 0) say('503 5.5.1 RCPT first')
+      else {
+        say('354 go ahead')
+        const message = await input.message(limits.messageBytes)
+        if (message === undefined) break
+        if (message === 'too large') say('552 5.3.4 too large')
+        else say(await taken({ from: from ?? '', to, message }))
+        reset()
+      }
+    } else say(answer(verb, line))
+  }
+  socket.end()
+
+  function answer(verb: string, line: string): string {
+    if (line.length > 2_000 || line.includes('\n')) return '500 5.5.2 not understood'
+    if (verb === 'EHLO' || verb === 'HELO') {
+      reset()
+      const extensions = [name, 'PIPELINING', `SIZE ${limits.messageBytes}`, '8BITMIME', 'SMTPUTF8']
+      const words = verb === 'EHLO' ? [...extensions, 'ENHANCEDSTATUSCODES'] : [name]
+      return words.map((word, i) => `250${i === words.length - 1 ? ' ' : '-'}${word}`).join('\r\n')
+    }
+    if (verb === 'NOOP') return '250 2.0.0 ok'
+    if (verb === 'RSET') {
+      reset()
+      return '250 2.0.0 ok'
+    }
+    if (verb === 'VRFY') return '252 2.1.5 cannot say'
+    if (verb === 'MAIL') return begin(line)
+    if (verb === 'RCPT') return address(line)
+    return '502 5.5.1 not known here'
+  }
+
+  function begin(line: string): string {
+    const [, address, parameters = ''] = /^mail from:\s*<([^<>]*)>(.*)$/i.exec(line) ?? []
+    if (from !== undefined) return '503 5.5.1 one message at a time'
+    if (address === undefined) return '501 5.1.7 not an address'
+    if (Number(/ size=(\d{1,15})/i.exec(parameters)?.[1] ?? 0) > limits.messageBytes) return '552 5.3.4 too large'
+    from = address
+    return '250 2.1.0 ok'
+  }
+
+  function address(line: string): string {
+    const [, address] = /^rcpt to:\s*<([^<>]+)>/i.exec(line) ?? []
+    if (from === undefined) return '503 5.5.1 MAIL first'
+    if (address === undefined) return '501 5.1.3 not an address'
+    if (to.length >= limits.recipients) return '452 4.5.3 too many recipients'
+    if (!hasMailbox(address)) return '550 5.1.1 no such mailbox here'
+    to.push(address)
+    return '250 2.1.5 ok'
+  }
+
+  async function taken(mail: ReceivedMail): Promise<string> {
+    try {
+      await take(mail)
+      return '250 2.0.0 taken'
+    } catch {
+      return '451 4.3.0 try again later'
+    }
+  }
+}

@@ -1,0 +1,92 @@
+// Reports on mail that we sent: of its delivery (RFC 3464, RFC 6533) and of complaints (RFC 5965). What a report says is only
+// read here; whom it may concern is decided by the references in it.
+
+import { type Headers, headersOf, type Part, readHeaders, readParts } from './mime.ts'
+
+export type ReportedRecipient = {
+  /** In lower case; as it was written to, and as it was in the end. */
+  addresses: string[]
+  /** `failed`, `delayed`, `delivered`, `relayed`, `expanded`. */
+  action: string
+  code?: number
+  enhanced?: string
+  text?: string
+}
+
+export type MailReport = {
+  /** Texts of the returned message, and of the report, in which the sender's reference stands. */
+  clues: string[]
+} & (
+  | { kind: 'delivery'; recipients: ReportedRecipient[] }
+  | { kind: 'complaint'; type: string }
+  /** Neither: what somebody wrote, or what a machine answered for them. */
+  | { kind: 'other'; isAutoReply: boolean }
+)
+
+const MOST_RECIPIENTS = 100
+const LONGEST_TEXT = 1_000
+
+const STATUS = ['message/delivery-status', 'message/global-delivery-status']
+const RETURNED = ['message/rfc822', 'text/rfc822-headers', 'message/global', 'message/global-headers']
+const CLUES = ['return-path', 'list-unsubscribe', 'x-carillon-ref', 'original-mail-from']
+
+export function readReport(message: Buffer): MailReport {
+  const { headers, parts } = readParts(message)
+  const find = (types: readonly string[]): Part | undefined => parts.find(({ type }) => types.includes(type))
+  const returned = find(RETURNED)
+  const clues = returned ? cluesIn(headersOf(returned.text())) : []
+
+  const complaint = find(['message/feedback-report'])
+  if (complaint) {
+    const fields = readHeaders(complaint.text())
+    const type = (fields.get('feedback-type')?.[0] ?? 'abuse').toLowerCase()
+    return { kind: 'complaint', type, clues: [...cluesIn(fields), ...clues] }
+  }
+  const status = find(STATUS)
+  if (status) return { kind: 'delivery', recipients: readRecipients(status.text()), clues }
+  return { kind: 'other', isAutoReply: isAutoReply(headers), clues }
+}
+
+const cluesIn = (headers: Headers) => CLUES.flatMap((name) => [...(headers.get(name) ?? [])])
+
+/** RFC 3834. What a machine writes of itself (`auto-generated`) is no answer: some providers write for their users so. */
+const isAutoReply = (headers: Headers): boolean =>
+  /^auto-(replied|notified)/i.test(headers.get('auto-submitted')?.[0] ?? '') || headers.has('x-autoreply')
+
+/** The first group of fields is about the message, each of the others about one recipient. */
+function readRecipients(text: string): ReportedRecipient[] {
+  return text
+    .trim()
+    .split(/\r?\n[ \t]*\r?\n/)
+    .slice(0, MOST_RECIPIENTS)
+    .map(readHeaders)
+    .filter((fields) => fields.has('final-recipient') || fields.has('original-recipient'))
+    .map(readRecipient)
+}
+
+function readRecipient(fields: Headers): ReportedRecipient {
+  const addresses = ['original-recipient', 'final-recipient'].flatMap((name) => fields.get(name) ?? []).map(addressIn)
+  const text = fields
+    .get('diagnostic-code')?.[0]
+    ?.replace(/^[\w-]+\s*;\s*/, '')
+    .slice(0, LONGEST_TEXT)
+  const code = /^\s*([245]\d\d)\b/.exec(text ?? '')?.[1]
+  const status = /^[245]\.\d{1,3}\.\d{1,3}/.exec(fields.get('status')?.[0] ?? '')?.[0]
+  // Some say no more than "failed" in the status, and what it was in the words of the other side.
+  const said = /\b[245]\.\d{1,3}\.\d{1,3}\b/.exec(text ?? '')?.[0]
+  const enhanced = status?.endsWith('.0.0') ? (said ?? status) : (status ?? said)
+  return {
+    addresses: [...new Set(addresses)],
+    action: (fields.get('action')?.[0] ?? '').toLowerCase(),
+    ...(code !== undefined && { code: Number(code) }),
+    ...(enhanced !== undefined && { enhanced }),
+    ...(text !== undefined && { text }),
+  }
+}
+
+const addressIn = (field: string) =>
+  field
+    .replace(/^[^;]*;/, '')
+    .replaceAll(/[<>]/g, '')
+    .trim()
+    .toLowerCase()

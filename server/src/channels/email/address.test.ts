@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest'
+import { readAddress } from './address.ts'
+
+test('addresses are read as they are written in an envelope', () => {
+  const texts = ['a.b@Bell.Example', '.a..b.@bell.example', '"a b"@bell.example', 'zoë@glöck.example'].map(
+    (given) => readAddress(given)?.text,
+  )
+  expect(texts).toEqual(['a.b@bell.example', '".a..b."@bell.example', '"a b"@bell.example', 'zoë@xn--glck-6qa.example'])
+  for (const given of ['', 'a', '@b.example', '...@b.example', 'a(b@b.example', 'a b@b.example', 'a@b_c.example'])
+    expect(readAddress(given), given).toBeUndefined()
+})
+
+test('what is none takes no longer for being long', () => {
+  const began = performance.now()
+  for (const letters of ['a', '.', 'a.', '"'])
+    expect(readAddress(`${letters.repeat(50_000)}(@bell.example`)).toBeUndefined()
+  expect(performance.now() - began).toBeLessThan(2_000)
+})

@@ -1,0 +1,132 @@
+// Mail straight to the servers of the recipients (RFC 5321, 5.1).
+
+import type { Clock } from '../../lib/clock.ts'
+import { boundedMap } from '../bounded.ts'
+import type { Channel, Outcome } from '../channel.ts'
+import { sendEach } from '../send-each.ts'
+import { readAddress } from './address.ts'
+import { bounceReasons } from './classify.ts'
+import { type ConnectionSettings, openConnection } from './connection.ts'
+import { createLanes } from './lanes.ts'
+import type { MailItem } from './message.ts'
+import { createPool, type Mailing, type Pool, type PoolSettings, type Result } from './pool.ts'
+import { sendMail } from './send-mail.ts'
+
+export type MxRecord = { exchange: string; priority: number }
+
+export type DirectSettings = Pick<ConnectionSettings, 'dial' | 'helo' | 'answerMs' | 'takenMs'> &
+  Pick<PoolSettings, 'mailsEach' | 'idleMs' | 'awayMs'> & {
+    clock: Clock
+    /** As Node's own resolver has it: rejects with ENODATA where a domain has none, with ENOTFOUND where there is no such domain. */
+    resolveMx(domain: string): Promise<readonly MxRecord[]>
+    connectionsPerHost: number
+  }
+
+/** Where mail for a domain goes; or what becomes of all of it. */
+type Hosts = { hosts: string[]; isImplicit: boolean } | Outcome
+
+const PORT = 25
+const AT_ONCE = 200
+const AWAY_MS = 60_000
+const MOST_HOSTS = 5
+const MOST_POOLS = 1_000
+const MOST_DOMAINS = 10_000
+const KEPT_MS = 300_000
+
+const GONE: Outcome = { kind: 'gone', reason: bounceReasons.hard }
+
+export function openDirect(settings: DirectSettings): Channel<MailItem> {
+  const { clock, resolveMx, connectionsPerHost } = settings
+  const lanes = createLanes(clock)
+  const pools = boundedMap<string, Pool>(MOST_POOLS, (pool) => void pool.close())
+  const known = boundedMap<string, { hosts: Promise<Hosts>; untilMs: number }>(MOST_DOMAINS)
+
+  function poolOf(host: string): Pool {
+    const pool = pools.get(host)
+    if (pool) return pool
+    const made = createPool({
+      awayMs: AWAY_MS,
+      ...settings,
+      connections: connectionsPerHost,
+      open: () => openConnection({ ...settings, host, port: PORT, tls: 'opportunistic' }),
+    })
+    pools.set(host, made)
+    return made
+  }
+
+  function hostsOf(domain: string): Promise<Hosts> {
+    const nowMs = clock.now().getTime()
+    const found = known.get(domain)
+    if (found && nowMs < found.untilMs) return found.hosts
+    const entry = { hosts: findHosts(domain, resolveMx), untilMs: nowMs + KEPT_MS }
+    known.set(domain, entry)
+    entry.hosts.then((hosts) => {
+      // The resolver may know more in a moment.
+      if ('kind' in hosts && hosts.kind === 'retry') entry.untilMs = 0
+    })
+    return entry.hosts
+  }
+
+  /** The next host when one is not to be had: the most hopeful of their reasons is what is told. */
+  async function deliver(hosts: readonly string[], mailing: Mailing): Promise<Result> {
+    let unopened: Result | undefined
+    for (const host of hosts) {
+      const result = await poolOf(host).deliver(mailing)
+      if (result.kind !== 'unopened') return result
+      if (!unopened || !result.isFinal) unopened = result
+    }
+    return unopened as Result
+  }
+
+  return sendEach({
+    atOnce: AT_ONCE,
+    // One slow server holds up its own mail alone.
+    lanes: { of: domainOf, atOnce: 2 * connectionsPerHost },
+    async sendOne(item) {
+      const found: Hosts = readAddress(item.to) ? await hostsOf(domainOf(item)) : { hosts: [], isImplicit: false }
+      if ('kind' in found) return found
+      let isNameless = false
+      const outcome = await sendMail(item, {
+        side: 'host',
+        lanes,
+        clock,
+        async deliver(mailing) {
+          const result = await deliver(found.hosts, mailing)
+          isNameless = result.kind === 'unopened' && result.isNameless === true
+          return result
+        },
+      })
+      return isNameless && found.isImplicit ? GONE : outcome
+    },
+    async release() {
+      await Promise.all(pools.values().map((pool) => pool.close()))
+    },
+  })
+}
+
+const domainOf = ({ to }: MailItem) => readAddress(to)?.domain ?? ''
+
+async function findHosts(domain: string, resolveMx: DirectSettings['resolveMx']): Promise<Hosts> {
+  const itself = { hosts: [domain], isImplicit: true }
+  try {
+    const records = await resolveMx(domain)
+    if (records.length === 0) return itself
+    const hosts = records
+      // Those of one preference share the work.
+      .map(({ exchange, priority }) => ({
+        host: exchange.toLowerCase().replace(/\.$/, ''),
+        priority,
+        lot: Math.random(),
+      }))
+      .filter(({ host }) => host !== '')
+      .sort((a, b) => a.priority - b.priority || a.lot - b.lot)
+      .slice(0, MOST_HOSTS)
+      .map(({ host }) => host)
+    // A lone dot says that the domain takes no mail (RFC 7505).
+    return hosts.length === 0 ? GONE : { hosts, isImplicit: false }
+  } catch (error) {
+    const { code } = error as { code?: string }
+    if (code === 'ENODATA') return itself
+    return code === 'ENOTFOUND' ? GONE : { kind: 'retry', reason: 'name not found' }
+  }
+}

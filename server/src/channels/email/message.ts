@@ -1,0 +1,35 @@
+import type { KeyObject } from 'node:crypto'
+
+/** What all who get the same mail share. It is encoded once for each object: do not change one that was sent. */
+export type MailContent = {
+  from: { name?: string; address: string }
+  replyTo?: string
+  subject: string
+  /** Split at the places where the recipient's reference stands: joined by it they are the text. One piece: it stands nowhere. */
+  html: readonly string[]
+  text: readonly string[]
+  /** Further headers; pieces as above. */
+  headers: readonly (readonly [name: string, pieces: readonly string[]])[]
+}
+
+export type MailItem = {
+  content: MailContent
+  /** Names this delivery wherever something may come back from it; letters, digits, - and _. */
+  reference: string
+  to: string
+  /** With its angle brackets. */
+  messageIdHeader: string
+  /** Where bounces go; empty for nobody. */
+  envelopeFrom: string
+  date: Date
+  dkim: readonly DkimKey[]
+  /** Further recipients that no header names. What becomes of the mail is what becomes of it for `to`. */
+  bcc?: readonly string[]
+  /** The inbox provider of the recipient: each is slowed down by itself. */
+  lane: string
+}
+
+export type DkimKey = { domain: string; selector: string; algorithm: 'rsa' | 'ed25519'; privateKey: KeyObject }
+
+/** Something in the mail itself that no server could take. */
+export class BadMail extends Error {}

@@ -1,0 +1,182 @@
+// A mail as bytes (RFC 5322, 2045, 2046). Everything that recipients of the same content share is encoded once; the mail of one of
+// them is those pieces with their reference between, behind the few headers that are theirs.
+
+import { randomBytes } from 'node:crypto'
+import { type Address, readAddress } from './address.ts'
+import { headerOf, mailboxHeaderOf, PLACE } from './headers.ts'
+import { BadMail, type MailContent, type MailItem } from './message.ts'
+import { encodeQuotedPrintable } from './quoted-printable.ts'
+import { toWire, type Wire } from './wire.ts'
+
+export type PreparedMail = {
+  /** Shared headers, an empty line, the body: joined by the reference. */
+  pieces: readonly Buffer[]
+  /** Headers and body as a signature sees them ("relaxed", RFC 6376, 3.4); joined by the reference. */
+  signedHeaders: ReadonlyMap<string, readonly string[]>
+  signedBody: readonly Buffer[]
+  /** An address in a header asks for SMTPUTF8. */
+  isUtf8: boolean
+}
+
+export type ComposedMail = {
+  /** Headers of the recipient; each as one line. */
+  own: readonly (readonly [name: string, value: string])[]
+  reference: string
+  shared: PreparedMail
+}
+
+const prepared = new WeakMap<MailContent, PreparedMail>()
+
+/** Throws `BadMail`. */
+export function prepareMail(content: MailContent): PreparedMail {
+  const known = prepared.get(content)
+  if (known) return known
+  const made = prepare(content)
+  prepared.set(content, made)
+  return made
+}
+
+const OURS =
+  /^(from|to|cc|bcc|sender|subject|date|message-id|reply-to|mime-version|content-.*|dkim-signature|return-path|received)$/i
+
+function prepare({ from, replyTo, subject, html, text, headers }: MailContent): PreparedMail {
+  const sender = mustRead(from.address)
+  const answers = replyTo === undefined ? undefined : readMailbox(replyTo)
+  const names = headers.map(([name]) => name.toLowerCase())
+  if (names.some((name, n) => OURS.test(name) || names.indexOf(name) !== n)) throw new BadMail('header not valid')
+  const { contentHeaders, body } = bodyOf(text, html)
+  const lines = [
+    mailboxHeaderOf('From', from.name, sender.text),
+    headerOf('Subject', [subject]),
+    ...(answers ? [mailboxHeaderOf('Reply-To', answers.name, answers.address.text)] : []),
+    ...headers.map(([name, pieces]) => headerOf(name, pieces)),
+    'MIME-Version: 1.0',
+    ...contentHeaders,
+  ]
+  const head = `${lines.join('\r\n')}\r\n\r\n`.split(PLACE).map((piece) => Buffer.from(piece))
+  const pieces = chain(head, body)
+  const whole = join(pieces, Buffer.from('x'))
+  if (!toWire(whole).equals(whole)) throw new BadMail('content not valid')
+  return {
+    pieces,
+    signedHeaders: new Map(lines.map(relaxHeader)),
+    signedBody: relaxBody(body),
+    isUtf8: sender.isUtf8 || answers?.address.isUtf8 === true,
+  }
+}
+
+/** Throws `BadMail`. */
+export function composeMail({ content, reference, to, messageIdHeader, date }: MailItem): ComposedMail {
+  if (!/^[\w-]{0,70}$/.test(reference)) throw new BadMail('reference not valid')
+  if (!/^<[\w!#$%&'*+/=?^`{|}~.-]{1,180}@[\w.-]{1,253}>$/.test(messageIdHeader))
+    throw new BadMail('message id not valid')
+  if (Number.isNaN(date.getTime())) throw new BadMail('date not valid')
+  const own = [
+    ['To', `<${mustRead(to).text}>`],
+    ['Date', date.toUTCString().replace('GMT', '+0000')],
+    ['Message-ID', messageIdHeader],
+  ] as const
+  return { own, reference, shared: prepareMail(content) }
+}
+
+/** The pieces were looked through when they were made, and a reference has no dots or line ends: the head is what is left. */
+export function writeMail({ own, reference, shared }: ComposedMail, signatures: string): Wire {
+  const head = toWire(Buffer.from(`${signatures}${own.map(([name, value]) => `${name}: ${value}\r\n`).join('')}`))
+  return join(shared.pieces, Buffer.from(reference), head) as Wire
+}
+
+export function join(pieces: readonly Buffer[], between: Buffer, before?: Buffer): Buffer {
+  const all = pieces.flatMap((piece, n) => (n === 0 ? [piece] : [between, piece]))
+  return Buffer.concat(before ? [before, ...all] : all)
+}
+
+function mustRead(text: string): Address {
+  const address = readAddress(text)
+  if (!address) throw new BadMail('address in a header not valid')
+  return address
+}
+
+/** `a@example.com`, or `Somebody <a@example.com>`. */
+function readMailbox(text: string): { name?: string; address: Address } {
+  const [, name = '', address = text] = /^([^<>]*)<([^<>]+)>\s*$/.exec(text) ?? []
+  return { name: name.trim().replace(/^"(.*)"$/, '$1'), address: mustRead(address.trim()) }
+}
+
+/** Both forms as alternatives; one alone as it is. */
+function bodyOf(text: readonly string[], html: readonly string[]): { contentHeaders: string[]; body: Buffer[] } {
+  const parts = [
+    { type: 'plain', pieces: text },
+    { type: 'html', pieces: html },
+  ].filter(({ pieces }) => pieces.join('') !== '' || pieces.length > 1)
+  const headersOf = (type: string) => [
+    `Content-Type: text/${type}; charset=utf-8`,
+    'Content-Transfer-Encoding: quoted-printable',
+  ]
+  if (parts.length < 2) {
+    const { type, pieces } = parts[0] ?? { type: 'plain', pieces: [''] }
+    return { contentHeaders: headersOf(type), body: chain(encodePieces(pieces), [CRLF]) }
+  }
+  // "=_" cannot be in quoted-printable: no part can hold the boundary.
+  const boundary = `=_${randomBytes(12).toString('hex')}`
+  const body = parts.reduce<Buffer[]>(
+    (before, { type, pieces }) =>
+      chain(
+        chain(before, [Buffer.from(`--${boundary}\r\n${headersOf(type).join('\r\n')}\r\n\r\n`)]),
+        chain(encodePieces(pieces), [CRLF]),
+      ),
+    [Buffer.alloc(0)],
+  )
+  return {
+    contentHeaders: [`Content-Type: multipart/alternative; boundary="${boundary}"`],
+    body: chain(body, [Buffer.from(`--${boundary}--\r\n`)]),
+  }
+}
+
+const CRLF = Buffer.from('\r\n')
+const SOFT_BREAK = Buffer.from('=\r\n')
+
+/** The reference gets a line of its own, so that what stands around it is the same for all. */
+const encodePieces = (pieces: readonly string[]) =>
+  pieces.map((piece, n) =>
+    Buffer.concat([
+      ...(n > 0 ? [SOFT_BREAK] : []),
+      encodeQuotedPrintable(piece),
+      ...(n < pieces.length - 1 ? [SOFT_BREAK] : []),
+    ]),
+  )
+
+/** One behind the other: the last piece of the first and the first piece of the other become one. */
+function chain(first: readonly Buffer[], other: readonly Buffer[]): Buffer[] {
+  const [begin = Buffer.alloc(0), ...rest] = other
+  return [...first.slice(0, -1), Buffer.concat([first.at(-1) ?? Buffer.alloc(0), begin]), ...rest]
+}
+
+function relaxHeader(line: string): [name: string, pieces: string[]] {
+  const colon = line.indexOf(':')
+  const value = line
+    .slice(colon + 1)
+    .replaceAll('\r\n', '')
+    .replaceAll(/[ \t]+/g, ' ')
+    .trim()
+  return [line.slice(0, colon).toLowerCase(), value.split(PLACE)]
+}
+
+/** Every reference has characters of its line before and behind it, so the pieces can be taken one by one. */
+function relaxBody(body: readonly Buffer[]): Buffer[] {
+  return body.map((piece, n) => {
+    const relaxed = piece
+      .toString('latin1')
+      .replaceAll(/[ \t]+\r\n/g, '\r\n')
+      .replaceAll(/[ \t]+/g, ' ')
+    if (n < body.length - 1) return Buffer.from(relaxed, 'latin1')
+    const ended = withoutEmptyEnd(relaxed)
+    return Buffer.from(ended === '\r\n' && body.length === 1 ? '' : ended, 'latin1')
+  })
+}
+
+/** Of the empty lines at the end, none. An expression would try every run of empty lines in the text from each of its lines anew. */
+function withoutEmptyEnd(text: string): string {
+  let end = text.length
+  while (text.endsWith('\r\n\r\n', end)) end -= 2
+  return text.slice(0, end)
+}

@@ -1,0 +1,28 @@
+// One request on a connection, and what has come back for it so far.
+
+import { lost, type Reply } from '../reply.ts'
+import { MOST_ANSWER_BYTES } from '../session.ts'
+import type { Headers } from './read-headers.ts'
+
+export type Stream = {
+  readonly id: number
+  readonly deadlineAt: number
+  /** What of the body had to wait until the other side has room for it, and how much it has. */
+  unsent: Buffer | undefined
+  window: number
+  headers: Headers | undefined
+  body: Buffer | undefined
+  done(reply: Reply): void
+}
+
+/** False when it is longer than anybody wants to know. */
+export function addBody(stream: Stream, bytes: Buffer): boolean {
+  // A copy: the chunk it came in is shared with other answers and would be kept as long as this one.
+  stream.body = stream.body === undefined ? Buffer.from(bytes) : Buffer.concat([stream.body, bytes])
+  return stream.body.length < MOST_ANSWER_BYTES
+}
+
+export function answerOf({ headers, body }: Stream): Reply {
+  if (headers === undefined) return lost('no answer')
+  return { kind: 'answer', status: Number(headers[':status']), headers, body: body?.toString('utf8') ?? '' }
+}

@@ -1,0 +1,33 @@
+import { createResolver } from '../channels/resolver.ts'
+import { checkProviders, type Finding } from '../email/inbox-providers/check.ts'
+import type { Command } from './command.ts'
+import { table } from './print.ts'
+
+export const emailProvidersCommands: Command[] = [
+  {
+    name: 'email-providers check',
+    summary:
+      'Ask DNS for the mail hosts of every domain on the list of inbox providers, and show where the two differ.',
+    usage: '',
+    examples: ['carillon email-providers check', 'carillon email-providers check --json'],
+    async run({ config }) {
+      const findings = await checkProviders(createResolver(config.providers.mail.resolver), config.inboxProviders)
+      return { json: findings, text: summaryOf(findings), failed: findings.every(isUnanswered) }
+    },
+  },
+]
+
+const isUnanswered = ({ state }: Finding) => state === 'unanswered'
+
+function summaryOf(findings: readonly Finding[]): string {
+  const shown = findings.filter(({ state }) => state !== 'agrees' && state !== 'unanswered')
+  const rows = shown.map(({ domain, provider, state, says, hosts }) => [
+    domain,
+    provider,
+    says ?? state,
+    hosts[0] ?? '',
+  ])
+  const unanswered = findings.filter(isUnanswered).length
+  const agreed = `${findings.length - shown.length - unanswered} of ${findings.length} domains agree, ${unanswered} were not answered.`
+  return rows.length === 0 ? agreed : `${table(['DOMAIN', 'LISTED AS', 'HOSTS SAY', 'FIRST HOST'], rows)}\n\n${agreed}`
+}

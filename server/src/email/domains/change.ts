@@ -1,0 +1,176 @@
+// Add a sending domain, pause it, let it go on, give it new keys, remove it. Each change leaves a line in the audit log.
+
+import { actorOf, type Request } from '../../apps/actor.ts'
+import { lockApp } from '../../apps/store.ts'
+import { AppError, appNotFound, forbidden, invalid } from '../../lib/errors.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { EmailContext } from '../context.ts'
+import { findWay } from '../find-way.ts'
+import {
+  type Algorithm,
+  algorithms,
+  domainConflict,
+  domainNotFound,
+  type EmailDomain,
+  keysIn,
+  MOST_DOMAINS,
+  readHost,
+} from './domain.ts'
+import { makeKeys } from './keys.ts'
+import { checkName, type DnsRecord, recordsOf } from './records.ts'
+import type { NewDomainBody } from './schema.ts'
+import { countDomains, deleteDomain, findDomain, lockDomain, writeDomain } from './store.ts'
+import { findFaults, note, verifyDomain } from './verify.ts'
+
+export async function addDomain(
+  ctx: EmailContext,
+  appId: AppId,
+  body: NewDomainBody,
+  by: Request,
+): Promise<EmailDomain> {
+  const domain = readHost('domain', body.domain)
+  const returnPathHost = body.return_path_host ? readHost('return_path_host', body.return_path_host) : null
+  const trackingHost = body.tracking_host ? readHost('tracking_host', body.tracking_host) : null
+  if (trackingHost !== null && !ctx.home.isPublic)
+    throw invalid('tracking_host needs a server with a PUBLIC_URL, which it is to lead to', { field: 'tracking_host' })
+  const kinds = algorithms.filter((it) => body.dkim?.algorithms?.includes(it) ?? true)
+  const now = ctx.now()
+  const known = await findDomain(ctx.db, appId, domain)
+  if (known && known.dkimKeys.length > 0) throw domainConflict('The app has this domain already')
+  const dkimKeys = await makeKeys(ctx, appId, domain, kinds, 'active', now)
+  return ctx.db.transaction(async (db) => {
+    // Counted behind the lock of the app: of several at once only as many are added as fit.
+    if (!(await lockApp(db, appId))) throw appNotFound()
+    // One that mail was caught from, or events loaded for, is there without keys: it is the same domain.
+    const before = await lockDomain(db, appId, domain)
+    if (before && before.dkimKeys.length > 0) throw domainConflict('The app has this domain already')
+    if (!before && (await countDomains(db, appId)) >= MOST_DOMAINS)
+      throw domainConflict(`An app can have at most ${MOST_DOMAINS} email domains`)
+    const fresh = { state: 'pending', activatedBy: null, createdAt: now } as const
+    const rest = { domain, returnPathHost, trackingHost, dkimKeys, checks: {}, checkedAt: null, updatedAt: now }
+    const after: EmailDomain = { ...(before ?? fresh), ...rest }
+    await writeDomain(db, appId, after)
+    const selectors = dkimKeys.map(({ selector }) => selector)
+    await note(ctx, db, appId, actorOf(by), 'email_domain.add', domain, { selectors }, now)
+    return after
+  })
+}
+
+export function removeDomain(ctx: EmailContext, appId: AppId, domain: string, by: Request): Promise<void> {
+  const now = ctx.now()
+  return ctx.db.transaction(async (db) => {
+    if (!(await deleteDomain(db, appId, domain))) throw domainNotFound()
+    await note(ctx, db, appId, actorOf(by), 'email_domain.remove', domain, {}, now)
+  })
+}
+
+/** Active only when its records are there; by force where an operator knows better. */
+export async function setDomainState(
+  ctx: EmailContext,
+  appId: AppId,
+  domain: string,
+  { state, force }: { state: 'active' | 'paused'; force?: boolean | undefined },
+  by: Request,
+): Promise<EmailDomain> {
+  const isForced = state === 'active' && force === true
+  if (isForced) refuseForce(by)
+  // Looked at now: what was there when somebody last looked may be gone.
+  if (state === 'active' && !isForced) await refuseUnverified(ctx, appId, await verifyDomain(ctx, appId, domain, by))
+  const now = ctx.now()
+  return ctx.db.transaction(async (db) => {
+    const before = await lockDomain(db, appId, domain)
+    if (!before) throw domainNotFound()
+    const activatedBy = isForced ? 'force' : state === 'active' ? 'check' : before.activatedBy
+    if (before.state === state && before.activatedBy === activatedBy) return before
+    const after: EmailDomain = { ...before, state, activatedBy, updatedAt: now }
+    await writeDomain(db, appId, after)
+    const action = state === 'active' ? 'email_domain.activate' : 'email_domain.pause'
+    await note(ctx, db, appId, actorOf(by), action, domain, state === 'active' ? { by: activatedBy } : {}, now)
+    return after
+  })
+}
+
+/** The first call makes keys to be published; the next one, when they are, lets them sign instead of the old ones. */
+export async function rotateKeys(
+  ctx: EmailContext,
+  appId: AppId,
+  domain: string,
+  force: boolean,
+  by: Request,
+): Promise<EmailDomain> {
+  if (force) refuseForce(by)
+  const known = await findDomain(ctx.db, appId, domain)
+  if (!known) throw domainNotFound()
+  return keysIn(known, 'next').length === 0
+    ? publishNext(ctx, appId, known, by)
+    : switchKeys(ctx, appId, domain, force, by)
+}
+
+async function publishNext(ctx: EmailContext, appId: AppId, known: EmailDomain, by: Request): Promise<EmailDomain> {
+  const { domain } = known
+  const now = ctx.now()
+  const active = keysIn(known, 'active').map(({ algorithm }) => algorithm)
+  const kinds: readonly Algorithm[] = active.length > 0 ? active : algorithms
+  const next = await makeKeys(ctx, appId, domain, kinds, 'next', now)
+  return ctx.db.transaction(async (db) => {
+    const before = await lockDomain(db, appId, domain)
+    if (!before) throw domainNotFound()
+    if (keysIn(before, 'next').length > 0) throw domainConflict('New keys were made by another request just now')
+    // Those that were retired by the rotation before have been out of use for long enough.
+    const dkimKeys = [...keysIn(before, 'active'), ...next]
+    const after: EmailDomain = { ...before, dkimKeys, updatedAt: now }
+    await writeDomain(db, appId, after)
+    const selectors = next.map(({ selector }) => selector)
+    await note(ctx, db, appId, actorOf(by), 'email_domain.new_keys', domain, { selectors }, now)
+    return after
+  })
+}
+
+async function switchKeys(
+  ctx: EmailContext,
+  appId: AppId,
+  domain: string,
+  force: boolean,
+  by: Request,
+): Promise<EmailDomain> {
+  const seen = force ? undefined : await verifyDomain(ctx, appId, domain, by)
+  const way = await findWay(ctx, appId)
+  if (seen) {
+    const next = recordsOf(ctx, seen, way).filter(({ key }) => key?.state === 'next')
+    refuseFaults(next.filter((record) => seen.checks[checkName(record)]?.state !== 'ok'))
+  }
+  const now = ctx.now()
+  return ctx.db.transaction(async (db) => {
+    const before = await lockDomain(db, appId, domain)
+    if (!before) throw domainNotFound()
+    const next = keysIn(before, 'next')
+    if (next.length === 0) throw domainConflict('The keys were switched by another request just now')
+    const retired = keysIn(before, 'active').map((key) => ({ ...key, state: 'retired' as const, sealed: null }))
+    const dkimKeys = [...next.map((key) => ({ ...key, state: 'active' as const })), ...retired]
+    const after: EmailDomain = { ...before, dkimKeys, updatedAt: now }
+    await writeDomain(db, appId, after)
+    const detail = { selectors: next.map(({ selector }) => selector), retired: retired.map((it) => it.selector) }
+    await note(ctx, db, appId, actorOf(by), 'email_domain.switch_keys', domain, detail, now)
+    return after
+  })
+}
+
+function refuseForce({ caller: { kind } }: Request): void {
+  if (kind !== 'organization' && kind !== 'operator')
+    throw forbidden('force is for organization keys and the command line')
+}
+
+async function refuseUnverified(ctx: EmailContext, appId: AppId, seen: EmailDomain): Promise<void> {
+  refuseFaults(findFaults(recordsOf(ctx, seen, await findWay(ctx, appId)), seen.checks))
+}
+
+function refuseFaults(records: readonly DnsRecord[]): void {
+  if (records.length === 0) return
+  throw new AppError(
+    'invalid',
+    ...records.map(({ type, name, value }) => ({
+      code: 'email-domain-2',
+      title: `DNS has no ${type} record ${name} with ${value}`,
+    })),
+  )
+}

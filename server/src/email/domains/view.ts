@@ -1,0 +1,48 @@
+// A sending domain as it is shown: with the records that it needs, and what was found of each.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { EmailContext } from '../context.ts'
+import { findWay, isCaught, type MailWay } from '../find-way.ts'
+import { domainNotFound, type EmailDomain, isTrusted, returnPathOf } from './domain.ts'
+import { checkName, recordsOf } from './records.ts'
+import type { DomainAnswer } from './schema.ts'
+import { findDomain, findDomains } from './store.ts'
+
+export async function viewDomains(ctx: EmailContext, appId: AppId): Promise<DomainAnswer[]> {
+  const way = await findWay(ctx, appId)
+  return (await findDomains(ctx.db, appId)).map((it) => domainObject(ctx, it, way))
+}
+
+export async function viewDomain(ctx: EmailContext, appId: AppId, domain: string): Promise<DomainAnswer> {
+  const found = await findDomain(ctx.db, appId, domain)
+  if (!found) throw domainNotFound()
+  return domainObject(ctx, found, await findWay(ctx, appId))
+}
+
+function domainObject(ctx: EmailContext, it: EmailDomain, way: MailWay): DomainAnswer {
+  // What was active for caught mail waits for its records as soon as mail really goes out.
+  const state = it.state === 'active' && !isTrusted(it) && !isCaught(way) ? 'pending' : it.state
+  return {
+    domain: it.domain,
+    state,
+    activated_by: it.activatedBy,
+    return_path_host: returnPathOf(it),
+    tracking_host: it.trackingHost,
+    dkim: it.dkimKeys.map(({ selector, algorithm, state, created_at }) => ({ selector, algorithm, state, created_at })),
+    records: recordsOf(ctx, it, way).map((record) => {
+      const check = it.checks[checkName(record)]
+      return {
+        purpose: record.purpose,
+        type: record.type,
+        name: record.name,
+        value: record.value,
+        required: record.isRequired,
+        state: check?.state ?? 'unchecked',
+        found: check?.found ?? null,
+      }
+    }),
+    checked_at: it.checkedAt?.toISOString() ?? null,
+    created_at: it.createdAt.toISOString(),
+    updated_at: it.updatedAt.toISOString(),
+  }
+}

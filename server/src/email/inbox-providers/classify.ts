@@ -1,0 +1,40 @@
+// The inbox provider of a recipient: by the name of the domain, by its mail hosts, by its top-level domain.
+
+import { type InboxProvider, listedProviders, type ProviderList, readDomain } from './providers.ts'
+
+/** `mx`: the mail hosts of the domain, the preferred one first. */
+export function classify(domain: string, mx: readonly string[] = [], list = listedProviders): InboxProvider {
+  const name = readDomain(domain)
+  if (name === undefined) return 'other'
+  return classifyByName(name, list) ?? classifyByHosts(mx, list) ?? classifyByTld(name, list)
+}
+
+/** What is behind the last @, as DNS has it; undefined where that is no domain. */
+export const domainOf = (address: string) => readDomain(address.slice(address.lastIndexOf('@') + 1))
+
+export const classifyByName = (domain: string, { domains, domainSuffixes }: ProviderList): InboxProvider | undefined =>
+  domains.get(domain) ?? longestMatch(domain, domainSuffixes)
+
+/** By the first host that says anything. */
+export function classifyByHosts(mx: readonly string[], { mxSuffixes }: ProviderList): InboxProvider | undefined {
+  for (const host of mx) {
+    const name = readDomain(host)
+    const found = name && longestMatch(name, mxSuffixes)
+    if (found && found !== 'gateway') return found
+  }
+  return undefined
+}
+
+export const classifyByTld = (domain: string, { tlds }: ProviderList): InboxProvider =>
+  tlds.get(domain.slice(domain.lastIndexOf('.') + 1)) ?? 'other'
+
+/** Of `a.b.c`: what stands there for `a.b.c`, `b.c` or `c`. */
+function longestMatch<Value>(name: string, suffixes: ReadonlyMap<string, Value>): Value | undefined {
+  for (let at = 0; ; ) {
+    const found = suffixes.get(at === 0 ? name : name.slice(at))
+    if (found !== undefined) return found
+    const dot = name.indexOf('.', at)
+    if (dot < 0) return undefined
+    at = dot + 1
+  }
+}

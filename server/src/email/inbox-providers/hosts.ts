@@ -1,0 +1,101 @@
+// Mail hosts of the domains of recipients: looked up before a message is sent, remembered for a day, never waited for while
+// sending.
+
+import type { Clock } from '../../lib/clock.ts'
+import type { Db } from '../../storage/db.ts'
+import { classifyByHosts, classifyByName, classifyByTld, domainOf } from './classify.ts'
+import {
+  deleteOldHosts,
+  findFreshHosts,
+  findHostProviders,
+  type HostAnswer,
+  saveFailures,
+  saveHosts,
+} from './host-store.ts'
+import { type InboxProvider, listedProviders, type ProviderList, readDomain } from './providers.ts'
+
+export type HostsContext = {
+  db: Db
+  clock: Clock
+  resolver: {
+    /** Mail hosts of a domain, the preferred one first; an empty list where there are none. Rejects when nobody could say. */
+    mx(domain: string): Promise<readonly string[]>
+  }
+  providers?: ProviderList | undefined
+}
+
+const ANSWER_MS = 86_400_000
+const FAILURE_MS = 3_600_000
+const KEPT_MS = 30 * 86_400_000
+/** For one domain, and for all together. */
+const TIME_LIMITS = { oneMs: 2_000, allMs: 10_000 }
+const AT_ONCE = 50
+const ROWS_AT_ONCE = 10_000
+
+/** The inbox provider of each address, as far as lists and what was looked up before can tell. */
+export async function classifyAddresses(
+  db: Db,
+  addresses: readonly string[],
+  list = listedProviders,
+): Promise<InboxProvider[]> {
+  const domains = addresses.map(domainOf)
+  const unclear = new Set<string>()
+  for (const domain of domains) if (domain !== undefined && !classifyByName(domain, list)) unclear.add(domain)
+  const byHosts = unclear.size === 0 ? new Map<string, InboxProvider>() : await findHostProviders(db, [...unclear])
+  return domains.map((domain) =>
+    domain === undefined
+      ? 'other'
+      : (classifyByName(domain, list) ?? byHosts.get(domain) ?? classifyByTld(domain, list)),
+  )
+}
+
+/**
+ * Looks up the mail hosts of those domains whose names do not say enough, unless that was done of late. Takes at most ten
+ * seconds, whatever DNS does; what was not reached by then is left for another time.
+ */
+export async function lookUpHosts(
+  { db, clock, resolver, providers = listedProviders }: HostsContext,
+  domains: readonly string[],
+  { oneMs, allMs } = TIME_LIMITS,
+): Promise<void> {
+  const now = clock.now()
+  const names = domains.map(readDomain).filter((name) => name?.includes('.') && !classifyByName(name, providers))
+  const unclear = [...new Set(names as string[])]
+  if (unclear.length === 0) return
+  const fresh = await findFreshHosts(db, unclear, now)
+  const waiting = unclear.filter((domain) => !fresh.has(domain))
+  const answers: HostAnswer[] = []
+  const failures: string[] = []
+  const endsMs = performance.now() + allMs
+
+  async function lookUpNext(): Promise<void> {
+    for (let domain = waiting.pop(); domain !== undefined; domain = waiting.pop()) {
+      const leftMs = endsMs - performance.now()
+      if (leftMs <= 0) return
+      const hosts = await within(resolver.mx(domain), Math.min(oneMs, leftMs))
+      if (hosts === undefined) failures.push(domain)
+      else answers.push({ domain, provider: classifyByHosts(hosts, providers) })
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, lookUpNext))
+  if (answers.length > 0) await saveHosts(db, answers, new Date(now.getTime() + ANSWER_MS))
+  if (failures.length > 0) await saveFailures(db, failures, new Date(now.getTime() + FAILURE_MS))
+}
+
+/** What the promise brings; undefined when it brings nothing in time. */
+async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const tooLate = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, ms, undefined)
+  })
+  try {
+    return await Promise.race([promise.catch(() => undefined), tooLate])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+export async function forgetOldHosts(db: Db, now: Date): Promise<void> {
+  const before = new Date(now.getTime() - KEPT_MS)
+  while ((await deleteOldHosts(db, before, ROWS_AT_ONCE)) === ROWS_AT_ONCE);
+}

@@ -1,0 +1,45 @@
+// Mail that goes nowhere is kept for a look: the newest 1,000 of an app, for 7 days.
+
+import { findAllApps } from '../../apps/store.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import type { EmailContext } from '../context.ts'
+import { type CaughtMail, deleteCaughtBefore, deleteCaughtUpTo, findNewestBeyond, insertCaught } from './store.ts'
+
+export const MOST_KEPT = 1_000
+const KEPT_MS = 7 * 86_400_000
+/** A large send must not fill the disk until the next hour: room is made after so many of an app, too. */
+const MAKE_ROOM_AFTER = 200
+
+export type Draft = Omit<CaughtMail, 'id' | 'at'>
+
+/** Keeps mail of one app. */
+export function createCatcher(ctx: Pick<EmailContext, 'db' | 'now' | 'newId'>, appId: AppId) {
+  let caught = 0
+
+  return async function keep(mails: readonly Draft[]): Promise<void> {
+    const at = ctx.now()
+    await insertCaught(
+      ctx.db,
+      appId,
+      mails.map((mail) => ({ ...mail, id: ctx.newId(), at })),
+    )
+    caught += mails.length
+    if (caught < MAKE_ROOM_AFTER) return
+    caught = 0
+    await makeRoom(ctx.db, appId)
+  }
+}
+
+async function makeRoom(db: Db, appId: AppId): Promise<void> {
+  const beyond = await findNewestBeyond(db, appId, MOST_KEPT)
+  if (beyond) await deleteCaughtUpTo(db, appId, beyond)
+}
+
+/** Of all apps. */
+export async function forgetCaught(db: Db, now: Date): Promise<void> {
+  for (const { id } of await findAllApps(db)) {
+    await deleteCaughtBefore(db, id, new Date(now.getTime() - KEPT_MS))
+    await makeRoom(db, id)
+  }
+}

@@ -1,0 +1,62 @@
+// Counting what became of emails. Everything is added, nothing is looked up: any order, any batches and any number of writers
+// come to the same sums.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { addMonths } from '../../storage/partitions.ts'
+import type { InboxProvider } from '../inbox-providers/providers.ts'
+import { addCounts, type CountRow } from './store.ts'
+import { floorOf, type Unit } from './unit.ts'
+
+export { readRates } from './rates.ts'
+
+export const emailFacts = [
+  'sent',
+  'delivered',
+  'opened',
+  'clicked',
+  'unique_opened',
+  'unique_clicked',
+  'failed',
+  'bounced',
+  'complained',
+] as const
+export type EmailFact = (typeof emailFacts)[number]
+
+/** `domain`: of the sender, in lower case. */
+export type EmailCount = { domain: string; provider: InboxProvider; at: Date } & Partial<Record<EmailFact, number>>
+
+/** Writers with different parts do not wait for each other. */
+export const parts = { feedback: 4, loading: 5 } as const
+
+/** In the transaction of whatever is counted. */
+export async function countEmails(db: Db, appId: AppId, part: number, counts: readonly EmailCount[]): Promise<void> {
+  const instants = summed('instant', counts)
+  if (instants.length === 0) return
+  const hours = summed('hour', instants)
+  const days = summed('day', hours)
+  const months = summed('month', days)
+  // The schedule makes months long before; a look at the catalogue is cheap beside what is counted.
+  const times = months.map(({ at }) => at.getTime())
+  await addMonths(db, 'email_instants', new Date(Math.min(...times)), new Date(Math.max(...times)))
+  await addCounts(db, appId, part, [...instants, ...hours, ...days, ...months])
+}
+
+function summed(unit: Unit, counts: readonly EmailCount[]): CountRow[] {
+  const sums = new Map<string, CountRow>()
+  for (const count of counts) {
+    const { domain, provider } = count
+    const at = floorOf(unit, count.at)
+    const key = `${domain} ${at.getTime()} ${provider}`
+    let sum = sums.get(key)
+    if (!sum) {
+      sum = { unit, domain, at, provider }
+      sums.set(key, sum)
+    }
+    for (const fact of emailFacts) {
+      const more = count[fact]
+      if (more !== undefined) sum[fact] = (sum[fact] ?? 0) + more
+    }
+  }
+  return [...sums.values()]
+}

@@ -1,0 +1,131 @@
+// Some thousand lines at a time, in one transaction: all of them count, or none.
+
+import { hash } from 'node:crypto'
+import { SYSTEM } from '../../apps/schema.ts'
+import { insertAuditEntries } from '../../apps/store.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { type AppId, newId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { classifyAddresses, type HostsContext, lookUpHosts } from '../inbox-providers/hosts.ts'
+import type { InboxProvider, ProviderList } from '../inbox-providers/providers.ts'
+import { countEmails, type EmailCount, parts } from './count.ts'
+import { type DomainState, type LoadedFact, noteFacts, type OnceFact, setDomainStates } from './load-store.ts'
+import type { EventLine, Line } from './read-line.ts'
+
+export type LoadContext = {
+  db: Db
+  clock: Clock
+  providers?: ProviderList | undefined
+  /** Mail hosts of recipients are looked up where this is given. */
+  resolver?: HostsContext['resolver'] | undefined
+}
+
+export function createLoadBatch(ctx: LoadContext, now: Date) {
+  /** Domains whose state was settled by this load: what a line says of one holds for all events of it, whatever comes first. */
+  const settled = new Set<string>()
+
+  return async (lines: readonly Line[]): Promise<void> => {
+    const batches = await Promise.all(byApp(lines).map(([appId, own]) => prepare(appId, own)))
+    await ctx.db.transaction(async (db) => {
+      for (const { appId, states, counts, facts } of batches) {
+        if (states.length > 0) await changeStates(db, appId, states, now)
+        await countEmails(db, appId, parts.loading, [...counts, ...(await countOnce(db, appId, facts))])
+      }
+    })
+  }
+
+  async function prepare(appId: AppId, lines: readonly Line[]) {
+    const states = statesOf(appId, lines)
+    const events = lines.filter((line) => 'event' in line)
+    return { appId, states, ...sorted(await withProviders(ctx, events)) }
+  }
+
+  function statesOf(appId: AppId, lines: readonly Line[]): DomainState[] {
+    const states = new Map<string, DomainState['state']>()
+    for (const line of lines) if ('isActive' in line) states.set(line.domain, line.isActive ? 'active' : 'paused')
+    for (const { domain } of lines)
+      if (!states.has(domain) && !settled.has(`${appId} ${domain}`)) states.set(domain, 'active')
+    for (const domain of states.keys()) settled.add(`${appId} ${domain}`)
+    return [...states].map(([domain, state]) => ({ domain, state }))
+  }
+}
+
+/** In the order of their ids, so that loads that run at the same time do not wait for each other in a circle. */
+function byApp(lines: readonly Line[]): [AppId, Line[]][] {
+  const apps = new Map<AppId, Line[]>()
+  for (const line of lines) {
+    const own = apps.get(line.appId)
+    if (own) own.push(line)
+    else apps.set(line.appId, [line])
+  }
+  return [...apps].sort(([a], [b]) => (a < b ? -1 : 1))
+}
+
+type KnownEvent = EventLine & { provider: InboxProvider }
+
+async function withProviders({ db, clock, resolver, providers }: LoadContext, lines: readonly EventLine[]) {
+  const unclear = lines.filter(({ provider }) => provider === undefined).map(({ recipient }) => recipient)
+  if (unclear.length === 0) return lines as KnownEvent[]
+  if (resolver) {
+    const domains = unclear.map((address) => address.slice(address.lastIndexOf('@') + 1))
+    await lookUpHosts({ db, clock, resolver, providers }, domains)
+  }
+  const found = (await classifyAddresses(db, unclear, providers)).values()
+  return lines.map(
+    (line): KnownEvent => ({ ...line, provider: line.provider ?? (found.next().value as InboxProvider) }),
+  )
+}
+
+type OnceInDomain = LoadedFact & { domain: string }
+
+/** What counts in any case, and what counts once for each email; of the latter the earliest. */
+function sorted(events: readonly KnownEvent[]): { counts: EmailCount[]; facts: Map<string, OnceInDomain> } {
+  const counts: EmailCount[] = []
+  const facts = new Map<string, OnceInDomain>()
+  for (const { domain, event, at, recipient, messageId, provider } of events) {
+    const isAgain = event === 'opened' || event === 'clicked'
+    if (isAgain || messageId === undefined) counts.push({ domain, provider, at, [event]: 1 })
+    if (!isAgain && messageId === undefined) continue
+    const fact: OnceFact = isAgain ? `unique_${event}` : event
+    const it = { emailId: emailIdOf(domain, messageId, recipient), fact, at, provider, domain }
+    const key = keyOf(it)
+    const before = facts.get(key)
+    if (!before || isEarlier(it, before)) facts.set(key, it)
+  }
+  return { counts, facts }
+}
+
+const keyOf = ({ emailId, fact }: Pick<LoadedFact, 'emailId' | 'fact'>) => `${emailId} ${fact}`
+
+/** The same order as that of the statement; the provider decides between equal times, so that who comes first does not. */
+const isEarlier = (a: LoadedFact, b: LoadedFact) =>
+  a.at < b.at || (a.at.getTime() === b.at.getTime() && a.provider < b.provider)
+
+/** Where no message is named, all that somebody got from a domain is taken for one email. */
+const emailIdOf = (domain: string, messageId: string | undefined, recipient: string) =>
+  hash('sha256', JSON.stringify([domain, messageId ?? null, recipient]), 'hex').slice(0, 32)
+
+/** A fact that turns out to have happened earlier moves there. */
+async function countOnce(db: Db, appId: AppId, facts: Map<string, OnceInDomain>): Promise<EmailCount[]> {
+  if (facts.size === 0) return []
+  const news = await noteFacts(db, appId, [...facts.values()])
+  return news.flatMap(({ emailId, fact, at, provider, wasAt, wasProvider }) => {
+    const { domain } = facts.get(keyOf({ emailId: emailId.replaceAll('-', ''), fact })) as OnceInDomain
+    const counted: EmailCount = { domain, provider, at, [fact]: 1 }
+    return wasAt && wasProvider ? [counted, { domain, provider: wasProvider, at: wasAt, [fact]: -1 }] : [counted]
+  })
+}
+
+async function changeStates(db: Db, appId: AppId, states: readonly DomainState[], now: Date): Promise<void> {
+  const changed = await setDomainStates(db, appId, states, now)
+  if (changed.length === 0) return
+  const entries = changed.map(({ domain, state }) => ({
+    id: newId(),
+    actor: SYSTEM,
+    action: state === 'active' ? 'email_domain.activate' : 'email_domain.pause',
+    targetType: 'email_domain' as const,
+    targetId: domain,
+    detail: { by: 'load' },
+  }))
+  await insertAuditEntries(db, appId, entries, now)
+}

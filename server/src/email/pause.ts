@@ -1,0 +1,79 @@
+// The pause for complaints: a flag on the email of an app, set once when too many of those who got mail say that it is spam, and
+// taken away by somebody who has looked into it. The receivers' own limit is 0.3 %; beyond it they block the sender.
+
+import { actorOf, type Request } from '../apps/actor.ts'
+import { SYSTEM } from '../apps/schema.ts'
+import { insertAuditEntries } from '../apps/store.ts'
+import { type AppId, newId } from '../lib/ids.ts'
+import { wake } from '../sending/control.ts'
+import { giveNotice } from '../sending/notice.ts'
+import type { Db } from '../storage/db.ts'
+import type { EmailContext } from './context.ts'
+import { clearPause, findPauseRow, insertPause } from './pause-store.ts'
+
+const WINDOW_MS = 7 * 86_400_000
+const HIGHEST_RATE = 0.003
+/** Below both, a handful of complaints says nothing yet. */
+const ENOUGH_DELIVERED = 1_000
+const ENOUGH_COMPLAINTS = 10
+
+export type ComplaintCounts = { delivered: number; complained: number }
+
+export const isTooMuch = ({ delivered, complained }: ComplaintCounts) =>
+  complained > delivered * HIGHEST_RATE && (delivered >= ENOUGH_DELIVERED || complained >= ENOUGH_COMPLAINTS)
+
+/**
+ * True when it was paused by this very call. `count` sums what was delivered and complained about from a time on: seven days back,
+ * or since email was last resumed, because what was looked into then must not pause it again.
+ */
+export async function pauseForComplaints(
+  db: Db,
+  appId: AppId,
+  count: (from: Date) => Promise<ComplaintCounts>,
+  now: Date,
+): Promise<boolean> {
+  const known = await findPauseRow(db, appId)
+  if (known?.pausedAt) return false
+  const weekAgo = new Date(now.getTime() - WINDOW_MS)
+  const from = known?.resumedAt && known.resumedAt > weekAgo ? known.resumedAt : weekAgo
+  const { delivered, complained } = await count(from)
+  if (!isTooMuch({ delivered, complained })) return false
+  const detail = { delivered, complained, since: from.toISOString() }
+  return db.transaction(async (db) => {
+    if (!(await insertPause(db, appId, { detail, countedFrom: from, now }))) return false
+    await note(db, appId, SYSTEM, 'email.pause', detail, now)
+    await giveNotice(db, appId, 'email.paused', detail, now)
+    return true
+  })
+}
+
+export const isEmailPaused = async (db: Db, appId: AppId): Promise<boolean> =>
+  (await findPause(db, appId)) !== undefined
+
+/** Since when, if it is. */
+export const findPause = async (db: Db, appId: AppId): Promise<Date | undefined> =>
+  (await findPauseRow(db, appId))?.pausedAt ?? undefined
+
+/** What waited goes on. Resuming what is not paused changes nothing. */
+export async function resumeEmail(
+  { db, now }: Pick<EmailContext, 'db' | 'now'>,
+  appId: AppId,
+  by: Request,
+): Promise<boolean> {
+  const at = now()
+  return db.transaction(async (db) => {
+    if (!(await clearPause(db, appId, at))) return false
+    await note(db, appId, actorOf(by), 'email.resume', {}, at)
+    await wake(db, appId, at)
+    return true
+  })
+}
+
+const note = (
+  db: Db,
+  appId: AppId,
+  actor: ReturnType<typeof actorOf>,
+  action: string,
+  detail: Record<string, unknown>,
+  now: Date,
+) => insertAuditEntries(db, appId, [{ id: newId(), actor, action, targetType: 'app', targetId: appId, detail }], now)

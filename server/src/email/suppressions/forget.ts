@@ -1,0 +1,8 @@
+import { findAllApps } from '../../apps/store.ts'
+import type { Db } from '../../storage/db.ts'
+import { deleteOldSoftBounces } from './store.ts'
+
+/** Those that are too old to count, of all apps. */
+export async function forgetSoftBounces(db: Db, now: Date): Promise<void> {
+  for (const { id } of await findAllApps(db)) await deleteOldSoftBounces(db, id, now)
+}

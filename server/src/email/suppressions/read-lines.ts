@@ -1,0 +1,26 @@
+// A list of addresses as other services export it: one a line, or the first column of a CSV file with or without a heading.
+
+import { invalid } from '../../lib/errors.ts'
+import { isEmail } from '../../users/subscription.ts'
+
+const MOST_NAMED = 5
+
+/** Throws the lines that hold no address: half a list that looks like a whole one is worse than none. */
+export function readLines(text: string): string[] {
+  const lines = text.replace(/^\ufeff/, '').split(/\r?\n/)
+  const addresses: string[] = []
+  const wrong: number[] = []
+  lines.forEach((line, i) => {
+    const first = (line.split(/[,;\t]/)[0] as string).trim().replace(/^"(.*)"$/, '$1')
+    if (first === '') return
+    if (isEmail(first)) addresses.push(first.toLowerCase())
+    // A heading is a word; an address that is none is a mistake.
+    else if (addresses.length > 0 || wrong.length > 0 || first.includes('@')) wrong.push(i + 1)
+  })
+  if (wrong.length > 0) {
+    const named = wrong.slice(0, MOST_NAMED).join(', ')
+    const more = wrong.length > MOST_NAMED ? ` and ${wrong.length - MOST_NAMED} more` : ''
+    throw invalid(`line ${named}${more}: no email address; nothing was imported`)
+  }
+  return [...new Set(addresses)]
+}

@@ -1,0 +1,32 @@
+// What the operations on exports are made of, put together once.
+
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { createQueue, type Queue } from '../queue/enqueue.ts'
+import type { SegmentsContext } from '../segments/context.ts'
+import type { Db } from '../storage/db.ts'
+
+export type ExportsContext = {
+  db: Db
+  now: () => Date
+  newId: NewId
+  queue: Queue
+  segments: SegmentsContext
+  /** Where the world reaches this server, if the operator said so. */
+  publicUrl: string | undefined
+}
+
+export const createExportsContext = (parts: {
+  db: Db
+  clock: Clock
+  newId: NewId
+  segments: SegmentsContext
+  publicUrl: string | undefined
+}): ExportsContext => ({
+  db: parts.db,
+  now: parts.clock.now,
+  newId: parts.newId,
+  queue: createQueue(parts),
+  segments: parts.segments,
+  publicUrl: parts.publicUrl,
+})

@@ -1,0 +1,34 @@
+// What an export is: what was asked for, and how far the file has come.
+
+import type { Id } from '../lib/ids.ts'
+import type { MessageId } from '../messages/message.ts'
+import type { Filter } from '../segments/tree.ts'
+
+export type ExportId = Id<'export'>
+
+export type SubscriptionsRequest = {
+  kind: 'subscriptions'
+  extraFields: string[]
+  /** ISO 8601. */
+  lastActiveSince?: string
+  /** Of the segment, as they were when the export was asked for. */
+  filters?: Filter[]
+}
+export type HistoryRequest = { kind: 'history'; messageId: MessageId; events: 'sent' | 'clicked' }
+export type ActivityRequest = { kind: 'activity'; messageId: MessageId }
+
+export type ExportRequest = SubscriptionsRequest | HistoryRequest | ActivityRequest
+export type ExportKind = ExportRequest['kind']
+
+export type Export = {
+  id: ExportId
+  request: ExportRequest
+  state: 'making' | 'ready' | 'failed'
+  secretHash: Buffer
+  /** The last row that is in the file. */
+  progress: unknown
+  chunkCount: number
+  byteCount: number
+  rowCount: number
+  endedAt: Date | null
+}

@@ -1,0 +1,111 @@
+// The rows that exports are made of, read by stretches of a key, so that each costs the same. Planned for the tables as they are
+// now: a plan kept from when they were small would go through all of a large one for every row.
+
+import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { sql } from '../storage/sql.ts'
+
+const UNPREPARED = { prepare: false } as const
+
+/** Before every id that there is. */
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
+export type DeliveryPlace = { subscriptionId: SubscriptionId; runId: string }
+
+export type DeliveryRow = DeliveryPlace & {
+  userId: UserId
+  externalId: string | null
+  platform: string
+  state: string
+  reason: string | null
+  attempts: number
+  providerRef: string | null
+  dueAt: Date
+  settledAt: Date | null
+  receivedAt: Date | null
+  clickedAt: Date | null
+}
+
+export const findDeliveryRows = (
+  db: Db,
+  appId: AppId,
+  message: { id: string; expandAt: Date },
+  after: DeliveryPlace | undefined,
+  limit: number,
+) =>
+  db.query<DeliveryRow>(
+    sql`
+    select d.subscription_id, d.run_id, d.user_id, d.platform, d.state, d.reason, d.attempts, d.provider_ref, d.due_at,
+      d.settled_at, d.received_at, d.clicked_at,
+      (select l.value from aliases l
+       where l.app_id = ${appId} and l.user_id = d.user_id and l.label = 'external_id') as external_id
+    from deliveries d
+    where d.app_id = ${appId} and d.expand_at = ${message.expandAt} and d.message_id = ${message.id}
+      and (d.subscription_id, d.run_id) > (${after?.subscriptionId ?? FIRST_ID}::uuid, ${after?.runId ?? FIRST_ID}::uuid)
+    order by d.subscription_id, d.run_id
+    limit ${limit}`,
+    UNPREPARED,
+  )
+
+export type SubscriptionRow = {
+  id: SubscriptionId
+  type: string
+  token: string | null
+  isReachable: boolean
+  notificationTypes: number | null
+  enabled: boolean
+  sessionCount: number
+  sessionTime: number
+  language: string | null
+  timezoneSeconds: number | null
+  appVersion: string | null
+  deviceOs: string | null
+  deviceModel: string | null
+  adId: string | null
+  tags: Record<string, string>
+  lastActive: Date
+  amountSpent: string
+  createdAt: Date
+  badgeCount: number | null
+  lat: number | null
+  long: number | null
+  country: string | null
+  rooted: boolean | null
+  ip: string | null
+  externalId: string | null
+  webAuth: string | null
+  webP256: string | null
+}
+
+/**
+ * Of these, those that were active at or after a time, in the order of their ids. Each is probed for (`offset 0`): where
+ * statistics are old, joins would read all of the app's users once for each.
+ */
+export const findSubscriptionRows = (db: Db, appId: AppId, ids: readonly SubscriptionId[], since: Date | null) =>
+  db.query<SubscriptionRow>(
+    sql`
+    select s.id, s.type, s.token, s.notification_types, s.enabled,
+      (s.enabled and s.token is not null and coalesce(s.notification_types, 1) > 0) as is_reachable,
+      coalesce(t.session_count, 0) as session_count, coalesce(t.session_time, 0) as session_time,
+      coalesce(s.language, u.language) as language, s.timezone_seconds, s.app_version, s.device_os, s.device_model, s.ad_id,
+      u.tags, coalesce(t.last_active, s.created_at) as last_active, u.amount_spent::text as amount_spent, s.created_at,
+      s.badge_count, coalesce(s.lat, u.lat) as lat, coalesce(s.long, u.long) as long,
+      coalesce(s.country, u.country) as country, s.rooted, u.ip, s.web_auth, s.web_p256,
+      (select l.value from aliases l
+       where l.app_id = ${appId} and l.user_id = s.user_id and l.label = 'external_id') as external_id
+    from unnest(${ids}::uuid[]) as given(id)
+    cross join lateral (
+      select s.id, s.user_id, s.type, s.token, s.notification_types, s.enabled, s.language, s.timezone_seconds, s.app_version,
+        s.device_os, s.device_model, s.ad_id, s.created_at, s.badge_count, s.lat, s.long, s.country, s.rooted, s.web_auth,
+        s.web_p256
+      from subscriptions s where s.app_id = ${appId} and s.id = given.id offset 0) s
+    cross join lateral (
+      select u.language, u.tags, u.amount_spent, u.lat, u.long, u.country, u.ip
+      from users u where u.app_id = ${appId} and u.id = s.user_id offset 0) u
+    left join lateral (
+      select t.last_active, t.session_count, t.session_time
+      from subscription_activity t where t.app_id = ${appId} and t.subscription_id = s.id offset 0) t on true
+    where coalesce(t.last_active, s.created_at) >= coalesce(${since}::timestamptz, '-infinity')
+    order by s.id`,
+    UNPREPARED,
+  )

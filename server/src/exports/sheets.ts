@@ -1,0 +1,148 @@
+// What each kind of export holds: its columns, and the lines of the next stretch.
+
+import type { AppId, SubscriptionId } from '../lib/ids.ts'
+import { findMessage } from '../messages/store.ts'
+import { endOfRange, findInRange } from '../segments/audience.ts'
+import { treeOf } from '../segments/read.ts'
+import type { Node } from '../segments/tree.ts'
+import type { Db } from '../storage/db.ts'
+import { deviceOfType, type SubscriptionType } from '../users/subscription.ts'
+import type { Cell } from './csv.ts'
+import type { ExportRequest, SubscriptionsRequest } from './export.ts'
+import {
+  type DeliveryPlace,
+  type DeliveryRow,
+  findDeliveryRows,
+  findSubscriptionRows,
+  type SubscriptionRow,
+} from './rows-store.ts'
+
+/** A stretch of the file, and where the next one begins; without a place it was the last. */
+export type Stretch = { lines: Cell[][]; place: unknown }
+export type Sheet = {
+  columns: string[]
+  next(db: Db, appId: AppId, place: unknown, now: Date): Promise<Stretch>
+}
+
+const ROWS_AT_ONCE = 5_000
+
+type Columns<Row> = Record<string, (row: Row) => Cell>
+const linesOf = <Row>(columns: Columns<Row>, rows: Row[]) =>
+  rows.map((row) => Object.values(columns).map((cellOf) => cellOf(row)))
+
+const iso = (time: Date | null) => time?.toISOString()
+const seconds = (time: Date) => Math.floor(time.getTime() / 1000)
+const truth = (value: boolean) => (value ? 't' : 'f')
+const deviceType = (type: string) => deviceOfType(type as SubscriptionType)
+
+export function sheetOf(request: ExportRequest): Sheet {
+  switch (request.kind) {
+    case 'subscriptions':
+      return subscriptionsSheet(request)
+    case 'history':
+      return request.events === 'clicked'
+        ? deliveriesSheet(request.messageId, { ...whom, clicked_at: (it) => iso(it.clickedAt) }, (it) => it.clickedAt)
+        : deliveriesSheet(
+            request.messageId,
+            { ...whom, sent_at: (it) => iso(it.settledAt) },
+            (it) => it.state === 'sent',
+          )
+    case 'activity':
+      return deliveriesSheet(request.messageId, activityColumns, () => true)
+  }
+}
+
+const whom: Columns<DeliveryRow> = {
+  subscription_id: (it) => it.subscriptionId,
+  onesignal_id: (it) => it.userId,
+  external_id: (it) => it.externalId,
+  device_type: (it) => deviceType(it.platform),
+}
+
+const activityColumns: Columns<DeliveryRow> = {
+  ...whom,
+  type: (it) => it.platform,
+  state: (it) => it.state,
+  reason: (it) => it.reason,
+  attempts: (it) => it.attempts,
+  due_at: (it) => iso(it.dueAt),
+  settled_at: (it) => iso(it.settledAt),
+  received_at: (it) => iso(it.receivedAt),
+  clicked_at: (it) => iso(it.clickedAt),
+  provider_reference: (it) => it.providerRef,
+}
+
+const deliveriesSheet = (
+  messageId: string,
+  columns: Columns<DeliveryRow>,
+  isMeant: (it: DeliveryRow) => unknown,
+): Sheet => ({
+  columns: Object.keys(columns),
+  async next(db, appId, place) {
+    const message = await findMessage(db, appId, messageId)
+    // Nothing was written for it yet, or it is gone.
+    if (!message?.expandAt) return { lines: [], place: undefined }
+    const at = { id: messageId, expandAt: message.expandAt }
+    const rows = await findDeliveryRows(db, appId, at, (place as DeliveryPlace | null) ?? undefined, ROWS_AT_ONCE)
+    const last = rows.length === ROWS_AT_ONCE ? rows.at(-1) : undefined
+    return {
+      lines: linesOf(columns, rows.filter(isMeant)),
+      place: last && { subscriptionId: last.subscriptionId, runId: last.runId },
+    }
+  },
+})
+
+/** In the words of the older interface. */
+const subscriptionColumns: Columns<SubscriptionRow> = {
+  id: (it) => it.id,
+  identifier: (it) => it.token,
+  session_count: (it) => it.sessionCount,
+  language: (it) => it.language,
+  timezone: (it) => it.timezoneSeconds,
+  game_version: (it) => it.appVersion,
+  device_os: (it) => it.deviceOs,
+  device_type: (it) => deviceType(it.type),
+  device_model: (it) => it.deviceModel,
+  ad_id: (it) => it.adId,
+  tags: (it) => JSON.stringify(it.tags),
+  last_active: (it) => seconds(it.lastActive),
+  playtime: (it) => it.sessionTime,
+  amount_spent: (it) => Number(it.amountSpent),
+  created_at: (it) => seconds(it.createdAt),
+  invalid_identifier: (it) => truth(!it.isReachable),
+  badge_count: (it) => it.badgeCount ?? 0,
+}
+
+const extraColumns: Columns<SubscriptionRow> = {
+  location: (it) => (it.lat === null || it.long === null ? null : `${it.lat},${it.long}`),
+  country: (it) => it.country,
+  rooted: (it) => truth(it.rooted ?? false),
+  notification_types: (it) => it.notificationTypes ?? (it.enabled ? 1 : -31),
+  ip: (it) => it.ip,
+  external_user_id: (it) => it.externalId,
+  web_auth: (it) => it.webAuth,
+  web_p256: (it) => it.webP256,
+}
+
+export const EXTRA_FIELDS = Object.keys(extraColumns)
+
+const EVERYBODY: Node = { kind: 'all', of: [] }
+
+function subscriptionsSheet({ extraFields, lastActiveSince, filters }: SubscriptionsRequest): Sheet {
+  const extras = Object.entries(extraColumns).filter(([name]) => extraFields.includes(name))
+  const columns = { ...subscriptionColumns, ...Object.fromEntries(extras) }
+  const node = filters ? treeOf({ filters }) : EVERYBODY
+  const since = lastActiveSince === undefined ? null : new Date(lastActiveSince)
+  return {
+    columns: Object.keys(columns),
+    async next(db, appId, place, now) {
+      const after = (place as SubscriptionId | null) ?? undefined
+      const scope = { appId, now }
+      const upTo = await endOfRange(db, scope, after, ROWS_AT_ONCE)
+      const members = await findInRange(db, node, scope, { after, upTo })
+      const ids = members.map(({ id }) => id)
+      const rows = ids.length === 0 ? [] : await findSubscriptionRows(db, appId, ids, since)
+      return { lines: linesOf(columns, rows), place: upTo }
+    },
+  }
+}

@@ -1,0 +1,40 @@
+// What the operations on feedback are made of, put together once.
+
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { SecretBox } from '../lib/secrets.ts'
+import { createNoteFeedback, type NoteFeedback } from '../messages/note-feedback.ts'
+import type { SendWebhook } from '../sending/notify.ts'
+import type { Db } from '../storage/db.ts'
+import type { Merger } from '../storage/merge.ts'
+import type { Change } from '../users/change.ts'
+import { createMailContext, type MailContext, type MailParts } from './email/context.ts'
+import { createTakeReceipt, type TakeReceipt } from './take-receipts.ts'
+import type { ReadTwilio } from './texts.ts'
+
+export type FeedbackParts = {
+  db: Db
+  clock: Clock
+  newId: NewId
+  merger: Merger
+  secrets: SecretBox
+  /** Of users. */
+  change: Change
+  readTwilio: ReadTwilio
+  publicUrl: string | undefined
+  sendWebhook: SendWebhook
+  mail: MailParts
+}
+
+export type FeedbackContext = Omit<FeedbackParts, 'merger' | 'mail'> & {
+  note: NoteFeedback
+  takeReceipt: TakeReceipt
+  mail: MailContext
+}
+
+export const createFeedbackContext = ({ merger, ...parts }: FeedbackParts): FeedbackContext => ({
+  ...parts,
+  note: createNoteFeedback({ ...parts, merger }),
+  takeReceipt: createTakeReceipt({ ...parts, merger }),
+  mail: createMailContext(parts.mail, { ...parts, merger }),
+})

@@ -1,0 +1,37 @@
+// What the operations on what comes back of emails are made of.
+
+import type { References } from '../../email/reference.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { createNoteEmail, type EmailNews, type NoteEmail } from '../../messages/email/note.ts'
+import type { Db } from '../../storage/db.ts'
+import type { Merger } from '../../storage/merge.ts'
+import type { Renderer } from '../../templates/render/renderer.ts'
+import { createCertificates, type FindCertificate } from './sources/ses.ts'
+import { createWatch, type Watch } from './watch.ts'
+
+export type BounceClass = Extract<EmailNews, { kind: 'bounced' }>['class']
+
+/** The one classifier of refusals. */
+export type ClassifyBounce = (given: { code?: number; enhanced?: string; text?: string }) => BounceClass
+
+/** A page of somebody else's server, through the guarded client; undefined when there was no good answer. */
+export type FetchPage = (url: string) => Promise<Buffer | undefined>
+
+export type MailParts = {
+  references: References
+  classifyBounce: ClassifyBounce
+  fetchPage: FetchPage
+  renderer: Renderer
+}
+
+export type MailContext = MailParts & { noteEmail: NoteEmail; watch: Watch; findCertificate: FindCertificate }
+
+export const createMailContext = (
+  parts: MailParts,
+  { db, clock, merger }: { db: Db; clock: Clock; merger: Merger },
+): MailContext => ({
+  ...parts,
+  noteEmail: createNoteEmail({ db, merger }),
+  watch: createWatch(clock),
+  findCertificate: createCertificates({ clock, fetchPage: parts.fetchPage }),
+})

@@ -1,0 +1,87 @@
+// What follows from what came back of an email. All of it may be done again without harm: who reports something and hears no
+// answer reports it again.
+
+import { sumOfApp } from '../../email/metrics/store.ts'
+import { coverOf } from '../../email/metrics/unit.ts'
+import { pauseForComplaints } from '../../email/pause.ts'
+import type { EmailReference } from '../../email/reference.ts'
+import { noteSoftBounces, suppress } from '../../email/suppressions/store.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { type EmailNews, findEmailDelivery, type NotedEmail } from '../../messages/email/note.ts'
+import { findMessage } from '../../messages/store.ts'
+import { dropAddress } from '../../users/drop-address.ts'
+import { setWanted } from '../../users/opt-out.ts'
+import type { FeedbackContext } from '../context.ts'
+import { setSubscribed } from './unsubscribe.ts'
+
+/** The mailbox is not there, or will never take anything. */
+const UNREACHABLE = -10
+const LONGEST_DETAIL = 500
+
+export type Told = {
+  /** What the other side said, for the operator to see. */
+  detail?: string | undefined
+}
+
+export async function follow(ctx: FeedbackContext, news: EmailNews, told: Told = {}): Promise<void> {
+  const { appId } = news.reference
+  if (news.kind === 'unsubscribed') return void (await setSubscribed(ctx, news.reference, false, news.at))
+  const noted = await ctx.mail.noteEmail(appId, news)
+  if (!noted) return
+  if (news.kind === 'bounced') await followBounce(ctx, appId, noted, news.class, told)
+  if (news.kind === 'complained') await followComplaint(ctx, appId, noted)
+}
+
+/** A block says something of us, not of the recipient; what is transient says nothing yet. */
+async function followBounce(
+  ctx: FeedbackContext,
+  appId: AppId,
+  { address, subscriptionId, isNews }: NotedEmail,
+  kind: Extract<EmailNews, { kind: 'bounced' }>['class'],
+  told: Told,
+): Promise<void> {
+  if (address === null) return
+  const { db, change, clock } = ctx
+  if (kind === 'hard') {
+    await dropAddress(change, appId, subscriptionId, { token: address, notificationTypes: UNREACHABLE })
+    const detail = plain(told.detail)
+    await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'hard_bounce', ...detail }], clock.now())
+  }
+  if ((kind === 'soft' || kind === 'full') && isNews)
+    await noteSoftBounces(db, appId, [address.toLowerCase()], clock.now())
+}
+
+async function followComplaint(
+  { db, change, clock }: FeedbackContext,
+  appId: AppId,
+  { address, subscriptionId }: NotedEmail,
+): Promise<void> {
+  const now = clock.now()
+  await setWanted(change, appId, subscriptionId, false)
+  if (address !== null) await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'complaint' }], now)
+  const count = (from: Date) => sumOfApp(db, appId, coverOf({ from, until: new Date(now.getTime() + 1) }))
+  await pauseForComplaints(db, appId, count, now)
+}
+
+/** As much of it as can be kept, and is of use. */
+const plain = (detail: string | undefined) =>
+  detail === undefined
+    ? {}
+    : {
+        detail: detail
+          .toWellFormed()
+          .replaceAll(/[\s\p{Cc}]+/gu, ' ')
+          .slice(0, LONGEST_DETAIL),
+      }
+
+/** Copies go out under the reference of the email that they are copies of; what becomes of them says nothing of it. */
+export async function isOfCopy(
+  { db }: FeedbackContext,
+  reference: EmailReference,
+  addresses: readonly string[],
+): Promise<boolean> {
+  const delivery = addresses.length > 0 ? await findEmailDelivery(db, reference) : undefined
+  const message = delivery && (await findMessage(db, reference.appId, delivery.messageId))
+  const copies = (message?.content.email_bcc ?? []).map((it) => it.toLowerCase())
+  return addresses.some((it) => copies.includes(it.toLowerCase()))
+}

@@ -1,0 +1,39 @@
+// What others write is read by looking: a field that is not what it should be is not there.
+
+export type Fields = Record<string, unknown>
+
+/** Undefined for what is no JSON. */
+export function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export const fieldsOf = (value: unknown): Fields =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Fields) : {}
+export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+export const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined
+const numberOf = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) ? value : undefined
+
+/** ISO 8601, or seconds since the epoch. */
+export function timeOf(value: unknown): Date | undefined {
+  const seconds = numberOf(value)
+  const time = seconds !== undefined ? new Date(seconds * 1_000) : new Date(textOf(value) ?? Number.NaN)
+  return Number.isNaN(time.getTime()) ? undefined : time
+}
+
+/** `550 5.1.1 …`, as servers say it. */
+export function refusalOf(text: string | undefined, status?: string | undefined) {
+  const bare = text?.replace(/^smtp\s*;\s*/i, '')
+  const code = /^\s*([245]\d\d)\b/.exec(bare ?? '')?.[1]
+  const enhanced = /^[245]\.\d{1,3}\.\d{1,3}$/.test(status ?? '') ? status : undefined
+  return {
+    ...(code !== undefined && { code: Number(code) }),
+    ...(enhanced !== undefined && { enhanced }),
+    ...(bare !== undefined && { text: bare }),
+  }
+}

@@ -1,0 +1,65 @@
+// Mailgun signs the time and a token of each request, and not what it says: so each token is heard once, and only while it is new.
+
+import { createHmac } from 'node:crypto'
+import type { ClassifyBounce } from '../context.ts'
+import { fieldsOf, parse, refusalOf, textOf, timeOf } from './json.ts'
+import { type Configured, isMachine, isSame, notGenuine, type Request, type Said, type SourceEvent } from './source.ts'
+
+const WINDOW_MS = 15 * 60_000
+
+export function readMailgun(
+  { secrets }: Configured<'mailgun'>,
+  { body }: Request,
+  now: Date,
+  classify: ClassifyBounce,
+): Said {
+  const call = fieldsOf(parse(body.toString('utf8')))
+  const { timestamp, token, signature } = fieldsOf(call.signature)
+  const [time, word, given] = [String(timestamp), textOf(token), textOf(signature)]
+  if (word === undefined || given === undefined || !/^\d{1,12}$/.test(time)) throw notGenuine()
+  const expected = createHmac('sha256', secrets.signing_key).update(`${time}${word}`).digest('hex')
+  if (!isSame(expected, given.toLowerCase())) throw notGenuine()
+  if (Math.abs(now.getTime() - Number(time) * 1_000) > WINDOW_MS) throw notGenuine()
+
+  const data = fieldsOf(call['event-data'])
+  const news = readNews(data, classify)
+  const headers = fieldsOf(fieldsOf(data.message).headers)
+  const event = news && {
+    id: textOf(data.id) ?? word,
+    reference: textOf(fieldsOf(data['user-variables']).carillon_ref) ?? textOf(headers['x-carillon-ref']),
+    messageId: textOf(headers['message-id']),
+    recipient: textOf(data.recipient),
+    at: timeOf(data.timestamp),
+    news,
+  }
+  return { events: event ? [event] : [], once: `token ${word}` }
+}
+
+function readNews(data: Record<string, unknown>, classify: ClassifyBounce): SourceEvent['news'] | undefined {
+  const client = fieldsOf(data['client-info'])
+  const isRobot =
+    client['client-type'] === 'robot' || textOf(client.bot) !== undefined || isMachine(client['user-agent'])
+  switch (data.event) {
+    case 'delivered':
+    case 'complained':
+    case 'unsubscribed':
+      return { kind: data.event }
+    case 'opened':
+    case 'clicked':
+      return { kind: data.event, isMachine: isRobot }
+    case 'failed':
+    case 'bounced': {
+      // What is tried again is no bounce yet.
+      if (data.event === 'failed' && data.severity === 'temporary') return undefined
+      const status = fieldsOf(data['delivery-status'])
+      const detail = textOf(status.message) || textOf(status.description)
+      // Never offered to anybody, because of what happened before.
+      if (/^suppress-/.test(textOf(data.reason) ?? '')) return { kind: 'bounced', class: 'block', detail }
+      const code = typeof status.code === 'number' ? { code: status.code } : {}
+      const found = classify({ ...refusalOf(detail, textOf(status['enhanced-code'])), ...code })
+      return { kind: 'bounced', class: found === 'transient' ? 'soft' : found, detail }
+    }
+    default:
+      return undefined
+  }
+}

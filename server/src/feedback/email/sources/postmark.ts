@@ -1,0 +1,76 @@
+// Postmark signs nothing: it brings a name and password, or knows an address that nobody else knows.
+
+import { createHash } from 'node:crypto'
+import type { BounceClass, ClassifyBounce } from '../context.ts'
+import { type Fields, fieldsOf, parse, refusalOf, textOf, timeOf } from './json.ts'
+import { type Configured, isMachine, isSame, notGenuine, type Request, type Said, type SourceEvent } from './source.ts'
+
+export function readPostmark(configured: Configured<'postmark'>, request: Request, classify: ClassifyBounce): Said {
+  if (!isGenuine(configured, request)) throw notGenuine()
+  const fields = fieldsOf(parse(request.body.toString('utf8')))
+  const news = readNews(fields, classify)
+  if (!news) return { events: [] }
+  return {
+    events: [
+      {
+        // Nothing else names an event of every kind; one that comes again is the same to the letter.
+        id: createHash('sha256').update(request.body).digest('hex'),
+        reference: textOf(fieldsOf(fields.Metadata).carillon_ref),
+        recipient: textOf(fields.Email) ?? textOf(fields.Recipient),
+        at: timeOf(fields.DeliveredAt ?? fields.BouncedAt ?? fields.ReceivedAt ?? fields.ChangedAt),
+        news,
+      },
+    ],
+  }
+}
+
+function isGenuine({ settings, secrets }: Configured<'postmark'>, { header, pathSecret }: Request): boolean {
+  if (pathSecret !== undefined) return secrets.path_secret !== null && isSame(pathSecret, secrets.path_secret)
+  if (settings.username === null || secrets.password === null) return false
+  const [, given = ''] = /^basic\s+(\S+)$/i.exec(header('authorization') ?? '') ?? []
+  return isSame(Buffer.from(given, 'base64').toString('utf8'), `${settings.username}:${secrets.password}`)
+}
+
+/** Those that are about the mailbox; the other types are answers and oddities. */
+const CLASSES = new Map<string, BounceClass>(
+  Object.entries({
+    HardBounce: 'hard',
+    BadEmailAddress: 'hard',
+    SoftBounce: 'soft',
+    DnsError: 'soft',
+    Blocked: 'block',
+    SpamNotification: 'block',
+    DMARCPolicy: 'block',
+    VirusNotification: 'block',
+    ManuallyDeactivated: 'block',
+  } as const),
+)
+
+function readNews(fields: Fields, classify: ClassifyBounce): SourceEvent['news'] | undefined {
+  const detail = textOf(fields.Details) ?? textOf(fields.Description)
+  switch (fields.RecordType) {
+    case 'Delivery':
+      return { kind: 'delivered' }
+    case 'Open':
+      return { kind: 'opened', isMachine: isMachine(fields.UserAgent) }
+    case 'Click':
+      return { kind: 'clicked', isMachine: isMachine(fields.UserAgent) }
+    case 'SpamComplaint':
+      return { kind: 'complained' }
+    case 'SubscriptionChange':
+      return fields.SuppressSending === true && fields.SuppressionReason === 'ManualSuppression'
+        ? { kind: 'unsubscribed' }
+        : undefined
+    case 'Bounce': {
+      if (fields.Type === 'SpamComplaint') return { kind: 'complained' }
+      if (fields.Type === 'Unsubscribe') return { kind: 'unsubscribed' }
+      const told = CLASSES.get(textOf(fields.Type) ?? '')
+      if (!told) return undefined
+      // It says soft of a mailbox that is full as of any other.
+      const isFull = told === 'soft' && classify(refusalOf(detail)) === 'full'
+      return { kind: 'bounced', class: isFull ? 'full' : told, detail }
+    }
+    default:
+      return undefined
+  }
+}

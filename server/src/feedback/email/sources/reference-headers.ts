@@ -1,0 +1,21 @@
+// The headers of a mail from which providers take what they bring back with each event: our reference. A mail has those of the
+// providers that may tell of it, and no others.
+
+import type { AppId } from '../../../lib/ids.ts'
+import type { ReferenceHeader } from '../../../messages/email/port.ts'
+import type { Db } from '../../../storage/db.ts'
+import type { Source } from './source.ts'
+import { findSources } from './store.ts'
+
+const HEADERS: Record<Source, ReferenceHeader> = {
+  // SES shows the headers themselves.
+  ses: ['X-Carillon-Ref', ['', '']],
+  mailgun: ['X-Mailgun-Variables', ['{"carillon_ref":"', '"}']],
+  sendgrid: ['X-SMTPAPI', ['{"unique_args":{"carillon_ref":"', '"}}']],
+  postmark: ['X-PM-Metadata-carillon_ref', ['', '']],
+}
+
+export async function findReferenceHeaders(db: Db, appId: AppId): Promise<ReferenceHeader[]> {
+  const found = await findSources(db, appId)
+  return found.map(({ source }) => HEADERS[source]).sort(([a], [b]) => (a < b ? -1 : 1))
+}

@@ -1,0 +1,80 @@
+// SendGrid signs the time and the whole body with a key of its own; the app keeps the public half.
+
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import type { ClassifyBounce } from '../context.ts'
+import { type Fields, fieldsOf, listOf, parse, refusalOf, textOf, timeOf } from './json.ts'
+import { type Configured, isMachine, notGenuine, type Request, type Said, type SourceEvent } from './source.ts'
+
+/** It tries for a day to bring what was not taken. Within that, what comes twice is known by its id. */
+const OLDEST_MS = 25 * 3_600_000
+const NEWEST_MS = 5 * 60_000
+
+/** The key as the provider shows it: base64 of a P-256 key. Undefined when it is none. */
+export function readPublicKey(text: string): KeyObject | undefined {
+  try {
+    const key = createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })
+    return key.asymmetricKeyDetails?.namedCurve === 'prime256v1' ? key : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export function readSendgrid(
+  { settings }: Configured<'sendgrid'>,
+  { body, header }: Request,
+  now: Date,
+  classify: ClassifyBounce,
+): Said {
+  const signature = header('x-twilio-email-event-webhook-signature')
+  const time = header('x-twilio-email-event-webhook-timestamp')
+  const key = readPublicKey(settings.public_key)
+  if (!key || !signature || !time || !/^\d{1,12}$/.test(time)) throw notGenuine()
+  const signed = Buffer.concat([Buffer.from(time), body])
+  if (!verify('sha256', signed, key, Buffer.from(signature, 'base64'))) throw notGenuine()
+  const ageMs = now.getTime() - Number(time) * 1_000
+  if (ageMs > OLDEST_MS || ageMs < -NEWEST_MS) throw notGenuine()
+
+  const events = listOf(parse(body.toString('utf8'))).flatMap((entry): SourceEvent[] => {
+    const fields = fieldsOf(entry)
+    const news = readNews(fields, classify)
+    const id = textOf(fields.sg_event_id)
+    if (!news || id === undefined) return []
+    return [
+      {
+        id,
+        reference: textOf(fields.carillon_ref) ?? textOf(fieldsOf(fields.unique_args).carillon_ref),
+        messageId: textOf(fields['smtp-id']),
+        recipient: textOf(fields.email),
+        at: timeOf(fields.timestamp),
+        news,
+      },
+    ]
+  })
+  return { events }
+}
+
+function readNews(fields: Fields, classify: ClassifyBounce): SourceEvent['news'] | undefined {
+  const detail = textOf(fields.reason)
+  switch (fields.event) {
+    case 'delivered':
+      return { kind: 'delivered' }
+    case 'open':
+      return { kind: 'opened', isMachine: fields.sg_machine_open === true || isMachine(fields.useragent) }
+    case 'click':
+      return { kind: 'clicked', isMachine: isMachine(fields.useragent) }
+    case 'spamreport':
+      return { kind: 'complained' }
+    case 'unsubscribe':
+    case 'group_unsubscribe':
+      return { kind: 'unsubscribed' }
+    case 'dropped':
+      return { kind: 'bounced', class: /bounced address|invalid/i.test(detail ?? '') ? 'hard' : 'block', detail }
+    case 'bounce': {
+      if (fields.type === 'blocked') return { kind: 'bounced', class: 'block', detail }
+      const found = classify(refusalOf(detail, textOf(fields.status)))
+      return { kind: 'bounced', class: found === 'transient' ? 'soft' : found, detail }
+    }
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,166 @@
+// Amazon SES speaks through SNS, which signs each message with a certificate that it shows on its own host, and nowhere else.
+
+import { type KeyObject, verify, X509Certificate } from 'node:crypto'
+import type { Clock } from '../../../lib/clock.ts'
+import { unavailable } from '../../../lib/errors.ts'
+import type { BounceClass, ClassifyBounce, FetchPage } from '../context.ts'
+import { type Fields, fieldsOf, listOf, parse, refusalOf, textOf, timeOf } from './json.ts'
+import { type Configured, isMachine, notGenuine, type Request, type Said, type SourceEvent } from './source.ts'
+
+/** SNS gives up within hours. What is older would be forgotten as told, and could be told again. */
+const OLDEST_MS = 7 * 86_400_000
+const HOST = /^sns\.[a-z0-9-]{1,40}\.amazonaws\.com(\.cn)?$/
+
+/** An address of SNS itself, over TLS, on the usual port. */
+function isOfSns(text: string): boolean {
+  const url = URL.parse(text)
+  return (
+    url?.protocol === 'https:' &&
+    HOST.test(url.hostname) &&
+    url.port === '' &&
+    url.username === '' &&
+    url.password === ''
+  )
+}
+
+export type FindCertificate = (url: string) => Promise<KeyObject | undefined>
+
+const KEPT_MS = 86_400_000
+const MOST_KEPT = 50
+
+/** Kept for a day: there are a few in the world. */
+export function createCertificates({ clock, fetchPage }: { clock: Clock; fetchPage: FetchPage }): FindCertificate {
+  const kept = new Map<string, { key: KeyObject; until: number }>()
+  return async (url) => {
+    if (!isOfSns(url) || !/^\/[\w./-]+\.pem$/.test(new URL(url).pathname) || new URL(url).search !== '')
+      return undefined
+    const now = clock.now()
+    const known = kept.get(url)
+    if (known && known.until > now.getTime()) return known.key
+    const page = await fetchPage(url)
+    if (!page) throw unavailable()
+    const certificate = readCertificate(page)
+    if (!certificate || now < new Date(certificate.validFrom) || now > new Date(certificate.validTo)) return undefined
+    if (kept.size >= MOST_KEPT) kept.clear()
+    kept.set(url, { key: certificate.publicKey, until: now.getTime() + KEPT_MS })
+    return certificate.publicKey
+  }
+}
+
+function readCertificate(pem: Buffer): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem)
+  } catch {
+    return undefined
+  }
+}
+
+const SIGNED_FIELDS = new Map(
+  Object.entries({
+    Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
+    SubscriptionConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
+    UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
+  }),
+)
+const ALGORITHMS = new Map([
+  ['1', 'sha1'],
+  ['2', 'sha256'],
+])
+
+async function isGenuine(message: Fields, findCertificate: FindCertificate): Promise<boolean> {
+  const names = SIGNED_FIELDS.get(textOf(message.Type) ?? '')
+  const algorithm = ALGORITHMS.get(textOf(message.SignatureVersion) ?? '')
+  const [signature, url] = [textOf(message.Signature), textOf(message.SigningCertURL)]
+  if (!names || !algorithm || signature === undefined || url === undefined) return false
+  const key = await findCertificate(url)
+  if (key?.asymmetricKeyType !== 'rsa') return false
+  const lines = names.filter((name) => typeof message[name] === 'string').map((name) => `${name}\n${message[name]}\n`)
+  return verify(algorithm, Buffer.from(lines.join('')), key, Buffer.from(signature, 'base64'))
+}
+
+type Ports = { now: Date; classify: ClassifyBounce; findCertificate: FindCertificate; fetchPage: FetchPage }
+
+export async function readSes({ settings }: Configured<'ses'>, { body }: Request, ports: Ports): Promise<Said> {
+  const message = fieldsOf(parse(body.toString('utf8')))
+  const [id, at] = [textOf(message.MessageId), timeOf(message.Timestamp)]
+  // Looked at first: nothing is fetched for a topic that is not the app's.
+  if (message.TopicArn !== settings.topic_arn || id === undefined || !at) throw notGenuine()
+  if (!(await isGenuine(message, ports.findCertificate))) throw notGenuine()
+  if (ports.now.getTime() - at.getTime() > OLDEST_MS) throw notGenuine()
+  if (message.Type === 'SubscriptionConfirmation') await confirm(textOf(message.SubscribeURL) ?? '', ports.fetchPage)
+  const event =
+    message.Type === 'Notification' ? readEvent(id, textOf(message.Message) ?? '', ports.classify) : undefined
+  return { events: event ? [event] : [], once: `message ${id}` }
+}
+
+/** SNS asks whether the topic may send here: we say yes by looking at the address that it gave. */
+async function confirm(url: string, fetchPage: FetchPage): Promise<void> {
+  if (!isOfSns(url)) throw notGenuine()
+  if (!(await fetchPage(url))) throw unavailable()
+}
+
+function readEvent(id: string, text: string, classify: ClassifyBounce): SourceEvent | undefined {
+  const said = fieldsOf(parse(text))
+  const kind = textOf(said.eventType) ?? textOf(said.notificationType) ?? ''
+  const detail = fieldsOf(said[kind.toLowerCase()])
+  const news = readNews(kind, detail, classify)
+  if (!news) return undefined
+  const mail = fieldsOf(said.mail)
+  const header = (name: string) =>
+    listOf(mail.headers)
+      .map(fieldsOf)
+      .filter((it) => textOf(it.name)?.toLowerCase() === name)
+      .map((it) => textOf(it.value))[0]
+  return {
+    id,
+    reference: header('x-carillon-ref') ?? textOf(listOf(fieldsOf(mail.tags).carillon_ref)[0]),
+    messageId: header('message-id') ?? textOf(fieldsOf(mail.commonHeaders).messageId),
+    recipient: recipientOf(detail),
+    at: timeOf(detail.timestamp) ?? timeOf(mail.timestamp),
+    news,
+  }
+}
+
+function recipientOf(detail: Fields): string | undefined {
+  const [first] = [
+    ...listOf(detail.bouncedRecipients),
+    ...listOf(detail.complainedRecipients),
+    ...listOf(detail.recipients),
+  ]
+  return textOf(first) ?? textOf(fieldsOf(first).emailAddress)
+}
+
+function readNews(kind: string, detail: Fields, classify: ClassifyBounce): SourceEvent['news'] | undefined {
+  switch (kind) {
+    case 'Delivery':
+      return { kind: 'delivered' }
+    case 'Open':
+      return { kind: 'opened', isMachine: isMachine(detail.userAgent) }
+    case 'Click':
+      return { kind: 'clicked', isMachine: isMachine(detail.userAgent) }
+    case 'Complaint':
+      return detail.complaintFeedbackType === 'not-spam' ? undefined : { kind: 'complained' }
+    case 'Subscription':
+      return { kind: 'unsubscribed' }
+    case 'Bounce':
+      return readBounce(detail, classify)
+    default:
+      return undefined
+  }
+}
+
+/** What the other server said decides, where SES hands it on; else SES's own word for it. */
+function readBounce(detail: Fields, classify: ClassifyBounce): SourceEvent['news'] {
+  const [first] = listOf(detail.bouncedRecipients).map(fieldsOf)
+  const [status, diagnostic] = [textOf(first?.status), textOf(first?.diagnosticCode)]
+  const found = diagnostic === undefined ? undefined : classify(refusalOf(diagnostic, status))
+  const kind = found === undefined || found === 'transient' ? classOf(detail) : found
+  return { kind: 'bounced', class: kind, detail: diagnostic }
+}
+
+function classOf({ bounceType, bounceSubType }: Fields): BounceClass {
+  if (bounceType === 'Permanent') return 'hard'
+  if (bounceSubType === 'MailboxFull') return 'full'
+  if (bounceSubType === 'ContentRejected' || bounceSubType === 'AttachmentRejected') return 'block'
+  return 'soft'
+}

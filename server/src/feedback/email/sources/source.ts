@@ -1,0 +1,74 @@
+// A provider of email that tells us what became of mail: what we know of it, and what it says.
+
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { forbidden } from '../../../lib/errors.ts'
+import type { AppId } from '../../../lib/ids.ts'
+import type { SecretBox } from '../../../lib/secrets.ts'
+import type { EmailNews } from '../../../messages/email/note.ts'
+import type { BounceClass } from '../context.ts'
+import { isMachineAgent } from '../watch.ts'
+import { textOf } from './json.ts'
+
+export const sources = ['ses', 'mailgun', 'sendgrid', 'postmark'] as const
+export type Source = (typeof sources)[number]
+
+/** As it is kept, in the words of the interface, without what is secret. */
+export type Settings = {
+  ses: { topic_arn: string }
+  mailgun: Record<string, never>
+  sendgrid: { public_key: string }
+  postmark: { username: string | null }
+}
+export type Secrets = {
+  ses: undefined
+  mailgun: { signing_key: string }
+  sendgrid: undefined
+  postmark: { password: string | null; path_secret: string | null }
+}
+/** In clear: no answer or log may hold it. */
+export type Configured<Name extends Source> = { settings: Settings[Name]; secrets: Secrets[Name] }
+
+export type Request = { body: Buffer; header(name: string): string | undefined; pathSecret?: string | undefined }
+
+type Told<News> = News extends { kind: 'bounced' }
+  ? { kind: 'bounced'; class: BounceClass; detail?: string | undefined }
+  : Omit<News, 'reference' | 'at'>
+
+export type SourceEvent = {
+  /** The provider's own name for it. */
+  id: string
+  /** Our signed reference, where the provider hands it on; else the Message-ID that we gave. */
+  reference?: string | undefined
+  messageId?: string | undefined
+  recipient?: string | undefined
+  at: Date | undefined
+  news: Told<EmailNews>
+}
+
+/** What a request says once it is known to be the provider's. */
+export type Said = {
+  events: SourceEvent[]
+  /** By which the request itself is known: it is heard once, whatever it says. */
+  once?: string | undefined
+}
+
+/** Whoever it is learns nothing, not even whether the app or the source is there. */
+export const notGenuine = () => forbidden('The signature or the credentials do not fit')
+
+/** In constant time, whatever their lengths. */
+export function isSame(a: string, b: string): boolean {
+  const [x, y] = [a, b].map((text) => createHash('sha256').update(text).digest()) as [Buffer, Buffer]
+  return timingSafeEqual(x, y)
+}
+
+/** Bound to its row: moved to another, a secret does not open. */
+export function sourceSecret(secrets: SecretBox, appId: AppId, source: Source) {
+  const context = `email_event_sources ${appId} ${source}`
+  return {
+    seal: (value: object) => secrets.seal(JSON.stringify(value), context),
+    open: (sealed: string) => JSON.parse(secrets.open(sealed, context)),
+  }
+}
+
+/** By the program that the provider saw. One that it does not name says nothing. */
+export const isMachine = (agent: unknown) => textOf(agent) !== undefined && isMachineAgent(textOf(agent))

@@ -1,0 +1,61 @@
+// People who want no more email, or email again. Who holds the reference of an email speaks for the address it went to.
+
+import { findApp } from '../../apps/store.ts'
+import type { EmailReference } from '../../email/reference.ts'
+import { findSuppressed } from '../../email/suppressions/store.ts'
+import { invalid } from '../../lib/errors.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { findEmailDelivery } from '../../messages/email/note.ts'
+import { setWanted } from '../../users/opt-out.ts'
+import { loadPointed } from '../../users/store.ts'
+import { isSubscribed } from '../../users/subscription.ts'
+import type { FeedbackContext } from '../context.ts'
+import type { Preferences } from './pages.ts'
+
+/** Of the address that an email went to. Undefined when it is not known any more. */
+export async function findPreferences(
+  { db }: FeedbackContext,
+  reference: EmailReference,
+): Promise<Preferences | undefined> {
+  const delivery = await findEmailDelivery(db, reference)
+  if (!delivery) return undefined
+  const { subscriptionId } = delivery
+  const [user] = await loadPointed(db, reference.appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
+  const subscription = user?.subscriptions.get(subscriptionId)
+  if (!subscription) return undefined
+  const address = subscription.token ?? ''
+  const [app, suppressed] = await Promise.all([
+    findApp(db, reference.appId),
+    findSuppressed(db, reference.appId, [address.toLowerCase()]),
+  ])
+  // Nothing is sent to who is suppressed, whatever they ask for here.
+  return { sender: app?.name ?? '', address, isSubscribed: isSubscribed(subscription) && suppressed.size === 0 }
+}
+
+/** The same however often it is asked; counted when it is new. Undefined when it is not known any more whom it is about. */
+export async function setSubscribed(
+  ctx: FeedbackContext,
+  reference: EmailReference,
+  isWanted: boolean,
+  at: Date = ctx.clock.now(),
+): Promise<Preferences | undefined> {
+  const delivery = await findEmailDelivery(ctx.db, reference)
+  if (!delivery) return undefined
+  const isChanged = await setWanted(ctx.change, reference.appId, delivery.subscriptionId, isWanted)
+  if (isChanged && !isWanted) await ctx.mail.noteEmail(reference.appId, { reference, at, kind: 'unsubscribed' })
+  return findPreferences(ctx, reference)
+}
+
+/** As the interface has it: by the message and the token that stood in it. */
+export async function unsubscribeWithToken(
+  ctx: FeedbackContext,
+  appId: AppId,
+  messageId: string,
+  token: string,
+): Promise<void> {
+  const reference = ctx.mail.references.read(token)
+  const delivery = reference?.appId === appId ? await findEmailDelivery(ctx.db, reference) : undefined
+  if (!reference || delivery?.messageId !== messageId)
+    throw invalid('token is not one of this message', { field: 'token' })
+  await setSubscribed(ctx, reference, false)
+}

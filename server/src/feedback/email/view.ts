@@ -1,0 +1,63 @@
+// An email once more, in the browser: the same content for the same person, without anything that tells of it being read.
+
+import { findApp, findOrganizationName } from '../../apps/store.ts'
+import type { EmailReference } from '../../email/reference.ts'
+import { findEmailDelivery } from '../../messages/email/note.ts'
+import { fillPlaceholders, piecesOf, urlsAt } from '../../messages/email/pieces.ts'
+import type { Message } from '../../messages/message.ts'
+import { findMessage } from '../../messages/store.ts'
+import { hasLiquid } from '../../templates/render/source.ts'
+import { scopeOf } from '../../templates/scope.ts'
+import { loadPointed } from '../../users/store.ts'
+import type { FeedbackContext } from '../context.ts'
+import { type Page, PRIVATE, tooOldPage } from './pages.ts'
+
+/** It is the app's HTML: it may show pictures and styles, and nothing in it runs, is sent, or is shown inside another page. */
+const POLICY =
+  "default-src 'none'; img-src https: http: data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; " +
+  "frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox"
+
+export async function viewEmail(ctx: FeedbackContext, reference: EmailReference, text: string): Promise<Page> {
+  const delivery = await findEmailDelivery(ctx.db, reference)
+  const message = delivery && (await findMessage(ctx.db, reference.appId, delivery.messageId))
+  const html = message && (await renderFor(ctx, reference, message, delivery.subscriptionId, text))
+  if (html === undefined) return tooOldPage()
+  const urls = urlsAt(ctx.publicUrl?.replace(/\/+$/, '') ?? '')
+  const body = piecesOf(fillPlaceholders(html, urls)).join(text)
+  return { status: 200, body, headers: { ...PRIVATE, 'content-security-policy': POLICY } }
+}
+
+async function renderFor(
+  { db, clock, mail }: FeedbackContext,
+  { appId }: EmailReference,
+  message: Message,
+  subscriptionId: string,
+  unsubscribeToken: string,
+): Promise<string | undefined> {
+  const text = message.emailHtml ?? message.content.email_body ?? undefined
+  if (text === undefined || !hasLiquid(text)) return text
+  const [user] = await loadPointed(db, appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
+  const app = await findApp(db, appId)
+  if (!user || !app) return undefined
+  const name = (await findOrganizationName(db, app.organizationId)) ?? ''
+  const context = scopeOf({
+    user,
+    subscription: user.subscriptions.get(subscriptionId),
+    app: { id: appId, name: app.name },
+    organization: { id: app.organizationId, name },
+    template: { id: message.templateId, name: null },
+    message: {
+      id: message.id,
+      name: message.name,
+      templateId: message.templateId,
+      customData: message.options.customData ?? {},
+    },
+    unsubscribeToken,
+  })
+  const [rendered] = await mail.renderer.render(
+    appId,
+    [{ template: { email_body: { kind: 'html', text } }, context }],
+    clock.now(),
+  )
+  return rendered?.ok ? rendered.texts.email_body : undefined
+}

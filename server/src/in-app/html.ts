@@ -1,0 +1,62 @@
+// The page of a variant, for the device that shows it.
+
+import type { AppId, SubscriptionId } from '../lib/ids.ts'
+import type { Renderer } from '../templates/render/renderer.ts'
+import { EXTERNAL_ID } from '../users/identity.ts'
+import type { Reader } from '../users/read.ts'
+import type { InAppContext } from './context.ts'
+import { type InAppMessageId, inAppMessageNotFound, type VariantId } from './message.ts'
+import { sourceOf, withBridge } from './page.ts'
+import type { HtmlAnswer } from './schema.ts'
+import { findPreviewed, findShown, type Shown } from './store.ts'
+
+/** For whom the page is. Where somebody proved who they are, nobody else's tags are put in. */
+export type Viewer = { subscriptionId: SubscriptionId; provenExternalId: string | undefined }
+
+export async function getHtml(
+  ctx: InAppContext,
+  appId: AppId,
+  id: InAppMessageId,
+  variantId: VariantId,
+  viewer: Viewer | undefined,
+): Promise<HtmlAnswer> {
+  const shown = await findShown(ctx.db, appId, { id, variantId, now: ctx.now() })
+  if (!shown) throw inAppMessageNotFound()
+  return htmlObject(shown, await personal(ctx, appId, shown, viewer))
+}
+
+/** A preview is for whoever knows its id, whatever the state of the message. */
+export async function getPreview(
+  ctx: InAppContext,
+  appId: AppId,
+  variantId: VariantId,
+  viewer: Viewer | undefined,
+): Promise<HtmlAnswer> {
+  const shown = await findPreviewed(ctx.db, appId, variantId)
+  if (!shown) throw inAppMessageNotFound()
+  return htmlObject(shown, await personal(ctx, appId, shown, viewer))
+}
+
+/** With the tags of the user put in. Where it is not known who that is, the page does it with those that the SDK gives it. */
+async function personal(
+  { renderer, users, now }: { renderer: Renderer; users: Reader; now: () => Date },
+  appId: AppId,
+  { content, displayLocation, hasLiquid }: Shown,
+  viewer: Viewer | undefined,
+): Promise<string> {
+  const source = sourceOf(content, displayLocation)
+  if (!hasLiquid || !viewer) return source
+  const user = await users.user(appId, { subscriptionId: viewer.subscriptionId })
+  if (!user) return source
+  const { provenExternalId } = viewer
+  if (provenExternalId !== undefined && user.aliases.get(EXTERNAL_ID) !== provenExternalId) return source
+  const items = [{ template: { html: { kind: 'html' as const, text: source } }, context: user.properties.tags }]
+  const [result] = await renderer.render(appId, items, now())
+  return result?.ok ? (result.texts.html ?? source) : source
+}
+
+const htmlObject = (shown: Shown, html: string): HtmlAnswer => ({
+  html: withBridge(html, shown.displayLocation),
+  ...(shown.displayDuration !== null && { display_duration: shown.displayDuration }),
+  styles: { remove_height_margin: shown.removeHeightMargin, remove_width_margin: shown.removeWidthMargin },
+})

@@ -1,0 +1,114 @@
+// An in-app message as it is kept, and as its author is answered.
+
+import { AppError } from '../lib/errors.ts'
+import type { Id } from '../lib/ids.ts'
+import type { SegmentId } from '../segments/segment.ts'
+import type { SubscriptionType } from '../users/subscription.ts'
+import type { Location } from './bridge.ts'
+import type { Content } from './content.ts'
+import type { Trigger } from './triggers.ts'
+
+export type InAppMessageId = Id<'in-app message'>
+export type VariantId = Id<'in-app variant'>
+
+export const STATES = ['draft', 'live', 'paused', 'archived'] as const
+export type State = (typeof STATES)[number]
+
+/** Where each state leads. What is archived is kept for its numbers, and never shown again. */
+export const NEXT: Record<State, readonly State[]> = {
+  draft: ['live', 'archived'],
+  live: ['paused', 'archived'],
+  paused: ['live', 'archived'],
+  archived: [],
+}
+
+export const PLATFORMS = ['ios', 'android', 'web'] as const
+export type Platform = (typeof PLATFORMS)[number]
+
+export const AUDIENCES = ['segments', 'granted'] as const
+export type Audience = (typeof AUDIENCES)[number]
+
+/** What an author decides, but for the name, the state and the content. */
+export type Settings = {
+  displayLocation: Location
+  displayDuration: number | null
+  removeHeightMargin: boolean
+  removeWidthMargin: boolean
+  triggers: Trigger[][]
+  audience: Audience
+  includedSegments: SegmentId[]
+  excludedSegments: SegmentId[]
+  /** Empty: all. */
+  platforms: Platform[]
+  redisplayLimit: number | null
+  redisplayDelay: number | null
+  startTime: Date | null
+  endTime: Date | null
+}
+
+export type InAppMessage = Settings & {
+  id: InAppMessageId
+  name: string
+  state: State
+  hasLiquid: boolean
+  clickLabels: string[]
+  pageLabels: string[]
+  createdAt: Date
+  updatedAt: Date
+}
+
+export type Summary = Pick<InAppMessage, 'id' | 'name' | 'state' | 'startTime' | 'endTime' | 'createdAt' | 'updatedAt'>
+
+export type Variant = { id: VariantId; language: string; content: Content }
+
+export const inAppMessageNotFound = () =>
+  new AppError('not-found', { code: 'in-app-0', title: 'in-app message not found' })
+
+/** Which platform's app shows messages to the holder of a subscription; undefined for all that is no app of these. */
+export function platformOf(type: SubscriptionType): Platform | undefined {
+  switch (type) {
+    case 'iOSPush':
+      return 'ios'
+    case 'AndroidPush':
+    case 'FireOSPush':
+    case 'HuaweiPush':
+      return 'android'
+    case 'ChromePush':
+    case 'FirefoxPush':
+    case 'SafariPush':
+    case 'SafariLegacyPush':
+    case 'WindowsPush':
+      return 'web'
+    default:
+      return undefined
+  }
+}
+
+const time = (at: Date | null) => at?.toISOString() ?? null
+
+export const summaryObject = (it: Summary) => ({
+  id: it.id,
+  name: it.name,
+  state: it.state,
+  is_active: it.state === 'live',
+  start_time: time(it.startTime),
+  end_time: time(it.endTime),
+  created_at: it.createdAt.toISOString(),
+  updated_at: it.updatedAt.toISOString(),
+})
+
+export const messageObject = (it: InAppMessage, variants: readonly Variant[]) => ({
+  ...summaryObject(it),
+  contents: Object.fromEntries(variants.map(({ language, content }) => [language, content])),
+  variants: Object.fromEntries(variants.map(({ language, id }) => [language, id])),
+  has_liquid: it.hasLiquid,
+  display_location: it.displayLocation,
+  display_duration: it.displayDuration,
+  styles: { remove_height_margin: it.removeHeightMargin, remove_width_margin: it.removeWidthMargin },
+  triggers: it.triggers,
+  audience: it.audience,
+  included_segments: it.includedSegments,
+  excluded_segments: it.excludedSegments,
+  platforms: it.platforms,
+  redisplay: it.redisplayLimit === null ? null : { limit: it.redisplayLimit, delay: it.redisplayDelay },
+})

@@ -1,0 +1,86 @@
+// The HTML of an in-app message, as a device shows it. What was given in fields becomes a page that needs nothing from
+// elsewhere but its picture, and in which nothing that was given is anything but text.
+
+import { bridgeFor, type Location } from './bridge.ts'
+import { type Button, CLOSE_ID, type Content } from './content.ts'
+import { OUTPUT } from './liquid.ts'
+
+/** The author's part of the page. Liquid is still in it, and stands where it is rendered as HTML. */
+export const sourceOf = (content: Content, location: Location): string => content.html ?? pageOf(content, location)
+
+/** The page, with the script that speaks to the SDK put in before all others. */
+export function withBridge(html: string, location: Location): string {
+  // Tags without "<" in them: otherwise a text of many that never end is read to its end for each.
+  const start = /<head(\s[^<>]*)?>/i.exec(html) ?? /<html(\s[^<>]*)?>/i.exec(html) ?? /^\s*<!doctype[^<>]*>/i.exec(html)
+  const at = start ? start.index + start[0].length : 0
+  return `${html.slice(0, at)}${bridgeFor(location)}${html.slice(at)}`
+}
+
+function pageOf(content: Content, location: Location): string {
+  const { title, body, image_url, image_alt, buttons = [], close_button } = content
+  const parts = [
+    close_button === false ? '' : button({ id: CLOSE_ID, text: '×', close: true }, 'class="cross" aria-label="Close"'),
+    image_url ? `<img src="${escaped(image_url)}" alt="${escaped(image_alt ?? '')}">` : '',
+    title ? `<h1>${withLiquid(title)}</h1>` : '',
+    body ? `<p>${withLiquid(body)}</p>` : '',
+    ...(buttons ?? []).map((it) => button(it, `class="button"${coloursOf(it)}`)),
+  ]
+  return `<!doctype html>
+<html><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src https:; style-src 'unsafe-inline'; script-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
+<style>${STYLE}${location === 'full' ? 'body{min-height:100vh}' : ''}</style></head>
+<body${coloursOf({ background_color: '#ffffff', text_color: '#000000', ...content })}>
+${parts.filter((it) => it !== '').join('\n')}
+</body></html>`
+}
+
+const STYLE =
+  'body{margin:0;padding:calc(16px + var(--safe-area-top,0px)) 16px calc(16px + var(--safe-area-bottom,0px));' +
+  'box-sizing:border-box;position:relative;font-family:-apple-system,Roboto,sans-serif;text-align:center}' +
+  'img{max-width:100%;display:block;margin:0 auto 12px}h1{font-size:22px;margin:0 24px 8px}' +
+  'p{font-size:16px;line-height:1.4;margin:0 0 12px;white-space:pre-line}' +
+  'button{font:inherit;border:0;cursor:pointer}.button{display:block;width:100%;padding:12px;margin:8px 0 0;border-radius:8px;background:#0057ff;color:#ffffff}' +
+  '.cross{position:absolute;top:calc(4px + var(--safe-area-top,0px));right:4px;width:40px;height:40px;font-size:24px;' +
+  'background:none;color:inherit}'
+
+/** Colours are checked when they are given: they hold nothing but digits. */
+function coloursOf({ background_color, text_color }: Pick<Content, 'background_color' | 'text_color'>): string {
+  const rules = [background_color && `background:${background_color}`, text_color && `color:${text_color}`].filter(
+    Boolean,
+  )
+  return rules.length > 0 ? ` style="${rules.join(';')}"` : ''
+}
+
+function button(it: Button, attributes: string): string {
+  const action = {
+    id: it.id,
+    close: it.close ?? true,
+    ...(it.name && { name: it.name }),
+    ...(it.url && { url: it.url, url_target: it.url_target ?? 'webview' }),
+    ...(it.prompt && { prompts: [it.prompt] }),
+    ...((it.add_tags || it.remove_tags) && { tags: { adds: it.add_tags ?? {}, removes: it.remove_tags ?? [] } }),
+  }
+  return `<button ${attributes} data-action="${escaped(JSON.stringify(action))}">${withLiquid(it.text)}</button>`
+}
+
+/** All but the Liquid is escaped: that becomes text only when it is rendered, and holds no character of HTML itself. */
+function withLiquid(text: string): string {
+  let html = ''
+  let from = 0
+  for (const { 0: output, index } of text.matchAll(new RegExp(OUTPUT, 'g'))) {
+    html += escaped(text.slice(from, index)) + output
+    from = index + output.length
+  }
+  return html + escaped(text.slice(from))
+}
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+  '{': '&#123;',
+}
+const escaped = (text: string) => text.replaceAll(/[&<>"'{]/g, (sign) => ENTITIES[sign] as string)

@@ -1,0 +1,182 @@
+// What the SDKs in apps ask for and report. They have no key; see http/sdk-door.ts.
+
+import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import { route } from '../http/route.ts'
+import { invalidUuid, missingAuthorization } from '../lib/errors.ts'
+import { isUuid, type SubscriptionId } from '../lib/ids.ts'
+import type { InAppContext } from './context.ts'
+import { report } from './count.ts'
+import { getHtml, getPreview, type Viewer } from './html.ts'
+import {
+  AppQuery,
+  ClickBody,
+  DeviceAnswer,
+  DeviceOfUserPath,
+  DevicePath,
+  HtmlAnswer,
+  ImpressionBody,
+  PageBody,
+  PreviewQuery,
+  ReportedAnswer,
+  ReportPath,
+  VariantPath,
+} from './schema.ts'
+import { listForDevice, listForDeviceOf } from './serve.ts'
+
+type AppAccess = Extract<Access, { kind: 'app' }>
+
+const access = (appIn: AppAccess['appIn'], more: Partial<AppAccess> = {}): AppAccess => ({
+  kind: 'app',
+  permission: 'messages',
+  appIn,
+  keyless: () => true,
+  ...more,
+})
+
+/** Each time that an app is opened, and that it shows something: as many as other writes, though some only read. */
+const limits: RouteLimit[] = [{ rule: 'write' }]
+
+const proven = ({ caller }: Pick<Call, 'caller'>) => (caller.kind === 'sdk' ? caller.externalId : undefined)
+
+function readSubscriptionId(id: string): SubscriptionId {
+  if (!isUuid(id)) throw invalidUuid('subscription_id', id)
+  return id.toLowerCase()
+}
+
+/**
+ * Whose tags go into a page: those of the device that the header names, as Android's does. Where the app demands proof of
+ * identity and nobody gave any, nobody's.
+ */
+function viewerOf(call: Pick<Call, 'app' | 'caller' | 'header'>): Viewer | undefined {
+  const id = call.header('onesignal-subscription-id')
+  const provenExternalId = proven(call)
+  const isDoubtful = call.app.identityRequired && call.caller.kind === 'sdk' && provenExternalId === undefined
+  return id === undefined || !isUuid(id) || isDoubtful
+    ? undefined
+    : { subscriptionId: id.toLowerCase(), provenExternalId }
+}
+
+export function inAppSdkRoutes(ctx: InAppContext): Route[] {
+  const tag = 'In-app messages for SDKs'
+  const ofReports = { tag, errors: 'messages' as const, access: access('body', { isUnproven: true }), limits }
+  const ofPages = { tag, errors: 'messages' as const, access: access('query', { isUnproven: true }), limits }
+  return [
+    route({
+      operation: 'listInAppMessagesOfSubscription',
+      method: 'GET',
+      path: '/apps/:app_id/subscriptions/:subscription_id/iams',
+      tag,
+      errors: 'users',
+      summary: 'In-app messages of a device',
+      description: 'What is live now and meant for this subscription.',
+      access: access('path'),
+      limits,
+      params: DevicePath,
+      answers: { 200: DeviceAnswer },
+      async handle(call) {
+        const id = readSubscriptionId(call.params.subscription_id)
+        return { status: 200, body: await listForDevice(ctx, call.app.id, id, proven(call)) }
+      },
+    }),
+    route({
+      operation: 'listInAppMessagesOfUser',
+      method: 'GET',
+      path: '/apps/:app_id/users/by/:alias_label/:alias_id/subscriptions/:subscription_id/iams',
+      tag,
+      errors: 'users',
+      summary: 'In-app messages of a device of a user',
+      description: 'What SDKs call where the app demands proof of identity.',
+      access: access('path', { keyless: ({ alias_label }) => isLabelOfSdks(alias_label) }),
+      limits,
+      params: DeviceOfUserPath,
+      answers: { 200: DeviceAnswer },
+      async handle(call) {
+        const { alias_label: label, alias_id: value, subscription_id } = call.params
+        // A name that customers give can be guessed; with a token for it, it need not be.
+        const isNamedById = label === 'onesignal_id'
+        if (call.caller.kind === 'sdk' && !isNamedById && proven(call) === undefined) throw missingAuthorization()
+        const id = readSubscriptionId(subscription_id)
+        return { status: 200, body: await listForDeviceOf(ctx, call.app.id, { label, value }, id, proven(call)) }
+      },
+    }),
+    route({
+      ...ofPages,
+      operation: 'viewInAppMessageHtml',
+      method: 'GET',
+      path: '/in_app_messages/:in_app_message_id/variants/:variant_id/html',
+      summary: 'Page of an in-app message',
+      description:
+        'With the header OneSignal-Subscription-Id the tags of that user are put in; without it the page does that.',
+      params: VariantPath,
+      query: AppQuery,
+      answers: { 200: HtmlAnswer },
+      async handle(call) {
+        const { in_app_message_id: id, variant_id } = call.params
+        return { status: 200, body: await getHtml(ctx, call.app.id, id, variant_id, viewerOf(call)) }
+      },
+    }),
+    route({
+      ...ofPages,
+      operation: 'previewInAppMessage',
+      method: 'GET',
+      path: '/in_app_messages/device_preview',
+      summary: 'Page of a preview',
+      description: '`preview_id` is the id of a variant, whatever the state of its message.',
+      query: PreviewQuery,
+      answers: { 200: HtmlAnswer },
+      async handle(call) {
+        const variantId = call.query.preview_id.toLowerCase()
+        return { status: 200, body: await getPreview(ctx, call.app.id, variantId, viewerOf(call)) }
+      },
+    }),
+    route({
+      ...ofReports,
+      operation: 'reportInAppImpression',
+      method: 'POST',
+      path: '/in_app_messages/:in_app_message_id/impression',
+      summary: 'Report that an in-app message was shown',
+      params: ReportPath,
+      body: ImpressionBody,
+      answers: { 200: ReportedAnswer },
+      handle: (call) => counted(call, 'impression', null),
+    }),
+    route({
+      ...ofReports,
+      operation: 'reportInAppClick',
+      method: 'POST',
+      path: '/in_app_messages/:in_app_message_id/click',
+      summary: 'Report that an in-app message was clicked',
+      params: ReportPath,
+      body: ClickBody,
+      answers: { 200: ReportedAnswer },
+      handle: (call) => counted(call, 'click', call.body.click_id ?? null),
+    }),
+    route({
+      ...ofReports,
+      operation: 'reportInAppPageImpression',
+      method: 'POST',
+      path: '/in_app_messages/:in_app_message_id/pageImpression',
+      summary: 'Report that a page of an in-app message was shown',
+      params: ReportPath,
+      body: PageBody,
+      answers: { 200: ReportedAnswer },
+      handle: (call) => counted(call, 'page', call.body.page_id ?? null),
+    }),
+  ]
+
+  type ReportCall = Call<
+    { in_app_message_id: string },
+    Record<string, unknown>,
+    { player_id: string; variant_id?: string | null }
+  >
+
+  async function counted(call: ReportCall, what: 'impression' | 'click' | 'page', target: string | null) {
+    const { in_app_message_id: messageId } = call.params
+    const { player_id, variant_id: variant = null } = call.body
+    const given = { messageId, subscriptionId: player_id.toLowerCase(), what, variant, target }
+    await report(ctx, call.app.id, given, proven(call))
+    return { status: 200, body: {} }
+  }
+}
+
+const isLabelOfSdks = (label: string | undefined) => label === 'onesignal_id' || label === 'external_id'

@@ -1,0 +1,37 @@
+// What the operations on journeys are made of, put together once.
+
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { SecretBox } from '../lib/secrets.ts'
+import { createTurns, type Turns } from '../lib/turns.ts'
+import { createQueue, type Queue } from '../queue/enqueue.ts'
+import type { SendWebhook } from '../sending/notify.ts'
+import type { Db } from '../storage/db.ts'
+import type { Renderer } from '../templates/render/renderer.ts'
+
+export type JourneysContext = {
+  db: Db
+  now: () => Date
+  newId: NewId
+  queue: Queue
+  /** Checks the Liquid of tags. */
+  renderer: Pick<Renderer, 'check'>
+  secrets: SecretBox
+  sendWebhook: SendWebhook
+  minWaitSeconds: number
+  /** Updates of one journey: at once they would only undo each other's work. */
+  inTurn: Turns
+}
+
+export const createJourneysContext = (parts: {
+  db: Db
+  clock: Clock
+  newId: NewId
+  renderer: Pick<Renderer, 'check'>
+  secrets: SecretBox
+  sendWebhook: SendWebhook
+  minWaitSeconds: number
+}): JourneysContext => {
+  const { clock, ...rest } = parts
+  return { ...rest, now: clock.now, queue: createQueue(parts), inTurn: createTurns() }
+}

@@ -1,0 +1,64 @@
+import type { Request } from '../apps/actor.ts'
+import type { AppId } from '../lib/ids.ts'
+import { findBadUses } from './check-references.ts'
+import type { JourneysContext } from './context.ts'
+import { DEFAULTS, type Document, type Journey } from './journey.ts'
+import { DOCUMENT_FIELDS, readDocument, refuseReadOnly } from './read-journey.ts'
+import { type Fields, isGiven } from './reader.ts'
+import type { Reading } from './reading.ts'
+import { checkLiquid, saveAround } from './save.ts'
+import { insertJourney } from './store.ts'
+
+/** Where a journey came from. */
+const SOURCE = 'public_api'
+
+/** Only the name is required. It begins as a draft. */
+export async function createJourney(ctx: JourneysContext, appId: AppId, body: Fields, by: Request): Promise<Journey> {
+  const given = Object.fromEntries(DOCUMENT_FIELDS.flatMap((name) => (isGiven(body[name]) ? [[name, body[name]]] : [])))
+  const { newId, minWaitSeconds } = ctx
+  const options = { before: undefined, now: ctx.now(), minWaitSeconds, newId }
+  const { document, reading } = readDocument({ ...DEFAULTS, ...given }, options)
+  refuseReadOnly(reading, body, undefined)
+  for (const name of ['state', 'concurrency_key'])
+    if (isGiven(body[name])) reading.reader.say(name, 'is set by the server')
+  return insertNew(ctx, appId, document, reading, { by, action: 'journey.create' })
+}
+
+type Making = {
+  by: Request
+  action: string
+  detail?: object
+  /** Whether it may refer to what is not there. */
+  mayMiss?: boolean
+}
+
+export async function insertNew(
+  ctx: JourneysContext,
+  appId: AppId,
+  document: Document,
+  reading: Reading,
+  { mayMiss = false, ...making }: Making,
+): Promise<Journey> {
+  await checkLiquid(ctx, appId, reading)
+  const { reader, uses } = reading
+  const now = ctx.now()
+  const journey: Journey = {
+    id: ctx.newId(),
+    document,
+    state: 'draft',
+    version: 1,
+    createdSource: SOURCE,
+    scheduleError: null,
+    createdAt: now,
+    updatedAt: now,
+    startedAt: null,
+    archivedAt: null,
+  }
+  return ctx.db.transaction(async (db) => {
+    if (!mayMiss) for (const { use, demand } of await findBadUses(db, appId, uses)) reader.say(use.path, demand)
+    reader.finish()
+    await insertJourney(db, appId, journey)
+    await saveAround(ctx, db, appId, { journey, uses, fields: [], ...making })
+    return journey
+  })
+}

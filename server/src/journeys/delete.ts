@@ -1,0 +1,31 @@
+import { actorOf, type Request } from '../apps/actor.ts'
+import { insertAuditEntries } from '../apps/store.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { JourneysContext } from './context.ts'
+import { type JourneyId, journeyNotFound } from './journey.ts'
+import { deleteCounts } from './stats-store.ts'
+import { deleteJourneyRow } from './store.ts'
+
+/** In any state, for good, with its versions and numbers. */
+export async function deleteJourney(ctx: JourneysContext, appId: AppId, id: JourneyId, by: Request): Promise<void> {
+  await ctx.db.transaction(async (db) => {
+    const name = await deleteJourneyRow(db, appId, id)
+    if (name === undefined) throw journeyNotFound()
+    await deleteCounts(db, appId, id)
+    await insertAuditEntries(
+      db,
+      appId,
+      [
+        {
+          id: ctx.newId(),
+          actor: actorOf(by),
+          action: 'journey.delete',
+          targetType: 'journey',
+          targetId: id,
+          detail: { name },
+        },
+      ],
+      ctx.now(),
+    )
+  })
+}

@@ -1,0 +1,53 @@
+// A copy of a journey: a draft with nodes of its own, and without the times of the original.
+
+import type { Request } from '../apps/actor.ts'
+import type { AppId, NewId } from '../lib/ids.ts'
+import type { JourneysContext } from './context.ts'
+import { insertNew } from './create.ts'
+import type { Journey, JourneyId } from './journey.ts'
+import { allNodes, type Branch, type Condition, type Node } from './node.ts'
+import { readDocument } from './read-journey.ts'
+import { isGiven } from './reader.ts'
+import { getJourney } from './view.ts'
+
+const MAX_NAME = 300
+
+export async function duplicateJourney(
+  ctx: JourneysContext,
+  appId: AppId,
+  id: JourneyId,
+  { name }: { name?: unknown },
+  by: Request,
+): Promise<Journey> {
+  const { document: original } = await getJourney(ctx, appId, id)
+  const before = { ...original, schedule: null, nodes: withNewIds(original.nodes, ctx.newId) }
+  const copy = { ...before, name: isGiven(name) ? name : nameOfCopy(original.name) }
+  const options = { before, now: ctx.now(), minWaitSeconds: ctx.minWaitSeconds, newId: ctx.newId }
+  const { document, reading } = readDocument(copy, options)
+  // What went missing under the original is missing in the copy too, until somebody wants to activate it.
+  return insertNew(ctx, appId, document, reading, {
+    by,
+    action: 'journey.duplicate',
+    detail: { from_journey_id: id },
+    mayMiss: true,
+  })
+}
+
+const nameOfCopy = (name: string) => [...`Copy of ${name}`].slice(0, MAX_NAME).join('')
+
+function withNewIds(nodes: readonly Node[], newId: NewId): Node[] {
+  const ids = new Map(allNodes(nodes).map(({ id }) => [id, newId()]))
+  const renewNode = (node: Node): Node => {
+    const own = { ...node, id: ids.get(node.id) as string }
+    return 'branches' in own ? ({ ...own, branches: own.branches.map(renewBranch) } as Node) : own
+  }
+  const renewBranch = (branch: Branch & { condition?: Condition }) => ({
+    ...branch,
+    id: newId(),
+    ...(branch.condition?.kind === 'on_notification_action' && {
+      condition: { ...branch.condition, sending_node_id: ids.get(branch.condition.sending_node_id) as string },
+    }),
+    nodes: branch.nodes.map(renewNode),
+  })
+  return nodes.map(renewNode)
+}

@@ -1,0 +1,120 @@
+// A journey as it is kept, and as it is answered. What authors write is kept in the words of the interface.
+
+import { hash } from 'node:crypto'
+import { AppError } from '../lib/errors.ts'
+import type { AppId, Id } from '../lib/ids.ts'
+import type { SegmentId } from '../segments/segment.ts'
+import type { Node } from './node.ts'
+
+export type JourneyId = Id<'journey'>
+
+export const STATES = ['draft', 'scheduled', 'processing', 'active', 'archived'] as const
+export type State = (typeof STATES)[number]
+
+export const OPERATORS = [
+  'equal',
+  'not_equal',
+  'less',
+  'less_or_equal',
+  'greater_or_equal',
+  'greater',
+  'is',
+  'is_not',
+  'exists',
+  'not_exists',
+  'before',
+  'after',
+] as const
+export type EventAttribute = { key: string; operator: (typeof OPERATORS)[number]; value?: string }
+
+/** At most one group, all of which must hold. */
+export type EventMatch = { name: string; attributes: EventAttribute[][] }
+
+export type Audience =
+  | {
+      kind: 'segment'
+      included_segment_ids: SegmentId[]
+      excluded_segment_ids: SegmentId[]
+      future_additions_only: boolean
+    }
+  | ({ kind: 'event_trigger' } & EventMatch)
+
+export type EarlyExit = {
+  rules: {
+    on_segment: { included_segment_ids: SegmentId[] } | null
+    when_not_in_audience: boolean
+    on_session: boolean
+    on_event: { name: string } | null
+  }
+  tag_on_early_exit: Record<string, string>
+}
+
+export type Schedule = { start_at: string | null; stop_at: string | null }
+
+/** What an author decides, but for the state. */
+export type Document = {
+  name: string
+  description: string
+  audience: Audience
+  early_exit: EarlyExit | null
+  reentry_rules: { duration_seconds: number } | null
+  schedule: Schedule | null
+  nodes: Node[]
+}
+
+export type Journey = {
+  id: JourneyId
+  document: Document
+  state: State
+  version: number
+  createdSource: string
+  scheduleError: string | null
+  createdAt: Date
+  updatedAt: Date
+  startedAt: Date | null
+  archivedAt: Date | null
+}
+
+export const DEFAULTS: Omit<Document, 'name'> = {
+  description: '',
+  audience: { kind: 'segment', included_segment_ids: [], excluded_segment_ids: [], future_additions_only: false },
+  early_exit: null,
+  reentry_rules: null,
+  schedule: null,
+  nodes: [],
+}
+
+export const journeyNotFound = () =>
+  new AppError('not-found', { code: 'journey-not-found', title: 'Journey not found' })
+
+/** Says which version somebody has seen, and nothing else. */
+export const concurrencyKey = ({ id, version }: Pick<Journey, 'id' | 'version'>) =>
+  hash('sha256', `journey ${id} ${version}`, 'base64url').slice(0, 22)
+
+export type Summary = Omit<Journey, 'document' | 'version' | 'scheduleError'> & { name: string }
+
+export const summaryObject = (appId: AppId, it: Summary) => ({
+  id: it.id,
+  app_id: appId,
+  name: it.name,
+  state: it.state,
+  created_at: it.createdAt.toISOString(),
+  updated_at: it.updatedAt.toISOString(),
+  started_at: it.startedAt?.toISOString() ?? null,
+  archived_at: it.archivedAt?.toISOString() ?? null,
+  created_source: it.createdSource,
+})
+
+export const journeyObject = (appId: AppId, it: Journey) => {
+  const { name, description, audience, early_exit, reentry_rules, schedule, nodes } = it.document
+  return {
+    ...summaryObject(appId, { ...it, name }),
+    description,
+    audience,
+    early_exit,
+    reentry_rules,
+    schedule: schedule && { ...schedule, error: it.scheduleError },
+    nodes,
+    concurrency_key: concurrencyKey(it),
+  }
+}

@@ -1,0 +1,46 @@
+// What became of those who entered, in all and at each node and branch.
+
+import type { AppId } from '../lib/ids.ts'
+import type { JourneysContext } from './context.ts'
+import type { JourneyId } from './journey.ts'
+import { allNodes, branchesOf, type Kind } from './node.ts'
+import { type Count, findCounts } from './stats-store.ts'
+import { getJourney } from './view.ts'
+
+/** Facts about runs; all others that are counted at a node are about its messages. */
+const OF_RUNS = new Set(['started', 'waiting', 'completed', 'exited_early'])
+
+/** Every node and branch is there, whether or not somebody came by. */
+export async function viewStats(ctx: JourneysContext, appId: AppId, id: JourneyId) {
+  const { document } = await getJourney(ctx, appId, id)
+  const counts = await findCounts(ctx.db, appId, id)
+  const countsAt = Map.groupBy(counts, ({ placeId }) => placeId)
+  const at = (place: string, fact: string) => countsAt.get(place)?.find((it) => it.fact === fact)?.total ?? 0
+  const nodes = allNodes(document.nodes)
+  return {
+    id,
+    started: at(id, 'started'),
+    completed: at(id, 'completed'),
+    exited_early: at(id, 'exited_early'),
+    nodes: Object.fromEntries(
+      nodes.map((node) => [
+        node.id,
+        {
+          kind: node.kind,
+          waiting: at(node.id, 'waiting'),
+          completed: at(node.id, 'completed'),
+          exited_early: at(node.id, 'exited_early'),
+          ...(isSend(node.kind) && { message_stats: { totals: totalsOf(countsAt.get(node.id) ?? []) } }),
+        },
+      ]),
+    ),
+    branches: Object.fromEntries(
+      nodes.flatMap(branchesOf).map((branch) => [branch.id, { completed: at(branch.id, 'completed') }]),
+    ),
+  }
+}
+
+const isSend = (kind: Kind) => kind.startsWith('send_')
+
+const totalsOf = (counts: readonly Count[]) =>
+  Object.fromEntries(counts.filter(({ fact }) => !OF_RUNS.has(fact)).map(({ fact, total }) => [fact, total]))

@@ -1,0 +1,136 @@
+// All SQL on journeys, but for their counts (stats-store.ts) and the receivers of send_webhook (webhooks/store.ts).
+
+import type { AppId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { rows, sql } from '../storage/sql.ts'
+import type { Document, Journey, JourneyId, State, Summary } from './journey.ts'
+import type { UseKind } from './reading.ts'
+
+const columns = sql`j.id, j.document, j.state, j.version, j.created_source, j.schedule_error, j.created_at, j.updated_at,
+  j.started_at, j.archived_at`
+
+export const insertJourney = (db: Db, appId: AppId, it: Journey) =>
+  db.query(sql`
+    insert into journeys (app_id, id, document, state, version, created_source, created_at, updated_at)
+    select a.id, ${it.id}::uuid, ${JSON.stringify(it.document)}::jsonb, ${it.state}, ${it.version}::integer,
+      ${it.createdSource}, ${it.createdAt}::timestamptz, ${it.updatedAt}::timestamptz
+    from apps a
+    where a.id = ${appId}`)
+
+export async function findJourney(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
+  const [found] = await db.query<Journey>(sql`
+    select ${columns} from journeys j where j.app_id = ${appId} and j.id = ${id}`)
+  return found
+}
+
+/** Until the transaction ends nobody else changes or deletes it. */
+export async function lockJourney(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
+  const [found] = await db.query<Journey>(sql`
+    select ${columns} from journeys j where j.app_id = ${appId} and j.id = ${id} for update`)
+  return found
+}
+
+/** The whole row, as it was made of the one that was read under the lock. */
+export const updateJourneyRow = (db: Db, appId: AppId, it: Journey) =>
+  db.query(sql`
+    update journeys
+    set document = ${JSON.stringify(it.document)}, state = ${it.state}, version = ${it.version},
+      schedule_error = ${it.scheduleError}, updated_at = ${it.updatedAt}, started_at = ${it.startedAt},
+      archived_at = ${it.archivedAt}
+    where app_id = ${appId} and id = ${it.id}`)
+
+/** The name of the one that this very call deleted. Its versions and uses go with it. */
+export async function deleteJourneyRow(db: Db, appId: AppId, id: JourneyId): Promise<string | undefined> {
+  const [gone] = await db.query<{ name: string }>(sql`
+    delete from journeys where app_id = ${appId} and id = ${id} returning document ->> 'name' as name`)
+  return gone?.name
+}
+
+export type Place = { createdAt: Date; id: JourneyId }
+
+/** Newest first, those after a place. */
+export const findJourneys = (db: Db, appId: AppId, after: Place | undefined, limit: number) => {
+  const from = after ? sql`and (j.created_at, j.id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)` : sql``
+  return db.query<Summary>(sql`
+    select j.id, j.document ->> 'name' as name, j.state, j.created_source, j.created_at, j.updated_at, j.started_at,
+      j.archived_at
+    from journeys j
+    where j.app_id = ${appId} ${from}
+    order by j.created_at desc, j.id desc
+    limit ${limit}`)
+}
+
+export type Version = {
+  version: number
+  document: Document
+  state: State
+  fields: string[]
+  changedAt: Date
+  changedByKind: string
+  changedById: string | null
+}
+
+export const insertVersion = (db: Db, appId: AppId, journeyId: JourneyId, it: Version) =>
+  db.query(sql`
+    insert into journey_versions (app_id, journey_id, version, document, state, fields, changed_at, changed_by_kind,
+      changed_by_id)
+    select a.id, ${journeyId}::uuid, ${it.version}::integer, ${JSON.stringify(it.document)}::jsonb, ${it.state},
+      ${it.fields}::text[], ${it.changedAt}::timestamptz, ${it.changedByKind}, ${it.changedById}::uuid
+    from apps a
+    where a.id = ${appId}`)
+
+export const deleteVersionsUpTo = (db: Db, appId: AppId, journeyId: JourneyId, version: number) =>
+  db.query(sql`
+    delete from journey_versions where app_id = ${appId} and journey_id = ${journeyId} and version <= ${version}`)
+
+export type VersionLine = Omit<Version, 'document' | 'state'>
+
+/** Newest first, those before a version. */
+export const findVersions = (db: Db, appId: AppId, journeyId: JourneyId, before: number | undefined, limit: number) =>
+  db.query<VersionLine>(sql`
+    select v.version, v.fields, v.changed_at, v.changed_by_kind, v.changed_by_id
+    from journey_versions v
+    where v.app_id = ${appId} and v.journey_id = ${journeyId}
+      and (${before ?? null}::integer is null or v.version < ${before ?? null}::integer)
+    order by v.version desc
+    limit ${limit}`)
+
+export async function findVersion(
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  version: number,
+): Promise<Version | undefined> {
+  const [found] = await db.query<Version>(sql`
+    select v.version, v.document, v.state, v.fields, v.changed_at, v.changed_by_kind, v.changed_by_id
+    from journey_versions v
+    where v.app_id = ${appId} and v.journey_id = ${journeyId} and v.version = ${version}`)
+  return found
+}
+
+export const deleteUses = (db: Db, appId: AppId, journeyId: JourneyId) =>
+  db.query(sql`delete from journey_uses where app_id = ${appId} and journey_id = ${journeyId}`)
+
+/** Each thing once. */
+export const insertUses = (
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  uses: readonly { kind: UseKind; id: string }[],
+) =>
+  db.query(sql`
+    insert into journey_uses (app_id, kind, used_id, journey_id)
+    select distinct a.id, r.kind, r.id, ${journeyId}::uuid
+    from apps a cross join jsonb_to_recordset(${rows(uses.map(({ kind, id }) => ({ kind, id })))}::jsonb)
+      as r(kind text, id uuid)
+    where a.id = ${appId}`)
+
+/** Whether a journey that is active, or just about to be, refers to it. */
+export async function isUsedByLiveJourney(db: Db, appId: AppId, kind: UseKind, id: string): Promise<boolean> {
+  const found = await db.query(sql`
+    select 1
+    from journey_uses u join journeys j on j.app_id = ${appId} and j.id = u.journey_id
+    where u.app_id = ${appId} and u.kind = ${kind} and u.used_id = ${id} and j.state in ('processing', 'active')
+    limit 1`)
+  return found.length > 0
+}

@@ -1,0 +1,104 @@
+// Create message: read the request, resolve what it names, and have it accepted.
+
+import { invalid } from '../../lib/errors.ts'
+import { type AppId, isUuid } from '../../lib/ids.ts'
+import type { Template } from '../../templates/template.ts'
+import type { MessagesContext } from '../context.ts'
+import type { NewMessage, Options } from '../message.ts'
+import type { CreatedAnswer, CreateMessageBody } from '../schema.ts'
+import { findTakenKeys } from '../store.ts'
+import { type Accepted, replayOf, sendingDisabled } from './accept.ts'
+import { type Keys, keysFrom, readKeys } from './keys.ts'
+import { typesFor } from './platforms.ts'
+import { readAudience, targetsOf, unsubscribedErrors } from './read-audience.ts'
+import { readMessageContent } from './read-content.ts'
+import { readOptions, readSendAfter } from './read-options.ts'
+import { readTargeting, type Targeting } from './read-targeting.ts'
+
+/** More than these are not written one by one. */
+export const MAX_DIRECT = 100
+
+export type Sent = { answer: CreatedAnswer; isReplay: boolean }
+
+export async function sendMessage(ctx: MessagesContext, appId: AppId, body: CreateMessageBody): Promise<Sent> {
+  const keys = readKeys(body)
+  const targeting = readTargeting(body)
+  const sendAfter = readSendAfter(body, ctx.now())
+  const replay = await findReplay(ctx, appId, body, targeting, keys)
+  const accepted = replay ?? (await acceptDraft(ctx, appId, body, targeting, keys, sendAfter))
+  return { answer: answerOf(targeting, keys, accepted), isReplay: accepted?.isReplay === true }
+}
+
+/**
+ * The first answer does not change with what it was made from: it is looked for before templates, segments and addresses
+ * are. Where nothing of that kind is named, taking the key finds it.
+ */
+async function findReplay(
+  { db, now }: MessagesContext,
+  appId: AppId,
+  body: CreateMessageBody,
+  { kind }: Targeting,
+  keys: Keys,
+): Promise<Accepted | undefined> {
+  const namesThings = body.template_id || kind === 'segments' || kind === 'filters' || kind === 'tokens'
+  if (keys.keys.length === 0 || !namesThings) return undefined
+  const replay = replayOf(keys, await findTakenKeys(db, appId, keys.keys, keysFrom(now())))
+  if (replay && 'error' in replay) throw replay.error
+  return replay?.value
+}
+
+async function acceptDraft(
+  ctx: MessagesContext,
+  appId: AppId,
+  body: CreateMessageBody,
+  targeting: Targeting,
+  keys: Keys,
+  sendAfter: Date,
+): Promise<Accepted | undefined> {
+  const template = body.template_id ? await getTemplate(ctx, appId, body.template_id) : undefined
+  const { channel, content, emailHtml } = await readMessageContent(ctx.renderer, appId, body, targeting, template)
+  const options: Options = {
+    ...readOptions(body, channel, content, sendAfter, ctx.now()),
+    ...(template && { template: { name: template.name, dynamicContent: template.dynamicContent } }),
+  }
+  // Before anybody is made a subscription for a message that is then refused.
+  if (targeting.kind === 'tokens' && (await ctx.isDisabled(appId))) throw sendingDisabled()
+  const audience = await readAudience(ctx, appId, targeting)
+  const targets = targetsOf(audience)
+  const message: NewMessage = {
+    id: ctx.newId(),
+    channel,
+    kind: 1,
+    isListed: true,
+    lane: targets !== undefined && targets.length <= MAX_DIRECT ? 'direct' : 'bulk',
+    name: body.name ?? null,
+    templateId: template?.id ?? null,
+    audience,
+    content,
+    emailHtml,
+    options,
+    sendAfter,
+  }
+  return ctx.accept(appId, { message, types: typesFor(channel, options.platforms), targets, ...keys })
+}
+
+async function getTemplate(ctx: MessagesContext, appId: AppId, id: string): Promise<Template> {
+  if (!isUuid(id)) throw invalid('template_id must be a UUID')
+  const template = await ctx.findTemplate(appId, id.toLowerCase())
+  if (!template) throw invalid(`template_id names no template of this app: ${id}`)
+  return template
+}
+
+/** The literal is in the official clients' error catalogue. */
+export const NO_SUBSCRIBERS = 'All included players are not subscribed'
+
+function answerOf(targeting: Targeting, { keys }: Keys, accepted: Accepted | undefined): CreatedAnswer {
+  if (!accepted) return { id: '', errors: [NO_SUBSCRIBERS] }
+  const errors = unsubscribedErrors(targeting, accepted.unsubscribed)
+  return {
+    id: accepted.id,
+    external_id: keys[0]?.key ?? null,
+    ...(accepted.recipients !== null && { recipients: accepted.recipients }),
+    ...(errors && { errors }),
+  }
+}

@@ -1,0 +1,32 @@
+// Messages to live activities go to the tokens of those, not to the subscriptions' own.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import type { DueDelivery, SentMessage } from '../engine/delivery-store.ts'
+import type { Activity, MessageId } from '../message.ts'
+import { findTokens, type TokenName } from './store.ts'
+
+/** The device never told one, or has taken it back. */
+export const NO_ACTIVITY_TOKEN = 'no_activity_token'
+
+export const tokenNameOf = ({ event, id, type }: Activity): TokenName =>
+  event === 'start' ? { purpose: 'start', name: type ?? '' } : { purpose: 'update', name: id }
+
+/** Those of messages that are no live activities stay as they are. */
+export async function addressActivities(
+  db: Db,
+  appId: AppId,
+  due: readonly DueDelivery[],
+  messages: ReadonlyMap<MessageId, SentMessage>,
+): Promise<DueDelivery[]> {
+  const tokens = new Map<MessageId, Map<string, string>>()
+  for (const { id, options } of messages.values()) {
+    if (!options.activity) continue
+    const ids = due.filter(({ messageId }) => messageId === id).map(({ subscriptionId }) => subscriptionId)
+    tokens.set(id, await findTokens(db, appId, tokenNameOf(options.activity), ids))
+  }
+  return due.map((it) => {
+    const found = tokens.get(it.messageId)
+    return found ? { ...it, token: found.get(it.subscriptionId) ?? null } : it
+  })
+}

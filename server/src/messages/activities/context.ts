@@ -1,0 +1,33 @@
+// What live activities are made of, put together once.
+
+import type { Clock } from '../../lib/clock.ts'
+import type { Db } from '../../storage/db.ts'
+import type { Merger } from '../../storage/merge.ts'
+import type { Reader } from '../../users/read.ts'
+import type { MessagesContext } from '../context.ts'
+import type { NoteFeedback } from '../note-feedback.ts'
+import { createRegister, type Register } from './tokens.ts'
+
+export type ActivitiesContext = {
+  db: Db
+  /** Of users. */
+  reader: Reader
+  register: Register
+  messages: MessagesContext
+  note: NoteFeedback
+}
+
+export const createActivitiesContext = (parts: {
+  db: Db
+  clock: Clock
+  merger: Merger
+  reader: Reader
+  messages: MessagesContext
+  note: NoteFeedback
+}): ActivitiesContext => ({
+  db: parts.db,
+  reader: parts.reader,
+  register: createRegister(parts),
+  messages: parts.messages,
+  note: parts.note,
+})

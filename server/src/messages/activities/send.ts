@@ -1,0 +1,139 @@
+// Live activities are messages: accepted, expanded and delivered like others, to the tokens of activities.
+
+import { invalid } from '../../lib/errors.ts'
+import type { AppId, SubscriptionId } from '../../lib/ids.ts'
+import { type Content, readContent } from '../../templates/content.ts'
+import { prepareContent } from '../../templates/prepare.ts'
+import { replayOf } from '../accept/accept.ts'
+import { keysFrom, readKeys } from '../accept/keys.ts'
+import { readAudience, targetsOf } from '../accept/read-audience.ts'
+import { readTargeting } from '../accept/read-targeting.ts'
+import { MAX_DIRECT, NO_SUBSCRIBERS } from '../accept/send.ts'
+import type { Activity, Audience, MessageId } from '../message.ts'
+import { type CreateMessageBody, MAX_TARGETS } from '../schema.ts'
+import { findTakenKeys } from '../store.ts'
+import type { ActivitiesContext } from './context.ts'
+import type { StartBody, UpdateBody } from './schema.ts'
+import { findHolders } from './store.ts'
+
+export type SentActivity = { id: MessageId; isReplay: boolean }
+
+/** What Apple takes in one push, all in all. */
+const MAX_BYTES = 4_096
+/** Longer no activity is updated. */
+const TTL_SECONDS = 8 * 3_600
+
+export async function startActivity(ctx: ActivitiesContext, appId: AppId, type: string, body: StartBody) {
+  const activity: Activity = {
+    ...readCommon(ctx, body),
+    event: 'start',
+    id: body.activity_id,
+    type,
+    attributes: body.event_attributes,
+  }
+  checkSize(body.event_updates, body.event_attributes)
+  const request = { ...body, activity_type: type }
+  const replay = await findReplay(ctx, appId, request)
+  if (replay) return replay
+  const targeting = readTargeting({ ...body, target_channel: 'push' } as unknown as CreateMessageBody)
+  const audience = await readAudience(ctx.messages, appId, targeting)
+  return accept(ctx, appId, activity, audience, request)
+}
+
+export async function updateActivity(ctx: ActivitiesContext, appId: AppId, id: string, body: UpdateBody) {
+  if (body.event !== 'end' && body.dismissal_date != null) throw invalid('dismissal_date is for the event "end" alone')
+  const activity: Activity = {
+    ...readCommon(ctx, body),
+    event: body.event,
+    id,
+    ...(body.dismissal_date != null && { dismissAt: body.dismissal_date }),
+  }
+  checkSize(body.event_updates)
+  const request = { ...body, activity_id: id }
+  const replay = await findReplay(ctx, appId, request)
+  if (replay) return replay
+  const holders = await findHolders(ctx.db, appId, { purpose: 'update', name: id }, MAX_TARGETS + 1)
+  if (holders.length === 0) throw invalid('No device shows this live activity')
+  return accept(ctx, appId, activity, audienceOf(id, holders), request)
+}
+
+/** Where there are too many to be named one by one, those who have a token are found when it is expanded. */
+const audienceOf = (activityId: string, ids: SubscriptionId[]): Audience =>
+  ids.length > MAX_TARGETS
+    ? { kind: 'activity', activityId }
+    : { kind: 'subscriptions', field: 'include_subscription_ids', given: [], ids }
+
+type Body = StartBody | UpdateBody
+/** What is recognized when it comes again: the body, and what the path says. */
+type Request = Body & Record<string, unknown>
+
+/** `at` orders what is shown: a device drops what is older than what it has. */
+const readCommon = ({ messages }: ActivitiesContext, body: Body) => ({
+  at: messages.now().toISOString(),
+  state: body.event_updates,
+  ...(body.stale_date != null && { staleAt: body.stale_date }),
+  ...(body.ios_relevance_score != null && { relevanceScore: body.ios_relevance_score }),
+})
+
+function checkSize(...objects: object[]) {
+  const bytes = Buffer.byteLength(objects.map((it) => JSON.stringify(it)).join(''))
+  if (bytes > MAX_BYTES)
+    throw invalid(`event_updates and event_attributes have ${bytes} bytes; Apple takes ${MAX_BYTES} in all`)
+}
+
+const keysOf = (request: Request) => readKeys(request as unknown as CreateMessageBody)
+
+/** The first answer stays, whoever has a token by now. */
+async function findReplay(
+  { messages: { db, now } }: ActivitiesContext,
+  appId: AppId,
+  request: Request,
+): Promise<SentActivity | undefined> {
+  const keys = keysOf(request)
+  if (keys.keys.length === 0) return undefined
+  const replay = replayOf(keys, await findTakenKeys(db, appId, keys.keys, keysFrom(now())))
+  if (replay && 'error' in replay) throw replay.error
+  return replay && { id: replay.value.id, isReplay: true }
+}
+
+async function accept(
+  { messages }: ActivitiesContext,
+  appId: AppId,
+  activity: Activity,
+  audience: Audience,
+  request: Request,
+): Promise<SentActivity> {
+  const content = readAlert(request)
+  if (content.contents || content.headings) await prepareContent(messages.renderer, appId, content)
+  const targets = targetsOf(audience)
+  const platforms = ['iOSPush']
+  const accepted = await messages.accept(appId, {
+    message: {
+      id: messages.newId(),
+      channel: 'push',
+      kind: 1,
+      // One activity is many messages; in lists they would hide the others.
+      isListed: false,
+      lane: targets !== undefined && targets.length <= MAX_DIRECT ? 'direct' : 'bulk',
+      name: request.name,
+      templateId: null,
+      audience,
+      content,
+      emailHtml: null,
+      options: { ttl: TTL_SECONDS, priority: request.priority ?? 10, platforms, frequencyCap: false, activity },
+      sendAfter: messages.now(),
+    },
+    types: platforms,
+    targets,
+    ...keysOf(request),
+  })
+  if (!accepted) throw invalid(NO_SUBSCRIBERS)
+  return { id: accepted.id, isReplay: accepted.isReplay }
+}
+
+/** What is said aloud, if anything. */
+function readAlert(request: Body): Content {
+  const { contents, headings, ios_sound } = request
+  const sound = 'sound' in request ? request.sound : undefined
+  return readContent({ contents, headings, ios_sound: ios_sound ?? sound })
+}

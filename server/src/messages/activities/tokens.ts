@@ -1,0 +1,80 @@
+// Devices tell by which token a live activity is started on them, and by which one that is running there is updated.
+
+import { findAllApps } from '../../apps/store.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { invalid, subscriptionNotFound } from '../../lib/errors.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import type { Merger, Outcome } from '../../storage/merge.ts'
+import { refuseStranger } from '../../users/owner.ts'
+import type { ActivitiesContext } from './context.ts'
+import {
+  deleteOldTokens,
+  deleteToken,
+  deleteTokens,
+  findSurplus,
+  type Token,
+  type TokenKey,
+  upsertTokens,
+} from './store.ts'
+
+export type Register = (appId: AppId, token: Token) => Promise<void>
+
+/** Far more than a device shows at once. */
+const MAX_TOKENS = 50
+
+/** An event that thousands watch begins for all of them at once: what comes together is written together. */
+export function createRegister({ db, clock, merger }: { db: Db; clock: Clock; merger: Merger }): Register {
+  return merger.merged<Token, void>({
+    name: 'activities.register',
+    run: (appId, tokens) =>
+      db.transaction(async (db): Promise<Outcome<void>[]> => {
+        // The last word about one place counts.
+        const latest = new Map(tokens.map((it) => [`${it.purpose} ${it.subscriptionId} ${it.name}`, it]))
+        const known = await upsertTokens(db, appId, [...latest.values()], clock.now())
+        const surplus = known.size > 0 ? await findSurplus(db, appId, [...known], MAX_TOKENS) : []
+        if (surplus.length > 0) await deleteTokens(db, appId, surplus)
+        return tokens.map(({ subscriptionId }) =>
+          known.has(subscriptionId) ? { value: undefined } : { error: subscriptionNotFound() },
+        )
+      }),
+  })
+}
+
+export const badToken = () => invalid('activity_token is required')
+
+export async function registerToken(ctx: ActivitiesContext, appId: AppId, token: Token, provenExternalId?: string) {
+  await checkOwner(ctx, appId, token, provenExternalId)
+  await ctx.register(appId, token)
+}
+
+/** Also when there is none. */
+export async function removeToken(ctx: ActivitiesContext, appId: AppId, key: TokenKey, provenExternalId?: string) {
+  await checkOwner(ctx, appId, key, provenExternalId)
+  await deleteToken(ctx.db, appId, key)
+}
+
+/** Where identity is verified, a device speaks for its own user alone. */
+export async function checkOwner(
+  { reader }: Pick<ActivitiesContext, 'reader'>,
+  appId: AppId,
+  { subscriptionId }: Pick<TokenKey, 'subscriptionId'>,
+  provenExternalId: string | undefined,
+) {
+  const owner = await reader.identity(appId, { subscriptionId })
+  if (!owner) throw subscriptionNotFound()
+  refuseStranger({ aliases: new Map(Object.entries(owner.aliases ?? {})) }, provenExternalId)
+}
+
+const DAY_MS = 86_400_000
+/** An activity is over after 12 hours; a device tells its kinds with each start of the app. */
+const KEPT_MS = { update: 2 * DAY_MS, start: 400 * DAY_MS }
+const TOKENS_AT_ONCE = 10_000
+
+export async function forgetOldTokens(db: Db, now: Date): Promise<void> {
+  for (const { id } of await findAllApps(db))
+    for (const purpose of ['start', 'update'] as const) {
+      const before = new Date(now.getTime() - KEPT_MS[purpose])
+      while ((await deleteOldTokens(db, id, purpose, before, TOKENS_AT_ONCE)) === TOKENS_AT_ONCE);
+    }
+}

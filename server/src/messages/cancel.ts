@@ -1,0 +1,35 @@
+// Cancel message: nothing more of it is sent. The message stays, and says that it was canceled.
+
+import { invalid } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { Queue } from '../queue/enqueue.ts'
+import type { Db } from '../storage/db.ts'
+import { closeJob } from './jobs.ts'
+import type { MessageId } from './message.ts'
+import { findCounts, lockMessage, markCanceled } from './store.ts'
+import { messageNotFound } from './view.ts'
+
+type CancelContext = { db: Db; queue: Queue; now: () => Date }
+
+/**
+ * Possible while it stops at least one delivery. Marking deliveries as sending takes the message's row too, so that nothing
+ * begins to be sent once this has committed; what waits is closed in the background.
+ */
+export function cancelMessage({ db, queue, now }: CancelContext, appId: AppId, id: MessageId): Promise<void> {
+  return db.transaction(async (db) => {
+    const message = await lockMessage(db, appId, id)
+    // Those of journeys belong to their journey.
+    if (!message?.isListed) throw messageNotFound()
+    if (message.state === 'canceled') return
+    const isExpanded = message.state === 'sending' || message.state === 'done'
+    if (isExpanded && !(await isWaiting(db, appId, id)))
+      throw invalid('Notification cannot be canceled: it has already been sent to all recipients.')
+    await markCanceled(db, appId, id, now())
+    await queue.enqueue(db, [closeJob(appId, id)])
+  })
+}
+
+async function isWaiting(db: Db, appId: AppId, id: MessageId): Promise<boolean> {
+  const counts = await findCounts(db, appId, [id])
+  return counts.reduce((sum, { state, count }) => (state === 'pending' ? sum + count : sum), 0) > 0
+}

@@ -1,0 +1,53 @@
+// What the operations on messages are made of, put together once.
+
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { createQueue, type Queue } from '../queue/enqueue.ts'
+import type { SegmentsContext } from '../segments/context.ts'
+import { readSending } from '../sending/read.ts'
+import type { Db } from '../storage/db.ts'
+import type { Merger } from '../storage/merge.ts'
+import { createFindTemplate, type FindTemplate } from '../templates/find.ts'
+import type { Renderer } from '../templates/render/renderer.ts'
+import type { EnsureContext } from '../users/ensure-subscriptions.ts'
+import { type Accept, createAccept, type IsDisabled } from './accept/accept.ts'
+
+export type MessagesContext = {
+  db: Db
+  now: () => Date
+  newId: NewId
+  queue: Queue
+  users: EnsureContext
+  segments: SegmentsContext
+  renderer: Renderer
+  findTemplate: FindTemplate
+  isDisabled: IsDisabled
+  accept: Accept
+}
+
+export function createMessagesContext(parts: {
+  db: Db
+  clock: Clock
+  merger: Merger
+  newId: NewId
+  users: EnsureContext
+  segments: SegmentsContext
+  renderer: Renderer
+}): MessagesContext {
+  const { db, clock, newId, users, segments, renderer, merger } = parts
+  const queue = createQueue({ clock, newId })
+  const isDisabled: IsDisabled = async (appId) =>
+    (await readSending(db, appId, clock.now())).hold?.reason === 'disabled'
+  return {
+    db,
+    now: clock.now,
+    newId,
+    queue,
+    users,
+    segments,
+    renderer,
+    findTemplate: createFindTemplate({ db, merger }),
+    isDisabled,
+    accept: createAccept({ db, now: clock.now, queue, isDisabled, merger }),
+  }
+}

@@ -1,0 +1,74 @@
+// What became of mail, counted by domain and inbox provider, in the transaction that writes it down.
+
+import type { Outcome } from '../../channels/channel.ts'
+import { isBounce } from '../../channels/email/classify.ts'
+import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import type { CountedUnder } from '../delivery.ts'
+import type { Composed } from '../engine/compose.ts'
+import type { CountChange } from '../engine/count-store.ts'
+import type { DeliveryChange, ExpiredDelivery } from '../engine/delivery-store.ts'
+import { countedUnder } from '../engine/slice.ts'
+import { keyOf, lockArrivals } from './store.ts'
+
+type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
+
+/** Refused for its recipient, and so an end. */
+export const isBounced = (outcome: Outcome) =>
+  (outcome.kind === 'gone' || outcome.kind === 'failed') && isBounce(outcome.reason)
+
+/**
+ * When a mail was taken, or bounced: said once, by this or by who heard of it before, since the answer and a report can cross. What
+ * is not news stays null. The deliveries are locked by it.
+ */
+export async function noteArrivals(db: Db, appId: AppId, judged: readonly Judged[], now: Date): Promise<void> {
+  const arrived = judged.filter(({ outcome }) => outcome.kind === 'sent' || isBounced(outcome))
+  const found = await lockArrivals(
+    db,
+    appId,
+    arrived.map(({ change }) => change),
+  )
+  const known = new Map(found.map((it) => [keyOf(it), it]))
+  for (const { outcome, change } of arrived) {
+    const before = known.get(keyOf(change))
+    if (outcome.kind === 'sent') change.deliveredAt = before?.deliveredAt ? null : now
+    else change.bouncedAt = before?.bouncedAt ? null : now
+  }
+}
+
+/** Beside the states of their message. */
+export const arrivalFacts = (judged: readonly Judged[]): CountChange[] =>
+  judged.flatMap(({ change: { messageId, platform, deliveredAt, bouncedAt } }): CountChange[] => [
+    ...(deliveredAt ? [{ messageId, platform, state: 'delivered' as const, reason: null, count: 1 }] : []),
+    ...(bouncedAt ? [{ messageId, platform, state: 'bounced' as const, reason: null, count: 1 }] : []),
+  ])
+
+/** Sent is what was answered for good, taken or not; failed is what was never handed over. */
+export async function countEmailOutcomes(
+  db: Db,
+  appId: AppId,
+  part: number,
+  judged: readonly Judged[],
+  at: Date,
+): Promise<void> {
+  const counts = judged.flatMap(({ it, outcome, change }): EmailCount[] => {
+    const { sendingDomain: domain, inboxProvider: provider } = countedUnder(it)
+    if (domain === null || provider === null || (change.state !== 'sent' && change.state !== 'failed')) return []
+    if (change.state === 'failed' && !isBounced(outcome)) return [{ domain, provider, at, failed: 1 }]
+    return [{ domain, provider, at, sent: 1, delivered: change.deliveredAt ? 1 : 0, bounced: change.bouncedAt ? 1 : 0 }]
+  })
+  if (counts.length > 0) await countEmails(db, appId, part, counts)
+}
+
+type Ended = Pick<ExpiredDelivery, 'state' | 'attempts' | keyof CountedUnder>
+
+/** Those that ended before they were handed over: tried until their time was over, or never put together. */
+export async function countFailedEmails(db: Db, appId: AppId, part: number, ended: readonly Ended[], at: Date) {
+  const counts = ended.flatMap(({ state, attempts, sendingDomain, inboxProvider }): EmailCount[] => {
+    if (sendingDomain === null || inboxProvider === null) return []
+    const isFailed = state === 'failed' || (state === 'expired' && attempts > 0)
+    return isFailed ? [{ domain: sendingDomain, provider: inboxProvider, at, failed: 1 }] : []
+  })
+  if (counts.length > 0) await countEmails(db, appId, part, counts)
+}

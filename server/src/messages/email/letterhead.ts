@@ -1,0 +1,71 @@
+// Whom a mail is from, and the domain that stands for it.
+
+import { domainToASCII } from 'node:url'
+import type { SendingDomain } from '../../email/domains/find.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { Content } from '../../templates/content.ts'
+import type { EmailPort } from './port.ts'
+
+export type Address = { name?: string; address: string }
+export type Letterhead = { from: Address; domain: SendingDomain }
+
+/** Why there is none. */
+export const NO_FROM_ADDRESS = 'no_from_address'
+export const DOMAIN_INACTIVE = 'domain_inactive'
+export type NoLetterhead = typeof NO_FROM_ADDRESS | typeof DOMAIN_INACTIVE
+
+/** Of mail that is caught: it goes nowhere, so it needs no domain that anybody has set up. */
+const NOWHERE = 'localhost.localdomain'
+
+type Said = Pick<Content, 'email_from_name' | 'email_from_address' | 'email_sender_domain'>
+
+export async function findLetterhead(
+  email: EmailPort,
+  appId: AppId,
+  content: Said,
+): Promise<Letterhead | NoLetterhead> {
+  const from = await findFrom(email, appId, content)
+  if (!from) return NO_FROM_ADDRESS
+  const ofAddress = domainOf(from.address)
+  const findOwn = () => findActive(email, appId, withThoseAbove(ofAddress))
+  if (!content.email_sender_domain) {
+    const domain = await findOwn()
+    return domain ? { from, domain } : DOMAIN_INACTIVE
+  }
+  const named = plainDomain(content.email_sender_domain)
+  const domain = await findActive(email, appId, [named])
+  if (!domain) return DOMAIN_INACTIVE
+  // Whoever may send from one domain may not write in the name of any other.
+  return isSameHouse(ofAddress, named) || (await findOwn()) ? { from, domain } : DOMAIN_INACTIVE
+}
+
+async function findActive(email: EmailPort, appId: AppId, names: readonly string[]) {
+  for (const name of names) {
+    const domain = await email.findSendingDomain(appId, name)
+    if (domain) return domain
+  }
+  return undefined
+}
+
+/** One is the other, or below it: mg.example.com often signs for example.com. */
+const isSameHouse = (a: string, b: string) => a.includes('.') && (a === b || a.endsWith(`.${b}`) || b.endsWith(`.${a}`))
+
+async function findFrom(email: EmailPort, appId: AppId, content: Said): Promise<Address | undefined> {
+  const name = content.email_from_name || undefined
+  if (content.email_from_address) return { ...(name && { name }), address: content.email_from_address }
+  const usual = await email.defaultFrom(appId)
+  if (usual) return name ? { ...usual, name } : usual
+  const caught = await email.findCatcher(appId)
+  if (!caught) return undefined
+  return { name: name ?? caught.appName, address: `no-reply@${content.email_sender_domain || NOWHERE}` }
+}
+
+/** Mail of news.example.com may be signed by example.com. */
+function withThoseAbove(domain: string): string[] {
+  const labels = domain.split('.')
+  const count = Math.max(1, labels.length - 1)
+  return Array.from({ length: count }, (_, i) => labels.slice(i).join('.'))
+}
+
+const domainOf = (address: string) => plainDomain(address.slice(address.lastIndexOf('@') + 1))
+const plainDomain = (domain: string) => domainToASCII(domain) || domain.toLowerCase()

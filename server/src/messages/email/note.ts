@@ -1,0 +1,193 @@
+// What comes back of mail: that it was opened, clicked, delivered, that it bounced, that somebody complained or wants no more of it.
+// It comes by the hundred thousand after a broadcast, more than once, and in any order; what comes at once is noted in one
+// transaction. Each delivery is delivered, bounced, complained about, unsubscribed by, first opened and first clicked once; opens
+// and clicks count every time. Of what nobody knew whether it arrived any news says that it did.
+
+import type { BounceClass } from '../../channels/email/classify.ts'
+import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
+import type { EmailReference } from '../../email/reference.ts'
+import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import type { Merger } from '../../storage/merge.ts'
+import { type CountChange, changeCounts, moved } from '../engine/count-store.ts'
+import type { DeliveryEvent } from '../event.ts'
+import { insertDeliveryEvents } from '../event-store.ts'
+import { type Fact, factCounter } from '../fact.ts'
+import type { MessageId } from '../message.ts'
+import { type EmailDelivery, type EmailTimes, findAddresses, findEmail, lockEmails, updateEmails } from './store.ts'
+
+export type EmailNews = { reference: EmailReference; at: Date } & (
+  | { kind: 'opened'; isMachine: boolean }
+  | { kind: 'clicked'; isMachine: boolean }
+  | { kind: 'delivered' }
+  | { kind: 'bounced'; class: BounceClass; reason?: string }
+  | { kind: 'complained' }
+  | { kind: 'unsubscribed' }
+)
+
+export type NotedEmail = {
+  messageId: MessageId
+  subscriptionId: SubscriptionId
+  userId: UserId
+  /** As it is now, where somebody may have to be left alone for it; null after the subscription was deleted. */
+  address: string | null
+  /** False for what was known. */
+  isNews: boolean
+}
+
+/** Undefined where there is no such delivery (any more). */
+export type NoteEmail = (appId: AppId, news: EmailNews) => Promise<NotedEmail | undefined>
+
+export function createNoteEmail({ db, merger }: { db: Db; merger: Merger }): NoteEmail {
+  return merger.merged<EmailNews, NotedEmail | undefined>({
+    name: 'messages.note-email',
+    run: async (appId, news) => (await noteAll(db, appId, news)).map((value) => ({ value })),
+  })
+}
+
+export const findEmailDelivery = (db: Db, { appId, month, id }: EmailReference): Promise<EmailDelivery | undefined> =>
+  findEmail(db, appId, month, id)
+
+/** Lines of the engine have the parts before; see `countEmails`. */
+const PART = 4
+/** Of the counts of a message: those who write have locked its deliveries, and do not wait for each other long. */
+const FACTS_PART = 0
+
+const nameOf = ({ month, id }: Pick<EmailReference, 'month' | 'id'>) => `${month.getTime()} ${id}`
+
+function noteAll(db: Db, appId: AppId, list: readonly EmailNews[]): Promise<(NotedEmail | undefined)[]> {
+  return db.transaction(async (db) => {
+    const known = await lockAll(
+      db,
+      appId,
+      list.map(({ reference }) => reference),
+    )
+    const counter = factCounter()
+    const counts: EmailCount[] = []
+    const events: DeliveryEvent[] = []
+    const changed = new Set<EmailDelivery>()
+    const resolved: CountChange[] = []
+    const noted = list.map((news) => {
+      const delivery = known.get(nameOf(news.reference))
+      if (!delivery) return undefined
+      const isNews = take(delivery, news)
+      if (isNews && delivery.state === 'unknown') {
+        resolved.push(...moved({ state: 'unknown', reason: delivery.reason ?? '' }, [resolve(delivery)]))
+        counts.push(...sentOf(delivery, news.at))
+      }
+      if (isNews) {
+        changed.add(delivery)
+        events.push(eventOf(delivery, news))
+      }
+      for (const fact of factsOf(news, isNews)) counter.add(delivery, fact)
+      counts.push(...countsOf(delivery, news, isNews))
+      return { delivery, isNews }
+    })
+    if (changed.size > 0) await updateEmails(db, appId, [...changed])
+    const facts = counter.list().map(({ fact, ...it }): CountChange => ({ ...it, state: fact, reason: null }))
+    await changeCounts(db, appId, FACTS_PART, [...resolved, ...facts])
+    if (counts.length > 0) await countEmails(db, appId, PART, counts)
+    await insertDeliveryEvents(db, appId, events)
+    const addresses = await findMeant(db, appId, list, known)
+    return noted.map((it): NotedEmail | undefined => {
+      if (!it) return undefined
+      const { messageId, subscriptionId, userId } = it.delivery
+      return { messageId, subscriptionId, userId, address: addresses.get(subscriptionId) ?? null, isNews: it.isNews }
+    })
+  })
+}
+
+/** Month by month, in their order: nearly always there is one. */
+async function lockAll(db: Db, appId: AppId, references: readonly EmailReference[]) {
+  const known = new Map<string, EmailDelivery>()
+  const months = Map.groupBy(references, ({ month }) => month.getTime())
+  for (const [ms, of] of [...months].sort(([a], [b]) => a - b)) {
+    const month = new Date(ms)
+    const ids = [...new Set(of.map(({ id }) => id))]
+    for (const it of await lockEmails(db, appId, month, ids)) known.set(nameOf({ month, id: it.id }), it)
+  }
+  return known
+}
+
+const TIMES = {
+  opened: 'openedAt',
+  clicked: 'clickedAt',
+  delivered: 'deliveredAt',
+  bounced: 'bouncedAt',
+  complained: 'complainedAt',
+  unsubscribed: 'unsubscribedAt',
+} as const satisfies Record<EmailNews['kind'], keyof EmailTimes>
+
+/** A server that will try again has not refused anything. */
+const isNothing = (news: EmailNews) => news.kind === 'bounced' && news.class === 'transient'
+
+/** True the first time. */
+function take(delivery: EmailDelivery, news: EmailNews): boolean {
+  const time = TIMES[news.kind]
+  if (delivery[time] !== null || isNothing(news)) return false
+  delivery[time] = news.at
+  return true
+}
+
+function factsOf(news: EmailNews, isNews: boolean): Fact[] {
+  const once: Fact[] = isNews ? [news.kind] : []
+  if (news.kind === 'opened') return [...once, 'opens', ...(news.isMachine ? (['machine_opens'] as const) : [])]
+  if (news.kind === 'clicked') return [...once, 'clicks', ...(news.isMachine ? (['machine_clicks'] as const) : [])]
+  return once
+}
+
+function resolve(delivery: EmailDelivery): EmailDelivery {
+  return Object.assign(delivery, { state: 'sent', reason: null })
+}
+
+const sentOf = ({ sendingDomain: domain, inboxProvider: provider }: EmailDelivery, at: Date): EmailCount[] =>
+  domain === null || provider === null ? [] : [{ domain, provider, at, sent: 1 }]
+
+/** Tests have no domain that they are counted under. */
+function countsOf({ sendingDomain, inboxProvider }: EmailDelivery, news: EmailNews, isNews: boolean): EmailCount[] {
+  if (sendingDomain === null || inboxProvider === null) return []
+  const under = { domain: sendingDomain, provider: inboxProvider, at: news.at }
+  const once = isNews ? 1 : 0
+  switch (news.kind) {
+    case 'opened':
+      return [{ ...under, opened: 1, unique_opened: once }]
+    case 'clicked':
+      return [{ ...under, clicked: 1, unique_clicked: once }]
+    case 'unsubscribed':
+      return []
+    default:
+      return isNews ? [{ ...under, [news.kind]: 1 }] : []
+  }
+}
+
+const eventOf = ({ messageId, subscriptionId, userId, platform }: EmailDelivery, news: EmailNews): DeliveryEvent => ({
+  kind: news.kind,
+  at: news.at,
+  messageId,
+  subscriptionId,
+  userId,
+  platform,
+  reason: reasonOf(news),
+})
+
+/** Of an open or a click: that no person made it. */
+function reasonOf(news: EmailNews): string | undefined {
+  if (news.kind === 'bounced') return news.reason ?? news.class
+  return 'isMachine' in news && news.isMachine ? 'machine' : undefined
+}
+
+/** Of those after which somebody may have to be left alone; an open or a click needs no address. */
+async function findMeant(
+  db: Db,
+  appId: AppId,
+  list: readonly EmailNews[],
+  known: ReadonlyMap<string, EmailDelivery>,
+): Promise<ReadonlyMap<SubscriptionId, string>> {
+  const ids = list.flatMap(({ kind, reference }) => {
+    const delivery = known.get(nameOf(reference))
+    return delivery && (kind === 'bounced' || kind === 'complained' || kind === 'unsubscribed')
+      ? [delivery.subscriptionId]
+      : []
+  })
+  return ids.length === 0 ? new Map() : findAddresses(db, appId, [...new Set(ids)])
+}

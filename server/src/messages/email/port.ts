@@ -1,0 +1,24 @@
+// What sending mail asks of the world; the composition answers.
+
+import type { SendingDomain } from '../../email/domains/find.ts'
+import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
+import type { References } from '../../email/reference.ts'
+import type { AppId } from '../../lib/ids.ts'
+
+/** As the content of a mail has it: split where the reference stands. */
+export type ReferenceHeader = readonly [name: string, pieces: readonly string[]]
+
+export type EmailPort = {
+  references: References
+  /** Undefined for a domain that the app may not send from. */
+  findSendingDomain(appId: AppId, domain: string): Promise<SendingDomain | undefined>
+  defaultFrom(appId: AppId): Promise<{ name?: string; address: string } | undefined>
+  /** Of an app whose mail is caught, not sent; undefined for others. */
+  findCatcher(appId: AppId): Promise<{ appName: string } | undefined>
+  /** What the providers that tell of the app's mail take the reference of each from, to bring it back. */
+  referenceHeaders(appId: AppId): Promise<ReferenceHeader[]>
+  /** Where each mailbox is, by its name and what was looked up before; asks nobody. */
+  classify(addresses: readonly string[]): Promise<InboxProvider[]>
+  /** Where the mailboxes of these domains are, so that it is known when mail is sent to them. */
+  lookUpHosts(domains: readonly string[]): Promise<void>
+}

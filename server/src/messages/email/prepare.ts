@@ -1,0 +1,76 @@
+// Before mail is put together: whom each message is from, who must not get it, where each mailbox is, and what each mail is known by.
+
+import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
+import { emailIdOf } from '../../email/reference.ts'
+import { findSuppressed } from '../../email/suppressions/store.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { DueDelivery, SentMessage } from '../engine/delivery-store.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { MessageId } from '../message.ts'
+import { findLetterhead, type Letterhead, type NoLetterhead } from './letterhead.ts'
+import type { ReferenceHeader } from './port.ts'
+
+export const SUPPRESSED = 'suppressed'
+
+export type Mailing = Letterhead & {
+  id: string
+  reference: string
+  referenceHeaders: readonly ReferenceHeader[]
+  inboxProvider: InboxProvider
+}
+
+/** `refusal`: why it is not sent at all. */
+export type Prepared = { mailing?: Mailing; refusal?: string }
+
+/** Of deliveries that are not by mail, or whose message or address is gone, nothing is said. */
+export async function prepareMail(
+  { db, email }: Pick<Engine, 'db' | 'email'>,
+  appId: AppId,
+  due: readonly DueDelivery[],
+  messages: ReadonlyMap<MessageId, SentMessage>,
+): Promise<(it: DueDelivery) => Prepared | undefined> {
+  const mails = due.filter(({ platform, token }) => platform === 'Email' && token !== null)
+  if (mails.length === 0) return () => undefined
+  const addresses = mails.map(({ token }) => (token as string).toLowerCase())
+  const [suppressed, inboxProviders, letterheads, referenceHeaders] = await Promise.all([
+    findSuppressed(db, appId, [...new Set(addresses)]),
+    email.classify(addresses),
+    findLetterheads(email, appId, [...messages.values()]),
+    email.referenceHeaders(appId),
+  ])
+  const prepared = new Map<DueDelivery, Prepared>()
+  for (const [i, it] of mails.entries()) {
+    const message = messages.get(it.messageId)
+    const letterhead = message && letterheads.get(message)
+    if (!message || letterhead === undefined) continue
+    const why = suppressed.get(addresses[i] as string)
+    const isRefused = why !== undefined && !(why === 'unsubscribed' && message.options.includeUnsubscribed)
+    if (isRefused) prepared.set(it, { refusal: SUPPRESSED })
+    else if (typeof letterhead === 'string') prepared.set(it, { refusal: letterhead })
+    else
+      prepared.set(it, {
+        mailing: {
+          ...letterhead,
+          id: emailIdOf(it),
+          reference: email.references.write({ ...it, appId }),
+          referenceHeaders,
+          inboxProvider: inboxProviders[i] as InboxProvider,
+        },
+      })
+  }
+  return (it) => prepared.get(it)
+}
+
+/** Messages that are from the same are asked for once. */
+async function findLetterheads(email: Engine['email'], appId: AppId, messages: readonly SentMessage[]) {
+  const asked = new Map<string, Promise<Letterhead | NoLetterhead>>()
+  const found = new Map<SentMessage, Letterhead | NoLetterhead>()
+  for (const message of messages) {
+    const { email_from_name, email_from_address, email_sender_domain } = message.content
+    const key = JSON.stringify([email_from_name, email_from_address, email_sender_domain])
+    const letterhead = asked.get(key) ?? findLetterhead(email, appId, message.content)
+    asked.set(key, letterhead)
+    found.set(message, await letterhead)
+  }
+  return found
+}

@@ -1,0 +1,56 @@
+// Whom a message means, in the words of segments, or by name.
+
+import { type AppId, isUuid } from '../../lib/ids.ts'
+import { readFilters } from '../../segments/filters.ts'
+import { getSegment, treeOf } from '../../segments/read.ts'
+import type { Segment } from '../../segments/segment.ts'
+import type { Node } from '../../segments/tree.ts'
+import type { Db } from '../../storage/db.ts'
+import { ONESIGNAL_ID } from '../../users/identity.ts'
+import type { Audience, MessageId } from '../message.ts'
+import type { Engine } from './engine.ts'
+import type { Named } from './expand-statement.ts'
+import type { WaitingMessage } from './expand-store.ts'
+
+export const isByRange = ({ kind }: Audience) => kind === 'segments' || kind === 'filters' || kind === 'activity'
+
+const NOBODY: Node = { kind: 'any', of: [] }
+
+/** Of those that go by ranges. */
+export async function audienceOf(
+  { log }: Pick<Engine, 'log'>,
+  db: Db,
+  appId: AppId,
+  { id, audience, channel }: WaitingMessage,
+): Promise<Node> {
+  if (audience.kind !== 'segments' && audience.kind !== 'filters') return NOBODY
+  const read = ({ id }: { id: string }) => getSegment({ db }, appId, id).catch(() => undefined)
+  const excluded = await Promise.all(audience.excluded.map(read))
+  // Whom to leave out cannot be told any more: better nobody than one of them.
+  if (!excluded.every((it) => it !== undefined)) {
+    log.warn({ appId, messageId: id }, 'a segment to be left out is gone; the message goes to nobody')
+    return NOBODY
+  }
+  const included =
+    audience.kind === 'filters'
+      ? [readFilters(audience.filters).tree]
+      : (await Promise.all(audience.included.map(read))).filter((it): it is Segment => it !== undefined).map(treeOf)
+  return {
+    kind: 'all',
+    of: [
+      { kind: 'any', of: included },
+      { kind: 'none', of: excluded.map(treeOf) },
+      { kind: 'channel', channel },
+    ],
+  }
+}
+
+export function namesIn(messageId: MessageId, audience: Audience): Named[] {
+  if (audience.kind === 'subscriptions') return audience.ids.map((subscriptionId) => ({ messageId, subscriptionId }))
+  if (audience.kind !== 'aliases') return []
+  return Object.entries(audience.aliases).flatMap(([label, values]): Named[] =>
+    label === ONESIGNAL_ID
+      ? values.filter(isUuid).map((userId) => ({ messageId, userId }))
+      : values.map((value) => ({ messageId, label, value })),
+  )
+}

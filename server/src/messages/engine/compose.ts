@@ -1,0 +1,187 @@
+// What is really said to each recipient. Messages without Liquid are put together once for all who get the same.
+
+import { findApp, findOrganizationName } from '../../apps/store.ts'
+import type { AppId, UserId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { allSources, sourcesFor } from '../../templates/content-sources.ts'
+import type { RenderItem } from '../../templates/render/renderer.ts'
+import { hasLiquid, type Sources } from '../../templates/render/source.ts'
+import { scopeOf } from '../../templates/scope.ts'
+import type { User } from '../../users/neighbourhood.ts'
+import { loadPointed } from '../../users/store.ts'
+import type { Mailing } from '../email/prepare.ts'
+import type { Activity } from '../message.ts'
+import type { DueDelivery, SentMessage } from './delivery-store.ts'
+import { emailContent, envelopeOf } from './email-content.ts'
+import type { Engine } from './engine.ts'
+import { pushContent, type Texts } from './push-content.ts'
+import type { ActivityContent, Parcel } from './sender.ts'
+
+/** `mailing`: of those that go by mail. */
+export type ToSend = { due: DueDelivery; message: SentMessage; mailing?: Mailing | undefined }
+export type Composed = ToSend & { parcel: Parcel }
+export type Composition = { composed: Composed[]; failed: ToSend[] }
+
+/** With the text of each field in the recipient's language; rendered or not. */
+type Worded = ToSend & { texts: Texts | undefined }
+
+export async function compose(engine: Engine, appId: AppId, list: readonly ToSend[]): Promise<Composition> {
+  const writer = createWriter(engine, appId)
+  const isRendered = ({ message }: ToSend) => tried(() => writer.hasLiquid(message)) ?? false
+  const fixed = list
+    .filter((it) => !isRendered(it))
+    .map((it): Worded => ({ ...it, texts: tried(() => writer.fixedTexts(it)) }))
+  const rendered = await render(engine, appId, list.filter(isRendered), writer)
+  const composed: Composed[] = []
+  const failed: ToSend[] = []
+  for (const { texts, ...it } of inOrder(list, [...fixed, ...rendered])) {
+    const parcel = texts && tried(() => writer.parcel(it, texts))
+    if (parcel) composed.push({ ...it, parcel })
+    else failed.push(it)
+  }
+  return { composed, failed }
+}
+
+/** As they were given: in the order in which they are due. */
+function inOrder(list: readonly ToSend[], worded: readonly Worded[]): Worded[] {
+  const found = new Map(worded.map((it) => [it.due, it]))
+  return list.map(({ due }) => found.get(due) as Worded)
+}
+
+/** A message that cannot be put together must not keep the others of its line from being sent. */
+function tried<Value>(make: () => Value): Value | undefined {
+  try {
+    return make()
+  } catch {
+    return undefined
+  }
+}
+
+type Writer = ReturnType<typeof createWriter>
+
+/** Remembers what it has put together, for as long as one batch. */
+function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: AppId) {
+  const liquid = new Map<SentMessage, boolean>()
+  const sources = new Map<string, Sources>()
+  const texts = new Map<string, Texts>()
+  const contents = new Map<string, Parcel['content']>()
+
+  const remembered = <Value>(known: Map<string, Value>, key: string, make: () => Value): Value => {
+    if (!known.has(key)) known.set(key, make())
+    return known.get(key) as Value
+  }
+  /** A mail says the same in every language. */
+  const nameOf = ({ due, message }: ToSend) =>
+    message.channel === 'email' ? message.id : `${message.id} ${due.language ?? ''}`
+  const sourcesOf = (it: ToSend) =>
+    remembered(sources, nameOf(it), () => sourcesFor(it.message.content, it.message.emailHtml, it.due.language))
+
+  return {
+    hasLiquid(message: SentMessage): boolean {
+      const known = liquid.get(message)
+      if (known !== undefined) return known
+      const found = Object.values(allSources(message.content, message.emailHtml)).some(({ text }) => hasLiquid(text))
+      liquid.set(message, found)
+      return found
+    },
+    /** Those of one message in one language share the object: it travels to the renderer once. */
+    sourcesOf,
+    fixedTexts: (it: ToSend): Texts =>
+      remembered(texts, nameOf(it), () =>
+        Object.fromEntries(Object.entries(sourcesOf(it)).map(([field, { text }]) => [field, text])),
+      ),
+    parcel(it: ToSend, texts: Texts): Parcel {
+      const { due, message } = it
+      const address = { platform: due.platform, token: due.token ?? '' }
+      const isFixed = !liquid.get(message)
+      const sharedAs =
+        (name: string) =>
+        <Content extends Parcel['content']>(make: () => Content): Content =>
+          isFixed ? (remembered(contents, name, make) as Content) : make()
+      if (it.mailing) {
+        const { mailing } = it
+        const content = sharedAs(nameOf(it))(() => emailContent({ ...email, appId }, mailing, message, texts))
+        return { ...address, kind: 'email', content, ...envelopeOf(due, message, mailing, clock.now()) }
+      }
+      const share = sharedAs(`${nameOf(it)} ${due.platform} ${due.expiresAt.getTime()}`)
+      if (message.channel === 'sms')
+        return { ...address, kind: 'sms', content: share(() => smsContent(message, texts)) }
+      const { activity } = message.options
+      if (activity) return { ...address, kind: 'activity', content: share(() => activityContent(it, activity, texts)) }
+      const content = share(() => pushContent(message, texts, due.platform, lastMoment(it)))
+      return { ...address, kind: 'push', content, webAuth: due.webAuth, webP256: due.webP256 }
+    },
+  }
+}
+
+/** A delivery lives a minute at least, so that it is not late when its turn comes; the provider is told what was asked for. */
+function lastMoment({ due, message }: ToSend): Date {
+  const tooLongMs = Math.max(0, 60 - message.options.ttl) * 1_000
+  return new Date(due.expiresAt.getTime() - tooLongMs)
+}
+
+function activityContent(it: ToSend, activity: Activity, texts: Texts): ActivityContent {
+  const { id: messageId, options, content } = it.message
+  const { headings: title, contents: body } = texts
+  const isSilent = title === undefined && body === undefined
+  const alert = isSilent ? undefined : { title, body, sound: content.ios_sound ?? undefined }
+  return { messageId, activity, expiresAt: lastMoment(it), priority: options.priority, alert }
+}
+
+const smsContent = ({ content }: SentMessage, texts: Texts) => ({
+  text: texts.contents ?? '',
+  from: content.sms_from ?? undefined,
+  mediaUrls: (content.sms_media_urls ?? []).map((_, i) => texts[`sms_media_urls[${i}]`] ?? ''),
+})
+
+async function render(engine: Engine, appId: AppId, list: ToSend[], writer: Writer): Promise<Worded[]> {
+  if (list.length === 0) return []
+  const { db, renderer, clock } = engine
+  const [owners, sender] = await Promise.all([loadOwners(db, appId, list), loadSender(db, appId)])
+  const known = list.filter(
+    (it) => it.due.ownerId !== null && owners.has(it.due.ownerId) && tried(() => writer.sourcesOf(it)) !== undefined,
+  )
+  const items = known.map(
+    (it): RenderItem => ({
+      template: writer.sourcesOf(it),
+      context: contextOf(it, owners.get(it.due.ownerId as UserId) as User, sender),
+    }),
+  )
+  const results = await renderer.render(appId, items, clock.now())
+  const texts = new Map(known.map(({ due }, i) => [due, results[i]]))
+  return list.map((it) => {
+    const result = texts.get(it.due)
+    return { ...it, texts: result?.ok ? result.texts : undefined }
+  })
+}
+
+type From = Pick<Parameters<typeof scopeOf>[0], 'app' | 'organization'>
+
+async function loadSender(db: Db, appId: AppId): Promise<From> {
+  const app = await findApp(db, appId)
+  const organizationId = app?.organizationId ?? ''
+  const name = (await findOrganizationName(db, organizationId)) ?? ''
+  return { app: { id: appId, name: app?.name ?? '' }, organization: { id: organizationId, name } }
+}
+
+async function loadOwners(db: Db, appId: AppId, list: readonly ToSend[]): Promise<Map<UserId, User>> {
+  const ids = [...new Set(list.flatMap(({ due }) => (due.ownerId === null ? [] : [due.ownerId])))]
+  const refs = ids.map((id) => ({ id }))
+  const users = await loadPointed(db, appId, refs, { subscriptions: true, purchases: false })
+  return new Map(users.flatMap((user) => (user ? [[user.id, user]] : [])))
+}
+
+const contextOf = ({ due, message, mailing }: ToSend, user: User, from: From) =>
+  scopeOf({
+    ...from,
+    user,
+    subscription: user.subscriptions.get(due.subscriptionId),
+    template: { id: message.templateId, name: null },
+    message: {
+      id: message.id,
+      name: message.name,
+      templateId: message.templateId,
+      customData: message.options.customData ?? {},
+    },
+    ...(mailing && { unsubscribeToken: mailing.reference }),
+  })

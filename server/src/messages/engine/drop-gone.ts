@@ -1,0 +1,41 @@
+// Addresses that lead nowhere any more are unsubscribed, unless they were registered again.
+
+import type { Outcome } from '../../channels/channel.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { dropAddress } from '../../users/drop-address.ts'
+import { tokenNameOf } from '../activities/address.ts'
+import { deleteTokens } from '../activities/store.ts'
+import type { Composed } from './compose.ts'
+import type { Engine } from './engine.ts'
+
+/** By the provider's word: Apple does not know the token, or Google not this project's. -10 is: uninstalled, or blocked. */
+const NOTIFICATION_TYPES: Readonly<Record<string, number>> = {
+  BadDeviceToken: -14,
+  DeviceTokenNotForTopic: -16,
+  SENDER_ID_MISMATCH: -6,
+}
+
+/** What fails here is found out again by the next message. */
+export async function dropGone(
+  { db, change, log }: Engine,
+  appId: AppId,
+  sent: readonly Composed[],
+  outcomes: readonly Outcome[],
+) {
+  const drops = sent.flatMap(({ due, message }, i): Promise<unknown>[] => {
+    const outcome = outcomes[i]
+    if (outcome?.kind !== 'gone' || due.token === null) return []
+    const { activity } = message.options
+    // The device is still there; only this activity is not.
+    if (activity) {
+      const { subscriptionId, token } = due
+      return [deleteTokens(db, appId, [{ ...tokenNameOf(activity), subscriptionId, token }])]
+    }
+    const { reason, since } = outcome
+    const notificationTypes = NOTIFICATION_TYPES[reason] ?? -10
+    return [dropAddress(change, appId, due.subscriptionId, { token: due.token, notificationTypes, since })]
+  })
+  for (const result of await Promise.allSettled(drops))
+    if (result.status === 'rejected')
+      log.warn({ appId, reason: String(result.reason) }, 'an address was not unsubscribed')
+}

@@ -1,0 +1,80 @@
+// The content of a message, rendered or the same for all, as the channel for mail takes it. The recipient's reference is left open.
+
+import type { MailContent } from '../../channels/email/message.ts'
+import type { References } from '../../email/reference.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { htmlToText } from '../../templates/render/html-to-text.ts'
+import { fillPlaceholders, hasUnsubscribe, type MailUrls, piecesOf, REFERENCE, urlsAt } from '../email/pieces.ts'
+import type { Mailing } from '../email/prepare.ts'
+import { writeHtml } from '../email/write-html.ts'
+import type { DueDelivery, SentMessage } from './delivery-store.ts'
+import type { Texts } from './push-content.ts'
+import type { Envelope } from './sender.ts'
+
+type Said = Pick<SentMessage, 'id' | 'lane' | 'content'>
+type Sender = { appId: AppId; references: Pick<References, 'sign'> }
+
+export function emailContent(
+  { appId, references }: Sender,
+  { from, domain, referenceHeaders }: Pick<Mailing, 'from' | 'domain' | 'referenceHeaders'>,
+  { id, lane, content }: Said,
+  texts: Texts,
+): MailContent {
+  const urls = urlsAt(domain.trackingUrl)
+  // Liquid can make what cannot be written; it must not be taken for the place of a reference.
+  const said = (field: string) => texts[field]?.replaceAll(REFERENCE, '')
+  const body = said('email_body') ?? ''
+  const html = writeHtml(body, {
+    urls,
+    sign: content.disable_email_click_tracking ? undefined : (url) => references.sign(appId, url),
+    preheader: said('email_preheader'),
+  })
+  const text = textPart(said('email_text') ?? htmlToText(body), hasUnsubscribe(body), urls)
+  const replyTo = said('email_reply_to_address')
+  return {
+    from,
+    ...(replyTo && { replyTo }),
+    subject: said('email_subject') ?? '',
+    html: piecesOf(html),
+    text: piecesOf(text),
+    headers: [
+      ['List-Unsubscribe', piecesOf(unsubscribeHeader(urls, domain.returnPathHost))],
+      ['List-Unsubscribe-Post', ['List-Unsubscribe=One-Click']],
+      ['Feedback-ID', [`${id}:${appId}:${lane}:carillon`]],
+      ['X-Message-Id', [id]],
+      ...referenceHeaders,
+    ],
+  }
+}
+
+/** Its links are those that were written. Who can unsubscribe in the HTML can do so here. */
+function textPart(text: string, isUnsubscribed: boolean, urls: MailUrls): string {
+  const filled = fillPlaceholders(text, urls)
+  if (!isUnsubscribed || filled.includes(urls.unsubscribe)) return filled
+  return `${filled}\n\nUnsubscribe: ${urls.unsubscribe}`
+}
+
+/** By one request, or by a mail to where bounces go. */
+const unsubscribeHeader = ({ unsubscribe }: MailUrls, returnPathHost: string) =>
+  returnPathHost === '' ? `<${unsubscribe}>` : `<${unsubscribe}>, <mailto:u-${REFERENCE}@${returnPathHost}>`
+
+/** What is each recipient's own. */
+export function envelopeOf(
+  { expandAt }: Pick<DueDelivery, 'expandAt'>,
+  { content: { email_bcc: bcc } }: Said,
+  { domain, id, reference, inboxProvider }: Mailing,
+  date: Date,
+): Envelope {
+  return {
+    reference,
+    messageIdHeader: `<${id}.${monthOf(expandAt)}@${domain.domain}>`,
+    envelopeFrom: `b-${reference}@${domain.returnPathHost}`,
+    date,
+    dkim: domain.dkim,
+    lane: inboxProvider,
+    ...(bcc && bcc.length > 0 && { bcc }),
+  }
+}
+
+/** `3001` for January 2030. */
+const monthOf = (time: Date) => time.toISOString().slice(2, 7).replace('-', '')

@@ -1,0 +1,53 @@
+// What the engine is made of: everything between a message that was accepted and what became of each of its deliveries.
+
+import type { Clock } from '../../lib/clock.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
+import { createQueue, type Queue } from '../../queue/enqueue.ts'
+import type { Db } from '../../storage/db.ts'
+import { createMerger } from '../../storage/merge.ts'
+import type { Renderer } from '../../templates/render/renderer.ts'
+import { type Change, createChange } from '../../users/change.ts'
+import type { EmailPort } from '../email/port.ts'
+import { createMonths, type PrepareMonths } from './keep-months.ts'
+import { createPermits, type Permits } from './permits.ts'
+import type { Sender } from './sender.ts'
+import { createDeliveryStats, type DeliveryStats } from './stats.ts'
+
+export type Engine = {
+  db: Db
+  clock: Clock
+  log: Log
+  queue: Queue
+  sender: Sender
+  renderer: Renderer
+  email: EmailPort
+  /** Of users: addresses that lead nowhere any more are unsubscribed. */
+  change: Change
+  prepareMonths: PrepareMonths
+  permits: Permits
+  stats: DeliveryStats
+  random: () => number
+}
+
+export type EngineParts = Pick<Engine, 'db' | 'clock' | 'log' | 'sender' | 'renderer' | 'email'> & {
+  /** Messages under way to one provider at once. */
+  maxInFlight: number
+  random?: () => number
+}
+
+/** Changes to users that follow from outcomes: few, and not worth more of the pool. */
+const MERGE_SLOTS = 2
+
+export function createEngine({ maxInFlight, random = Math.random, ...parts }: EngineParts): Engine {
+  const merger = createMerger({ slots: MERGE_SLOTS })
+  return {
+    ...parts,
+    random,
+    queue: createQueue({ clock: parts.clock, newId }),
+    change: createChange({ ...parts, newId, merger }),
+    prepareMonths: createMonths(parts.db),
+    permits: createPermits(maxInFlight),
+    stats: createDeliveryStats(),
+  }
+}

@@ -1,0 +1,87 @@
+// All SQL on messages that are being expanded: which ones, and how far they came.
+
+import type { AppId, SubscriptionId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { rows, sql } from '../../storage/sql.ts'
+import { EXPANDING_PART } from '../delivery.ts'
+import type { Message, MessageId } from '../message.ts'
+
+export type WaitingMessage = Pick<
+  Message,
+  | 'id'
+  | 'channel'
+  | 'lane'
+  | 'state'
+  | 'audience'
+  | 'options'
+  | 'sendAfter'
+  | 'expandAt'
+  | 'expandedTo'
+  | 'expandedCount'
+>
+
+const columns = sql`m.id, m.channel, m.lane, m.state, m.audience, m.options, m.send_after, m.expand_at, m.expanded_to,
+  m.expanded_count`
+
+/**
+ * Direct messages whose time has come. One that somebody has locked is waited for: were it left out, and left as it was by who
+ * has it, nobody would come back to it.
+ */
+export const lockDirectWaiting = (db: Db, appId: AppId, now: Date, limit: number) =>
+  db.query<WaitingMessage>(sql`
+    select ${columns} from messages m
+    where m.app_id = ${appId} and m.state = 'scheduled' and m.lane = 'direct' and m.send_after <= ${now}
+    order by m.send_after
+    limit ${limit}
+    for update`)
+
+/** Undefined when there is nothing (more) to expand: it is done, was canceled, or is gone. */
+export async function lockWaiting(db: Db, appId: AppId, id: MessageId): Promise<WaitingMessage | undefined> {
+  const [found] = await db.query<WaitingMessage>(sql`
+    select ${columns} from messages m
+    where m.app_id = ${appId} and m.id = ${id} and m.state in ('scheduled', 'expanding')
+    for update`)
+  return found
+}
+
+/** Undefined where it is no mail; not locked. */
+export async function findWaitingMail(db: Db, appId: AppId, id: MessageId): Promise<WaitingMessage | undefined> {
+  const [found] = await db.query<WaitingMessage>(sql`
+    select ${columns} from messages m
+    where m.app_id = ${appId} and m.id = ${id} and m.channel = 'email' and m.state in ('scheduled', 'expanding')`)
+  return found
+}
+
+export const findDirectMail = (db: Db, appId: AppId, now: Date, limit: number) =>
+  db.query<Pick<WaitingMessage, 'id' | 'audience'>>(sql`
+    select m.id, m.audience from messages m
+    where m.app_id = ${appId} and m.state = 'scheduled' and m.lane = 'direct' and m.send_after <= ${now}
+      and m.channel = 'email'
+    order by m.send_after
+    limit ${limit}`)
+
+export type Progress = {
+  id: MessageId
+  expandAt: Date
+  expandedTo: SubscriptionId | null
+  count: number
+  isDone: boolean
+}
+
+export const writeProgress = (db: Db, appId: AppId, list: readonly Progress[]) =>
+  db.query(sql`
+    update messages m
+    set state = case when r."isDone" then 'sending' else 'expanding' end, expand_at = r."expandAt",
+      expanded_to = r."expandedTo", expanded_count = m.expanded_count + r.count
+    from jsonb_to_recordset(${rows(list)}::jsonb)
+      as r(id uuid, "expandAt" timestamptz, "expandedTo" uuid, count bigint, "isDone" boolean)
+    where m.app_id = ${appId} and m.id = r.id`)
+
+/** How many of a message's deliveries were given a time so far; only who expands it writes that part of its counts. */
+export async function countPlanned(db: Db, appId: AppId, id: MessageId): Promise<number> {
+  const [found] = await db.query<{ count: number }>(sql`
+    select coalesce(sum(c.count), 0)::bigint as count
+    from message_counts c
+    where c.app_id = ${appId} and c.message_id = ${id} and c.state = 'pending' and c.part = ${EXPANDING_PART}`)
+  return found?.count ?? 0
+}

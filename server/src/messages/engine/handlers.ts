@@ -1,0 +1,41 @@
+// The engine's background jobs.
+
+import type { Handlers } from '../../queue/job.ts'
+import type { Schedule } from '../../queue/schedule.ts'
+import { WAKE } from '../../sending/control.ts'
+import { CLOSE, DELIVER, EXPAND } from '../jobs.ts'
+import { auditCounts } from './audit-counts.ts'
+import { closeCanceled } from './close.ts'
+import { deliverLine } from './deliver.ts'
+import type { Engine } from './engine.ts'
+import { expandMessages } from './expand.ts'
+import { forgetOldMessages } from './forget.ts'
+import { keepMonths } from './keep-months.ts'
+import { settleMessages } from './settle.ts'
+import { wakeApp } from './wake.ts'
+
+/** An outage of an hour must not need somebody to release what was given up: about a day. */
+const PATIENT = { maxAttempts: 100 }
+
+export const messageHandlers = (engine: Engine): Handlers => ({
+  [EXPAND]: { run: expandMessages(engine), ...PATIENT },
+  [DELIVER]: { run: deliverLine(engine), ...PATIENT },
+  [CLOSE]: { run: closeCanceled(engine), ...PATIENT },
+  [WAKE]: { run: wakeApp(engine), ...PATIENT },
+})
+
+export const messageSchedules = (engine: Engine, retentionDays: number): Schedule[] => [
+  { name: 'messages.settle', everyMs: 60_000, run: () => settleMessages(engine) },
+  { name: 'messages.months', everyMs: 3_600_000, run: () => keepMonths(engine.db, engine.clock.now(), retentionDays) },
+  {
+    name: 'messages.forget',
+    dailyAt: '02:10',
+    run: () => forgetOldMessages(engine.db, engine.clock.now(), retentionDays),
+  },
+  {
+    name: 'messages.audit-counts',
+    dailyAt: '03:20',
+    timeLimitMs: 3_600_000,
+    run: async () => void (await auditCounts(engine)),
+  },
+]

@@ -1,0 +1,112 @@
+// What came of a slice, written down: its states and counts, and what was taken for it and not used is given back.
+
+import type { Outcome } from '../../channels/channel.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { release } from '../../sending/reserve.ts'
+import type { Db } from '../../storage/db.ts'
+import { arrivalFacts, countEmailOutcomes, isBounced, noteArrivals } from '../email/count.ts'
+import type { DeliveryEvent, EventKind } from '../event.ts'
+import { findWantedEvents, insertDeliveryEvents } from '../event-store.ts'
+import { unnote } from './cap.ts'
+import type { Composed } from './compose.ts'
+import { changeCounts, moved } from './count-store.ts'
+import { changeDeliveries, type DeliveryChange } from './delivery-store.ts'
+import type { Engine } from './engine.ts'
+import type { Marked } from './mark.ts'
+import { lockUncanceled, reopenMessage } from './message-store.ts'
+import { changeAfter, isRefused, type Pause, pauseOf } from './outcomes.ts'
+import { putPause } from './pause-store.ts'
+import { type Attempt, capOf, countsForLimit, INTERRUPTED, idsOf } from './slice.ts'
+
+type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
+
+/**
+ * Also by who has lost the line meanwhile: its own deliveries, where they still are as it left them, or were given up as unknown.
+ * Answers whether the provider wants a pause.
+ */
+export async function recordOutcomes(
+  { random }: Pick<Engine, 'random'>,
+  db: Db,
+  attempt: Attempt,
+  { sent, second }: Marked,
+  outcomes: readonly Outcome[],
+  now: Date,
+): Promise<Pause | undefined> {
+  const { appId, line, fence } = attempt
+  const judged = sent.map((it, i): Judged => {
+    const outcome = outcomes[i] as Outcome
+    const atLeastOnce = it.message.options.atLeastOnce ?? false
+    return { it, outcome, change: changeAfter(it.due, outcome, { now, random, atLeastOnce }) }
+  })
+  await endCanceled(db, attempt, judged, now)
+  if (line.provider === 'email') await noteArrivals(db, appId, judged, now)
+  const changes = judged.map(({ change }) => change)
+  const changed = new Set(await changeDeliveries(db, appId, changes, { state: 'sending', fence }))
+  const late = changes.filter((change) => !changed.has(change))
+  const revived = new Set(await changeDeliveries(db, appId, late, { state: 'unknown', fence }))
+  // With all its deliveries settled, their message may have been called done.
+  const waiting = [...revived].filter(({ state }) => state === 'pending')
+  for (const id of new Set(waiting.map(({ messageId }) => messageId))) await reopenMessage(db, appId, id)
+  const pause = judged.map(({ outcome }) => pauseOf(outcome, now)).find((it) => it !== undefined)
+  if (pause) await putPause(db, appId, { ...pause, provider: line.provider, since: now })
+  const written = judged.filter(({ change }) => changed.has(change) || revived.has(change))
+  const refused = written.filter(({ outcome }) => isRefused(outcome))
+  await giveBackCap(db, attempt, refused, now)
+  await changeCounts(db, appId, line.part, [
+    ...moved({ state: 'sending' }, [...changed]),
+    // They were counted as unknown by who took the line over.
+    ...moved({ state: 'unknown', reason: INTERRUPTED }, [...revived]),
+    ...arrivalFacts(written),
+  ])
+  await countEmailOutcomes(db, appId, line.part, written, now)
+  await tellEvents(db, appId, written, now)
+  const count = refused.filter(({ it }) => countsForLimit(it)).length
+  if (second && count > 0) await release(db, appId, [{ second, count }], now)
+  return pause
+}
+
+/** Ends that somebody asked to be told of. */
+async function tellEvents(db: Db, appId: AppId, judged: readonly Judged[], now: Date) {
+  const wanted = await findWantedEvents(db, appId)
+  const events = judged.flatMap((judged): DeliveryEvent[] => {
+    const { messageId, subscriptionId, userId, platform } = judged.it.due
+    const reason = reasonOf(judged)
+    return kindsOf(judged)
+      .filter((kind) => wanted.has(kind))
+      .map((kind) => ({ kind, at: now, messageId, subscriptionId, userId, platform, reason }))
+  })
+  await insertDeliveryEvents(db, appId, events)
+}
+
+/** Of a bounce its class, as of one that comes back later. */
+const reasonOf = ({ outcome, change }: Judged) =>
+  isBounced(outcome) && 'reason' in outcome ? outcome.reason : (change.reason ?? undefined)
+
+/** A mail that was refused for its recipient bounced, at once; that is told instead of a failure. */
+function kindsOf({ outcome, change: { state, deliveredAt, bouncedAt } }: Judged): EventKind[] {
+  if (isBounced(outcome)) return bouncedAt ? ['bounced'] : []
+  if (state === 'sent') return deliveredAt ? ['sent', 'delivered'] : ['sent']
+  return state === 'failed' ? ['failed'] : []
+}
+
+/** Who canceled a message may have closed what was waiting already; nothing of it waits again. */
+async function endCanceled(db: Db, { appId }: Attempt, judged: readonly Judged[], now: Date) {
+  const again = judged.filter(({ change }) => change.state === 'pending')
+  if (again.length === 0) return
+  const uncanceled = await lockUncanceled(db, appId, idsOf(again.map(({ it }) => it)))
+  for (const { it, change } of again)
+    if (!uncanceled.has(it.message.id)) Object.assign(change, { state: 'canceled', settledAt: now })
+}
+
+async function giveBackCap(db: Db, { appId, settings }: Attempt, refused: readonly Judged[], now: Date) {
+  const capped = refused.map(({ it }) => it).filter((it) => capOf(settings, it))
+  const cap = capped[0] && capOf(settings, capped[0])
+  if (!cap) return
+  await unnote(
+    db,
+    appId,
+    cap,
+    capped.map(({ due }) => due),
+    now,
+  )
+}

@@ -1,0 +1,36 @@
+// A slice of a line's due deliveries, on its way through one attempt.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Work } from '../../queue/job.ts'
+import type { DeliverySettings, FrequencyCap } from '../../sending/settings.ts'
+import type { CountedUnder, Line } from '../delivery.ts'
+import type { Composed, ToSend } from './compose.ts'
+
+export type Attempt = {
+  work: Work
+  appId: AppId
+  line: Line
+  /** Of this attempt alone: what is marked with it was marked by nobody else. */
+  fence: number
+  settings: DeliverySettings
+}
+
+/** Of what a worker left in the middle. */
+export const INTERRUPTED = 'interrupted'
+
+export const idsOf = (slice: readonly Composed[]) => [...new Set(slice.map(({ message }) => message.id))]
+
+/** A line carries one channel, so that all that is capped in a slice has the same cap. */
+export const capOf = ({ frequencyCaps }: DeliverySettings, { message }: Composed): FrequencyCap | undefined =>
+  message.options.frequencyCap === false || message.options.isTest
+    ? undefined
+    : frequencyCaps.find(({ channel }) => channel === message.channel)
+
+/** What a mail is counted under beside its message; a test is counted nowhere. */
+export const countedUnder = ({ message, mailing }: ToSend): CountedUnder =>
+  mailing && !message.options.isTest
+    ? { sendingDomain: mailing.domain.domain, inboxProvider: mailing.inboxProvider }
+    : { sendingDomain: null, inboxProvider: null }
+
+/** Tests are outside the limit. */
+export const countsForLimit = ({ message }: Composed) => !message.options.isTest

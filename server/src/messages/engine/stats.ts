@@ -1,0 +1,21 @@
+// What became of deliveries in this process, for the metrics page.
+
+import type { Outcome } from '../../channels/channel.ts'
+import type { Provider } from '../delivery.ts'
+
+export type DeliveryStats = {
+  count(provider: Provider, outcome: Outcome['kind'] | 'interrupted', by?: number): void
+  /** By provider and outcome: `apns sent`. */
+  read(): Record<string, number>
+}
+
+export function createDeliveryStats(): DeliveryStats {
+  const counts: Record<string, number> = {}
+  return {
+    count(provider, outcome, by = 1) {
+      const name = `${provider} ${outcome}`
+      counts[name] = (counts[name] ?? 0) + by
+    },
+    read: () => ({ ...counts }),
+  }
+}

@@ -1,0 +1,30 @@
+// Look again at what waits, before its time: sending goes on, or a provider has new credentials.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Work } from '../../queue/job.ts'
+import { linesOf, type Provider, providers } from '../delivery.ts'
+import { deliverJobs } from '../jobs.ts'
+import { findNextDue } from './delivery-store.ts'
+import type { Engine } from './engine.ts'
+import { deleteMisconfigured } from './pause-store.ts'
+
+type WakeContext = Pick<Engine, 'db' | 'queue'>
+
+async function wakeProviders({ db, queue }: WakeContext, appId: AppId, which: readonly Provider[]) {
+  await queue.enqueue(db, deliverJobs(appId, await findNextDue(db, appId, which.flatMap(linesOf))))
+}
+
+export const wakeApp = (ctx: WakeContext) => async (work: Work) => wakeProviders(ctx, work.job.appId, providers)
+
+/** The app was changed. Nothing is asked of a provider that refused it, so nothing is lost where it was not its credentials. */
+export async function noteNewCredentials({ db, queue }: WakeContext, appId: AppId): Promise<void> {
+  await db.transaction(async (db) => {
+    const freed = await deleteMisconfigured(db, appId)
+    if (freed.length > 0)
+      await wakeProviders(
+        { db, queue },
+        appId,
+        freed.map(({ provider }) => provider),
+      )
+  })
+}

@@ -1,0 +1,29 @@
+// Which subscriptions a message can go to, by their type, and who brings it there.
+
+import { type SubscriptionType, subscriptionTypes } from '../../users/subscription.ts'
+import { type Provider, providerOf } from '../delivery.ts'
+import type { Message } from '../message.ts'
+import type { Way } from './expand-statement.ts'
+
+const ofChannel: Record<Message['channel'], (type: SubscriptionType) => boolean> = {
+  email: (type) => type === 'Email',
+  sms: (type) => type === 'SMS',
+  push: (type) => !['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'].includes(type),
+}
+
+/** The app, or the server, has no account with the service. */
+const NOT_CONFIGURED = 'not_configured'
+
+export function waysOf(
+  { id, channel, options }: Pick<Message, 'id' | 'channel' | 'options'>,
+  ready: ReadonlySet<Provider>,
+): Way[] {
+  const types = subscriptionTypes.filter(ofChannel[channel])
+  const wanted =
+    channel === 'push' && options.platforms ? types.filter((type) => options.platforms?.includes(type)) : types
+  return wanted.map((type) => {
+    const provider = providerOf(type)
+    const isReady = provider !== undefined && ready.has(provider)
+    return { messageId: id, type, provider: provider ?? null, reason: isReady ? null : NOT_CONFIGURED }
+  })
+}

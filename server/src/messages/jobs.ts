@@ -1,0 +1,26 @@
+// The names of the engine's jobs, and what it takes to ask for them.
+
+import type { AppId } from '../lib/ids.ts'
+import type { NewJob } from '../queue/job.ts'
+import { readLine } from './delivery.ts'
+import type { Lane, MessageId } from './message.ts'
+
+export const EXPAND = 'messages.expand'
+export const DELIVER = 'messages.deliver'
+export const CLOSE = 'messages.close'
+
+/** Of the job that expands all direct messages of an app whose time has come. */
+export const DIRECT = 'direct'
+
+/** Direct messages that are to go out at once share a job; every other message has one of its own, due when it is. */
+export function expandJob(appId: AppId, message: { id: MessageId; lane: Lane } | typeof DIRECT, runAt?: Date): NewJob {
+  const [key, lane] = message === DIRECT ? ([DIRECT, DIRECT] as const) : [message.id, message.lane]
+  return { appId, name: EXPAND, key, lane, ...(runAt && { runAt }) }
+}
+
+/** One for each line in which something waits, due with the first of it. */
+export const deliverJobs = (appId: AppId, waiting: readonly { line: string; dueAt: Date }[]): NewJob[] =>
+  waiting.map(({ line, dueAt }) => ({ appId, name: DELIVER, key: line, lane: readLine(line).lane, runAt: dueAt }))
+
+/** Closes what is left of a canceled message. */
+export const closeJob = (appId: AppId, id: MessageId): NewJob => ({ appId, name: CLOSE, key: id })

@@ -1,0 +1,54 @@
+// Lists of messages: newest first by pages, or in the order of their time from a place on.
+
+import { invalid } from '../lib/errors.ts'
+import { type AppId, isUuid } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { parseMoment } from './accept/parse-time.ts'
+import type { Message } from './message.ts'
+import type { ListQuery } from './schema.ts'
+import { countMessages, type Filter, findAfter, findCounts, findNewest, type Place } from './store.ts'
+import { messageObject } from './view.ts'
+
+export async function listMessages(db: Db, appId: AppId, query: ListQuery) {
+  const { limit, offset, time_offset } = query
+  const filter = readFilter(query)
+  if (time_offset !== undefined && offset > 0) throw invalid('time_offset cannot be combined with offset')
+  const messages =
+    time_offset === undefined
+      ? await findNewest(db, appId, filter, limit, offset)
+      : await findAfter(db, appId, filter, readPlace(time_offset), limit)
+  const counts = Map.groupBy(
+    await findCounts(
+      db,
+      appId,
+      messages.map(({ id }) => id),
+    ),
+    ({ messageId }) => messageId,
+  )
+  const last = messages.at(-1)
+  return {
+    total_count: await countMessages(db, appId, filter),
+    offset,
+    limit,
+    // With nothing new the same place leads to whatever comes later.
+    ...(time_offset !== undefined && { time_offset, next_time_offset: last ? placeOf(last) : time_offset }),
+    notifications: messages.map((it) => messageObject(appId, it, counts.get(it.id) ?? [])),
+  }
+}
+
+function readFilter({ kind, template_id }: ListQuery): Filter {
+  if (template_id !== undefined && !isUuid(template_id)) throw invalid('template_id must be a UUID')
+  return { kind, templateId: template_id?.toLowerCase() }
+}
+
+/** A moment, or where the page before ended: its moment and its last message, in Base64. */
+function readPlace(given: string): Place {
+  const moment = parseMoment(given)
+  if (moment) return { sendAfter: moment, id: undefined }
+  const [at = '', id = ''] = Buffer.from(given, 'base64').toString('utf8').split('#')
+  const sendAfter = parseMoment(at)
+  if (!sendAfter || !isUuid(id)) throw invalid('time_offset must be an ISO 8601 time or the next_time_offset of a page')
+  return { sendAfter, id: id.toLowerCase() }
+}
+
+const placeOf = ({ sendAfter, id }: Message) => Buffer.from(`${sendAfter.toISOString()}#${id}`).toString('base64')

@@ -1,0 +1,124 @@
+// A message as it is answered: all that it was asked to be, and how it stands.
+
+import { AppError } from '../lib/errors.ts'
+import { type AppId, isUuid } from '../lib/ids.ts'
+import type { OutcomesQuery } from '../outcomes/schema.ts'
+import { outcomesOf } from '../outcomes/view.ts'
+import type { Db } from '../storage/db.ts'
+import { platformFlags } from './accept/platforms.ts'
+import { countsObject } from './counts.ts'
+import type { Audience, Message, MessageId, Options } from './message.ts'
+import { CreateMessageBody } from './schema.ts'
+import { type Count, findCounts, findMessage } from './store.ts'
+
+/** The literal is in the official clients' error catalogue. */
+export const messageNotFound = () => new AppError('not-found', { code: 'message-0', title: 'Notification not found' })
+
+/** In a path: what is no id names nothing. */
+export function readMessageId(given: string): MessageId {
+  if (!isUuid(given)) throw messageNotFound()
+  return given.toLowerCase()
+}
+
+export async function viewMessage(
+  { db, now }: { db: Db; now: () => Date },
+  appId: AppId,
+  id: MessageId,
+  query: OutcomesQuery,
+) {
+  const message = await findMessage(db, appId, id)
+  if (!message) throw messageNotFound()
+  const outcomes = await outcomesOf({ db, now }, appId, id, query)
+  return { ...messageObject(appId, message, await findCounts(db, appId, [id])), outcomes }
+}
+
+/** Fields of the request that say how to take it, and are no part of the message. */
+const OF_THE_REQUEST = ['idempotency_key', 'external_id', 'kind', 'isSms', 'channel_for_external_user_ids']
+const UNSET = Object.fromEntries(
+  Object.keys(CreateMessageBody.properties)
+    .filter((name) => !OF_THE_REQUEST.includes(name))
+    .map((name) => [name, null]),
+)
+
+const seconds = (date: Date) => Math.floor(date.getTime() / 1000)
+
+export function messageObject(appId: AppId, it: Message, counts: readonly Count[]): Record<string, unknown> {
+  return {
+    ...UNSET,
+    ...it.content,
+    ...platformFlags(it.channel, it.options.platforms),
+    isEmail: it.channel === 'email',
+    isSMS: it.channel === 'sms',
+    ...targetsObject(it.audience),
+    ...optionsObject(it.options),
+    email_warm_up: warmUpObject(it),
+    app_id: appId,
+    id: it.id,
+    name: it.name,
+    template_id: it.templateId,
+    target_channel: it.channel,
+    queued_at: seconds(it.queuedAt),
+    send_after: seconds(it.sendAfter),
+    completed_at: it.completedAt && seconds(it.completedAt),
+    canceled: it.state === 'canceled',
+    ...countsObject(it.state, counts),
+    bcc_sent: copiesOf(it, counts),
+    outcomes: [],
+  }
+}
+
+/** One for each address beside each mail that was sent. */
+const copiesOf = ({ content }: Message, counts: readonly Count[]) =>
+  (content.email_bcc?.length ?? 0) * counts.reduce((sum, { state, count }) => (state === 'sent' ? sum + count : sum), 0)
+
+/** In lists the names are left out where there are many. */
+function targetsObject(audience: Audience): Record<string, unknown> {
+  const names = (list: { name: string }[]) => (list.length > 0 ? list.map(({ name }) => name) : null)
+  switch (audience.kind) {
+    case 'segments':
+      return { included_segments: names(audience.included), excluded_segments: names(audience.excluded) }
+    case 'filters':
+      return { filters: audience.filters, excluded_segments: names(audience.excluded) }
+    case 'aliases':
+      return {
+        [audience.field]: audience.field === 'include_aliases' ? audience.aliases : externalIds(audience.aliases),
+      }
+    case 'subscriptions':
+      return { [audience.field]: audience.given?.length > 0 ? audience.given : (audience.ids ?? null) }
+    case 'activity':
+      return {}
+  }
+}
+
+const externalIds = (aliases: Record<string, string[]> | undefined) => (aliases ? Object.values(aliases).flat() : null)
+
+const optionsObject = (it: Options) => ({
+  ttl: it.ttl,
+  priority: it.priority,
+  delayed_option: it.delayedOption ?? null,
+  delivery_time_of_day: it.timeOfDay === undefined ? null : timeOfDay(it.timeOfDay),
+  throttle_rate_per_minute: it.throttlePerMinute ?? null,
+  enable_frequency_cap: it.frequencyCap !== false,
+  at_least_once: it.atLeastOnce === true,
+  is_test: it.isTest === true,
+  custom_data: it.customData ?? null,
+})
+
+const WARM_UP_STATUS: Record<Message['state'], 'initializing' | 'active' | 'finished' | 'canceled'> = {
+  scheduled: 'initializing',
+  expanding: 'initializing',
+  sending: 'active',
+  done: 'finished',
+  canceled: 'canceled',
+}
+
+function warmUpObject({ options, state }: Message) {
+  if (!options.warmUp) return null
+  const status = WARM_UP_STATUS[state]
+  return { ...options.warmUp, status, is_live: status === 'active' }
+}
+
+const timeOfDay = (secondsOfDay: number) =>
+  [secondsOfDay / 3600, (secondsOfDay / 60) % 60, secondsOfDay % 60]
+    .map((part) => String(Math.floor(part)).padStart(2, '0'))
+    .join(':')

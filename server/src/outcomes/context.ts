@@ -1,0 +1,14 @@
+// What the operations on outcomes are made of, put together once.
+
+import type { Clock } from '../lib/clock.ts'
+import type { Db } from '../storage/db.ts'
+import type { Merger } from '../storage/merge.ts'
+import { createMeasure, type Measure } from './measure.ts'
+
+export type OutcomesContext = { db: Db; now: () => Date; measure: Measure }
+
+export const createOutcomesContext = (parts: { db: Db; clock: Clock; merger: Merger }): OutcomesContext => ({
+  db: parts.db,
+  now: parts.clock.now,
+  measure: createMeasure(parts),
+})

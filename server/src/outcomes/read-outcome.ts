@@ -1,0 +1,53 @@
+// The two ways in which SDKs tell an outcome, newer and older ones.
+
+import { invalid } from '../lib/errors.ts'
+import { isUuid } from '../lib/ids.ts'
+import { codePoints } from '../lib/text.ts'
+import { readType, typeOfDevice } from '../users/subscription.ts'
+import { type Attribution, isOurs, type Outcome, SESSION_DURATION } from './outcome.ts'
+import type { MeasureBody, MeasureSourcesBody } from './schema.ts'
+
+const DAY_MS = 86_400_000
+/** SDKs keep what they could not send; how long ago it may have been. */
+const MAX_AGE_MS = 30 * DAY_MS
+
+export function readMeasure(body: MeasureBody, now: Date): Outcome {
+  const { direct, notification_ids } = body
+  const attribution: Attribution = direct == null ? 'unattributed' : direct ? 'direct' : 'influenced'
+  return { ...readCommon(body, now), attribution, messageIds: idsIn(attribution, notification_ids) }
+}
+
+export function readMeasureSources(body: MeasureSourcesBody, now: Date): Outcome {
+  const { direct, indirect } = body.sources ?? {}
+  const attribution: Attribution = direct ? 'direct' : indirect ? 'influenced' : 'unattributed'
+  const source = direct ?? indirect
+  return { ...readCommon(body, now), attribution, messageIds: idsIn(attribution, source?.notification_ids) }
+}
+
+/** What an SDK made of other things than our ids is no message of ours. */
+const idsIn = (attribution: Attribution, ids: readonly string[] | null | undefined) =>
+  attribution === 'unattributed' ? [] : (ids ?? []).filter(isUuid).map((id) => id.toLowerCase())
+
+function readCommon(body: MeasureBody | MeasureSourcesBody, now: Date) {
+  const { id: name, weight, session_time, timestamp } = body
+  if (codePoints(name) > 128) throw invalid('id must have at most 128 characters')
+  if (isOurs(name) && name !== SESSION_DURATION) throw invalid(`"${name}" is counted by the server`)
+  return {
+    name,
+    platform: platformOf(body),
+    weight: (name === SESSION_DURATION ? session_time : weight) ?? 0,
+    at: readTime(timestamp, now),
+  }
+}
+
+function platformOf({ subscription, device_type }: MeasureBody | MeasureSourcesBody): string {
+  if (subscription?.type) return readType(subscription.type)
+  return device_type == null ? '' : (typeOfDevice(Number(device_type)) ?? '')
+}
+
+/** Seconds, given where it was not just now. */
+function readTime(timestamp: number | null | undefined, now: Date): Date {
+  if (timestamp == null) return now
+  const ms = timestamp * 1_000
+  return ms > now.getTime() - MAX_AGE_MS && ms < now.getTime() ? new Date(ms) : now
+}

@@ -1,0 +1,79 @@
+// How often something was done in the last while, and what it adds up to: for an app, or for one message.
+
+import { invalid } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { typeOfDevice } from '../users/subscription.ts'
+import { CLICK, CONFIRMED_DELIVERY, hourOf } from './outcome.ts'
+import type { OutcomeObject, OutcomesQuery } from './schema.ts'
+import { sumOutcomes, sumReports } from './store.ts'
+
+type ViewContext = { db: Db; now: () => Date }
+type Asked = { name: string; aggregation: 'count' | 'sum' }
+
+const HOUR_MS = 3_600_000
+const RANGES = { '1h': HOUR_MS, '1d': 24 * HOUR_MS, '1mo': 31 * 24 * HOUR_MS }
+const MAX_NAMES = 50
+/** Told of deliveries, and counted with them. */
+const REPORTS = { [CLICK]: 'clicked', [CONFIRMED_DELIVERY]: 'received' }
+
+/** Of a whole app. At least one name must be asked for. */
+export async function outcomesOfApp(ctx: ViewContext, appId: AppId, query: OutcomesQuery): Promise<OutcomeObject[]> {
+  const asked = readNames(query)
+  if (asked.length === 0) throw invalid('outcome_names is required')
+  return answerTo(ctx, appId, asked, query, undefined)
+}
+
+/** Of one message, for the view of it; nothing where no name is asked for. */
+export async function outcomesOf(
+  ctx: ViewContext,
+  appId: AppId,
+  messageId: string,
+  query: OutcomesQuery,
+): Promise<OutcomeObject[]> {
+  const asked = readNames(query)
+  return asked.length === 0 ? [] : answerTo(ctx, appId, asked, query, messageId)
+}
+
+async function answerTo(
+  { db, now }: ViewContext,
+  appId: AppId,
+  asked: Asked[],
+  { outcome_time_range = '1h', outcome_platforms, outcome_attribution = 'total' }: OutcomesQuery,
+  messageId: string | undefined,
+): Promise<OutcomeObject[]> {
+  // Counts are by the hour: the one in which the time begins counts whole.
+  const since = hourOf(new Date(now().getTime() - RANGES[outcome_time_range]))
+  const names = [...new Set(asked.map(({ name }) => name))]
+  const question = { messageId, since, platforms: readPlatforms(outcome_platforms) }
+  const attribution = outcome_attribution === 'total' ? undefined : outcome_attribution
+  const sums = await sumOutcomes(db, appId, { ...question, names, attribution })
+  // A click, and a receipt, is of the message itself.
+  const isDirect = attribution === undefined || attribution === 'direct'
+  const reports = isDirect && names.some((name) => name in REPORTS) ? await sumReports(db, appId, question) : []
+  const byName = new Map<string, { count: number; sum: number }>(sums.map((it) => [it.name, it]))
+  for (const [name, state] of Object.entries(REPORTS))
+    byName.set(name, { count: reports.find((it) => it.state === state)?.count ?? 0, sum: 0 })
+  return asked.map(({ name, aggregation }) => ({ id: name, value: byName.get(name)?.[aggregation] ?? 0, aggregation }))
+}
+
+function readNames(query: OutcomesQuery): Asked[] {
+  const given = [...(query.outcome_names ?? []), ...(query['outcome_names[]'] ?? [])]
+  const texts = given.flatMap((list) => list.split(',')).filter((text) => text.trim() !== '')
+  if (texts.length > MAX_NAMES) throw invalid(`outcome_names must have at most ${MAX_NAMES} names`)
+  return texts.map((text) => {
+    const [, name, aggregation] = /^(.+)\.(count|sum)$/s.exec(text.trim()) ?? []
+    if (name === undefined)
+      throw invalid(`outcome_names: "${text}" must be the name of an outcome, followed by .count or .sum`)
+    return { name, aggregation: aggregation as Asked['aggregation'] }
+  })
+}
+
+function readPlatforms(text: string | undefined): string[] | undefined {
+  if (text === undefined || text === '') return undefined
+  return text.split(',').map((number) => {
+    const type = /^\d{1,2}$/.test(number.trim()) ? typeOfDevice(Number(number)) : undefined
+    if (!type) throw invalid(`outcome_platforms: "${number}" is no device type`)
+    return type
+  })
+}

@@ -1,0 +1,35 @@
+// What reports are made of, put together once.
+
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { createQueue, type Queue } from '../queue/enqueue.ts'
+import type { SegmentsContext } from '../segments/context.ts'
+import type { Db } from '../storage/db.ts'
+import type { Reader } from '../users/read.ts'
+
+export type ReportsContext = {
+  db: Db
+  clock: Clock
+  now: () => Date
+  newId: NewId
+  queue: Queue
+  segments: SegmentsContext
+  /** Of users. */
+  reader: Reader
+}
+
+export const createReportsContext = (parts: {
+  db: Db
+  clock: Clock
+  newId: NewId
+  segments: SegmentsContext
+  reader: Reader
+}): ReportsContext => ({
+  db: parts.db,
+  clock: parts.clock,
+  now: parts.clock.now,
+  newId: parts.newId,
+  queue: createQueue(parts),
+  segments: parts.segments,
+  reader: parts.reader,
+})

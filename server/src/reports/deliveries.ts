@@ -1,0 +1,62 @@
+// The deliveries of a message, page by page.
+
+import { invalid } from '../lib/errors.ts'
+import { type AppId, isUuid } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { getMessage } from './message.ts'
+import type { Delivery, Place } from './report.ts'
+import type { DeliveriesAnswer, DeliveriesQuery, DeliveryObject } from './schema.ts'
+import { findDeliveriesAfter } from './store.ts'
+
+/** A page looks at no more than these, so that it costs the same when what it looks for is rare. */
+const MOST_LOOKED_AT = 10_000
+
+export async function listDeliveries(
+  db: Db,
+  appId: AppId,
+  messageId: string,
+  { state, limit, cursor }: DeliveriesQuery,
+): Promise<DeliveriesAnswer> {
+  const after = cursor === undefined ? undefined : readCursor(cursor)
+  const { id, expandAt } = await getMessage(db, appId, messageId)
+  if (expandAt === null) return { deliveries: [], next_cursor: null }
+  const lookAt = state === undefined ? limit : MOST_LOOKED_AT
+  const found = await findDeliveriesAfter(db, appId, { id, expandAt }, after, lookAt)
+  const wanted = found.filter((it) => state === undefined || it.state === state)
+  const page = wanted.slice(0, limit)
+  const isWhole = wanted.length === page.length
+  // Everything looked at is in the page, or not wanted: the next one goes on after it.
+  const last = isWhole ? found.at(-1) : page.at(-1)
+  const isEnd = isWhole && found.length < lookAt
+  return { deliveries: page.map(deliveryObject), next_cursor: last && !isEnd ? writeCursor(last) : null }
+}
+
+export const deliveryObject = (it: Delivery): DeliveryObject => ({
+  subscription_id: it.subscriptionId,
+  onesignal_id: it.userId,
+  type: it.platform,
+  state: it.state,
+  reason: it.reason,
+  attempts: it.attempts,
+  due_at: it.dueAt.toISOString(),
+  expires_at: it.expiresAt.toISOString(),
+  settled_at: it.settledAt?.toISOString() ?? null,
+  received_at: it.receivedAt?.toISOString() ?? null,
+  clicked_at: it.clickedAt?.toISOString() ?? null,
+  delivered_at: it.deliveredAt?.toISOString() ?? null,
+  opened_at: it.openedAt?.toISOString() ?? null,
+  bounced_at: it.bouncedAt?.toISOString() ?? null,
+  complained_at: it.complainedAt?.toISOString() ?? null,
+  unsubscribed_at: it.unsubscribedAt?.toISOString() ?? null,
+  inbox_provider: it.inboxProvider,
+  provider_reference: it.providerRef,
+})
+
+const writeCursor = ({ subscriptionId, runId }: Place) =>
+  Buffer.from(`${subscriptionId} ${runId}`).toString('base64url')
+
+function readCursor(cursor: string): Place {
+  const [subscriptionId = '', runId = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
+  if (!isUuid(subscriptionId) || !isUuid(runId)) throw invalid('cursor must be the next_cursor of a page before')
+  return { subscriptionId, runId }
+}

@@ -1,0 +1,110 @@
+// Why did this user get that message, or not? What was decided is in the deliveries; where there is none, the message and the
+// subscription say why.
+
+import { invalid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
+import { type AppId, isUuid, type SubscriptionId } from '../lib/ids.ts'
+import type { Message } from '../messages/message.ts'
+import { channelOf } from '../segments/evaluate.ts'
+import { EXTERNAL_ID } from '../users/identity.ts'
+import type { Ref } from '../users/neighbourhood.ts'
+import { isSubscribed, type Subscription } from '../users/subscription.ts'
+import { judgeAudience } from './audience-now.ts'
+import type { ReportsContext } from './context.ts'
+import { deliveryObject } from './deliveries.ts'
+import { findHolds } from './holds.ts'
+import { type Absence, absenceInWords, stateInWords } from './in-words.ts'
+import { getMessage } from './message.ts'
+import type { ExplainAnswer, ExplainQuery } from './schema.ts'
+import { findDeliveriesTo } from './store.ts'
+
+export async function explainMessage(
+  ctx: ReportsContext,
+  appId: AppId,
+  messageId: string,
+  query: ExplainQuery,
+): Promise<ExplainAnswer> {
+  const ref = readWhom(query)
+  const message = await getMessage(ctx.db, appId, messageId)
+  const user = await ctx.reader.user(appId, ref)
+  if (!user) throw 'subscriptionId' in ref ? subscriptionNotFound() : userNotFound()
+  const ids = [...user.subscriptions.keys()]
+  const { expandAt } = message
+  const deliveries = expandAt ? await findDeliveriesTo(ctx.db, appId, { id: message.id, expandAt }, ids) : []
+  const { matching, goneSegments } = await judgeAudience(ctx.segments, appId, message.audience, user)
+
+  const explained = [...user.subscriptions.values()].flatMap((it): ExplainAnswer['subscriptions'] => {
+    if ('subscriptionId' in ref && ref.subscriptionId !== it.id) return []
+    const known = {
+      id: it.id,
+      type: it.typeSpelling,
+      is_subscribed: isSubscribed(it),
+      matches_now: matching.has(it.id),
+    }
+    const own = deliveries.filter(({ subscriptionId }) => subscriptionId === it.id)
+    if (own.length === 0) {
+      const absence = absenceOf(message, it)
+      return [{ ...known, absence, explanation: absenceInWords(absence, matching.has(it.id)), delivery: null }]
+    }
+    return own.map((delivery) => ({
+      ...known,
+      absence: null,
+      explanation: stateInWords(delivery),
+      delivery: deliveryObject(delivery),
+    }))
+  })
+  return {
+    message_id: message.id,
+    onesignal_id: user.id,
+    message_state: message.state,
+    explanation: summaryOf(message, explained, goneSegments),
+    holds: await findHolds(ctx, appId),
+    subscriptions: explained,
+  }
+}
+
+function readWhom({ external_id, onesignal_id, subscription_id }: ExplainQuery): Ref {
+  const given = [external_id, onesignal_id, subscription_id].filter((it) => it !== undefined)
+  if (given.length !== 1) throw invalid('Name the user by one of external_id, onesignal_id and subscription_id')
+  if (external_id !== undefined) return { label: EXTERNAL_ID, value: external_id }
+  const [name, id] = onesignal_id !== undefined ? ['onesignal_id', onesignal_id] : ['subscription_id', subscription_id]
+  if (!isUuid(id as string)) throw invalid(`${name} must be a UUID`)
+  const lower = (id as string).toLowerCase()
+  return onesignal_id !== undefined ? { id: lower } : { subscriptionId: lower as SubscriptionId }
+}
+
+/** The first that holds, from what can never change to what might. */
+function absenceOf(message: Message, it: Subscription): Absence {
+  const { channel, state, options, expandAt, expandedTo, lane } = message
+  if (channelOf(it.type) !== channel) return 'other_channel'
+  if (options.platforms && !options.platforms.includes(it.type)) return 'platform_not_chosen'
+  if (state === 'canceled' && expandAt === null) return 'canceled'
+  if (expandAt === null) return 'not_expanded_yet'
+  const isAhead = state === 'expanding' && lane === 'bulk' && (expandedTo === null || it.id > expandedTo)
+  if (isAhead) return 'not_expanded_yet'
+  if (new Date(it.createdAt) > expandAt) return 'created_later'
+  return 'not_in_audience'
+}
+
+function summaryOf(
+  { state, sendAfter, channel }: Message,
+  explained: ExplainAnswer['subscriptions'],
+  goneSegments: string[],
+): string {
+  const sent = explained.filter(({ delivery }) => delivery?.state === 'sent').length
+  const waiting = explained.filter(
+    ({ delivery }) => delivery?.state === 'pending' || delivery?.state === 'sending',
+  ).length
+  const whole =
+    sent > 0
+      ? `It was sent to ${counted(sent)} of this user.`
+      : waiting > 0
+        ? `It waits to be sent to ${counted(waiting)} of this user.`
+        : explained.some(({ absence }) => absence !== 'other_channel')
+          ? 'It was not sent to this user.'
+          : `This user has no subscription of the channel ${channel}.`
+  const when = state === 'scheduled' ? ` The message is scheduled for ${sendAfter.toISOString()}.` : ''
+  const gone = goneSegments.length > 0 ? ` These segments of it were deleted since: ${goneSegments.join(', ')}.` : ''
+  return `${whole}${when}${gone}`
+}
+
+const counted = (count: number) => (count === 1 ? '1 subscription' : `${count} subscriptions`)

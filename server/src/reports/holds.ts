@@ -1,0 +1,45 @@
+// Why nothing of an app is sent at this moment, or nothing by one of its providers, in words.
+
+import { isEmailPaused } from '../email/pause.ts'
+import type { AppId } from '../lib/ids.ts'
+import { findPauses, type ProviderPause } from '../messages/engine/pause-store.ts'
+import type { Hold, HoldReason } from '../sending/hold.ts'
+import { readSending } from '../sending/read.ts'
+import type { ReportsContext } from './context.ts'
+
+const REASONS: Record<HoldReason, string> = {
+  restored: 'the database was restored or copied, and an operator has to say whether what is due is sent or given up',
+  server_paused: 'an operator paused the sending of all apps',
+  paused: 'somebody paused the sending of this app',
+  disabled: 'the app has sent more than its application message limit',
+}
+
+const EMAIL_PAUSED = 'No email of this app is sent: too many people complained about it. It goes on when it is resumed.'
+
+export async function findHolds({ db, now }: ReportsContext, appId: AppId): Promise<string[]> {
+  const at = now()
+  const { hold } = await readSending(db, appId, at)
+  const pauses = await findPauses(db, appId, at)
+  const isPaused = await isEmailPaused(db, appId)
+  return [...(hold ? [inWords(hold)] : []), ...(isPaused ? [EMAIL_PAUSED] : []), ...pauses.map(pauseInWords)]
+}
+
+function inWords({ reason, since, until }: Hold): string {
+  const end = until ? ` It ends by itself about ${until.toISOString()}.` : ''
+  return `Nothing is sent since ${since.toISOString()}: ${REASONS[reason]}.${end}`
+}
+
+const NAMES: Record<ProviderPause['provider'], string> = {
+  'web-push': 'The push service of a browser',
+  apns: 'Apple',
+  safari: 'Apple, for Safari,',
+  fcm: 'Google',
+  email: 'The mail server',
+  sms: 'The provider of texts',
+}
+
+/** The server asks again when the time is over, and at once when there are other credentials. */
+function pauseInWords({ provider, reason, isMisconfigured, since, until }: ProviderPause): string {
+  const does = isMisconfigured ? 'refuses the credentials of the app' : 'takes nothing of the app'
+  return `${NAMES[provider]} ${does} since ${since.toISOString()}: ${reason}. It is asked again at ${until.toISOString()}.`
+}

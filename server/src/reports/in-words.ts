@@ -1,0 +1,96 @@
+// What became of a delivery, and why there is none, in words that a person who asks can be told.
+
+import { NO_ACTIVITY_TOKEN } from '../messages/activities/address.ts'
+import type { DeliveryState } from '../messages/delivery.ts'
+import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../messages/email/letterhead.ts'
+import { SUPPRESSED } from '../messages/email/prepare.ts'
+import { BEYOND_WARM_UP } from '../messages/engine/expand-statement.ts'
+import { INTERRUPTED } from '../messages/engine/slice.ts'
+import { CAPPED, DELETED, isGone, UNSUBSCRIBED } from '../messages/reasons.ts'
+import type { Delivery } from './report.ts'
+
+/** Why there is no delivery. */
+export type Absence =
+  | 'other_channel'
+  | 'platform_not_chosen'
+  | 'canceled'
+  | 'not_expanded_yet'
+  | 'created_later'
+  | 'not_in_audience'
+
+const STATES: Record<DeliveryState, string> = {
+  pending: 'It waits to be sent',
+  sending: 'It is being sent at this moment',
+  sent: 'The provider took it',
+  failed: 'The provider refused it',
+  skipped: 'It was decided not to send it',
+  unknown: 'It was being sent, and may have arrived or not. It is not sent again by itself',
+  expired: 'Its time was over before it could be sent',
+  canceled: 'The message was canceled before it was sent',
+}
+
+/** Reasons that are ours; what a provider says stands for itself. */
+const REASONS: Record<string, string> = {
+  [UNSUBSCRIBED]: 'the subscription was not subscribed',
+  [DELETED]: 'the subscription was deleted',
+  [CAPPED]: 'the user had got as many messages as the frequency cap lets through',
+  [NO_ACTIVITY_TOKEN]: 'the device has no token for this live activity',
+  [INTERRUPTED]: 'the server broke off while it was being sent',
+  not_configured: 'the app has no credentials for the service that reaches it',
+  [SUPPRESSED]: 'the address is on the suppression list',
+  [NO_FROM_ADDRESS]: 'neither the message nor the app says whom the mail is from',
+  [DOMAIN_INACTIVE]: 'the domain that the mail is from is not an active sending domain of the app',
+  [BEYOND_WARM_UP]: 'all stages of the warm-up were full',
+  hard_bounce: 'there is no such mailbox',
+  soft_bounce: 'the server of the mailbox refused it',
+  mailbox_full: 'the mailbox was full',
+  blocked: 'the server of the mailbox takes nothing of the sender',
+  slowed: 'the inbox provider asked for fewer mails at a time',
+  no_test_user: 'the message is a test, and the user is no test user',
+  discarded: 'what was due was given up after a restore',
+  quiet_hours: 'it was due in quiet hours',
+}
+
+/** Where the state alone would say something else. */
+const WHOLE: Record<string, string> = {
+  'pending quiet_hours': 'It waits until the quiet hours are over.',
+  'failed render_failed': 'It could not be made: its Liquid could not be rendered for this user.',
+  'failed closed': 'Nobody knew whether it arrived, and somebody closed it.',
+}
+
+type Told = Pick<Delivery, 'state' | 'reason' | 'receivedAt' | 'bouncedAt' | 'openedAt'>
+
+export function stateInWords(delivery: Told): string {
+  const { state, reason } = delivery
+  const whole = WHOLE[`${state} ${reason}`]
+  if (whole !== undefined) return whole
+  if (reason !== null && isGone(reason)) return `The provider says that the address leads nowhere any more (${reason}).`
+  const later = state === 'sent' ? laterInWords(delivery) : ''
+  // Of what waits it is why the last attempt came to nothing.
+  const again = state === 'pending' && reason ? ' again' : ''
+  const why = reason ? `: ${REASONS[reason] ?? reason}` : ''
+  return `${STATES[state]}${later}${again}${why}.`
+}
+
+/** What came back of it since. */
+function laterInWords({ receivedAt, bouncedAt, openedAt }: Told): string {
+  if (receivedAt) return ', and the device told that it arrived'
+  if (openedAt) return ', and it was opened'
+  return bouncedAt ? ', and it came back later' : ''
+}
+
+const ABSENCES: Record<Absence, string> = {
+  other_channel: 'It is of another channel than the message.',
+  platform_not_chosen: 'The message was sent to other platforms.',
+  canceled: 'The message was canceled before it was decided who gets it.',
+  not_expanded_yet: 'It is not decided yet who gets the message.',
+  created_later: 'The subscription was made after it was decided who gets the message.',
+  not_in_audience: 'It was not in the audience when it was decided who gets the message.',
+}
+
+export function absenceInWords(absence: Absence, matchesNow: boolean): string {
+  const now = matchesNow ? 'It would be in the audience now.' : 'It would not be in the audience now.'
+  return absence === 'other_channel' || absence === 'platform_not_chosen' || absence === 'canceled'
+    ? ABSENCES[absence]
+    : `${ABSENCES[absence]} ${now}`
+}

@@ -1,0 +1,69 @@
+// Deliveries of which nobody knows whether they arrived, for those who know more: listed, sent again, or closed.
+
+import type { Request } from '../apps/actor.ts'
+import type { AppId, SubscriptionId } from '../lib/ids.ts'
+import {
+  closeUnknown,
+  listUnknown,
+  resendUnknown,
+  type UnknownDelivery,
+  type Unknowns,
+} from '../messages/engine/unknowns.ts'
+import type { ReportsContext } from './context.ts'
+import { getMessage } from './message.ts'
+import type { UnknownsAnswer, UnknownsBody, UnknownsQuery } from './schema.ts'
+
+export async function viewUnknowns(
+  { db }: Pick<ReportsContext, 'db'>,
+  appId: AppId,
+  messageId: string,
+  { limit, cursor }: UnknownsQuery,
+): Promise<UnknownsAnswer> {
+  const { id } = await getMessage(db, appId, messageId)
+  // One more than is shown tells whether there is another page.
+  const found = await listUnknown({ db }, appId, id, limit + 1, cursor?.toLowerCase())
+  const page = found.slice(0, limit)
+  return {
+    deliveries: page.map(unknownObject),
+    next_cursor: found.length > limit ? (page.at(-1)?.subscriptionId ?? null) : null,
+  }
+}
+
+const unknownObject = (it: UnknownDelivery) => ({
+  subscription_id: it.subscriptionId,
+  onesignal_id: it.userId,
+  type: it.platform,
+  reason: it.reason,
+  attempts: it.attempts,
+  settled_at: it.settledAt.toISOString(),
+})
+
+/** What sending again needs of the world. */
+type Context = Pick<ReportsContext, 'db' | 'clock' | 'queue'>
+
+export async function resendUnknowns(
+  ctx: Context,
+  appId: AppId,
+  messageId: string,
+  body: UnknownsBody,
+  by: Request,
+): Promise<number> {
+  const { id } = await getMessage(ctx.db, appId, messageId)
+  return resendUnknown(ctx, appId, which(id, body), by)
+}
+
+export async function closeUnknowns(
+  ctx: Context,
+  appId: AppId,
+  messageId: string,
+  body: UnknownsBody,
+  by: Request,
+): Promise<number> {
+  const { id } = await getMessage(ctx.db, appId, messageId)
+  return closeUnknown(ctx, appId, which(id, body), by)
+}
+
+const which = (messageId: string, { subscription_ids }: UnknownsBody): Unknowns => ({
+  messageId,
+  ...(subscription_ids && { subscriptionIds: subscription_ids.map((id): SubscriptionId => id.toLowerCase()) }),
+})

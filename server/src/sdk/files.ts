@@ -1,0 +1,19 @@
+// The files of web-sdk/, as they are: what a browser gets is what stands in the repository.
+
+import { readFileSync } from 'node:fs'
+
+const FOLDER = new URL('../../../web-sdk/', import.meta.url)
+
+const TYPES: Record<string, string> = {
+  css: 'text/css; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+}
+
+export type WebFile = { text: string; contentType: string }
+
+export function readWebFile(name: string): WebFile {
+  const contentType = TYPES[name.split('.').at(-1) as string]
+  if (contentType === undefined) throw new Error(`nobody knows what kind of file ${name} is`)
+  return { text: readFileSync(new URL(name, FOLDER), 'utf8'), contentType }
+}

@@ -1,0 +1,92 @@
+// Who is told when something of an app stops. Until people can sign in, they are an address each.
+
+import { actorOf, type Request } from '../apps/actor.ts'
+import { insertAuditEntries, lockApp } from '../apps/store.ts'
+import { AppError, appNotFound, invalid } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import { newWebhookSecret } from '../lib/secrets.ts'
+import type { Db } from '../storage/db.ts'
+import { isEmail } from '../users/subscription.ts'
+import type { SendingContext } from './context.ts'
+import {
+  type Administrator,
+  type AdministratorId,
+  deleteAdministrator,
+  findAdministrators,
+  insertAdministrator,
+} from './notice-store.ts'
+import { sealedSecret } from './webhook-secret.ts'
+
+const MOST = 50
+
+export type NewAdministrator = { email?: string | null | undefined; webhookUrl?: string | null | undefined }
+export type AddedAdministrator = Omit<Administrator, 'webhookSecret'> & { webhookSecret: string | null }
+
+/** The secret is told this once. */
+export function addAdministrator(
+  { db, now, newId, secrets }: SendingContext,
+  appId: AppId,
+  given: NewAdministrator,
+  by: Request,
+): Promise<AddedAdministrator> {
+  const email = given.email?.toLowerCase() || null
+  const webhookUrl = given.webhookUrl || null
+  if (email === null && webhookUrl === null)
+    throw invalid('An administrator needs an email or a webhook_url', { field: 'email' })
+  if (email !== null && !isEmail(email)) throw invalid('email must be an email address', { field: 'email' })
+  if (webhookUrl !== null && !isHttps(webhookUrl))
+    throw invalid('webhook_url must be an https address, as https://example.com/notices', { field: 'webhook_url' })
+  const [id, at] = [newId(), now()]
+  const secret = webhookUrl === null ? null : newWebhookSecret()
+  const administrator = { id, email, webhookUrl, createdAt: at }
+  return db.transaction(async (db) => {
+    // Counted behind the lock of the app: of several at once only as many are added as fit.
+    if (!(await lockApp(db, appId))) throw appNotFound()
+    if ((await findAdministrators(db, appId)).length >= MOST)
+      throw conflict(`An app can have at most ${MOST} administrators`)
+    const webhookSecret = secret && sealedSecret(secrets, appId, id).seal(secret)
+    if (!(await insertAdministrator(db, appId, { ...administrator, webhookSecret })))
+      throw conflict('The app has an administrator with this address already')
+    const detail = { ...(email !== null && { email }), ...(webhookUrl !== null && { webhook: true }) }
+    await note(db, appId, by, 'administrator.add', id, detail, { newId, at })
+    return { ...administrator, webhookSecret: secret }
+  })
+}
+
+export function removeAdministrator(
+  { db, now, newId }: Pick<SendingContext, 'db' | 'now' | 'newId'>,
+  appId: AppId,
+  id: AdministratorId,
+  by: Request,
+): Promise<void> {
+  const at = now()
+  return db.transaction(async (db) => {
+    if (!(await deleteAdministrator(db, appId, id)))
+      throw new AppError('not-found', { code: 'administrator-0', title: 'Administrator not found' })
+    await note(db, appId, by, 'administrator.remove', id, {}, { newId, at })
+  })
+}
+
+/** Where it leads is judged when something is sent there. */
+function isHttps(text: string): boolean {
+  const url = URL.parse(text)
+  return url?.protocol === 'https:' && url.username === '' && url.password === ''
+}
+
+const conflict = (title: string) => new AppError('conflict', { code: 'administrator-1', title })
+
+const note = (
+  db: Db,
+  appId: AppId,
+  by: Request,
+  action: string,
+  targetId: AdministratorId,
+  detail: Record<string, unknown>,
+  { newId, at }: { newId: () => string; at: Date },
+) =>
+  insertAuditEntries(
+    db,
+    appId,
+    [{ id: newId(), actor: actorOf(by), action, targetType: 'administrator', targetId, detail }],
+    at,
+  )

@@ -1,0 +1,21 @@
+// What the operations on sending are made of, put together once.
+
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import type { SecretBox } from '../lib/secrets.ts'
+import type { Db } from '../storage/db.ts'
+
+export type SendingContext = {
+  db: Db
+  now: () => Date
+  newId: NewId
+  /** Seals what signs the notices of administrators. */
+  secrets: SecretBox
+}
+
+export const createSendingContext = (parts: {
+  db: Db
+  clock: Clock
+  newId: NewId
+  secrets: SecretBox
+}): SendingContext => ({ db: parts.db, now: parts.clock.now, newId: parts.newId, secrets: parts.secrets })

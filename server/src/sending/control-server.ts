@@ -1,0 +1,63 @@
+// Hold the sending of all apps, and let it go on.
+
+import { SYSTEM } from '../apps/schema.ts'
+import { findAllApps, insertOrganizationAuditEntries } from '../apps/store.ts'
+import { AppError } from '../lib/errors.ts'
+import { newId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import type { ControlContext } from './control.ts'
+import { lockServerSending, type ServerSending, updateServerSending } from './store.ts'
+
+/** Slices that are being handed over at this moment still go out. Pausing twice is pausing once. */
+export function pauseServer({ db, now }: ControlContext): Promise<ServerSending> {
+  const at = now()
+  return db.transaction(async (db) => {
+    const before = await lockServerSending(db)
+    if (before.pausedAt) return before
+    const after = { ...before, pausedAt: at }
+    await updateServerSending(db, after)
+    await note(db, 'server.sending.pause', {}, at)
+    return after
+  })
+}
+
+/**
+ * After a restore somebody has to choose: `send` what the database takes to be due, or `discard` what was due before now.
+ * Nobody is woken: apps are many, and whoever sends looks for what is due from time to time.
+ */
+export function resumeServer({ db, now }: ControlContext, choice?: 'send' | 'discard'): Promise<ServerSending> {
+  const at = now()
+  return db.transaction(async (db) => {
+    const before = await lockServerSending(db)
+    if (before.restoredAt && !choice)
+      throw unfit(
+        'the database was restored or copied: messages in it may have been sent already; choose --send to send what is due, or --discard to give it up',
+      )
+    if (!before.restoredAt && choice === 'discard')
+      throw unfit('the database was not restored, so nothing is discarded; cancel messages instead')
+    if (!before.restoredAt && !before.pausedAt) return before
+    const after: ServerSending = {
+      ...before,
+      pausedAt: null,
+      restoredAt: null,
+      discardBefore: choice === 'discard' ? at : before.discardBefore,
+    }
+    await updateServerSending(db, after)
+    await note(db, 'server.sending.resume', { ...(choice && { choice }) }, at)
+    return after
+  })
+}
+
+const unfit = (title: string) => new AppError('conflict', { code: 'sending-0', title })
+
+/** Each organization finds in its log why its apps did not send. */
+async function note(db: Db, action: string, detail: Record<string, unknown>, at: Date) {
+  const organizations = new Set((await findAllApps(db)).map(({ organizationId }) => organizationId))
+  for (const id of organizations)
+    await insertOrganizationAuditEntries(
+      db,
+      id,
+      [{ id: newId(), actor: SYSTEM, action, targetType: 'organization', targetId: id, detail }],
+      at,
+    )
+}

@@ -1,0 +1,65 @@
+// Hold the sending of an app, let it go on, and enable an app that has sent too much.
+
+import { actorOf, type Request } from '../apps/actor.ts'
+import { insertAuditEntries } from '../apps/store.ts'
+import { type AppId, newId } from '../lib/ids.ts'
+import { createQueue } from '../queue/enqueue.ts'
+import type { Db } from '../storage/db.ts'
+import { nextSecond } from './limit.ts'
+import { findDisabled } from './read.ts'
+import { lockRow } from './reserve.ts'
+import { clearUsage, setPaused } from './store.ts'
+
+export type ControlContext = { db: Db; now: () => Date }
+
+/** Whoever sends does this job: look again at what is due for the app. */
+export const WAKE = 'messages.wake'
+
+export const wake = (db: Db, appId: AppId, now: Date) =>
+  createQueue({ clock: { now: () => now }, newId }).enqueue(db, [{ appId, name: WAKE, key: 'wake' }])
+
+/** Nothing is reserved for this app once this has returned. Pausing twice is pausing once. */
+export function pauseSending({ db, now }: ControlContext, appId: AppId, by: Request): Promise<void> {
+  const at = now()
+  return db.transaction(async (db) => {
+    const { pausedAt } = await lockRow(db, appId)
+    if (pausedAt) return
+    await setPaused(db, appId, at)
+    await note(db, appId, by, 'sending.pause', {}, at)
+  })
+}
+
+export function resumeSending({ db, now }: ControlContext, appId: AppId, by: Request): Promise<void> {
+  const at = now()
+  return db.transaction(async (db) => {
+    const { pausedAt } = await lockRow(db, appId)
+    if (!pausedAt) return
+    await setPaused(db, appId, null)
+    await note(db, appId, by, 'sending.resume', { paused_since: pausedAt }, at)
+    await wake(db, appId, at)
+  })
+}
+
+/**
+ * Begins a new window: what the app has sent so far counts no more, or the next message would disable it again. An app that
+ * is not disabled is left alone, so that nobody can keep its window empty.
+ */
+export function enableSending({ db, now }: ControlContext, appId: AppId, by: Request): Promise<void> {
+  const at = now()
+  return db.transaction(async (db) => {
+    const { disabledAt, used } = await lockRow(db, appId)
+    if (!disabledAt || !(await findDisabled(db, appId, disabledAt, at))) return
+    // From the next second on: what is given back of the window before must not be taken from this one.
+    await clearUsage(db, appId, { enabledAt: at, countedAt: nextSecond(at) })
+    await note(db, appId, by, 'sending.enable', { disabled_since: disabledAt, used }, at)
+    await wake(db, appId, at)
+  })
+}
+
+const note = (db: Db, appId: AppId, by: Request, action: string, detail: Record<string, unknown>, at: Date) =>
+  insertAuditEntries(
+    db,
+    appId,
+    [{ id: newId(), actor: actorOf(by), action, targetType: 'app', targetId: appId, detail }],
+    at,
+  )

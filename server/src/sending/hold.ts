@@ -1,0 +1,33 @@
+// Why an app does not send at this moment.
+
+import { forbidden } from '../lib/errors.ts'
+
+/**
+ * `restored`: the database is a copy, and an operator has to say what becomes of it. `server_paused`, `paused`: somebody stopped
+ * the sending of all apps, or of this one. `disabled`: the app has sent more than the application limit lets it.
+ */
+export type HoldReason = 'restored' | 'server_paused' | 'paused' | 'disabled'
+
+export type Hold = {
+  reason: HoldReason
+  since: Date
+  /** When it ends by itself, as far as can be told now: more subscriptions end it sooner, fewer later. */
+  until?: Date
+}
+
+/** Times at which something that holds sending began. */
+export type HoldTimes = { restoredAt: Date | null; serverPausedAt: Date | null; pausedAt: Date | null }
+
+/** What somebody must end by hand. The strongest comes first: ending it may leave another one. */
+export function heldByHand({ restoredAt, serverPausedAt, pausedAt }: HoldTimes): Hold | undefined {
+  if (restoredAt) return { reason: 'restored', since: restoredAt }
+  if (serverPausedAt) return { reason: 'server_paused', since: serverPausedAt }
+  if (pausedAt) return { reason: 'paused', since: pausedAt }
+  return undefined
+}
+
+/** What a request to send is told while the app is disabled. In all other holds it is taken, and waits. */
+export const sendingDisabled = () =>
+  forbidden(
+    'This app is disabled: it has delivered more messages within 15 minutes than its application message limit. Re-enable it, or wait.',
+  )

@@ -1,0 +1,71 @@
+// Take messages out of the application limit, and give back those that a provider refused.
+
+import { appNotFound } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { type Hold, heldByHand } from './hold.ts'
+import { agedUntil, secondOf } from './limit.ts'
+import { giveNotice } from './notice.ts'
+import { findDisabled } from './read.ts'
+import { bookUsage, ensureSending, type LockedSending, lockSending, unbookUsage } from './store.ts'
+
+export type Reservation = {
+  /** From 0 to the count asked for. */
+  granted: number
+  /** Where they are counted; `release` wants it back. */
+  second: Date
+  /** Why there are not more. */
+  hold?: Hold
+}
+
+/**
+ * Inside the transaction that marks deliveries as sending, and after it has locked the message; the app's row stays locked
+ * until the transaction ends. The slice that would cross the limit gets what is left, and the app is disabled: once, however
+ * many ask at the same time.
+ */
+export async function reserve(db: Db, appId: AppId, count: number, now: Date): Promise<Reservation> {
+  const row = await lockRow(db, appId)
+  const countedAt = row.countedAt && row.countedAt > now ? row.countedAt : now
+  const second = secondOf(countedAt)
+  const held = heldByHand(row)
+  if (held) return { granted: 0, second, hold: held }
+
+  const booked = await bookUsage(db, appId, {
+    count,
+    now,
+    countedAt,
+    second,
+    agedUntil: agedUntil(countedAt),
+    used: row.used,
+    isDisabled: row.disabledAt !== null,
+  })
+  if (booked.disabledAt === null) return { granted: booked.granted, second }
+  if (booked.isOpen) await giveNotice(db, appId, 'sending.disabled', { used: booked.used, limit: booked.allowed }, now)
+  const hold = await findDisabled(db, appId, booked.disabledAt, countedAt)
+  return { granted: booked.granted, second, ...(hold && { hold }) }
+}
+
+export type Released = { second: Date; count: number }
+
+/** What was refused by an explicit answer was not delivered. What is unknown stays counted. */
+export async function release(db: Db, appId: AppId, given: readonly Released[], now: Date): Promise<void> {
+  const sums = new Map<number, number>()
+  for (const { second, count } of given)
+    if (second > agedUntil(now)) sums.set(second.getTime(), (sums.get(second.getTime()) ?? 0) + count)
+  if (sums.size === 0) return
+  await lockRow(db, appId)
+  await unbookUsage(
+    db,
+    appId,
+    [...sums].map(([ms, count]) => ({ second: new Date(ms), count })),
+  )
+}
+
+export async function lockRow(db: Db, appId: AppId): Promise<LockedSending> {
+  const found = await lockSending(db, appId)
+  if (found) return found
+  await ensureSending(db, appId)
+  const made = await lockSending(db, appId)
+  if (!made) throw appNotFound()
+  return made
+}

@@ -1,0 +1,45 @@
+// A database that was restored from a backup, or copied, knows of messages as due that its original has sent long ago. So the
+// database remembers what it is known by; a server that starts on one that is not the same any more holds all sending, until
+// an operator says what is to become of it.
+
+import type { Log } from '../lib/log.ts'
+import type { Db } from '../storage/db.ts'
+import { findNumbers, findSystem } from './identity-store.ts'
+import { lockServerSending, updateServerSending } from './store.ts'
+
+export type Identity = {
+  /** PostgreSQL's system identifier. */
+  system: string | null
+  database: string
+  table: string
+  /** Of the data folder around an embedded PostgreSQL. */
+  epoch: string | null
+}
+
+export async function guardRestore(db: Db, epoch: string | undefined, now: Date, log: Log): Promise<void> {
+  const identity: Identity = { system: await findSystem(db), ...(await findNumbers(db)), epoch: epoch ?? null }
+  const restored = await db.transaction(async (db) => {
+    const before = await lockServerSending(db)
+    const differing = differences(before.identity, identity)
+    await updateServerSending(db, {
+      ...before,
+      restoredAt: differing.length > 0 ? (before.restoredAt ?? now) : before.restoredAt,
+      // What cannot be seen now may be seen again by the next server.
+      identity: { ...before.identity, ...known(identity) },
+    })
+    return differing
+  })
+  if (restored.length > 0)
+    log.error(
+      { alarm: true, differing: restored },
+      'this database was restored or copied: all sending is held; run "carillon resume --send", or "--discard" to give up what is due',
+    )
+}
+
+const known = (identity: Identity) => Object.fromEntries(Object.entries(identity).filter(([, value]) => value !== null))
+
+/** Only what both know can differ: a database that is seen for the first time is its own original. */
+const differences = (before: Record<string, unknown> | null, now: Identity) =>
+  Object.entries(known(now)).flatMap(([name, value]) =>
+    before?.[name] !== undefined && before[name] !== value ? [name] : [],
+  )

@@ -1,0 +1,9 @@
+// How what notices are signed with is kept.
+
+import type { AppId } from '../lib/ids.ts'
+import type { SecretBox } from '../lib/secrets.ts'
+import { sealedFor } from '../lib/webhook-secrets.ts'
+import type { AdministratorId } from './notice-store.ts'
+
+export const sealedSecret = (secrets: SecretBox, appId: AppId, id: AdministratorId) =>
+  sealedFor(secrets, 'app_administrators', appId, id)

@@ -1,0 +1,33 @@
+// Credentials with which an app sends to a box, as a customer would set them. The box knows everybody; these only have to be of
+// the right form.
+
+import { generateKeyPairSync, type KeyObject } from 'node:crypto'
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const pem = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }).toString()
+
+/** An account that sends through a box, as good as any other. */
+export const twilio = { accountSid: `AC${'0'.repeat(32)}`, authToken: '0'.repeat(32), from: '+15005550006' }
+
+export const smsSettings = {
+  kind: 'twilio' as const,
+  account_sid: twilio.accountSid,
+  auth_token: twilio.authToken,
+  from: twilio.from,
+}
+
+export const newAppSettings = () => ({
+  fcm_v1_service_account_json: base64(
+    JSON.stringify({
+      type: 'service_account',
+      project_id: 'sink',
+      private_key: pem(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey),
+      client_email: 'sink@sink.iam.gserviceaccount.com',
+      token_uri: 'https://oauth2.googleapis.com/token',
+    }),
+  ),
+  apns_p8: base64(pem(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)),
+  apns_key_id: 'SINKKEY001',
+  apns_team_id: 'SINKTEAM01',
+  apns_bundle_id: 'com.example.sink',
+})

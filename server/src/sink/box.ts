@@ -1,0 +1,127 @@
+// Stand-ins of all providers in one box: an HTTPS port for everything that speaks HTTP, one for SMPP, one for SMTP, and one to
+// look inside and to make things go wrong. Everybody is known here, so that any app can send to it.
+
+import type { Clock } from '../lib/clock.ts'
+import { apnsService, isForApns } from './apns.ts'
+import { newAppSettings, smsSettings, twilio as twilioAccount } from './app-settings.ts'
+import { newSubscription } from './browser.ts'
+import { certificateFor, certificatesByName } from './certificate.ts'
+import { listenControl } from './control.ts'
+import { createDeliveries } from './deliveries.ts'
+import { createFaults, failureOf } from './faults.ts'
+import { fcmService, isForFcm } from './fcm.ts'
+import { createGoogleTokens, isForTokens } from './google-tokens.ts'
+import { listen } from './listener.ts'
+import { listenMail } from './mail.ts'
+import { createPace } from './pace.ts'
+import { readApns, readFcm, readWebPush } from './read-push.ts'
+import { type ChannelService, type Reaction, react, type SinkRequest } from './service.ts'
+import { listenTexts } from './texts.ts'
+import { isForTwilio, twilioService } from './twilio.ts'
+import { isForWebPush, webPushService } from './web-push.ts'
+import { webhookService } from './webhook.ts'
+
+export type SinkBox = {
+  /** Where to look inside. */
+  control: string
+  /** The server's settings that lead everything here, by their names. */
+  settings: Record<string, string>
+  /** Where each provider is. */
+  receivers: Record<'apns' | 'fcm' | 'web_push' | 'twilio' | 'webhook' | 'smpp' | 'smtp', string>
+  /** An account that sends through the box, as good as any other. */
+  twilio: typeof twilioAccount
+  /** Push credentials with which an app sends through the box, as the interface takes them. */
+  newAppSettings(): Record<string, string>
+  /** The same for texts. */
+  smsSettings: typeof smsSettings
+  close(): Promise<void>
+}
+
+export type SinkBoxSettings = {
+  clock: Pick<Clock, 'now'>
+  /** Control, HTTPS, SMPP and SMTP are on this port and the three after it; on any free ones unless told. */
+  portBase?: number | undefined
+  /** Everything that is taken is appended to this file, before the answer. */
+  logFile?: string | undefined
+}
+
+/** The push service of browsers that the box hands out. A name that leads nowhere: who has not been told of the box stays at home. */
+const PUSH_ORIGIN = 'https://push.sink.invalid'
+
+export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings): Promise<SinkBox> {
+  const deliveries = createDeliveries(clock, logFile)
+  const faults = createFaults()
+  const pace = createPace()
+  const inside = { deliveries, faults, pace }
+  const portAt = (n: number) => (portBase === undefined ? undefined : portBase + n)
+
+  const tokens = createGoogleTokens({ clock })
+  const fcm = fcmService({ isValid: tokens.isValid, onReceived: (it) => deliveries.add(readFcm(it)) })
+  const apns = apnsService({ clock, onReceived: (it) => deliveries.add(readApns(it)) })
+  const webPush = webPushService({ clock, takesForeign: true, onReceived: (it) => deliveries.add(readWebPush(it)) })
+  const twilio = twilioService({
+    onReceived: ({ form }) =>
+      deliveries.add({ channel: 'sms', to: form.get('To') ?? '', message_id: null, text: form.get('Body') }),
+  })
+  const webhook = webhookService({
+    onReceived: ({ url, id, body }) => deliveries.add({ channel: 'webhook', to: url, message_id: id, text: body }),
+  })
+
+  /** By what is asked, not by whom: the name is one of many, and a browser may be anybody's. */
+  function serviceFor(request: SinkRequest): ChannelService {
+    if (isForApns(request)) return apns
+    if (isForFcm(request)) return fcm
+    if (isForTwilio(request)) return twilio
+    return isForWebPush(request) ? webPush : webhook
+  }
+
+  function handle(request: SinkRequest): Reaction {
+    if (isForTokens(request)) return react(tokens.service, request, undefined).reaction
+    const service = serviceFor(request)
+    return react(service, request, failureOf(faults.next(service.channel), service)).reaction
+  }
+
+  const certificate = certificateFor()
+  const opened: { close(): unknown }[] = [deliveries]
+  const open = async <Part extends { close(): unknown }>(part: Promise<Part>) => {
+    opened.unshift(await part)
+    return part
+  }
+  const close = async () => {
+    for (const part of opened.splice(0)) await part.close()
+  }
+  try {
+    const contextFor = certificatesByName()
+    const control = await open(
+      listenControl({ ...inside, port: portAt(0), subscribe: () => newSubscription(PUSH_ORIGIN) }),
+    )
+    const https = await open(listen({ certificate, contextFor, admit: pace.turn, handle, port: portAt(1) }))
+    const smpp = await open(listenTexts({ ...inside, port: portAt(2) }))
+    const smtp = await open(listenMail({ ...inside, port: portAt(3), tls: { ...certificate, contextFor } }))
+    const at = ({ port }: { port: number }) => `127.0.0.1:${port}`
+    return {
+      control: `http://${at(control)}`,
+      settings: {
+        PROVIDER_CA: certificate.cert,
+        PROVIDER_CONNECT: `https://*=${at(https)},smpp://*=${at(smpp)},smtp://*=${at(smtp)}`,
+        SMTP_URL: `smtp://${at(smtp)}?catcher=true`,
+      },
+      receivers: {
+        apns: `https://${at(https)}`,
+        fcm: `https://${at(https)}`,
+        web_push: `https://${at(https)}`,
+        twilio: `https://${at(https)}`,
+        webhook: `https://${at(https)}`,
+        smpp: `smpp://${at(smpp)}`,
+        smtp: `smtp://${at(smtp)}`,
+      },
+      twilio: twilioAccount,
+      newAppSettings,
+      smsSettings,
+      close,
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}

@@ -1,0 +1,71 @@
+// Certificates that stand in for those of the providers. The first is self-signed, and the authority for all others: who
+// believes it believes this process, whatever name it is asked for.
+
+import { generateKeyPairSync } from 'node:crypto'
+import { isIP } from 'node:net'
+import type { SecureContext } from 'node:tls'
+import { createSecureContext } from 'node:tls'
+import forge from 'node-forge'
+
+export type ServerCertificate = { key: string; cert: string }
+
+type Field = forge.pki.CertificateField
+
+let made: { pem: string; key: forge.pki.rsa.PrivateKey } | undefined
+/** One key for all certificates of this process: making it takes a tenth of a second. */
+function ownKey() {
+  if (made) return made
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+  made = { pem, key: forge.pki.privateKeyFromPem(pem) }
+  return made
+}
+
+const AUTHORITY: Field[] = [{ name: 'commonName', value: 'Carillon sink, no real certificate' }]
+/** As Apple gives them to apps and websites: the UID of the subject is the topic. */
+const uidField = (uid: string): Field => ({ type: '0.9.2342.19200300.100.1.1', value: uid })
+
+/** Good for these names and addresses, and for 127.0.0.1; `cert` is also the authority to believe. */
+export const certificateFor = (...names: string[]): ServerCertificate => sign(AUTHORITY, AUTHORITY, names)
+
+export function certificateOfApp(uid: string): ServerCertificate {
+  const subject = [uidField(uid), ...AUTHORITY]
+  return sign(subject, subject, [])
+}
+
+const MOST_NAMES = 1_000
+
+/** For a server that is asked for names nobody told it before: one certificate for each, the newest of them kept. */
+export function certificatesByName(): (name: string) => SecureContext {
+  const contexts = new Map<string, SecureContext>()
+  return (name) => {
+    const known = contexts.get(name)
+    if (known) return known
+    const [oldest] = contexts.keys()
+    if (contexts.size >= MOST_NAMES && oldest !== undefined) contexts.delete(oldest)
+    const context = createSecureContext(sign([{ name: 'commonName', value: 'Carillon sink' }], AUTHORITY, [name]))
+    contexts.set(name, context)
+    return context
+  }
+}
+
+let serial = 0x10000000
+
+function sign(subject: Field[], issuer: Field[], names: string[]): ServerCertificate {
+  const { pem, key } = ownKey()
+  const certificate = forge.pki.createCertificate()
+  certificate.publicKey = forge.pki.setRsaPublicKey(key.n, key.e)
+  certificate.serialNumber = (++serial).toString(16)
+  certificate.validity.notBefore = new Date('2020-01-01T00:00:00Z')
+  certificate.validity.notAfter = new Date('2049-01-01T00:00:00Z')
+  certificate.setSubject(subject)
+  certificate.setIssuer(issuer)
+  certificate.setExtensions([
+    { name: 'basicConstraints', cA: subject === issuer },
+    { name: 'subjectAltName', altNames: [...new Set([...names, '127.0.0.1'])].map(altName) },
+  ])
+  certificate.sign(key, forge.md.sha256.create())
+  return { key: pem, cert: forge.pki.certificateToPem(certificate) }
+}
+
+const altName = (name: string) => (isIP(name) === 0 ? { type: 2, value: name } : { type: 7, ip: name })

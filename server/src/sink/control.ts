@@ -1,0 +1,114 @@
+// The door of the box: what came, how fast it takes things, what shall go wrong, and browsers to send to. On loopback alone.
+
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Subscription } from './browser.ts'
+import { type FaultName, faultNames, hasGoaway } from './faults.ts'
+import type { Inside } from './inside.ts'
+import { parseObject } from './json.ts'
+import { type ChannelName, channelNames } from './service.ts'
+
+export type ControlSettings = Inside & { subscribe(): Subscription }
+export type Control = { port: number; close(): Promise<void> }
+
+type Answer = { status: number; body?: unknown }
+type Body = Record<string, unknown>
+
+const MOST_SUBSCRIPTIONS = 10_000
+const MOST_BYTES = 65_536
+
+class Wrong extends Error {}
+
+export async function listenControl(settings: ControlSettings): Promise<Control> {
+  const server = createServer(async (request, response) => {
+    const { status, body } = await answer(request, settings).catch((error): Answer => {
+      const message = error instanceof Wrong ? error.message : 'the request cannot be read'
+      return { status: 400, body: { errors: [message] } }
+    })
+    response.writeHead(status, { 'content-type': 'application/json' })
+    response.end(body === undefined ? undefined : JSON.stringify(body))
+  })
+  server.listen(settings.port ?? 0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close() {
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}
+
+async function answer(
+  request: IncomingMessage,
+  { deliveries, pace, faults, subscribe }: ControlSettings,
+): Promise<Answer> {
+  const { method = '', url = '/' } = request
+  const { pathname, searchParams } = new URL(url, 'http://sink')
+  switch (`${method} ${pathname}`) {
+    case 'GET /deliveries': {
+      const since = searchParams.get('since') ?? '0'
+      if (!/^\d{1,15}$/.test(since)) throw new Wrong('since must be a time in milliseconds since 1970')
+      return { status: 200, body: deliveries.since(Number(since)) }
+    }
+    case 'DELETE /deliveries':
+      deliveries.clear()
+      return { status: 204 }
+    case 'POST /rate': {
+      const { per_second } = await readBody(request)
+      pace.set(readCount('per_second', per_second, 0, 1_000_000))
+      return { status: 200, body: { per_second } }
+    }
+    case 'POST /faults': {
+      const { channel, fault, count } = readFault(await readBody(request))
+      faults.set(channel, fault, count)
+      return { status: 200, body: { channel, fault, count } }
+    }
+    case 'POST /subscriptions': {
+      const count = readCount('count', (await readBody(request)).count ?? 1, 1, MOST_SUBSCRIPTIONS)
+      const made = Array.from({ length: count }, subscribe)
+      return {
+        status: 201,
+        body: made.map(({ endpoint, auth, p256dh }) => ({ token: endpoint, web_auth: auth, web_p256: p256dh })),
+      }
+    }
+    default:
+      return { status: 404, body: { errors: [`there is no ${method} ${pathname} here`] } }
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<Body> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request) {
+    bytes += chunk.length
+    if (bytes > MOST_BYTES) throw new Wrong('the body is too large')
+    chunks.push(chunk)
+  }
+  const body = parseObject(Buffer.concat(chunks))
+  if (!body) throw new Wrong('the body must be a JSON object')
+  return body
+}
+
+function readCount(name: string, value: unknown, least: number, most: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most)
+    throw new Wrong(`${name} must be a whole number from ${least} to ${most}`)
+  return value
+}
+
+function readFault({ channel, fault, count = null }: Body) {
+  if (!channelNames.includes(channel as ChannelName))
+    throw new Wrong(`channel must be one of ${channelNames.join(', ')}`)
+  if (fault !== null && !faultNames.includes(fault as FaultName))
+    throw new Wrong(`fault must be null, or one of ${faultNames.join(', ')}`)
+  if (fault === 'goaway' && !hasGoaway(channel as ChannelName))
+    throw new Wrong('goaway is for web_push, apns and fcm alone')
+  return {
+    channel: channel as ChannelName,
+    fault: fault as FaultName | null,
+    count: count === null ? null : readCount('count', count, 1, 1_000_000_000),
+  }
+}

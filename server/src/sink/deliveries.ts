@@ -1,0 +1,65 @@
+// What the box has taken: the newest of it in memory, all of it in a file if there is one.
+
+import { closeSync, openSync, writeSync } from 'node:fs'
+import type { Clock } from '../lib/clock.ts'
+import type { ChannelName } from './service.ts'
+
+export type Delivery = {
+  /** Milliseconds since the epoch. */
+  at: number
+  channel: ChannelName
+  to: string
+  /** Ours, where the payload carries it. */
+  message_id: string | null
+  text: string | null
+  /** Of an email. */
+  subject?: string
+  headers?: Record<string, string>
+}
+
+export type Deliveries = {
+  /** Written to the file before it returns: whoever is answered afterwards finds it there. */
+  add(delivery: Omit<Delivery, 'at'>): void
+  since(ms: number): Delivery[]
+  clear(): void
+  close(): void
+}
+
+export const MOST_DELIVERIES = 100_000
+/** Long texts are fewer: memory does not grow with what is sent. */
+export const MOST_CHARACTERS = 64 * 1024 * 1024
+
+export function createDeliveries(clock: Pick<Clock, 'now'>, file?: string): Deliveries {
+  const log = file === undefined ? undefined : openSync(file, 'a', 0o600)
+  let kept: Delivery[] = []
+  let first = 0
+  let characters = 0
+  const sizeOf = ({ text, headers }: Delivery) => (text?.length ?? 0) + (headers ? JSON.stringify(headers).length : 0)
+
+  function dropOldest() {
+    characters -= sizeOf(kept[first++] as Delivery)
+    // Moved together now and then: dropping one by one from the front of an array moves all the others.
+    if (first < kept.length / 2) return
+    kept = kept.slice(first)
+    first = 0
+  }
+
+  return {
+    add(given) {
+      const delivery = { at: clock.now().getTime(), ...given }
+      if (log !== undefined) writeSync(log, `${JSON.stringify(delivery)}\n`)
+      kept.push(delivery)
+      characters += sizeOf(delivery)
+      while (kept.length - first > MOST_DELIVERIES || characters > MOST_CHARACTERS) dropOldest()
+    },
+    since: (ms) => kept.slice(first).filter(({ at }) => at >= ms),
+    clear() {
+      kept = []
+      first = 0
+      characters = 0
+    },
+    close() {
+      if (log !== undefined) closeSync(log)
+    },
+  }
+}

@@ -1,0 +1,46 @@
+// The mail server of a box.
+
+import type { SecureContext } from 'node:tls'
+import type { ServerCertificate } from './certificate.ts'
+import { type FaultName, isRefusal } from './faults.ts'
+import { type Inside, slowly } from './inside.ts'
+import type { RefusalName } from './service.ts'
+import { listenSmtp, type MailServer } from './smtp.ts'
+
+const REFUSALS: Record<RefusalName, string> = {
+  unavailable: '451 4.3.0 try again later',
+  rate_limited: '450 4.7.1 too many messages, try again later',
+  gone: '550 5.1.1 no such mailbox',
+}
+
+export type MailSettings = Inside & { tls: ServerCertificate & { contextFor(name: string): SecureContext } }
+
+export function listenMail({ deliveries, faults, pace, port, tls }: MailSettings): Promise<MailServer> {
+  /** Those that show only when the message is there. */
+  const later = new Set<FaultName>()
+  return listenSmtp({
+    port,
+    tls,
+    meet(stage) {
+      if (stage === 'taken') return later.delete('reset_after_accept') ? 'cut' : undefined
+      const fault = stage === 'rcpt' ? faults.next('email') : undefined
+      if (isRefusal(fault)) return { say: REFUSALS[fault] }
+      if (fault) later.add(fault)
+      return undefined
+    },
+    async take({ recipients, mail: { headers, subject, text: plain, html } }, isGone) {
+      if (!(await pace.turn(isGone))) return false
+      const text = plain ?? html
+      for (const to of recipients)
+        deliveries.add({ channel: 'email', to, message_id: messageIdIn(headers), text, subject, headers })
+      if (later.delete('slow')) await slowly()
+      return true
+    },
+  })
+}
+
+/** Ours have it in the Feedback-ID, which begins with it. */
+function messageIdIn(headers: Record<string, string>): string | null {
+  const [, id] = /^([\w-]+):.*:carillon$/.exec(headers['feedback-id'] ?? '') ?? []
+  return headers['x-message-id'] ?? id ?? null
+}

@@ -1,0 +1,48 @@
+// Lets so many through in a second, one after the other.
+
+export type Pace = {
+  /** Zero lets all through at once, and those who wait. */
+  set(perSecond: number): void
+  /** False for one that nobody waits for any more: it had no turn, and took none. */
+  turn(isGone: () => boolean): Promise<boolean>
+}
+
+/** Timers come late; what was due in this time is made good. */
+const CATCH_UP_MS = 50
+
+export function createPace(): Pace {
+  const waiting: { isGone(): boolean; go(mayGo: boolean): void }[] = []
+  let perSecond = 0
+  let nextAt = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function serve() {
+    clearTimeout(timer)
+    const now = performance.now()
+    for (let next = waiting[0]; next; next = waiting[0]) {
+      const isGone = next.isGone()
+      if (!isGone && perSecond > 0) {
+        if (nextAt > now) break
+        nextAt = Math.max(nextAt, now - CATCH_UP_MS) + 1000 / perSecond
+      }
+      waiting.shift()
+      next.go(!isGone)
+    }
+    if (waiting.length > 0) timer = setTimeout(serve, Math.max(1, nextAt - now))
+  }
+
+  return {
+    set(given) {
+      perSecond = given
+      nextAt = performance.now()
+      serve()
+    },
+    turn(isGone) {
+      if (perSecond === 0) return Promise.resolve(true)
+      return new Promise((go) => {
+        waiting.push({ isGone, go })
+        serve()
+      })
+    },
+  }
+}

@@ -1,0 +1,22 @@
+// The message centre of a box.
+
+import { isRefusal } from './faults.ts'
+import { type Inside, slowly } from './inside.ts'
+import { joinParts } from './join-parts.ts'
+import { listenSmpp, type MessageCentre, SMPP_REFUSALS } from './smpp.ts'
+
+export function listenTexts({ deliveries, faults, pace, port }: Inside): Promise<MessageCentre> {
+  const join = joinParts()
+  return listenSmpp({
+    port,
+    async take(pdu) {
+      await pace.turn(() => false)
+      const fault = faults.next('sms')
+      if (isRefusal(fault)) return SMPP_REFUSALS[fault]
+      const text = join(pdu)
+      if (text !== undefined) deliveries.add({ channel: 'sms', to: `+${pdu.destination_addr}`, message_id: null, text })
+      if (fault === 'slow') await slowly()
+      return fault === 'reset_after_accept' ? 'cut' : 0
+    },
+  })
+}

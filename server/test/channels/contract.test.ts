@@ -1,0 +1,17 @@
+import { describeContract } from './contract.ts'
+import * as apns from './subjects/apns.ts'
+import * as fcm from './subjects/fcm.ts'
+import * as smpp from './subjects/smpp.ts'
+import * as smtp from './subjects/smtp.ts'
+import * as twilio from './subjects/twilio.ts'
+import * as webPush from './subjects/web-push.ts'
+import * as webhook from './subjects/webhook.ts'
+
+describeContract('web push', webPush.troubles, webPush.start)
+describeContract('APNs', apns.troubles, apns.start)
+describeContract('FCM', fcm.troubles, fcm.start)
+describeContract('Twilio', twilio.troubles, twilio.start)
+describeContract('SMPP', smpp.troubles, smpp.start)
+describeContract('SMTP through a relay', smtp.troubles, smtp.startRelay)
+describeContract('SMTP to the hosts', smtp.troubles, smtp.startDirect)
+describeContract('the webhook', webhook.troubles, webhook.start)

@@ -1,0 +1,209 @@
+// The whole way from a message to the providers, over the real channels, against stand-ins that fail as the real ones do.
+
+import { randomBytes } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import type { PushCredentials } from '../../src/apps/credentials.ts'
+import { readPushCredentials } from '../../src/apps/credentials.ts'
+import { type VirtualClock, virtualClock } from '../../src/lib/clock.ts'
+import type { AppId } from '../../src/lib/ids.ts'
+import { secretBox } from '../../src/lib/secrets.ts'
+import type { Engine } from '../../src/messages/engine/engine.ts'
+import { createSenders, type Senders } from '../../src/senders.ts'
+import { apnsRefusal } from '../../src/sink/apns.ts'
+import { certificateFor } from '../../src/sink/certificate.ts'
+import { fcmRefusal } from '../../src/sink/fcm.ts'
+import { sql } from '../../src/storage/sql.ts'
+import { type TestApp, testApp } from '../app.ts'
+import { aP8, rsaPem } from '../credentials.ts'
+import {
+  aMessage,
+  anEngine,
+  closeRenderer,
+  deliveriesOf,
+  only,
+  type Recipient,
+  recipients,
+  runEngine,
+  tally,
+} from '../engine.ts'
+import {
+  type ApnsSink,
+  type FcmSink,
+  type PushService,
+  startApnsSink,
+  startFcmSink,
+  startPushService,
+} from '../sinks/push.ts'
+
+const apns = { teamId: 'TEAM123456', keyId: 'KEY1234567', key: aP8().pem, topic: 'com.example.app' }
+const fcm = {
+  projectId: 'test-project',
+  clientEmail: 'push@test-project.iam.gserviceaccount.com',
+  privateKey: rsaPem(),
+}
+
+/** All in one certificate, so that there is one to believe. */
+const certificate = certificateFor(
+  'updates.push.example.com',
+  'api.push.apple.com',
+  'fcm.googleapis.com',
+  'oauth2.googleapis.com',
+)
+const at = ({ port }: { port: number }) => ({ host: '127.0.0.1', port })
+
+let app: TestApp
+let clock: VirtualClock
+let apple: ApnsSink
+let google: FcmSink
+let browsers: PushService
+let senders: Senders
+let engine: Engine
+let appId: AppId
+let credentials: PushCredentials
+
+beforeAll(async () => {
+  clock = virtualClock()
+  app = await testApp({ clock })
+  apple = await startApnsSink(clock, apns, { certificate })
+  google = await startFcmSink(clock, fcm, { certificate })
+  browsers = await startPushService(clock, { certificate })
+})
+afterAll(async () => {
+  for (const sink of [apple, google, browsers]) await sink.close()
+  await app.close()
+  await closeRenderer()
+})
+beforeEach(async () => {
+  await senders?.close()
+  appId = (await app.anotherTenant()).id
+  const own = await readPushCredentials({ db: app.db, secrets: secretBox('the secret key of the tests') }, appId)
+  credentials = { ...(own as PushCredentials), fcm, apns: { kind: 'token', environment: 'production', ...apns } }
+  senders = createSenders({
+    clock,
+    providers: {
+      route: {
+        ca: certificate.cert,
+        connect: {
+          'https://updates.push.example.com': at(browsers),
+          'https://api.push.apple.com': at(apple),
+          'https://fcm.googleapis.com': at(google),
+          'https://oauth2.googleapis.com': at(google),
+        },
+      },
+      vapidSubject: 'mailto:ops@example.com',
+    },
+    readPushCredentials: async () => credentials,
+    findTexts: async () => undefined,
+    findMail: async () => {
+      throw new Error('no mail is sent here')
+    },
+  })
+  engine = anEngine({ db: app.db, clock, sender: senders })
+})
+afterAll(() => senders.close())
+
+const some = async (count: number, type: 'iOSPush' | 'AndroidPush') =>
+  (await recipients(engine, appId, count, { type })) as Recipient[]
+
+test('one message reaches an iPhone, an Android phone and a browser, each in its own words', async () => {
+  const [iphone] = await some(1, 'iOSPush')
+  const [android] = await some(1, 'AndroidPush')
+  const [browser] = (await recipients(engine, appId, 1, { type: 'ChromePush' })) as [Recipient]
+  const { endpoint, p256dh, auth, path } = browsers.subscribe(credentials.vapid.publicKey)
+  await app.db.query(sql`
+    update subscriptions set token = ${endpoint}, token_hash = ${randomBytes(32)}, web_p256 = ${p256dh}, web_auth = ${auth}
+    where app_id = ${appId} and id = ${browser.id}`)
+  const id = await aMessage(engine, appId, {
+    content: {
+      headings: { en: 'Bells' },
+      contents: { en: 'They ring' },
+      web_url: 'https://example.com/web',
+      app_url: 'bells://open',
+      big_picture: 'tower',
+      ios_badgeType: 'Increase',
+      ios_badgeCount: 2,
+      ios_interruption_level: 'time_sensitive',
+      android_accent_color: '#112233',
+      buttons: [{ id: 'yes', text: 'Yes' }],
+      web_buttons: [{ id: 'go', text: 'Go', url: 'https://example.com/go' }],
+      collapse_id: 'news',
+    },
+  })
+  await runEngine(engine)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 3 })
+  const toApple = apple.received.find(({ token }) => token === iphone?.token)
+  expect(toApple?.headers).toMatchObject({
+    'apns-priority': '10',
+    'apns-collapse-id': 'news',
+    'apns-topic': apns.topic,
+  })
+  expect(toApple?.payload).toMatchObject({
+    aps: { alert: { title: 'Bells', body: 'They ring' }, 'interruption-level': 'time-sensitive' },
+    custom: { i: id, u: 'bells://open', badge_inc: 2 },
+    buttons: [{ i: 'yes', n: 'Yes' }],
+  })
+  const toGoogle = google.received.find(({ token }) => token === android?.token)
+  expect(toGoogle?.data).toMatchObject({ title: 'Bells', alert: 'They ring', bicon: 'tower', bgac: 'FF112233' })
+  expect(toGoogle?.android).toMatchObject({ priority: 'HIGH', collapse_key: 'news' })
+  const toBrowser = browsers.received.find((it) => it.path === path)
+  expect(JSON.parse(toBrowser?.text ?? '{}')).toMatchObject({
+    title: 'Bells',
+    custom: { i: id, u: 'https://example.com/web', rr: 'y' },
+    o: [{ i: 'go', n: 'Go', u: 'https://example.com/go' }],
+  })
+})
+
+test('providers refuse, are busy, break off and know nobody: each delivery ends as it must', async () => {
+  const [gone, busy, cut, fine] = (await some(4, 'iOSPush')) as [Recipient, Recipient, Recipient, Recipient]
+  const [unregistered] = (await some(1, 'AndroidPush')) as [Recipient]
+  apple.script(gone.token, apnsRefusal(410, 'Unregistered', { timestamp: clock.now().getTime() + 1 }))
+  apple.script(busy.token, apnsRefusal(503, 'ServiceUnavailable'))
+  apple.script(cut.token, 'reset')
+  google.script(unregistered.token, fcmRefusal(404, 'NOT_FOUND', { code: 'UNREGISTERED' }))
+  const id = await aMessage(engine, appId, {})
+  await runEngine(engine)
+  const states = new Map((await deliveriesOf(app.db, appId, id)).map((it) => [it.subscriptionId, it.state]))
+  expect([gone, busy, cut, fine, unregistered].map((it) => states.get(it.id))).toEqual([
+    'failed',
+    'pending',
+    'unknown',
+    'sent',
+    'failed',
+  ])
+  clock.advance({ minutes: 1 })
+  await runEngine(engine)
+  const counts = await tally(app.db, appId, id)
+  expect(counts.sent).toBe(2)
+  // What was taken up and not answered is not sent again.
+  expect(apple.taken.get(cut.token)).toBe(1)
+  const off = await app.db.query<{ id: string }>(sql`
+    select id from subscriptions where app_id = ${appId} and notification_types = -10 order by id`)
+  expect(off.map((it) => it.id)).toEqual([gone.id, unregistered.id].sort())
+})
+
+test('a broadcast of a thousand goes over one connection with many streams, each once', async () => {
+  const people = await some(1_000, 'iOSPush')
+  const before = apple.requests()
+  const id = await aMessage(engine, appId, {})
+  await runEngine(engine)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 1_000 })
+  expect(apple.requests() - before).toBe(1_000)
+  expect(people.every(({ token }) => apple.taken.get(token) === 1)).toBe(true)
+})
+
+test('an app without credentials for a provider is told so for each delivery; one that loses them waits', async () => {
+  const [one] = (await some(1, 'iOSPush')) as [Recipient]
+  credentials = { ...credentials, apns: undefined }
+  senders.forget()
+  const without = await aMessage(engine, appId, {})
+  await runEngine(engine)
+  expect(await tally(app.db, appId, without)).toEqual({ 'skipped not_configured': 1 })
+
+  credentials = { ...credentials, apns: { kind: 'token', environment: 'production', ...apns, key: aP8().pem } }
+  senders.forget(appId)
+  const refused = await aMessage(engine, appId, { lane: 'direct', audience: only(one.id) })
+  await runEngine(engine)
+  expect(await deliveriesOf(app.db, appId, refused)).toMatchObject([
+    { state: 'pending', reason: 'InvalidProviderToken' },
+  ])
+})

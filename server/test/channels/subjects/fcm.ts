@@ -1,0 +1,54 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { type FcmItem, fcmChannel } from '../../../src/channels/push/fcm.ts'
+import { fcmPush } from '../../../src/channels/push/fcm-payload.ts'
+import type { ServiceAccount } from '../../../src/channels/push/fcm-token.ts'
+import { virtualClock } from '../../../src/lib/clock.ts'
+import { fcmRefusal } from '../../../src/sink/fcm.ts'
+import type { Failure } from '../../../src/sink/service.ts'
+import { rsaPem } from '../../credentials.ts'
+import { startFcmSink } from '../../sinks/push.ts'
+import type { StartOptions, Subject, Troubles } from '../contract.ts'
+import { content, START } from '../push-content.ts'
+import { http2Troubles } from './http.ts'
+
+export const account: ServiceAccount = {
+  projectId: 'test-project',
+  clientEmail: 'push@test-project.iam.gserviceaccount.com',
+  privateKey: rsaPem(),
+}
+export const newToken = () => `device:${randomBytes(24).toString('base64url')}`
+export const anItem = (changes: Partial<FcmItem> = {}): FcmItem => ({
+  token: newToken(),
+  credentials: account,
+  push: fcmPush(content()),
+  ...changes,
+})
+const otherKey = () =>
+  generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+
+export const troubles: Troubles<Failure> = {
+  ...http2Troubles,
+  refused: fcmRefusal(400, 'INVALID_ARGUMENT', { field: 'message.data' }),
+  gone: fcmRefusal(404, 'NOT_FOUND', { code: 'UNREGISTERED' }),
+}
+
+export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<FcmItem, Failure>> {
+  const clock = virtualClock(START)
+  const provider = await startFcmSink(clock, account, more)
+  return {
+    // Buying the token is no request for anybody.
+    provider: { ...provider, requests: () => provider.requests() - provider.tokensSold() },
+    channel: fcmChannel({ clock, route: provider.route, deadlineMs }),
+    item: anItem,
+    addressOf: ({ token }) => token,
+    secretsOf: ({ token, credentials }) =>
+      [token, credentials.privateKey, credentials.privateKey.split('\n')[1] ?? ''].filter((it) => it.length > 8),
+    broken: () => [
+      anItem({ token: '' }),
+      anItem({ credentials: { ...account, privateKey: 'not a key of any kind' } }),
+      anItem({ credentials: { ...account, privateKey: otherKey() } }),
+      anItem({ credentials: { ...account, projectId: '../other' } }),
+      anItem({ push: fcmPush(content({ body: 'ü'.repeat(2_100) })) }),
+    ],
+  }
+}

@@ -1,0 +1,36 @@
+import type { MailContent, MailItem } from '../../../src/channels/email/message.ts'
+
+export const CONTENT: MailContent = {
+  from: { name: 'Bells & Söhne', address: 'news@example.com' },
+  replyTo: 'answers@example.com',
+  subject: 'They ring – für alle 🎉',
+  html: [
+    '<p>They ring <a href="https://t.example.com/e/c/',
+    '/sig?u=x">here</a></p>\n.\n<img src="https://t.example.com/e/o/',
+    '.gif">',
+  ],
+  text: ['They ring\n.\nhttps://t.example.com/e/u/', ''],
+  headers: [
+    ['List-Unsubscribe', ['<https://t.example.com/e/u/', '>, <mailto:b-', '@bounce.example.com?subject=unsubscribe>']],
+    ['List-Unsubscribe-Post', ['List-Unsubscribe=One-Click']],
+    ['Feedback-ID', ['m1:a1:google:carillon']],
+  ],
+}
+
+let made = 0
+
+export function aMail(changes: Partial<MailItem> = {}): MailItem {
+  const n = ++made
+  const reference = `ref${String(n).padStart(52, 'a')}`
+  return {
+    content: CONTENT,
+    reference,
+    to: `marker-${n}@recipients.example`,
+    messageIdHeader: `<m${n}.2601@example.com>`,
+    envelopeFrom: `b-${reference}@bounce.example.com`,
+    date: new Date('2030-01-01T09:00:00Z'),
+    dkim: [],
+    lane: 'other',
+    ...changes,
+  }
+}

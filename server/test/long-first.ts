@@ -1,0 +1,17 @@
+// Tests that wait for processes and leases come first: at the end, one of them alone would keep the others' worker idle for minutes.
+
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+const LONG = ['chaos/kill-', 'chaos/', 'process/', 'browsers/', 'mail/']
+
+const rankOf = ({ moduleId }: TestSpecification) => {
+  const place = LONG.findIndex((part) => moduleId.includes(`/server/test/${part}`))
+  return place < 0 ? LONG.length : place
+}
+
+export default class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    return sorted.sort((a, b) => rankOf(a) - rankOf(b))
+  }
+}
