@@ -52,9 +52,9 @@ create table journey_messages (
   node_id uuid not null,
   day date not null,
   template_id uuid not null,
-  template_at timestamptz not null,
+  template_revision integer not null,
   message_id uuid not null,
-  constraint journey_messages_pk primary key (app_id, journey_id, node_id, day, template_id, template_at)
+  constraint journey_messages_pk primary key (app_id, journey_id, node_id, day, template_id, template_revision)
 );
 
 -- What a receiver of send_webhook is still to be told.

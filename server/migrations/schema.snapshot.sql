@@ -956,6 +956,20 @@ create table user_activity (
   constraint user_activity_user_fk FOREIGN KEY (app_id, user_id) REFERENCES users(app_id, id) ON DELETE CASCADE
 ) with (fillfactor=70);
 
+create table user_news (
+  app_id uuid not null,
+  id uuid not null,
+  user_id uuid not null,
+  kind text not null,
+  run_id uuid,
+  event jsonb,
+  at timestamp with time zone not null,
+  constraint user_news_event_with_kind CHECK (((kind = 'event'::text) = (event IS NOT NULL))),
+  constraint user_news_kind_known CHECK ((kind = ANY (ARRAY['change'::text, 'session'::text, 'event'::text, 'action'::text]))),
+  constraint user_news_pk PRIMARY KEY (app_id, id)
+) with (autovacuum_analyze_scale_factor=0.02, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, vacuum_truncate=false);
+CREATE INDEX user_news_by_age ON public.user_news USING btree (app_id, at);
+
 create table users (
   app_id uuid not null,
   id uuid not null,
@@ -977,4 +991,13 @@ create table users (
   constraint users_amount_finite CHECK (((amount_spent >= ('-9007199254740991'::bigint)::numeric) AND (amount_spent <= ('9007199254740991'::bigint)::numeric))),
   constraint users_pk PRIMARY KEY (app_id, id),
   constraint users_subscription_limit CHECK (((subscription_count >= 0) AND (subscription_count <= 20)))
+);
+
+create table watches (
+  app_id uuid not null,
+  kind text not null,
+  name text not null default ''::text,
+  constraint watches_kind_known CHECK ((kind = ANY (ARRAY['change'::text, 'session'::text, 'event'::text, 'action'::text]))),
+  constraint watches_name_of_event CHECK (((kind = 'event'::text) = (name <> ''::text))),
+  constraint watches_pk PRIMARY KEY (app_id, kind, name)
 );

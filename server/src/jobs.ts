@@ -33,6 +33,7 @@ import { mailNoticeHandler, type NotifyContext, notifyHandler } from './sending/
 import type { Db } from './storage/db.ts'
 import type { Change } from './users/change.ts'
 import { FORGET_USER } from './users/forget.ts'
+import { forgetNewsOf } from './users/news.ts'
 
 export type JobsContext = NotifyContext & {
   db: Db
@@ -51,6 +52,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
   [FORGET_USER]: {
     async run({ job }) {
       await forgetEventsOf(ctx.db, job.appId, job.key)
+      await forgetNewsOf(ctx.db, job.appId, job.key)
       await forgetSendsTo(ctx.db, job.appId, job.key)
       await forgetInAppOf(ctx.db, job.appId, job.key)
     },

@@ -1,9 +1,11 @@
 // Concurrent requests of one app are stored together, a bounded number of events in one statement.
 
 import type { Clock } from '../lib/clock.ts'
-import type { AppId } from '../lib/ids.ts'
+import type { AppId, NewId } from '../lib/ids.ts'
+import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
+import { announceNews } from '../users/news.ts'
 import { namedUser } from '../users/store.ts'
 import { keysFrom } from './forget.ts'
 import type { Months } from './keep-months.ts'
@@ -14,21 +16,16 @@ export type Insert = (appId: AppId, events: NewEvent[]) => Promise<Set<number>>
 
 const EVENTS_AT_ONCE = 5_000
 
-export function createInsert({
-  db,
-  clock,
-  merger,
-  months,
-}: {
-  db: Db
-  clock: Clock
-  merger: Merger
-  months: Months
-}): Insert {
+type Context = { db: Db; clock: Clock; newId: NewId; merger: Merger; months: Months }
+
+export function createInsert({ db, clock, newId, merger, months }: Context): Insert {
+  const queue = createQueue({ clock, newId })
   async function insertTogether(appId: AppId, requests: NewEvent[][]): Promise<Outcome<Set<number>>[]> {
     const now = clock.now()
     await months.prepare(now)
-    const unknown = await insertEvents(db, appId, namedUser(appId), requests.flat(), { now, keysFrom: keysFrom(now) })
+    const times = { now, keysFrom: keysFrom(now) }
+    const { unknown, isNews } = await insertEvents(db, appId, namedUser(appId), requests.flat(), times)
+    if (isNews) await announceNews(queue, db, appId)
     let first = 0
     return requests.map(({ length }) => {
       const start = first

@@ -25,7 +25,8 @@ export type StoredEvent = { id: EventId; name: string; at: Date; receivedAt: Dat
 /**
  * Store events, but for those whose key was taken after `keysFrom`; answers the places of those whose user is not there.
  * Of several with one key the first that can be stored is. One statement, and `user`, whom a row of `r` names, is part of
- * it: that a user is found and its event is stored lies no further apart than a statement may take.
+ * it: that a user is found and its event is stored lies no further apart than a statement may take. Another part are the news
+ * for whoever watches users: of the event, under its id, and that its user has changed, for segments see events too.
  */
 export async function insertEvents(
   db: Db,
@@ -33,7 +34,7 @@ export async function insertEvents(
   user: Sql,
   list: readonly NewEvent[],
   { now, keysFrom }: { now: Date; keysFrom: Date },
-): Promise<Set<number>> {
+): Promise<{ unknown: Set<number>; isNews: boolean }> {
   const given = list.map(({ id, key, user, name, at, properties }, n) => ({
     ...user,
     n,
@@ -43,7 +44,7 @@ export async function insertEvents(
     at,
     properties,
   }))
-  const unknown = await db.query<{ n: number }>(sql`
+  const found = await db.query<{ n: number | null }>(sql`
     with found as materialized (
       select r.n, r.event_id, r.key, r.name, r.at, r.properties, ${user} as user_id
       from jsonb_to_recordset(${rows(given)}::jsonb)
@@ -63,14 +64,32 @@ export async function insertEvents(
       on conflict (app_id, key) do update set taken_at = excluded.taken_at
       where event_keys.taken_at <= ${keysFrom}::timestamptz
       returning key
+    ), watched as materialized (
+      select w.kind, w.name from watches w where w.app_id = ${appId}
+    ), news as materialized (
+      select f.event_id as id, f.user_id, 'event' as kind,
+        jsonb_build_object('id', f.event_id, 'name', f.name, 'at', f.at, 'properties', f.properties) as event
+      from watched w join firsts f on f.name = w.name
+      where w.kind = 'event' and (f.key is null or f.key in (select t.key from taken t))
+      union all
+      select distinct on (f.user_id) md5(f.event_id::text)::uuid, f.user_id, 'change', null
+      from watched w cross join firsts f
+      where w.kind = 'change' and (f.key is null or f.key in (select t.key from taken t))
     ), stored as (
       insert into events (app_id, user_id, name, at, id, received_at, properties)
       select a.id, f.user_id, f.name, f.at, f.event_id, ${now}::timestamptz, f.properties
       from apps a cross join firsts f
       where a.id = ${appId} and (f.key is null or f.key in (select t.key from taken t))
+    ), noted as (
+      insert into user_news (app_id, id, user_id, kind, event, at)
+      select a.id, n.id, n.user_id, n.kind, n.event, ${now}::timestamptz
+      from apps a cross join news n
+      where a.id = ${appId}
     )
-    select f.n from found f where f.user_id is null`)
-  return new Set(unknown.map(({ n }) => n))
+    select f.n from found f where f.user_id is null
+    union all
+    select null where exists (select 1 from news)`)
+  return { unknown: new Set(found.flatMap(({ n }) => n ?? [])), isNews: found.some(({ n }) => n === null) }
 }
 
 export type Place = { at: Date; id: EventId }

@@ -68,7 +68,7 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
     return db.transaction(async (db) => {
       const refs = open.flatMap((i) => (commands[i] as Command).refs)
       const again = [...seen].map((id): Ref => ({ id }))
-      const { ids, pointing } = await findAndLock(db, appId, [...refs, ...again])
+      const { ids, pointing, watched } = await findAndLock(db, appId, [...refs, ...again])
       for (const id of ids) seen.add(id)
       // Taken under the locks, so that who comes later is later.
       const now = clock.now()
@@ -83,7 +83,7 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
       const isSettled = (ref: Ref) => !(pointing.has(ref) || taken.has(ref)) || state.ownerOf(ref) !== undefined
       const [settled, moved] = partition(open, (i) => (commands[i] as Command).refs.every(isSettled))
       for (const i of settled) outcomes[i] = apply(state, commands[i] as Command, now.toISOString())
-      await writeDifference({ db, queue, newId }, appId, state, now)
+      await writeDifference({ db, queue, newId, watched }, appId, state, now)
       return moved
     })
   }

@@ -1,10 +1,13 @@
 // New users, many requests in one statement: what makes Create user cheap. Requests that meet something known
 // (an alias, a token) are left out by the same statement and go the way of all changes.
 
-import type { AppId } from '../lib/ids.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { AppId, NewId } from '../lib/ids.ts'
+import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { User } from './neighbourhood.ts'
+import { announceNews } from './news.ts'
 import { insertFreshUsers } from './store.ts'
 import type { Subscription } from './subscription.ts'
 
@@ -13,18 +16,22 @@ export type FreshUser = { user: User; subscriptions: Subscription[] }
 /** True when the user was inserted; false when an alias or token of it is known, and nothing was done. */
 export type InsertFresh = (appId: AppId, fresh: FreshUser) => Promise<boolean>
 
-export function createInsertFresh({ db, merger }: { db: Db; merger: Merger }): InsertFresh {
+type Context = { db: Db; clock: Clock; newId: NewId; merger: Merger }
+
+export function createInsertFresh({ db, clock, newId, merger }: Context): InsertFresh {
+  const queue = createQueue({ clock, newId })
   return merger.merged<FreshUser, boolean>({
     name: 'users.create',
     share: 0.5,
     async run(appId, inputs) {
       const taken = new Set<string>()
       const first = inputs.map((fresh) => isFirst(fresh, taken))
-      const known = await insertFreshUsers(
+      const { known, isNews } = await insertFreshUsers(
         db,
         appId,
         inputs.map(({ user }) => user).filter((_, i) => first[i]),
       )
+      if (isNews) await announceNews(queue, db, appId)
       return inputs.map(({ user }, i) => ({ value: first[i] === true && !known.has(user.id) }))
     },
   })

@@ -6,6 +6,7 @@ import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
 import type { Alias } from './identity.ts'
 import type { NewPurchases, Ref, User } from './neighbourhood.ts'
+import type { NewsKind } from './news.ts'
 import {
   activityRow,
   freshSubscriptionRow,
@@ -65,11 +66,17 @@ const pointedAt = (appId: AppId, refs: readonly Ref[]) => sql`
     as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)
   offset 0`
 
-export type Locked = { ids: UserId[] /** References that pointed at somebody before the lock. */; pointing: Set<Ref> }
+export type Locked = {
+  ids: UserId[]
+  /** References that pointed at somebody before the lock. */
+  pointing: Set<Ref>
+  /** What the app is watched for, but for events. */
+  watched: Set<NewsKind>
+}
 
 /** Lock the users that the references point at, in the order of their ids. Who was deleted meanwhile is not locked. */
 export async function findAndLock(db: Db, appId: AppId, refs: readonly Ref[]): Promise<Locked> {
-  const found = await db.query<{ n: number; lockedId: UserId | null }>(sql`
+  const found = await db.query<{ n: number | null; lockedId: UserId | null; watched: NewsKind | null }>(sql`
     with refs as materialized (${pointedAt(appId, refs)}),
     locked as materialized (
       select u.id from users u
@@ -77,11 +84,15 @@ export async function findAndLock(db: Db, appId: AppId, refs: readonly Ref[]): P
       order by u.id
       for update
     )
-    select refs.n, locked.id as locked_id from refs left join locked on locked.id = refs.user_id
-    where refs.user_id is not null`)
+    select refs.n, locked.id as locked_id, null as watched
+    from refs left join locked on locked.id = refs.user_id
+    where refs.user_id is not null
+    union all
+    select null, null, w.kind from watches w where w.app_id = ${appId} and w.name = ''`)
   return {
     ids: [...new Set(found.map(({ lockedId }) => lockedId).filter((id) => id !== null))],
-    pointing: new Set(found.map(({ n }) => refs[n] as Ref)),
+    pointing: new Set(found.flatMap(({ n }) => (n === null ? [] : [refs[n] as Ref]))),
+    watched: new Set(found.flatMap(({ watched }) => watched ?? [])),
   }
 }
 
@@ -376,14 +387,19 @@ export const insertPurchases = (db: Db, appId: AppId, list: NewPurchases[], now:
  * Insert new users with their aliases and subscriptions, but for those of which something is known already: their ids
  * come back. One statement; what it reads, it reads first. PostgreSQL runs the inserts from the last to the first: aliases
  * stand last so that they are claimed before tokens, and the app's counts first so that they are locked after all else,
- * as in all other changes. In opposite orders the two would deadlock.
+ * as in all other changes. In opposite orders the two would deadlock. Where changes are watched it writes the news too,
+ * under the id of the user: there is one beginning for each.
  */
-export async function insertFreshUsers(db: Db, appId: AppId, list: User[]): Promise<Set<UserId>> {
+export async function insertFreshUsers(
+  db: Db,
+  appId: AppId,
+  list: User[],
+): Promise<{ known: Set<UserId>; isNews: boolean }> {
   const aliases = sortedAliases(
     list.flatMap(({ id, aliases }) => [...aliases].map(([label, value]) => ({ user_id: id, label, value }))),
   )
   const subscriptions = sortedSubscriptions(list.flatMap(({ subscriptions }) => [...subscriptions.values()]))
-  const known = await db.query<{ userId: UserId }>(sql`
+  const found = await db.query<{ userId: UserId | null }>(sql`
     with alias_rows as materialized (
       select r.user_id, r.label, r.value,
         (select k.user_id from aliases k where k.app_id = ${appId} and k.label = r.label and k.value = r.value) as owner
@@ -407,6 +423,10 @@ export async function insertFreshUsers(db: Db, appId: AppId, list: User[]): Prom
           test_user_name text, first_active timestamptz, amount_spent numeric, alias_count smallint,
           subscription_count smallint, subscribed smallint, messageable smallint, at timestamptz)
       where r.id not in (select known.user_id from known)
+    ), news as materialized (
+      select r.id, r.at
+      from watches w cross join user_rows r
+      where w.app_id = ${appId} and w.kind = 'change' and w.name = ''
     ), counts as (
       insert into player_counts (app_id, slot, players, subscribed, messageable)
       select a.id, ${randomInt(COUNT_SLOTS)}::smallint, sum(r.subscription_count), sum(r.subscribed), sum(r.messageable)
@@ -439,7 +459,17 @@ export async function insertFreshUsers(db: Db, appId: AppId, list: User[]): Prom
       select a.id, r.label, r.value, r.user_id
       from apps a cross join alias_rows r
       where a.id = ${appId} and r.user_id not in (select known.user_id from known)
+    ), noted as (
+      insert into user_news (app_id, id, user_id, kind, at)
+      select a.id, n.id, n.id, 'change', n.at
+      from apps a cross join news n
+      where a.id = ${appId}
     )
-    select known.user_id from known`)
-  return new Set(known.map(({ userId }) => userId))
+    select known.user_id from known
+    union all
+    select null where exists (select 1 from news)`)
+  return {
+    known: new Set(found.flatMap(({ userId }) => userId ?? [])),
+    isNews: found.some(({ userId }) => userId === null),
+  }
 }

@@ -5,9 +5,11 @@ import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId, NewId, UserId } from '../lib/ids.ts'
 import type { Queue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
+import { findNews } from './compare-users.ts'
 import { forgetJobs } from './forget.ts'
 import type { Alias } from './identity.ts'
 import type { Neighbourhood, User } from './neighbourhood.ts'
+import { type NewsKind, noteNews } from './news.ts'
 import type { StoredProperties } from './properties.ts'
 import { countCustom, countReachable, userRow } from './rows.ts'
 import {
@@ -30,7 +32,7 @@ import {
 } from './store.ts'
 
 export async function writeDifference(
-  { db, queue, newId }: { db: Db; queue: Queue; newId: NewId },
+  { db, queue, newId, watched }: { db: Db; queue: Queue; newId: NewId; watched: ReadonlySet<NewsKind> },
   appId: AppId,
   state: Neighbourhood,
   now: Date,
@@ -73,6 +75,8 @@ export async function writeDifference(
     state.audit.map((note) => ({ ...note, id: newId() })),
     (db, appId, rows) => insertAuditEntries(db, appId, rows, now),
   )
+  const news = watched.size > 0 ? findNews(state).filter(({ kind }) => watched.has(kind)) : []
+  await queue.enqueue(db, await noteNews(db, appId, news, now))
   const counts = comparePlayerCounts(state)
   if (Object.values(counts).some((by) => by !== 0)) await adjustPlayerCounts(db, appId, counts)
 }

@@ -39,8 +39,9 @@ export type Trail = (NodeId | BranchId)[]
 type Way = {
   trail: Trail
   effects: Effect[]
-  /** Nodes that it was done with; those where it rested before included. */
+  /** Nodes that it was done with, and branches that it took. */
   completed: NodeId[]
+  branches: BranchId[]
 }
 
 export type Outcome =
@@ -67,7 +68,7 @@ type Decision =
 
 export function interpret(journey: Compiled, run: Run, now: Date, known: Known, world: World): Outcome {
   const { program } = journey
-  const way: Way = { trail: [], effects: [], completed: [] }
+  const way: Way = { trail: [], effects: [], completed: [], branches: [] }
   let at: Next = run.nodeId === undefined ? program.start : (program.stepOf.get(run.nodeId) ?? END)
   let arrivedAt = run.arrivedAt
   let untilAt = run.untilAt
@@ -94,7 +95,10 @@ export function interpret(journey: Compiled, run: Run, now: Date, known: Known, 
     if (arrivedAt === undefined) way.trail.push(nodeId)
     if (decision.kind === 'rests') return { ...decision, nodeId, arrivedAt: arrivedAt ?? now, ...way }
     if (decision.kind === 'exits') return { kind: 'ends', state: 'exited', nodeId, ...way }
-    if (decision.branchId !== undefined) way.trail.push(decision.branchId)
+    if (decision.branchId !== undefined) {
+      way.trail.push(decision.branchId)
+      way.branches.push(decision.branchId)
+    }
     if (decision.effect) way.effects.push(decision.effect)
     hasTagged ||= decision.effect?.kind === 'tag'
     way.completed.push(nodeId)

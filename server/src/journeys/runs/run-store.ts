@@ -111,8 +111,7 @@ export type RunChange = {
   untilAt: Date | null
   dueAt: Date | null
   endedAt: Date | null
-  /** Its user may enter again, at once. */
-  isFreed: boolean
+  /** The nodes and branches that it came by. */
   trail: string[]
 }
 
@@ -127,12 +126,12 @@ export const updateRuns = (
     sql`
     update journey_runs r
     set state = c.state, node_id = c."nodeId", arrived_at = c."arrivedAt", until_at = c."untilAt", due_at = c."dueAt",
-      ended_at = c."endedAt", slot = case when c."isFreed" then r.id else r.slot end, path = r.path || c.trail,
+      ended_at = c."endedAt", path = r.path || c.trail,
       path_at = r.path_at || array_fill(${now}::timestamptz, array[cardinality(c.trail)])
     from unnest(${moved.places}::tid[], ${moved.changes}::integer[]) m(place, n)
     join jsonb_to_recordset(${rows(changes.map((it, n) => ({ ...it, n })))}::jsonb)
       as c(n integer, state text, "nodeId" uuid, "arrivedAt" timestamptz, "untilAt" timestamptz, "dueAt" timestamptz,
-        "endedAt" timestamptz, "isFreed" boolean, trail uuid[]) on c.n = m.n
+        "endedAt" timestamptz, trail uuid[]) on c.n = m.n
     where r.app_id = ${appId} and r.ctid = m.place`,
     UNPREPARED,
   )
@@ -149,3 +148,12 @@ export async function findNextDue(db: Db, appId: AppId, journeyId: JourneyId, pa
   )
   return found?.dueAt
 }
+
+/** Their users may enter again. */
+export const freeSlots = (db: Db, appId: AppId, places: readonly string[]) =>
+  db.query(
+    sql`
+    update journey_runs r set slot = r.id, due_at = null
+    where r.app_id = ${appId} and r.ctid = any(${places}::tid[])`,
+    UNPREPARED,
+  )
