@@ -72,4 +72,4 @@ create table journey_calls (
   constraint journey_calls_pk primary key (app_id, id)
 );
 
-create index journey_calls_due on journey_calls (app_id, due_at);
+create index journey_calls_due on journey_calls (app_id, webhook_id, due_at);

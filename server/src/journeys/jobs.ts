@@ -45,3 +45,13 @@ export function readAdvanceKey(key: string): { journeyId: JourneyId; part: Part 
   const [journeyId = '', part = ''] = key.split('/')
   return { journeyId, part: Number(part) as Part }
 }
+
+export const CALL_WEBHOOK = 'journeys.call'
+
+/** Tells a receiver of send_webhook what it is to be told: a slow one holds up nobody else. */
+export const callJob = (appId: AppId, webhookId: string, runAt?: Date): NewJob => ({
+  appId,
+  name: CALL_WEBHOOK,
+  key: webhookId,
+  ...(runAt && { runAt }),
+})

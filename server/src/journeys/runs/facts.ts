@@ -1,7 +1,7 @@
 // What rules must know of users, found out for a whole batch of runs: one statement for each kind of question.
 
-import type { AppId, UserId } from '../../lib/ids.ts'
 import { findEventsSince } from '../../events/since-store.ts'
+import type { AppId, UserId } from '../../lib/ids.ts'
 import { findRunActions } from '../../messages/run-action-store.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import type { Db } from '../../storage/db.ts'
@@ -78,10 +78,7 @@ async function answerMembership(db: Db, appId: AppId, journey: Compiled, asked: 
   for (const { one, place } of demanded) {
     const holds = found.get(one.traveller.run.userId) ?? []
     const isIn = (place: number) => holds[place] ?? false
-    note(
-      one,
-      place === undefined ? rules.some(({ place, exitsWhen }) => isIn(place) === exitsWhen) : isIn(place),
-    )
+    note(one, place === undefined ? rules.some(({ place, exitsWhen }) => isIn(place) === exitsWhen) : isIn(place))
   }
 }
 

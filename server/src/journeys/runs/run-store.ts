@@ -157,3 +157,10 @@ export const freeSlots = (db: Db, appId: AppId, places: readonly string[]) =>
     where r.app_id = ${appId} and r.ctid = any(${places}::tid[])`,
     UNPREPARED,
   )
+
+/** The name of its journey, and the event by which each came in. */
+export const findRunData = (db: Db, appId: AppId, ids: readonly RunId[]) =>
+  db.query<{ id: RunId; name: string; entryEvent: RunEvent | null }>(sql`
+    select r.id, j.document ->> 'name' as name, r.entry_event
+    from journey_runs r join journeys j on j.app_id = ${appId} and j.id = r.journey_id
+    where r.app_id = ${appId} and r.id = any(${ids}::uuid[])`)
