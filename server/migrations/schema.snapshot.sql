@@ -468,6 +468,21 @@ CREATE INDEX jobs_due ON public.jobs USING btree (app_id, lane, run_at) WHERE (s
 CREATE INDEX jobs_parked ON public.jobs USING btree (app_id, parked_at) WHERE (state = 'parked'::text);
 CREATE INDEX jobs_running ON public.jobs USING btree (app_id, lease_until) WHERE (state = 'running'::text);
 
+create table journey_calls (
+  app_id uuid not null,
+  id uuid not null,
+  journey_id uuid not null,
+  node_id uuid not null,
+  run_id uuid not null,
+  user_id uuid not null,
+  webhook_id uuid not null,
+  called_at timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  attempts smallint not null default 0,
+  constraint journey_calls_pk PRIMARY KEY (app_id, id)
+);
+CREATE INDEX journey_calls_due ON public.journey_calls USING btree (app_id, due_at);
+
 create table journey_counts (
   app_id uuid not null,
   journey_id uuid not null,
@@ -477,6 +492,42 @@ create table journey_counts (
   count bigint not null,
   constraint journey_counts_pk PRIMARY KEY (app_id, journey_id, place_id, fact, part)
 );
+
+create table journey_messages (
+  app_id uuid not null,
+  journey_id uuid not null,
+  node_id uuid not null,
+  day date not null,
+  template_id uuid not null,
+  template_at timestamp with time zone not null,
+  message_id uuid not null,
+  constraint journey_messages_pk PRIMARY KEY (app_id, journey_id, node_id, day, template_id, template_at)
+);
+
+create table journey_runs (
+  app_id uuid not null,
+  id uuid not null,
+  journey_id uuid not null,
+  user_id uuid not null,
+  part smallint not null,
+  slot uuid not null,
+  state text not null default 'waiting'::text,
+  node_id uuid,
+  arrived_at timestamp with time zone,
+  until_at timestamp with time zone,
+  due_at timestamp with time zone,
+  wants_exit boolean not null default false,
+  entered_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  entry_event jsonb,
+  path uuid[] not null default '{}'::uuid[],
+  path_at timestamp with time zone[] not null default '{}'::timestamp with time zone[],
+  constraint journey_runs_ended_when CHECK (((ended_at IS NULL) = (state = ANY (ARRAY['waiting'::text, 'barred'::text])))),
+  constraint journey_runs_pk PRIMARY KEY (app_id, id),
+  constraint journey_runs_slot_unique UNIQUE (app_id, journey_id, user_id, slot),
+  constraint journey_runs_state_known CHECK ((state = ANY (ARRAY['waiting'::text, 'completed'::text, 'exited'::text, 'stopped'::text, 'barred'::text])))
+) with (autovacuum_analyze_scale_factor=0.05, autovacuum_vacuum_scale_factor=0.05);
+CREATE INDEX journey_runs_due ON public.journey_runs USING btree (app_id, journey_id, part, due_at) WHERE (due_at IS NOT NULL);
 
 create table journey_uses (
   app_id uuid not null,
@@ -530,6 +581,8 @@ create table journeys (
   updated_at timestamp with time zone not null,
   started_at timestamp with time zone,
   archived_at timestamp with time zone,
+  is_cleared boolean not null default false,
+  entered_to uuid,
   constraint journeys_archived_when CHECK (((archived_at IS NOT NULL) = (state = 'archived'::text))),
   constraint journeys_description_length CHECK ((length((document ->> 'description'::text)) <= 1024)),
   constraint journeys_name_length CHECK (((length((document ->> 'name'::text)) >= 1) AND (length((document ->> 'name'::text)) <= 300))),

@@ -2,7 +2,8 @@
 
 import type { AppId } from '../lib/ids.ts'
 import type { NewJob } from '../queue/job.ts'
-import type { JourneyId } from './journey.ts'
+import type { Audience, JourneyId } from './journey.ts'
+import type { Part } from './runs/run.ts'
 
 export const ACTIVATE_JOURNEY = 'journeys.activate'
 export const START_JOURNEY = 'journeys.start'
@@ -22,4 +23,35 @@ export const stopJob = (appId: AppId, id: JourneyId, runAt: Date): NewJob => ({
   name: STOP_JOURNEY,
   key: id,
   runAt,
+})
+
+export const ADVANCE_RUNS = 'journeys.advance'
+
+/** Moves the runs of one part. Those of journeys that an event starts go before those of whole segments. */
+export const advanceJob = (
+  appId: AppId,
+  { id, audience }: { id: JourneyId; audience: Pick<Audience, 'kind'> },
+  part: Part,
+  runAt?: Date,
+): NewJob => ({
+  appId,
+  name: ADVANCE_RUNS,
+  key: `${id}/${part}`,
+  lane: audience.kind === 'event_trigger' ? 'direct' : 'bulk',
+  ...(runAt && { runAt }),
+})
+
+export function readAdvanceKey(key: string): { journeyId: JourneyId; part: Part } {
+  const [journeyId = '', part = ''] = key.split('/')
+  return { journeyId, part: Number(part) as Part }
+}
+
+export const CALL_WEBHOOK = 'journeys.call'
+
+/** Tells a receiver of send_webhook what it is to be told: a slow one holds up nobody else. */
+export const callJob = (appId: AppId, webhookId: string, runAt?: Date): NewJob => ({
+  appId,
+  name: CALL_WEBHOOK,
+  key: webhookId,
+  ...(runAt && { runAt }),
 })

@@ -2,7 +2,7 @@
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { sql } from '../storage/sql.ts'
+import { rows, sql } from '../storage/sql.ts'
 import type { JourneyId } from './journey.ts'
 
 /** The place is the journey, a node or a branch. */
@@ -17,3 +17,26 @@ export const findCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
 
 export const deleteCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_counts where app_id = ${appId} and journey_id = ${journeyId}`)
+
+export type CountChange = { placeId: string; fact: string; by: number }
+
+/** Adds up, in the order that everybody writes in. */
+export const changeCounts = async (
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  part: number,
+  changes: readonly CountChange[],
+): Promise<void> => {
+  const list = changes.filter(({ by }) => by !== 0)
+  if (list.length === 0) return
+  await db.query(sql`
+    insert into journey_counts (app_id, journey_id, place_id, fact, part, count)
+    select a.id, ${journeyId}::uuid, r."placeId", r.fact, ${part}::smallint, sum(r.by)::bigint
+    from apps a cross join jsonb_to_recordset(${rows(list)}::jsonb) as r("placeId" uuid, fact text, by bigint)
+    where a.id = ${appId}
+    group by a.id, r."placeId", r.fact
+    order by r."placeId", r.fact
+    on conflict (app_id, journey_id, place_id, fact, part) do update
+    set count = journey_counts.count + excluded.count`)
+}

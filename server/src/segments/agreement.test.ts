@@ -26,6 +26,7 @@ import {
   endOfRange,
   findInRange,
   judgeSubscriptions,
+  judgeUsers,
   type Member,
   reachable,
 } from './audience.ts'
@@ -195,6 +196,25 @@ test('several trees judged at once for some subscriptions mean the same', async 
             return [id, { userId, type, holds: nodes.map((node) => matches(node, subject, NOW)) }]
           }),
         ),
+      )
+    }),
+    { numRuns: 100, seed: SEED },
+  )
+})
+
+test('several trees judged at once for some users hold where they hold for any subscription of the user', async () => {
+  const lists = fc.array(filters, { minLength: 0, maxLength: 5 })
+  await fc.assert(
+    fc.asyncProperty(lists, fc.subarray(subjects, { minLength: 1, maxLength: 20 }), async (given, some) => {
+      const nodes = given.map((it) => readFilters(it).tree)
+      const ids = [...new Set(some.map(({ subscription }) => subscription.userId))]
+      const found = await judgeUsers(app.db, nodes, scope(), [...ids, newId()])
+      const holdsForAny = (id: UserId) => {
+        const own = subjects.filter(({ subscription }) => subscription.userId === id)
+        return nodes.map((node) => own.some((subject) => matches(node, subject, NOW)))
+      }
+      expect(new Map(found.map(({ userId, holds }) => [userId, holds]))).toEqual(
+        new Map(ids.map((id) => [id, holdsForAny(id)])),
       )
     }),
     { numRuns: 100, seed: SEED },

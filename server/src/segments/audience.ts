@@ -96,6 +96,28 @@ export function judgeStatement(nodes: readonly Node[], scope: Scope, ids: readon
 /** The other way round: which of these nodes mean each of these subscriptions. Those that are not there are left out. */
 export const judgeSubscriptions = (db: Db, nodes: readonly Node[], scope: Scope, ids: readonly SubscriptionId[]) =>
   db.query<Judged>(judgeStatement(nodes, scope, ids), UNPREPARED)
+
+export type JudgedUser = {
+  userId: UserId
+  /** For each node, in their order: whether any of the user's subscriptions is meant. */
+  holds: boolean[]
+}
+
+export function judgeUsersStatement(nodes: readonly Node[], scope: Scope, userIds: readonly UserId[]): Sql {
+  const { appId } = scope
+  const conditions = nodes.map((node) => sql`coalesce(bool_or(${compile(node, scope).condition}), false)`)
+  return sql`
+    select s.user_id, array[${joined(conditions, ', ')}]::boolean[] as holds
+    from subscriptions s join users u on u.app_id = ${appId} and u.id = s.user_id
+      left join subscription_activity t on t.app_id = ${appId} and t.subscription_id = s.id
+    where s.app_id = ${appId} and s.user_id = any(${userIds}::uuid[])
+    group by s.user_id`
+}
+
+/** The same for users. Those who have no subscription are left out: a segment is made of subscriptions. */
+export const judgeUsers = (db: Db, nodes: readonly Node[], scope: Scope, userIds: readonly UserId[]) =>
+  db.query<JudgedUser>(judgeUsersStatement(nodes, scope, userIds), UNPREPARED)
+
 const MEMBER = sql`s.id, s.user_id`
 /** What decides whether and when a member is sent something. */
 export const CANDIDATE = sql`s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at`

@@ -11,7 +11,15 @@ import { knownTables } from '../../test/sql-rules/schema-rules.ts'
 import { checkStatement, type KnownTables } from '../../test/sql-rules/statement-rules.ts'
 import { newId } from '../lib/ids.ts'
 import type { Sql } from '../storage/sql.ts'
-import { audience, countByTypeStatement, countStatement, judgeStatement, pageStatement, reachable } from './audience.ts'
+import {
+  audience,
+  countByTypeStatement,
+  countStatement,
+  judgeStatement,
+  judgeUsersStatement,
+  pageStatement,
+  reachable,
+} from './audience.ts'
 import { fields } from './fields.ts'
 import { readFilters } from './filters.ts'
 import { createTagIndex, INDEXABLE_KEY, quoteKey } from './index-store.ts'
@@ -34,6 +42,7 @@ const statementsOf = (node: Node): Sql[] => [
   countByTypeStatement(node, scope),
   pageStatement(node, scope, range, 10),
   judgeStatement([node, { kind: 'all', of: [] }], scope, [newId()]),
+  judgeUsersStatement([node, { kind: 'all', of: [] }], scope, [newId()]),
   ...channels.map((channel) => countStatement(reachable(node, channel), scope)),
   countStatement({ kind: 'none', of: [node, { kind: 'users', ids: [newId()] }] }, scope),
 ]

@@ -28,6 +28,17 @@ export const findTemplates = (db: Db, appId: AppId, ids: readonly TemplateId[]) 
     from templates
     where app_id = ${appId} and id = any(${ids}::uuid[])`)
 
+/** Which version each is at; those that are gone are left out. */
+export async function findRevisions(
+  db: Db,
+  appId: AppId,
+  ids: readonly TemplateId[],
+): Promise<Map<TemplateId, number>> {
+  const found = await db.query<Pick<Template, 'id' | 'revision'>>(sql`
+    select id, revision from templates where app_id = ${appId} and id = any(${ids}::uuid[])`)
+  return new Map(found.map(({ id, revision }) => [id, revision]))
+}
+
 /** Those of them that are there; until the transaction ends nobody changes or deletes them. */
 export const holdTemplates = (db: Db, appId: AppId, ids: readonly TemplateId[]) =>
   db.query<{ id: TemplateId; channel: Channel | null }>(sql`

@@ -1,0 +1,28 @@
+// SQL on what users did since a moment, for many users at once.
+
+import type { AppId, UserId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { rows, sql } from '../storage/sql.ts'
+import type { EventId } from './store.ts'
+
+export type Wanted = { n: number; userId: UserId; name: string; since: Date }
+export type Found = { n: number; id: EventId; properties: Record<string, unknown> }
+
+/** Of each the newest: who does something more often than this is not asked about the older ones. */
+const MOST = 200
+
+/** What each of the wanted finds. Months are known by the earliest moment that is asked for. */
+export function findEventsSince(db: Db, appId: AppId, wanted: readonly Wanted[]): Promise<Found[]> {
+  const earliest = new Date(Math.min(...wanted.map(({ since }) => since.getTime())))
+  return db.query<Found>(
+    sql`
+    select r.n, e.id, e.properties
+    from jsonb_to_recordset(${rows(wanted)}::jsonb) as r(n integer, "userId" uuid, name text, since timestamptz)
+    cross join lateral (
+      select e.id, e.properties from events e
+      where e.app_id = ${appId} and e.user_id = r."userId" and e.name = r.name and e.at >= r.since and e.at >= ${earliest}
+      order by e.at desc
+      limit ${MOST}) e`,
+    { prepare: false },
+  )
+}

@@ -1,0 +1,149 @@
+// Runs move on: those of a journey that are due, a batch in one transaction. It holds where they are from now on, what they do to
+// the world, how many came by, and when to look again. A crash leaves all of it undone, and whoever comes next does it.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Work } from '../../queue/job.ts'
+import type { Db } from '../../storage/db.ts'
+import { advanceJob, readAdvanceKey } from '../jobs.ts'
+import type { JourneyId } from '../journey.ts'
+import { changeCounts } from '../stats-store.ts'
+import type { Compiled } from './compiled.ts'
+import type { RunsContext } from './context.ts'
+import { countMoves } from './count.ts'
+import { applyEffects } from './effects.ts'
+import { type Asked, answer, type Traveller } from './facts.ts'
+import { isHeld } from './held.ts'
+import { interpret, type Outcome, type World } from './interpret.ts'
+import { reenter } from './reenter.ts'
+import type { Part } from './run.ts'
+import { findNextDue, type Locked, lockDue, type RunChange, updateRuns } from './run-store.ts'
+import { NotOpen, openNodeMessage } from './send.ts'
+
+const AT_ONCE = 2_000
+/** Then it is another app's turn. */
+const BATCHES_AT_A_STRETCH = 20
+
+export const advanceRuns = (ctx: RunsContext) => async (work: Work) => {
+  const { appId, key } = work.job
+  const { journeyId, part } = readAdvanceKey(key)
+  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
+    const hasMore = await openingMessages(ctx, appId, journeyId, () =>
+      ctx.db.transaction(async (db) => {
+        if (!(await work.stillMine(db))) return false
+        const journey = await ctx.live.hold(db, appId, journeyId)
+        return journey ? advanceBatch(ctx, db, appId, journey, part) : false
+      }),
+    )
+    if (!hasMore) return
+    await work.noteProgress(ctx.db)
+  }
+  const journey = await ctx.live.find(ctx.db, appId, journeyId)
+  if (journey) await ctx.queue.enqueue(ctx.db, [advanceJob(appId, journey, part)])
+}
+
+/** The first batch of a day that comes to a send node finds that its message is not open: it is opened, and the batch tried again. */
+async function openingMessages(
+  ctx: RunsContext,
+  appId: AppId,
+  journeyId: JourneyId,
+  run: () => Promise<boolean>,
+): Promise<boolean> {
+  for (;;)
+    try {
+      return await run()
+    } catch (error) {
+      const journey = error instanceof NotOpen ? await ctx.live.find(ctx.db, appId, journeyId) : undefined
+      if (!(error instanceof NotOpen) || !journey) throw error
+      await openNodeMessage(ctx, appId, journey, error.key)
+    }
+}
+
+async function advanceBatch(ctx: RunsContext, db: Db, appId: AppId, journey: Compiled, part: Part): Promise<boolean> {
+  const now = ctx.now()
+  const due = await lockDue(db, appId, journey.id, part, now, AT_ONCE)
+  const [waiting, over] = [
+    due.filter(({ state }) => state === 'waiting'),
+    due.filter(({ state }) => state !== 'waiting'),
+  ]
+  const moves = await findMoves(db, appId, journey, waiting, now)
+  await writeMoves(db, appId, journey, moves, now)
+  await changeCounts(db, appId, journey.id, part, [
+    ...countMoves(journey.id, moves),
+    ...(await reenter(ctx, db, appId, journey, over, now)),
+  ])
+  await applyEffects(ctx, db, appId, journey, moves, now)
+  if (due.length === AT_ONCE) return true
+  const next = await findNextDue(db, appId, journey.id, part)
+  if (next) await ctx.queue.enqueue(db, [advanceJob(appId, journey, part, next)])
+  return false
+}
+
+export type Move = { run: Locked; outcome: Exclude<Outcome, { kind: 'asks' }> }
+
+/** Interprets each until it rests or ends. What they ask for is found out for all of them together. */
+async function findMoves(db: Db, appId: AppId, journey: Compiled, runs: readonly Locked[], now: Date): Promise<Move[]> {
+  const moves: Move[] = []
+  if (runs.length === 0) return moves
+  const world: World = { isHeld: await isHeld(db, appId, journey, now) }
+  let open = runs.map((run): Traveller<Locked> => ({ run, known: new Map() }))
+  while (open.length > 0) {
+    const asked: (Asked & { traveller: Traveller<Locked> })[] = []
+    for (const traveller of open) {
+      const outcome = interpret(journey, traveller.run, now, traveller.known, world)
+      if (outcome.kind === 'asks') asked.push({ traveller, questions: outcome.questions })
+      else moves.push({ run: traveller.run, outcome })
+    }
+    if (asked.length > 0) await answer(db, appId, journey, asked, now)
+    open = asked.map(({ traveller }) => traveller)
+  }
+  return moves
+}
+
+/** Most of a batch go the same way. */
+async function writeMoves(db: Db, appId: AppId, journey: Compiled, moves: readonly Move[], now: Date): Promise<void> {
+  if (moves.length === 0) return
+  const changes: RunChange[] = []
+  const known = new Map<string, number>()
+  const which = moves.map(({ run, outcome }) => {
+    const name = nameOf(outcome, run.nodeId)
+    let n = known.get(name)
+    if (n === undefined) {
+      n = changes.push(changeOf(journey, outcome, now)) - 1
+      known.set(name, n)
+    }
+    return n
+  })
+  await updateRuns(db, appId, changes, { places: moves.map(({ run }) => run.place), changes: which }, now)
+}
+
+function nameOf(outcome: Move['outcome'], from: string | undefined): string {
+  const { kind, nodeId, trail } = outcome
+  if (kind === 'ends') return `${kind} ${outcome.state} ${nodeId} ${from} ${trail}`
+  const { arrivedAt, untilAt, dueAt } = outcome
+  return `${nodeId} ${arrivedAt?.getTime()} ${untilAt?.getTime()} ${dueAt?.getTime()} ${trail}`
+}
+
+function changeOf(journey: Compiled, outcome: Move['outcome'], now: Date): RunChange {
+  const { kind, nodeId, trail } = outcome
+  if (kind === 'rests')
+    return {
+      state: 'waiting',
+      nodeId,
+      arrivedAt: outcome.arrivedAt ?? null,
+      untilAt: outcome.untilAt ?? null,
+      dueAt: outcome.dueAt ?? null,
+      endedAt: null,
+      trail,
+    }
+  const { reentrySeconds } = journey
+  const dueAt = reentrySeconds === undefined ? null : new Date(now.getTime() + reentrySeconds * 1_000)
+  return {
+    state: outcome.state,
+    nodeId: nodeId ?? null,
+    arrivedAt: null,
+    untilAt: null,
+    dueAt,
+    endedAt: now,
+    trail,
+  }
+}

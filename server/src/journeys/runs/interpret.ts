@@ -1,0 +1,207 @@
+// What becomes of one run at one moment: the rules of all nodes, in plain TypeScript. The engine and the dry run both ask here, so
+// they cannot disagree. Nothing is read or written: what a rule must know of the user is asked for, and the run is interpreted
+// once more when that is known; what it does to the world comes back as effects.
+
+import { timeZoneOf } from '../../lib/time-zone.ts'
+import type { BranchId, Condition, Node, NodeId, NodeOf } from '../node.ts'
+import { END, type Next, type Step } from '../program.ts'
+import type { Compiled } from './compiled.ts'
+import { draw, drawBranch } from './draw.ts'
+import type { Run } from './run.ts'
+import { sameTimeOfDay, whenOpen } from './window.ts'
+
+/** What a rule must know. Each has a name by which its answer is found. */
+export type Question =
+  | { key: 'zone'; kind: 'zone' }
+  | { key: 'last active'; kind: 'last active' }
+  /** Whether one of the rules of early exit that look at segments is met. */
+  | { key: 'exit'; kind: 'exit' }
+  | { key: string; kind: 'condition'; condition: Condition }
+
+/** By the keys of questions: the user's time zone or null, when they were last there, whether something holds. */
+export type Known = ReadonlyMap<string, string | Date | boolean | null>
+
+/** What holds for all runs of the app at the moment. */
+export type World = {
+  /** Nothing may be sent: runs wait at their send nodes. */
+  isHeld: boolean
+}
+
+export type Effect =
+  | { kind: 'send'; node: NodeOf<'send_push' | 'send_email' | 'send_sms'> }
+  | { kind: 'grant'; iamId: string; seconds: number | null }
+  | { kind: 'call'; nodeId: NodeId; webhookId: string }
+  | { kind: 'tag'; assignments: Record<string, string> }
+
+/** The nodes and branches that it came by, in order. */
+export type Trail = (NodeId | BranchId)[]
+
+type Way = {
+  trail: Trail
+  effects: Effect[]
+  /** Nodes that it was done with, and branches that it took. */
+  completed: NodeId[]
+  branches: BranchId[]
+}
+
+export type Outcome =
+  | { kind: 'asks'; questions: Question[] }
+  /** `dueAt`: when to look again; undefined while only something that happens can move it. */
+  | (Way & {
+      kind: 'rests'
+      nodeId: NodeId
+      arrivedAt: Date | undefined
+      untilAt: Date | undefined
+      dueAt: Date | undefined
+    })
+  /** `nodeId`: where it stood when it left early. */
+  | (Way & { kind: 'ends'; state: 'completed' | 'exited'; nodeId: NodeId | undefined })
+
+/** How soon a run that may not send looks again. */
+const HELD_MS = 60_000
+
+type Decision =
+  | { kind: 'asks'; questions: Question[] }
+  | { kind: 'rests'; untilAt: Date | undefined; dueAt: Date | undefined }
+  | { kind: 'goes'; next: Next; branchId?: BranchId; effect?: Effect }
+  | { kind: 'exits' }
+
+export function interpret(journey: Compiled, run: Run, now: Date, known: Known, world: World): Outcome {
+  const { program } = journey
+  const way: Way = { trail: [], effects: [], completed: [], branches: [] }
+  let at: Next = run.nodeId === undefined ? program.start : (program.stepOf.get(run.nodeId) ?? END)
+  let arrivedAt = run.arrivedAt
+  let untilAt = run.untilAt
+  let hasPassed = run.hasPassed
+  let hasTagged = false
+  for (;;) {
+    if (at === END) return { kind: 'ends', state: 'completed', nodeId: undefined, ...way }
+    const step = program.steps[at] as Step
+    const { id: nodeId } = step.node
+    // What looks at the user after a tag is to see it: the run goes on once it is written.
+    const paused: Outcome = { kind: 'rests', nodeId, arrivedAt: undefined, untilAt: undefined, dueAt: now, ...way }
+    if (hasPassed && journey.exit) {
+      if (run.wantsExit) return exited(journey, way, nodeId)
+      if (journey.exit.looksAtSegments) {
+        if (hasTagged) return paused
+        const mustExit = known.get('exit')
+        if (mustExit === undefined) return { kind: 'asks', questions: [{ key: 'exit', kind: 'exit' }] }
+        if (mustExit) return exited(journey, way, nodeId)
+      }
+    }
+    const decision = decide(journey, step, run, { now, arrivedAt, untilAt, known, world })
+    if (hasTagged && (decision.kind === 'asks' || step.node.kind === 'tag')) return paused
+    if (decision.kind === 'asks') return decision
+    if (arrivedAt === undefined) way.trail.push(nodeId)
+    if (decision.kind === 'rests') return { ...decision, nodeId, arrivedAt: arrivedAt ?? now, ...way }
+    if (decision.kind === 'exits') return { kind: 'ends', state: 'exited', nodeId, ...way }
+    if (decision.branchId !== undefined) {
+      way.trail.push(decision.branchId)
+      way.branches.push(decision.branchId)
+    }
+    if (decision.effect) way.effects.push(decision.effect)
+    hasTagged ||= decision.effect?.kind === 'tag'
+    way.completed.push(nodeId)
+    hasPassed = true
+    arrivedAt = undefined
+    untilAt = undefined
+    at = decision.next
+  }
+}
+
+function exited({ exit }: Compiled, way: Way, nodeId: NodeId): Outcome {
+  const assignments = exit?.tags ?? {}
+  const effects: Effect[] = Object.keys(assignments).length > 0 ? [{ kind: 'tag', assignments }] : []
+  return { kind: 'ends', state: 'exited', nodeId, ...way, effects: [...way.effects, ...effects] }
+}
+
+type Moment = {
+  now: Date
+  arrivedAt: Date | undefined
+  untilAt: Date | undefined
+  known: Known
+  world: World
+}
+
+function decide(journey: Compiled, step: Step, run: Run, moment: Moment): Decision {
+  const { node, next } = step
+  const { now, known, world } = moment
+  switch (node.kind) {
+    case 'wait':
+      return restUntil(moment, next, () => secondsAfter(now, node.duration_seconds))
+    case 'time_window':
+      return atWindow(node, run, moment, next)
+    case 'send_push':
+    case 'send_email':
+    case 'send_sms':
+      if (world.isHeld) return { kind: 'rests', untilAt: undefined, dueAt: new Date(now.getTime() + HELD_MS) }
+      return { kind: 'goes', next, effect: { kind: 'send', node } }
+    case 'send_iam':
+      return { kind: 'goes', next, effect: { kind: 'grant', iamId: node.iam_id, seconds: node.user_ttl_seconds } }
+    case 'send_webhook':
+      return { kind: 'goes', next, effect: { kind: 'call', nodeId: node.id, webhookId: node.webhook_id } }
+    case 'tag':
+      return { kind: 'goes', next, effect: { kind: 'tag', assignments: node.assignments } }
+    case 'split_range':
+      return take(step, drawBranch(journey.id, node, run))
+    case 'yes_no': {
+      const [yes, no] = node.branches
+      const question = asked(yes)
+      const holds = known.get(question.key)
+      if (holds === undefined) return { kind: 'asks', questions: [question] }
+      return take(step, holds ? yes.id : no.id)
+    }
+    case 'wait_until':
+      return untilHeld(step, node, moment)
+  }
+}
+
+const asked = ({ id, condition }: { id: BranchId; condition: Condition }): Question => ({
+  key: id,
+  kind: 'condition',
+  condition,
+})
+
+const take = ({ branches }: Step, id: BranchId): Decision => ({
+  kind: 'goes',
+  next: branches.find((it) => it.id === id)?.next ?? END,
+  branchId: id,
+})
+
+const secondsAfter = (at: Date, seconds: number) => new Date(at.getTime() + seconds * 1_000)
+
+/** Rests from when it arrives until a moment that is fixed then. */
+function restUntil({ now, arrivedAt, untilAt }: Moment, next: Next, fix: () => Date | undefined): Decision {
+  const until = arrivedAt === undefined ? fix() : untilAt
+  return until && until <= now ? { kind: 'goes', next } : { kind: 'rests', untilAt: until, dueAt: until }
+}
+
+function atWindow(node: NodeOf<'time_window'>, run: Run, moment: Moment, next: Next): Decision {
+  const { now, arrivedAt, known } = moment
+  if (arrivedAt !== undefined) return restUntil(moment, next, () => undefined)
+  if (node.relative_to === 'last_active_time') {
+    const lastActive = known.get('last active')
+    if (lastActive === undefined) return { kind: 'asks', questions: [{ key: 'last active', kind: 'last active' }] }
+    return restUntil(moment, next, () => (lastActive instanceof Date ? sameTimeOfDay(lastActive, now) : now))
+  }
+  const ownZone = node.use_user_time_zone ? known.get('zone') : null
+  if (ownZone === undefined) return { kind: 'asks', questions: [{ key: 'zone', kind: 'zone' }] }
+  const zone = timeZoneOf(ownZone as string | null, node.time_zone)
+  return restUntil(moment, next, () => whenOpen(node.windows, zone, now, draw(run.id, node.id)))
+}
+
+/** The first condition that holds decides. What came in time counts, even if it is seen only after the time is over. */
+function untilHeld(step: Step, node: NodeOf<'wait_until'>, { now, arrivedAt, untilAt, known }: Moment): Decision {
+  const questions = node.branches.map(asked).filter(({ key }) => !known.has(key))
+  if (questions.length > 0) return { kind: 'asks', questions }
+  const met = node.branches.find(({ id }) => known.get(id) === true)
+  if (met) return take(step, met.id)
+  const { expiration } = node
+  const until = arrivedAt === undefined ? expiration && secondsAfter(now, expiration.duration_seconds) : untilAt
+  if (!until) return { kind: 'rests', untilAt: undefined, dueAt: undefined }
+  if (until > now) return { kind: 'rests', untilAt: until, dueAt: until }
+  return expiration?.exits ? { kind: 'exits' } : { kind: 'goes', next: step.next }
+}
+
+/** Whether something other than time can move a run that rests here. */
+export const listens = (node: Node): node is NodeOf<'wait_until'> => node.kind === 'wait_until'

@@ -1,0 +1,38 @@
+// Whoever has been through a journey and may enter again does so once the time is over, if they are in its audience then; if they
+// are not, as soon as they are.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { judgeMembership } from '../membership.ts'
+import type { CountChange } from '../stats-store.ts'
+import type { Compiled } from './compiled.ts'
+import type { RunsContext } from './context.ts'
+import { freeSlots, insertRuns, type Locked } from './run-store.ts'
+
+export async function reenter(
+  { newId }: Pick<RunsContext, 'newId'>,
+  db: Db,
+  appId: AppId,
+  { id: journeyId, audience }: Compiled,
+  over: readonly Locked[],
+  now: Date,
+): Promise<CountChange[]> {
+  if (over.length === 0) return []
+  await freeSlots(
+    db,
+    appId,
+    over.map(({ place }) => place),
+  )
+  if (audience.kind !== 'segment') return []
+  const { included_segment_ids: included, excluded_segment_ids: excluded } = audience
+  const users = over.map(({ userId }) => userId)
+  const members = await judgeMembership(db, appId, [{ included, excluded }], users, now)
+  const again = users.filter((userId) => members.get(userId)?.[0])
+  const entered = await insertRuns(
+    db,
+    appId,
+    again.map((userId) => ({ id: newId(), journeyId, userId })),
+    now,
+  )
+  return [{ placeId: journeyId, fact: 'started', by: entered.length }]
+}

@@ -1,0 +1,78 @@
+// The values of tags may hold Liquid, which sees the user as they are at that moment.
+
+import { findApp, findOrganizationName } from '../../apps/store.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { codePoints } from '../../lib/text.ts'
+import type { Db } from '../../storage/db.ts'
+import type { RenderItem } from '../../templates/render/renderer.ts'
+import { hasLiquid, type Sources } from '../../templates/render/source.ts'
+import { scopeOf } from '../../templates/scope.ts'
+import type { TagChange } from '../../users/set-tags.ts'
+import { loadPointed } from '../../users/store.ts'
+import type { Compiled } from './compiled.ts'
+import type { RunsContext } from './context.ts'
+import { runData } from './run-data.ts'
+import type { Locked } from './run-store.ts'
+
+type Tagged = { run: Locked; assignments: Record<string, string> }
+
+const MAX_VALUE = 1_024
+
+export async function renderTags(
+  { renderer, log }: Pick<RunsContext, 'renderer' | 'log'>,
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  list: readonly Tagged[],
+  now: Date,
+): Promise<TagChange[]> {
+  const isRendered = ({ assignments }: Tagged) => Object.values(assignments).some(hasLiquid)
+  if (!list.some(isRendered)) return list.map(({ run, assignments }) => ({ userId: run.userId, tags: assignments }))
+  const items = await itemsFor(db, appId, journey, list.filter(isRendered))
+  const known = [...items.keys()]
+  const results = await renderer.render(appId, [...items.values()], now)
+  const texts = new Map(known.map((it, n) => [it, results[n]]))
+  return list.flatMap((it) => {
+    if (!isRendered(it)) return [{ userId: it.run.userId, tags: it.assignments }]
+    const result = texts.get(it)
+    if (!result) return []
+    if (!result.ok)
+      log.warn({ appId, journeyId: journey.id }, 'tags of a journey could not be rendered; they stay as they are')
+    return result.ok ? [{ userId: it.run.userId, tags: cut(result.texts) }] : []
+  })
+}
+
+/** None for users that are gone. */
+async function itemsFor(db: Db, appId: AppId, journey: Compiled, list: readonly Tagged[]) {
+  const refs = [...new Set(list.map(({ run }) => run.userId))].map((id) => ({ id }))
+  const users = await loadPointed(db, appId, refs, { subscriptions: true, purchases: false })
+  const owners = new Map(users.flatMap((user) => (user ? [[user.id, user]] : [])))
+  const app = await findApp(db, appId)
+  const organization = {
+    id: app?.organizationId ?? '',
+    name: (await findOrganizationName(db, app?.organizationId ?? '')) ?? '',
+  }
+  const sources = new Map<Record<string, string>, Sources>()
+  const items = new Map<Tagged, RenderItem>()
+  for (const it of list) {
+    const user = owners.get(it.run.userId)
+    if (!user) continue
+    const template = sources.get(it.assignments) ?? sourcesOf(it.assignments)
+    sources.set(it.assignments, template)
+    const scope = { app: { id: appId, name: app?.name ?? '' }, organization, user, subscription: undefined }
+    items.set(it, { template, context: scopeOf({ ...scope, journey: runData(journey.name, it.run.entryEvent) }) })
+  }
+  return items
+}
+
+const sourcesOf = (assignments: Record<string, string>): Sources =>
+  Object.fromEntries(Object.entries(assignments).map(([key, text]) => [key, { kind: 'text', text }]))
+
+/** What comes out may be longer than a tag can be. */
+const cut = (texts: Record<string, string>) =>
+  Object.fromEntries(
+    Object.entries(texts).map(([key, text]) => [
+      key,
+      codePoints(text) > MAX_VALUE ? [...text].slice(0, MAX_VALUE).join('') : text,
+    ]),
+  )

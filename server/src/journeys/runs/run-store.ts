@@ -1,0 +1,166 @@
+// All SQL on runs.
+
+import type { AppId, UserId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { rows, type Sql, sql } from '../../storage/sql.ts'
+import type { JourneyId } from '../journey.ts'
+import type { NodeId } from '../node.ts'
+import { PARTS, type Part, partOf, type Run, type RunEvent, type RunId, type RunState } from './run.ts'
+
+/** Of a run that keeps its user from entering again. */
+export const TAKEN = '00000000-0000-0000-0000-000000000000'
+
+/** Planned for their values: how many rows there are changes from nothing to millions. */
+const UNPREPARED = { prepare: false } as const
+
+/** `event`: by which it comes in. Such runs do not keep their user from entering again. */
+export type NewRun = { id: RunId; journeyId: JourneyId; userId: UserId; event?: RunEvent }
+
+/** Answers the ones that were entered: those whose user may not enter (again) are not. They are due at once. */
+export const insertRuns = (db: Db, appId: AppId, list: readonly NewRun[], now: Date) =>
+  db.query<{ id: RunId; journeyId: JourneyId; userId: UserId }>(sql`
+    insert into journey_runs (app_id, id, journey_id, user_id, part, slot, due_at, entered_at, entry_event)
+    select a.id, r.id, r.journey_id, r.user_id, r.part, r.slot, ${now}::timestamptz, ${now}::timestamptz, r.event
+    from apps a cross join jsonb_to_recordset(${rows(
+      list.map(({ id, journeyId, userId, event }) => ({
+        id,
+        journey_id: journeyId,
+        user_id: userId,
+        part: partOf(userId),
+        slot: event ? id : TAKEN,
+        event,
+      })),
+    )}::jsonb) as r(id uuid, journey_id uuid, user_id uuid, part smallint, slot uuid, event jsonb)
+    where a.id = ${appId}
+    order by r.journey_id, r.user_id
+    on conflict (app_id, journey_id, user_id, slot) do nothing
+    returning id, journey_id, user_id`)
+
+/** All of a set of users (rows of `user_id`), in one statement. `state`: `barred` for those who are never to enter. */
+export const insertRunsOf = (
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  users: Sql,
+  state: 'waiting' | 'barred',
+  now: Date,
+) =>
+  db.query<{ part: Part }>(
+    sql`
+    insert into journey_runs (app_id, id, journey_id, user_id, part, slot, state, due_at, entered_at)
+    select a.id, gen_random_uuid(), ${journeyId}::uuid, u.user_id, get_byte(uuid_send(u.user_id), 15) % ${PARTS.length},
+      ${TAKEN}::uuid, ${state}, case when ${state} = 'waiting' then ${now}::timestamptz end, ${now}::timestamptz
+    from apps a cross join (${users}) u
+    where a.id = ${appId}
+    on conflict (app_id, journey_id, user_id, slot) do nothing
+    returning part`,
+    UNPREPARED,
+  )
+
+/** Where a row is, for as long as it is locked. */
+export type Locked = Run & { place: string; state: RunState }
+
+type Row = {
+  place: string
+  id: RunId
+  userId: UserId
+  state: RunState
+  nodeId: NodeId | null
+  arrivedAt: Date | null
+  untilAt: Date | null
+  enteredAt: Date
+  entryEvent: RunEvent | null
+  wantsExit: boolean
+  hasPassed: boolean
+}
+
+/** What is due first; rows that somebody else has are left to them. */
+export async function lockDue(
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  part: Part,
+  now: Date,
+  limit: number,
+): Promise<Locked[]> {
+  const found = await db.query<Row>(
+    sql`
+    select r.ctid::text as place, r.id, r.user_id, r.state, r.node_id, r.arrived_at, r.until_at, r.entered_at, r.entry_event,
+      r.wants_exit, cardinality(r.path) > 1 or (cardinality(r.path) = 1 and r.arrived_at is null) as has_passed
+    from journey_runs r
+    where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.part = ${part}::smallint and r.due_at <= ${now}
+    order by r.due_at
+    limit ${limit}
+    for update skip locked`,
+    UNPREPARED,
+  )
+  return found.map((row) => ({
+    ...row,
+    nodeId: row.nodeId ?? undefined,
+    arrivedAt: row.arrivedAt ?? undefined,
+    untilAt: row.untilAt ?? undefined,
+    entryEvent: row.entryEvent ?? undefined,
+  }))
+}
+
+/** How runs are from now on. Most of a batch go the same way, so each way is written once. */
+export type RunChange = {
+  state: RunState
+  nodeId: NodeId | null
+  arrivedAt: Date | null
+  untilAt: Date | null
+  dueAt: Date | null
+  endedAt: Date | null
+  /** The nodes and branches that it came by. */
+  trail: string[]
+}
+
+export const updateRuns = (
+  db: Db,
+  appId: AppId,
+  changes: readonly RunChange[],
+  moved: { places: readonly string[]; changes: readonly number[] },
+  now: Date,
+) =>
+  db.query(
+    sql`
+    update journey_runs r
+    set state = c.state, node_id = c."nodeId", arrived_at = c."arrivedAt", until_at = c."untilAt", due_at = c."dueAt",
+      ended_at = c."endedAt", path = r.path || c.trail,
+      path_at = r.path_at || array_fill(${now}::timestamptz, array[cardinality(c.trail)])
+    from unnest(${moved.places}::tid[], ${moved.changes}::integer[]) m(place, n)
+    join jsonb_to_recordset(${rows(changes.map((it, n) => ({ ...it, n })))}::jsonb)
+      as c(n integer, state text, "nodeId" uuid, "arrivedAt" timestamptz, "untilAt" timestamptz, "dueAt" timestamptz,
+        "endedAt" timestamptz, trail uuid[]) on c.n = m.n
+    where r.app_id = ${appId} and r.ctid = m.place`,
+    UNPREPARED,
+  )
+
+/** When the next run of a part is due. */
+export async function findNextDue(db: Db, appId: AppId, journeyId: JourneyId, part: Part): Promise<Date | undefined> {
+  const [found] = await db.query<{ dueAt: Date }>(
+    sql`
+    select r.due_at from journey_runs r
+    where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.part = ${part}::smallint and r.due_at is not null
+    order by r.due_at
+    limit 1`,
+    UNPREPARED,
+  )
+  return found?.dueAt
+}
+
+/** Their users may enter again. */
+export const freeSlots = (db: Db, appId: AppId, places: readonly string[]) =>
+  db.query(
+    sql`
+    update journey_runs r set slot = r.id, due_at = null
+    where r.app_id = ${appId} and r.ctid = any(${places}::tid[])`,
+    UNPREPARED,
+  )
+
+/** The name of its journey, and the event by which each came in. */
+export const findRunData = (db: Db, appId: AppId, ids: readonly RunId[]) =>
+  db.query<{ id: RunId; name: string; entryEvent: RunEvent | null }>(sql`
+    select r.id, j.document ->> 'name' as name, r.entry_event
+    from journey_runs r join journeys j on j.app_id = ${appId} and j.id = r.journey_id
+    where r.app_id = ${appId} and r.id = any(${ids}::uuid[])`)
