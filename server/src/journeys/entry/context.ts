@@ -1,3 +1,3 @@
-import type { JourneysContext } from '../context.ts'
+import type { RunsContext } from '../runs/context.ts'
 
-export type EntryContext = Pick<JourneysContext, 'db' | 'now' | 'newId' | 'queue' | 'live'>
+export type EntryContext = Pick<RunsContext, 'db' | 'now' | 'newId' | 'queue' | 'live'>

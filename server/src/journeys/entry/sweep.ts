@@ -4,7 +4,7 @@
 
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Handler, Work } from '../../queue/job.ts'
-import { audienceInRange, endOfRange } from '../../segments/audience.ts'
+import { endOfRange, findInRange } from '../../segments/audience.ts'
 import { getSegmentsById, treeOf } from '../../segments/read.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import { dependsOnTime, type Node } from '../../segments/tree.ts'
@@ -86,13 +86,14 @@ async function sweepAudience(sweep: Sweep, included: readonly Node[]): Promise<v
   let after: SubscriptionId | undefined
   do {
     const upTo = await endOfRange(ctx.db, { appId, now }, after, SUBSCRIPTIONS_AT_ONCE)
-    const outside = new Set<UserId>()
+    const members = new Set<UserId>()
     for (const list of lists) {
       const node: Node = { kind: 'any', of: list.map(({ tree }) => tree) }
-      const members = audienceInRange(node, { appId, now }, { after, upTo })
-      for (const { userId } of await findOutside(ctx.db, appId, id, members)) outside.add(userId)
+      for (const { userId } of await findInRange(ctx.db, node, { appId, now }, { after, upTo })) members.add(userId)
     }
-    if (outside.size > 0 && !(await step(sweep, (db, journey) => letIn(sweep, db, journey, [...outside])))) return
+    const found = members.size > 0 ? await findOutside(ctx.db, appId, id, [...members]) : []
+    const outside = found.map(({ userId }) => userId)
+    if (outside.length > 0 && !(await step(sweep, (db, journey) => letIn(sweep, db, journey, outside)))) return
     after = upTo
   } while (after !== undefined && mayGoOn(sweep))
 }

@@ -226,12 +226,12 @@ export const findRunsAfter = (db: Db, appId: AppId, journeyId: JourneyId, after:
     UNPREPARED,
   )
 
-/** Who among these members (rows of `user_id`) has no run that keeps them from entering. */
-export const findOutside = (db: Db, appId: AppId, journeyId: JourneyId, members: Sql) =>
+/** Who of these users has no run that keeps them from entering. */
+export const findOutside = (db: Db, appId: AppId, journeyId: JourneyId, userIds: readonly UserId[]) =>
   db.query<{ userId: UserId }>(
     sql`
-    select distinct m.user_id
-    from (${members}) m
+    select m.user_id
+    from unnest(${userIds}::uuid[]) m(user_id)
     where not exists (
       select 1 from journey_runs r
       where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.user_id = m.user_id and r.slot = ${TAKEN}::uuid)`,
