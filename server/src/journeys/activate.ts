@@ -6,6 +6,7 @@ import type { Handlers } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
 import { findBadUses } from './check-references.ts'
 import type { JourneysContext } from './context.ts'
+import { followChange } from './entry/follow.ts'
 import { ACTIVATE_JOURNEY, activateJob, START_JOURNEY, STOP_JOURNEY, startJob, stopJob } from './jobs.ts'
 import type { Journey, JourneyId, State } from './journey.ts'
 import { usesOf } from './read-journey.ts'
@@ -27,7 +28,10 @@ const inState = (ctx: JourneysContext, appId: AppId, id: JourneyId, state: State
     if (journey?.state !== state) return
     const now = ctx.now()
     const changes = await step(db, journey, now)
-    if (changes) await updateJourneyRow(db, appId, { ...journey, ...changes, updatedAt: now })
+    if (!changes) return
+    const after = { ...journey, ...changes, updatedAt: now }
+    await updateJourneyRow(db, appId, after)
+    await followChange(ctx, db, appId, state, after)
   })
 
 const momentOf = ({ document: { schedule } }: Journey, name: 'start_at' | 'stop_at') =>
