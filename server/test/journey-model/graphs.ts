@@ -75,7 +75,10 @@ export function nodes({ segmentIds, pushId, iamId, webhookId }: Things, depth: n
         expiration: expiration && { duration_seconds: expiration[0], exits: expiration[1] },
       })),
   ]
-  return fc.array(fc.oneof(...simple, ...(depth > 0 ? branching : [])), { minLength: 0, maxLength: depth > 1 ? 4 : 2 })
+  return fc.array(fc.oneof(...simple, ...(depth > 0 ? [...branching, ...branching] : [])), {
+    minLength: depth > 1 ? 2 : 0,
+    maxLength: depth > 1 ? 6 : 2,
+  })
 }
 
 export const earlyExit = ({ segmentIds }: Things): fc.Arbitrary<Draft | null> =>
@@ -96,23 +99,29 @@ export type Action =
   | { kind: 'event'; user: number; name: (typeof EVENTS)[number]; n: number }
   | { kind: 'later'; seconds: number }
 
+/** Half of them are there from the beginning. */
 export const actions = (users: number): fc.Arbitrary<Action[]> =>
-  fc.array(
-    fc.oneof(
-      fc.record({
-        kind: fc.constant('tag' as const),
-        user: fc.nat(users - 1),
-        key: fc.constantFrom(...TAG_KEYS),
-        value: fc.constantFrom('' as const, '1' as const),
-      }),
-      fc.record({
-        kind: fc.constant('event' as const),
-        user: fc.nat(users - 1),
-        name: fc.constantFrom(...EVENTS),
-        n: fc.nat(2),
-      }),
-      fc.record({ kind: fc.constant('later' as const), seconds: fc.constantFrom(1, 61, 3_601, 50_000) }),
-      fc.record({ kind: fc.constant('enter' as const), user: fc.nat(users - 1), n: fc.nat(2) }),
-    ),
-    { minLength: 3, maxLength: 14 },
-  )
+  fc
+    .array(
+      fc.oneof(
+        fc.record({
+          kind: fc.constant('tag' as const),
+          user: fc.nat(users - 1),
+          key: fc.constantFrom(...TAG_KEYS),
+          value: fc.constantFrom('' as const, '1' as const),
+        }),
+        fc.record({
+          kind: fc.constant('event' as const),
+          user: fc.nat(users - 1),
+          name: fc.constantFrom(...EVENTS),
+          n: fc.nat(2),
+        }),
+        fc.record({ kind: fc.constant('later' as const), seconds: fc.constantFrom(1, 61, 3_601, 50_000) }),
+        fc.record({ kind: fc.constant('enter' as const), user: fc.nat(users - 1), n: fc.nat(2) }),
+      ),
+      { minLength: 8, maxLength: 30 },
+    )
+    .map((list) => [
+      ...Array.from({ length: users / 2 }, (_, user): Action => ({ kind: 'enter', user, n: user % 3 })),
+      ...list,
+    ])

@@ -17,8 +17,8 @@ import { aWorker } from '../worker.ts'
 import { type Action, actions, earlyExit, nodes, type Things } from './graphs.ts'
 import { createModel } from './model.ts'
 
-const ROUNDS = process.env.CHAOS_FULL ? 300 : 25
-const USERS = 4
+const ROUNDS = process.env.CHAOS_FULL ? 300 : 20
+const USERS = 8
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
 let app: TestApp
