@@ -16,6 +16,7 @@ import { forgetOldEvents, TELL_EVENTS, tellHandler, wakeWebhooks } from './feedb
 import { FORGET_MESSAGE, forgetExpiredGrants, forgetInAppOf, forgetMessage } from './in-app/forget.ts'
 import { journeyHandlers } from './journeys/activate.ts'
 import type { JourneysContext } from './journeys/context.ts'
+import { forgetOldRuns, forgetRunsOf } from './journeys/forget.ts'
 import type { Clock } from './lib/clock.ts'
 import type { NewId } from './lib/ids.ts'
 import { forgetIdleCounters } from './limits/forget.ts'
@@ -55,6 +56,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
       await forgetNewsOf(ctx.db, job.appId, job.key)
       await forgetSendsTo(ctx.db, job.appId, job.key)
       await forgetInAppOf(ctx.db, job.appId, job.key)
+      await forgetRunsOf(ctx.db, job.appId, job.key)
     },
   },
   [NOTIFY]: notifyHandler(ctx),
@@ -94,6 +96,12 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
     { name: 'feedback.webhooks', everyMs: 5_000, run: () => wakeWebhooks(ctx) },
     { name: 'feedback.forget', everyMs: 3_600_000, run: () => forgetOldEvents(ctx) },
     { name: 'feedback.email-events', everyMs: 3_600_000, run: () => forgetOldEmailEvents(db, clock.now()) },
+    {
+      name: 'journeys.forget',
+      dailyAt: '04:10',
+      timeLimitMs: 3_600_000,
+      run: () => forgetOldRuns(db, clock.now(), ctx.deliveryRetentionDays),
+    },
     ...messageSchedules(ctx.engine, ctx.deliveryRetentionDays),
   ]
 }
