@@ -228,6 +228,9 @@ describe('while a journey is active', () => {
     const another = await aSegment(app, [tagIs('plan', 'gold')])
     const open = await anActiveJourney()
     expect((await update(app, open.id, { audience: { included_segment_ids: [another] } })).status).toBe(200)
+    expect((await refusalOf(open.id, { audience: { included_segment_ids: [] } })).titles).toEqual([
+      'audience.included_segment_ids must name at least one segment while the journey is active',
+    ])
     expect((await refusalOf(open.id, { audience: { future_additions_only: true } })).titles).toEqual([
       'audience.future_additions_only cannot be changed while the journey is active',
     ])

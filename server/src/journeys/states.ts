@@ -67,6 +67,8 @@ function refusedEntry({ audience: old, schedule }: Document, { audience: now, sc
     refused.push(['schedule.start_at', 'cannot be changed: the journey has started'])
   if (old.kind !== now.kind) return [...refused, ['audience.kind', 'cannot be changed while the journey is active']]
   if (old.kind !== 'segment' || now.kind !== 'segment') return refused
+  if (now.included_segment_ids.length === 0)
+    refused.push(['audience.included_segment_ids', 'must name at least one segment while the journey is active'])
   if (old.future_additions_only !== now.future_additions_only)
     refused.push(['audience.future_additions_only', 'cannot be changed while the journey is active'])
   for (const list of ['included_segment_ids', 'excluded_segment_ids'] as const)

@@ -2,7 +2,7 @@
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { rows, sql } from '../storage/sql.ts'
+import { emptySql, rows, sql } from '../storage/sql.ts'
 import type { Document, Journey, JourneyId, State, Summary } from './journey.ts'
 import type { UseKind } from './reading.ts'
 
@@ -142,3 +142,25 @@ export async function isUsedByLiveJourney(db: Db, appId: AppId, kind: UseKind, i
     limit 1`)
   return found.length > 0
 }
+
+/** Which version of a journey is active, and since when. */
+export type Marked = { id: JourneyId; version: number; startedAt: Date | null }
+
+const active = (appId: AppId, ids: readonly JourneyId[] | undefined) => sql`
+  select j.id, j.version, j.started_at from journeys j
+  where j.app_id = ${appId} and j.state = 'active' ${ids ? sql`and j.id = any(${ids}::uuid[])` : emptySql}
+  order by j.id`
+
+export const findActive = (db: Db, appId: AppId, ids?: readonly JourneyId[]) => db.query<Marked>(active(appId, ids))
+
+/** Until the transaction ends they stay as they are, and active. */
+export const holdActive = (db: Db, appId: AppId, ids?: readonly JourneyId[]) =>
+  db.query<Marked>(sql`${active(appId, ids)} for share`)
+
+export const findJourneysById = (db: Db, appId: AppId, ids: readonly JourneyId[]) =>
+  db.query<Journey>(sql`select ${columns} from journeys j where j.app_id = ${appId} and j.id = any(${ids}::uuid[])`)
+
+/** What is active, or about to be. */
+export const findLiveJourneys = (db: Db, appId: AppId) =>
+  db.query<Journey>(sql`
+    select ${columns} from journeys j where j.app_id = ${appId} and j.state in ('processing', 'active')`)
