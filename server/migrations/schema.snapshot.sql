@@ -668,6 +668,14 @@ create table message_keys (
 );
 CREATE INDEX message_keys_by_age ON public.message_keys USING btree (app_id, taken_at);
 
+create table message_recipients (
+  app_id uuid not null,
+  message_id uuid not null,
+  run_id uuid not null,
+  user_id uuid not null,
+  constraint message_recipients_pk PRIMARY KEY (app_id, message_id, run_id)
+);
+
 create table messages (
   app_id uuid not null,
   id uuid not null,
@@ -689,6 +697,7 @@ create table messages (
   expanded_count bigint not null default 0,
   completed_at timestamp with time zone,
   canceled_at timestamp with time zone,
+  throttled_to timestamp with time zone,
   constraint messages_canceled_when CHECK (((canceled_at IS NOT NULL) = (state = 'canceled'::text))),
   constraint messages_channel_known CHECK ((channel = ANY (ARRAY['push'::text, 'email'::text, 'sms'::text]))),
   constraint messages_done_when CHECK (((completed_at IS NOT NULL) = (state = 'done'::text))),

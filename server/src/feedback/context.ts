@@ -3,6 +3,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
+import type { NoteActions } from '../messages/note-actions.ts'
 import { createNoteFeedback, type NoteFeedback } from '../messages/note-feedback.ts'
 import type { SendWebhook } from '../sending/notify.ts'
 import type { Db } from '../storage/db.ts'
@@ -24,6 +25,8 @@ export type FeedbackParts = {
   publicUrl: string | undefined
   sendWebhook: SendWebhook
   mail: MailParts
+  /** Of whoever leads users through runs. */
+  noteActions?: NoteActions | undefined
 }
 
 export type FeedbackContext = Omit<FeedbackParts, 'merger' | 'mail'> & {

@@ -3,6 +3,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import { isStorable } from '../lib/text.ts'
+import type { NoteActions } from '../messages/note-actions.ts'
 import { noteReceipts } from '../messages/note-receipts.ts'
 import type { Receipt } from '../messages/receipt.ts'
 import { dropOldReceipts, findWaitingReceipts } from '../messages/receipt-store.ts'
@@ -18,7 +19,7 @@ export const MATCH_RECEIPTS = 'feedback.match-receipts'
 /** Resolves when it is noted, or written down to be noted later. */
 export type TakeReceipt = (appId: AppId, receipt: TextReceipt) => Promise<void>
 
-type Parts = { db: Db; clock: Clock; newId: NewId; change: Change }
+type Parts = { db: Db; clock: Clock; newId: NewId; change: Change; noteActions?: NoteActions | undefined }
 
 /** The answer to a text is written down moments after it came. */
 const SOON_MS = 5_000
@@ -44,10 +45,10 @@ export function createTakeReceipt(parts: Parts & { merger: Merger }): TakeReceip
 
 /** Those that wait are looked at again after so long. */
 async function note(parts: Parts, appId: AppId, receipts: readonly Receipt[], againMs: number): Promise<void> {
-  const { db, clock, newId, change } = parts
+  const { db, clock, newId, change, noteActions } = parts
   const now = clock.now()
   const gone = await db.transaction(async (db) => {
-    const noted = await noteReceipts(db, appId, receipts, now)
+    const noted = await noteReceipts(db, appId, receipts, now, noteActions)
     const runAt = new Date(now.getTime() + againMs)
     const job = { appId, name: MATCH_RECEIPTS, key: 'waiting', runAt }
     if (noted.waiting > 0) await createQueue({ clock, newId }).enqueue(db, [job])

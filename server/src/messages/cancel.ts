@@ -6,7 +6,8 @@ import type { Queue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import { closeJob } from './jobs.ts'
 import type { MessageId } from './message.ts'
-import { findCounts, lockMessage, markCanceled } from './store.ts'
+import { deleteRecipients } from './recipient-store.ts'
+import { findCounts, lockHidden, lockMessage, markCanceled } from './store.ts'
 import { messageNotFound } from './view.ts'
 
 type CancelContext = { db: Db; queue: Queue; now: () => Date }
@@ -24,9 +25,27 @@ export function cancelMessage({ db, queue, now }: CancelContext, appId: AppId, i
     const isExpanded = message.state === 'sending' || message.state === 'done'
     if (isExpanded && !(await isWaiting(db, appId, id)))
       throw invalid('Notification cannot be canceled: it has already been sent to all recipients.')
-    await markCanceled(db, appId, id, now())
+    await markCanceled(db, appId, [id], now())
     await queue.enqueue(db, [closeJob(appId, id)])
   })
+}
+
+/** Of messages that stand in no list, by whoever made them, in their transaction. What is over by then stays as it is. */
+export async function cancelMessages(
+  db: Db,
+  queue: Queue,
+  appId: AppId,
+  ids: readonly MessageId[],
+  now: Date,
+): Promise<void> {
+  const open = await lockHidden(db, appId, ids)
+  if (open.length === 0) return
+  await markCanceled(db, appId, open, now)
+  await deleteRecipients(db, appId, open)
+  await queue.enqueue(
+    db,
+    open.map((id) => closeJob(appId, id)),
+  )
 }
 
 async function isWaiting(db: Db, appId: AppId, id: MessageId): Promise<boolean> {

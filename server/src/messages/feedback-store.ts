@@ -25,11 +25,14 @@ export type Reports = { receivedAt: Date | null; clickedAt: Date | null }
 
 export type Pair = { expandAt: Date; messageId: MessageId; subscriptionId: SubscriptionId }
 
+export type ReportedDelivery = KnownDelivery & Reports & { attempts: number; dueAt: Date }
+
 /** All runs of each pair that may have reached somebody, locked in the order of their keys. */
 export const lockReported = (db: Db, appId: AppId, pairs: readonly Pair[]) =>
-  db.query<KnownDelivery & Reports>(
+  db.query<ReportedDelivery>(
     sql`
-    select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.received_at, d.clicked_at
+    select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.received_at, d.clicked_at,
+      d.attempts, d.due_at
     from deliveries d
     join jsonb_to_recordset(${rows(pairs)}::jsonb) r("expandAt" timestamptz, "messageId" uuid, "subscriptionId" uuid)
       on d.expand_at = r."expandAt" and d.message_id = r."messageId" and d.subscription_id = r."subscriptionId"

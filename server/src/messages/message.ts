@@ -34,6 +34,8 @@ export type Audience =
   | { kind: 'subscriptions'; field: string; given: string[]; ids: SubscriptionId[] }
   /** All devices that show a live activity, where they are too many to be named. */
   | { kind: 'activity'; activityId: string }
+  /** Who is added one by one, each in a run, while the message is open. Nobody is after `until`, in ISO 8601. */
+  | { kind: 'recipients'; until: string }
 
 /** What a live activity on iOS shows. Times are in Unix seconds, `at` in ISO 8601. */
 export type Activity = {

@@ -1,6 +1,6 @@
 // Devices tell that a message arrived, and that somebody opened it. They do so by the hundred thousand after a broadcast, so what
 // comes at once is noted in one transaction. Each delivery is received once and clicked once, however often it is told; only
-// `clicks` counts every time.
+// `clicks` counts every time. Of several runs of the same message each is told of by itself.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
@@ -8,20 +8,23 @@ import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { DeliveryEvent } from './event.ts'
 import { insertDeliveryEvents } from './event-store.ts'
-import { type DeliveryKey, factCounter } from './fact.ts'
-import { addFacts, findExpandTimes, lockReported, type Reports, updateReported } from './feedback-store.ts'
+import { factCounter } from './fact.ts'
+import { addFacts, findExpandTimes, lockReported, type ReportedDelivery, updateReported } from './feedback-store.ts'
 import type { MessageId } from './message.ts'
+import { type NoteActions, tellActions } from './note-actions.ts'
 
 export type Report = { kind: 'received' | 'clicked'; messageId: MessageId; subscriptionId: SubscriptionId }
 
 /** Resolves when it is written down. What names no delivery of this app changes nothing. */
 export type NoteFeedback = (appId: AppId, report: Report) => Promise<void>
 
-export function createNoteFeedback({ db, clock, merger }: { db: Db; clock: Clock; merger: Merger }): NoteFeedback {
+type Parts = { db: Db; clock: Clock; merger: Merger; noteActions?: NoteActions | undefined }
+
+export function createNoteFeedback({ db, clock, merger, noteActions }: Parts): NoteFeedback {
   return merger.merged<Report, void>({
     name: 'messages.note-feedback',
     async run(appId, reports) {
-      await noteReports(db, appId, reports, clock.now())
+      await noteReports(db, appId, reports, clock.now(), noteActions)
       return reports.map(() => ({ value: undefined }))
     },
   })
@@ -44,7 +47,13 @@ function sumUp(reports: readonly Report[]): Map<string, Told> {
   return byPair
 }
 
-async function noteReports(db: Db, appId: AppId, reports: readonly Report[], now: Date): Promise<void> {
+async function noteReports(
+  db: Db,
+  appId: AppId,
+  reports: readonly Report[],
+  now: Date,
+  noteActions: NoteActions | undefined,
+): Promise<void> {
   const byPair = sumUp(reports)
   const times = await findExpandTimes(db, appId, [...new Set(reports.map(({ messageId }) => messageId))])
   const pairs = [...byPair.values()].flatMap(({ messageId, subscriptionId }) => {
@@ -53,28 +62,37 @@ async function noteReports(db: Db, appId: AppId, reports: readonly Report[], now
   })
   if (pairs.length === 0) return
   await db.transaction(async (db) => {
-    const changed: (DeliveryKey & Reports)[] = []
+    const changed = new Set<ReportedDelivery>()
     const events: DeliveryEvent[] = []
     const counter = factCounter()
-    for (const delivery of await lockReported(db, appId, pairs)) {
-      const { expandAt, messageId, subscriptionId, runId, userId, platform, receivedAt, clickedAt } = delivery
-      const told = byPair.get(keyOf(delivery)) as Told
-      const news = (['received', 'clicked'] as const).filter((kind) => told[kind] > 0 && !delivery[`${kind}At`])
-      counter.add(delivery, 'clicks', told.clicked)
-      for (const kind of news) {
-        counter.add(delivery, kind)
-        events.push({ kind, at: now, messageId, subscriptionId, userId, platform })
-      }
-      if (news.length === 0) continue
-      changed.push({
-        ...{ expandAt, messageId, subscriptionId, runId },
-        receivedAt: news.includes('received') ? now : receivedAt,
-        clickedAt: news.includes('clicked') ? now : clickedAt,
-      })
+    for (const [pair, deliveries] of Map.groupBy(await lockReported(db, appId, pairs), keyOf)) {
+      const told = byPair.get(pair) as Told
+      const newest = deliveries.sort(newestFirst)
+      counter.add(newest[0] as ReportedDelivery, 'clicks', told.clicked)
+      for (const kind of ['received', 'clicked'] as const)
+        for (const delivery of newest.filter((it) => it[`${kind}At`] === null).slice(0, told[kind])) {
+          const { messageId, subscriptionId, userId, platform } = delivery
+          delivery[`${kind}At`] = now
+          changed.add(delivery)
+          counter.add(delivery, kind)
+          events.push({ kind, at: now, messageId, subscriptionId, userId, platform })
+        }
     }
-    if (changed.length > 0) await updateReported(db, appId, changed)
+    if (changed.size > 0) await updateReported(db, appId, [...changed].map(reportsOf))
     const facts = counter.list()
     if (facts.length > 0) await addFacts(db, appId, facts)
     await insertDeliveryEvents(db, appId, events)
+    await tellActions(noteActions, db, appId, changed)
   })
 }
+
+/** A device does not know of runs: what it tells is of the last that was sent to it. What was never tried comes after all others. */
+function newestFirst(a: ReportedDelivery, b: ReportedDelivery): number {
+  const isTried = ({ attempts }: ReportedDelivery) => (attempts > 0 ? 1 : 0)
+  return isTried(b) - isTried(a) || b.dueAt.getTime() - a.dueAt.getTime()
+}
+
+const reportsOf = ({ expandAt, messageId, subscriptionId, runId, receivedAt, clickedAt }: ReportedDelivery) => ({
+  ...{ expandAt, messageId, subscriptionId, runId },
+  ...{ receivedAt, clickedAt },
+})

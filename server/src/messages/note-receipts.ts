@@ -7,6 +7,7 @@ import type { DeliveryEvent } from './event.ts'
 import { insertDeliveryEvents } from './event-store.ts'
 import { type DeliveryKey, factCounter, type KnownDelivery } from './fact.ts'
 import { addFacts } from './feedback-store.ts'
+import { type NoteActions, tellActions } from './note-actions.ts'
 import { factOf, type KeptReceipt, keptAs, type Receipt, saysMore } from './receipt.ts'
 import { deleteWaitingReceipts, insertWaitingReceipts, lockReferred, updateReceipts } from './receipt-store.ts'
 
@@ -21,7 +22,13 @@ export type Noted = {
   gone: (KnownDelivery & { reason: string | undefined })[]
 }
 
-export function noteReceipts(db: Db, appId: AppId, receipts: readonly Receipt[], now: Date): Promise<Noted> {
+export function noteReceipts(
+  db: Db,
+  appId: AppId,
+  receipts: readonly Receipt[],
+  now: Date,
+  noteActions?: NoteActions,
+): Promise<Noted> {
   const strongest = new Map<string, Receipt>()
   for (const receipt of receipts)
     if (saysMore(receipt.state, strongest.get(receipt.reference)?.state ?? null))
@@ -33,6 +40,7 @@ export function noteReceipts(db: Db, appId: AppId, receipts: readonly Receipt[],
     const changed: (DeliveryKey & { receipt: KeptReceipt })[] = []
     const events: DeliveryEvent[] = []
     const gone: Noted['gone'] = []
+    const arrived: KnownDelivery[] = []
     const counter = factCounter()
     for (const delivery of found) {
       const receipt = strongest.get(delivery.providerRef) as Receipt
@@ -43,6 +51,7 @@ export function noteReceipts(db: Db, appId: AppId, receipts: readonly Receipt[],
       if (delivery.receipt !== null) counter.add(delivery, factOf[delivery.receipt], -1)
       counter.add(delivery, factOf[kept])
       const { reason } = receipt
+      if (kept === 'delivered') arrived.push(delivery)
       if (kept !== 'unknown') events.push({ kind: kept, at: now, messageId, subscriptionId, userId, platform, reason })
       if (receipt.state === 'gone') gone.push({ ...delivery, reason })
     }
@@ -50,6 +59,7 @@ export function noteReceipts(db: Db, appId: AppId, receipts: readonly Receipt[],
     const facts = counter.list()
     if (facts.length > 0) await addFacts(db, appId, facts)
     await insertDeliveryEvents(db, appId, events)
+    await tellActions(noteActions, db, appId, arrived)
 
     const known = new Set(found.map(({ providerRef }) => providerRef))
     const early = [...strongest.values()].filter(({ reference }) => !known.has(reference))

@@ -146,6 +146,14 @@ export const insertMessages = (db: Db, appId: AppId, list: readonly NewMessage[]
     from apps a cross join jsonb_to_recordset(${rows(list.map(messageRow))}::jsonb) as g(${columnTypes})
     where a.id = ${appId}`)
 
+/** One that takes recipients from now on. All its deliveries are of this moment's month, whenever they are written. */
+export const insertOpenMessage = (db: Db, appId: AppId, message: NewMessage, now: Date) =>
+  db.query(sql`
+    insert into messages (app_id, ${columns}, queued_at, state, expand_at)
+    select a.id, ${prefixed}, ${now}::timestamptz, 'expanding', ${now}::timestamptz
+    from apps a cross join jsonb_to_recordset(${rows([messageRow(message)])}::jsonb) as g(${columnTypes})
+    where a.id = ${appId}`)
+
 /** Keys that were taken for messages that were then not stored: another of their keys was somebody else's. */
 export const deleteKeysOf = (db: Db, appId: AppId, list: readonly Pick<Waiting, 'message' | 'keys'>[]) =>
   db.query(sql`
@@ -199,10 +207,20 @@ export async function lockMessage(db: Db, appId: AppId, id: MessageId) {
   return found
 }
 
-export const markCanceled = (db: Db, appId: AppId, id: MessageId, now: Date) =>
+/** Of the messages that stand in no list, those of which something may still be sent; locked in the order of their ids. */
+export async function lockHidden(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
+  const found = await db.query<{ id: MessageId }>(sql`
+    select m.id from messages m
+    where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and not m.is_listed and m.state not in ('done', 'canceled')
+    order by m.id
+    for update`)
+  return found.map(({ id }) => id)
+}
+
+export const markCanceled = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
   db.query(sql`
     update messages set state = 'canceled', canceled_at = ${now}, completed_at = null
-    where app_id = ${appId} and id = ${id}`)
+    where app_id = ${appId} and id = any(${ids}::uuid[])`)
 
 export type Count = { messageId: MessageId; platform: string; state: string; reason: string; count: number }
 

@@ -86,6 +86,7 @@ function targetsObject(audience: Audience): Record<string, unknown> {
     case 'subscriptions':
       return { [audience.field]: audience.given?.length > 0 ? audience.given : (audience.ids ?? null) }
     case 'activity':
+    case 'recipients':
       return {}
   }
 }

@@ -4,7 +4,8 @@
 import { AppError } from '../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import { findTokens } from '../messages/activities/store.ts'
-import type { Audience } from '../messages/message.ts'
+import type { Audience, Message } from '../messages/message.ts'
+import { isRecipient } from '../messages/recipient-store.ts'
 import type { SegmentsContext } from '../segments/context.ts'
 import { judgeSubscriptions } from '../segments/explain.ts'
 import { getSegment, treeOf } from '../segments/read.ts'
@@ -23,7 +24,7 @@ export type Judged = {
 export async function judgeAudience(
   ctx: SegmentsContext,
   appId: AppId,
-  audience: Audience,
+  { id, audience }: Pick<Message, 'id' | 'audience'>,
   user: User,
 ): Promise<Judged> {
   const all = [...user.subscriptions.keys()]
@@ -36,6 +37,10 @@ export async function judgeAudience(
     }
     case 'aliases':
       return { matching: new Set(isNamed(audience.aliases, user) ? all : []), goneSegments: [] }
+    case 'recipients': {
+      const isWaiting = await isRecipient(ctx.db, appId, id, user.id)
+      return { matching: new Set(isWaiting ? all : []), goneSegments: [] }
+    }
     default: {
       const { tree, goneSegments } = await readTree(ctx, appId, audience)
       const judged = await judgeSubscriptions(ctx, appId, user, tree)

@@ -1,10 +1,10 @@
 // The deliveries of a message, page by page.
 
-import { invalid } from '../lib/errors.ts'
-import { type AppId, isUuid } from '../lib/ids.ts'
+import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
+import { readCursor, writeCursor } from './cursor.ts'
 import { getMessage } from './message.ts'
-import type { Delivery, Place } from './report.ts'
+import type { Delivery } from './report.ts'
 import type { DeliveriesAnswer, DeliveriesQuery, DeliveryObject } from './schema.ts'
 import { findDeliveriesAfter } from './store.ts'
 
@@ -51,12 +51,3 @@ export const deliveryObject = (it: Delivery): DeliveryObject => ({
   inbox_provider: it.inboxProvider,
   provider_reference: it.providerRef,
 })
-
-const writeCursor = ({ subscriptionId, runId }: Place) =>
-  Buffer.from(`${subscriptionId} ${runId}`).toString('base64url')
-
-function readCursor(cursor: string): Place {
-  const [subscriptionId = '', runId = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
-  if (!isUuid(subscriptionId) || !isUuid(runId)) throw invalid('cursor must be the next_cursor of a page before')
-  return { subscriptionId, runId }
-}

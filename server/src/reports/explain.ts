@@ -30,7 +30,7 @@ export async function explainMessage(
   const ids = [...user.subscriptions.keys()]
   const { expandAt } = message
   const deliveries = expandAt ? await findDeliveriesTo(ctx.db, appId, { id: message.id, expandAt }, ids) : []
-  const { matching, goneSegments } = await judgeAudience(ctx.segments, appId, message.audience, user)
+  const { matching, goneSegments } = await judgeAudience(ctx.segments, appId, message, user)
 
   const explained = [...user.subscriptions.values()].flatMap((it): ExplainAnswer['subscriptions'] => {
     if ('subscriptionId' in ref && ref.subscriptionId !== it.id) return []
@@ -42,7 +42,7 @@ export async function explainMessage(
     }
     const own = deliveries.filter(({ subscriptionId }) => subscriptionId === it.id)
     if (own.length === 0) {
-      const absence = absenceOf(message, it)
+      const absence = absenceOf(message, it, matching.has(it.id))
       return [{ ...known, absence, explanation: absenceInWords(absence, matching.has(it.id)), delivery: null }]
     }
     return own.map((delivery) => ({
@@ -73,12 +73,14 @@ function readWhom({ external_id, onesignal_id, subscription_id }: ExplainQuery):
 }
 
 /** The first that holds, from what can never change to what might. */
-function absenceOf(message: Message, it: Subscription): Absence {
+function absenceOf(message: Message, it: Subscription, matchesNow: boolean): Absence {
   const { channel, state, options, expandAt, expandedTo, lane } = message
   if (channelOf(it.type) !== channel) return 'other_channel'
   if (options.platforms && !options.platforms.includes(it.type)) return 'platform_not_chosen'
   if (state === 'canceled' && expandAt === null) return 'canceled'
   if (expandAt === null) return 'not_expanded_yet'
+  // Who was added waits or was expanded; others may be added at any time.
+  if (message.audience.kind === 'recipients') return matchesNow ? 'not_expanded_yet' : 'not_in_audience'
   const isAhead = state === 'expanding' && lane === 'bulk' && (expandedTo === null || it.id > expandedTo)
   if (isAhead) return 'not_expanded_yet'
   if (new Date(it.createdAt) > expandAt) return 'created_later'
@@ -90,10 +92,11 @@ function summaryOf(
   explained: ExplainAnswer['subscriptions'],
   goneSegments: string[],
 ): string {
-  const sent = explained.filter(({ delivery }) => delivery?.state === 'sent').length
-  const waiting = explained.filter(
-    ({ delivery }) => delivery?.state === 'pending' || delivery?.state === 'sending',
-  ).length
+  // In several runs, one subscription has several deliveries.
+  const inState = (...states: string[]) =>
+    new Set(explained.flatMap(({ id, delivery }) => (delivery && states.includes(delivery.state) ? [id] : []))).size
+  const sent = inState('sent')
+  const waiting = inState('pending', 'sending')
   const whole =
     sent > 0
       ? `It was sent to ${counted(sent)} of this user.`

@@ -83,7 +83,7 @@ export type UnknownsBody = Static<typeof UnknownsBody>
 
 export const UnknownsQuery = Type.Object({
   limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 100 }),
-  cursor: Type.Optional(Type.String({ format: 'uuid', description: 'next_cursor of the page before.' })),
+  cursor: Type.Optional(Type.String({ maxLength: 200, description: 'next_cursor of the page before.' })),
 })
 export type UnknownsQuery = Static<typeof UnknownsQuery>
 

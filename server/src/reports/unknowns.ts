@@ -10,6 +10,7 @@ import {
   type Unknowns,
 } from '../messages/engine/unknowns.ts'
 import type { ReportsContext } from './context.ts'
+import { readCursor, writeCursor } from './cursor.ts'
 import { getMessage } from './message.ts'
 import type { UnknownsAnswer, UnknownsBody, UnknownsQuery } from './schema.ts'
 
@@ -19,14 +20,13 @@ export async function viewUnknowns(
   messageId: string,
   { limit, cursor }: UnknownsQuery,
 ): Promise<UnknownsAnswer> {
+  const after = cursor === undefined ? undefined : readCursor(cursor)
   const { id } = await getMessage(db, appId, messageId)
   // One more than is shown tells whether there is another page.
-  const found = await listUnknown({ db }, appId, id, limit + 1, cursor?.toLowerCase())
+  const found = await listUnknown({ db }, appId, id, limit + 1, after)
   const page = found.slice(0, limit)
-  return {
-    deliveries: page.map(unknownObject),
-    next_cursor: found.length > limit ? (page.at(-1)?.subscriptionId ?? null) : null,
-  }
+  const last = found.length > limit ? page.at(-1) : undefined
+  return { deliveries: page.map(unknownObject), next_cursor: last ? writeCursor(last) : null }
 }
 
 const unknownObject = (it: UnknownDelivery) => ({

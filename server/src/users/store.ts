@@ -438,6 +438,11 @@ export async function insertFreshUsers(
       set players = player_counts.players + excluded.players,
         subscribed = player_counts.subscribed + excluded.subscribed,
         messageable = player_counts.messageable + excluded.messageable
+    ), noted as (
+      insert into user_news (app_id, id, user_id, kind, at)
+      select a.id, n.id, n.id, 'change', n.at
+      from apps a cross join news n
+      where a.id = ${appId}
     ), fresh_users as (
       insert into users (app_id, id, tags, language, timezone_id, country, lat, long, ip, test_user_name,
         first_active, amount_spent, alias_count, subscription_count, created_at, updated_at)
@@ -459,11 +464,6 @@ export async function insertFreshUsers(
       select a.id, r.label, r.value, r.user_id
       from apps a cross join alias_rows r
       where a.id = ${appId} and r.user_id not in (select known.user_id from known)
-    ), noted as (
-      insert into user_news (app_id, id, user_id, kind, at)
-      select a.id, n.id, n.id, 'change', n.at
-      from apps a cross join news n
-      where a.id = ${appId}
     )
     select known.user_id from known
     union all

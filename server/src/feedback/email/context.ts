@@ -3,6 +3,7 @@
 import type { References } from '../../email/reference.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createNoteEmail, type EmailNews, type NoteEmail } from '../../messages/email/note.ts'
+import type { NoteActions } from '../../messages/note-actions.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
@@ -28,10 +29,10 @@ export type MailContext = MailParts & { noteEmail: NoteEmail; watch: Watch; find
 
 export const createMailContext = (
   parts: MailParts,
-  { db, clock, merger }: { db: Db; clock: Clock; merger: Merger },
+  { db, clock, merger, noteActions }: { db: Db; clock: Clock; merger: Merger; noteActions?: NoteActions | undefined },
 ): MailContext => ({
   ...parts,
-  noteEmail: createNoteEmail({ db, merger }),
+  noteEmail: createNoteEmail({ db, merger, noteActions }),
   watch: createWatch(clock),
   findCertificate: createCertificates({ clock, fetchPage: parts.fetchPage }),
 })

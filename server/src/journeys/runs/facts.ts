@@ -3,10 +3,9 @@
 import { findEventsSince } from '../../events/since-store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { findRunActions } from '../../messages/run-action-store.ts'
-import type { SegmentId } from '../../segments/segment.ts'
 import type { Db } from '../../storage/db.ts'
 import { findPresence } from '../../users/presence-store.ts'
-import { judgeMembership } from '../membership.ts'
+import { type Demand, exitDemands, judgeMembership } from '../membership.ts'
 import type { Condition } from '../node.ts'
 import type { Compiled } from './compiled.ts'
 import type { Known, Question } from './interpret.ts'
@@ -60,8 +59,6 @@ async function answerPresence(db: Db, appId: AppId, asked: readonly One[]) {
   }
 }
 
-type Demand = { included: SegmentId[]; excluded: SegmentId[] }
-
 async function answerMembership(db: Db, appId: AppId, journey: Compiled, asked: readonly One[], now: Date) {
   if (asked.length === 0) return
   const demands: Demand[] = []
@@ -86,17 +83,6 @@ function demandOf(question: Question, placeOf: (demand: Demand) => number): numb
   if (question.kind !== 'condition' || question.condition.kind !== 'segment_membership') return undefined
   const { included_segment_ids: included, excluded_segment_ids: excluded } = question.condition
   return placeOf({ included, excluded })
-}
-
-function exitDemands({ exit, audience }: Compiled): { demand: Demand; exitsWhen: boolean }[] {
-  const demands: { demand: Demand; exitsWhen: boolean }[] = []
-  if (exit && exit.segmentIds.length > 0)
-    demands.push({ demand: { included: exit.segmentIds, excluded: [] }, exitsWhen: true })
-  if (exit?.whenNotInAudience && audience.kind === 'segment') {
-    const { included_segment_ids: included, excluded_segment_ids: excluded } = audience
-    demands.push({ demand: { included, excluded }, exitsWhen: false })
-  }
-  return demands
 }
 
 /** Events count from the one by which the run came in, or from when it came in. */

@@ -3,7 +3,7 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { judgeMembership } from '../membership.ts'
+import { audienceDemand, judgeMembership } from '../membership.ts'
 import type { CountChange } from '../stats-store.ts'
 import type { Compiled } from './compiled.ts'
 import type { RunsContext } from './context.ts'
@@ -24,9 +24,8 @@ export async function reenter(
     over.map(({ place }) => place),
   )
   if (audience.kind !== 'segment') return []
-  const { included_segment_ids: included, excluded_segment_ids: excluded } = audience
   const users = over.map(({ userId }) => userId)
-  const members = await judgeMembership(db, appId, [{ included, excluded }], users, now)
+  const members = await judgeMembership(db, appId, [audienceDemand(audience)], users, now)
   const again = users.filter((userId) => members.get(userId)?.[0])
   const entered = await insertRuns(
     db,

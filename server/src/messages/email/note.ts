@@ -14,6 +14,7 @@ import type { DeliveryEvent } from '../event.ts'
 import { insertDeliveryEvents } from '../event-store.ts'
 import { type Fact, factCounter } from '../fact.ts'
 import type { MessageId } from '../message.ts'
+import { type NoteActions, tellActions } from '../note-actions.ts'
 import { type EmailDelivery, type EmailTimes, findAddresses, findEmail, lockEmails, updateEmails } from './store.ts'
 
 export type EmailNews = { reference: EmailReference; at: Date } & (
@@ -38,10 +39,12 @@ export type NotedEmail = {
 /** Undefined where there is no such delivery (any more). */
 export type NoteEmail = (appId: AppId, news: EmailNews) => Promise<NotedEmail | undefined>
 
-export function createNoteEmail({ db, merger }: { db: Db; merger: Merger }): NoteEmail {
+type Parts = { db: Db; merger: Merger; noteActions?: NoteActions | undefined }
+
+export function createNoteEmail({ db, merger, noteActions }: Parts): NoteEmail {
   return merger.merged<EmailNews, NotedEmail | undefined>({
     name: 'messages.note-email',
-    run: async (appId, news) => (await noteAll(db, appId, news)).map((value) => ({ value })),
+    run: async (appId, news) => (await noteAll(db, appId, news, noteActions)).map((value) => ({ value })),
   })
 }
 
@@ -55,7 +58,15 @@ const FACTS_PART = 0
 
 const nameOf = ({ month, id }: Pick<EmailReference, 'month' | 'id'>) => `${month.getTime()} ${id}`
 
-function noteAll(db: Db, appId: AppId, list: readonly EmailNews[]): Promise<(NotedEmail | undefined)[]> {
+/** By which a person is known to have got it, or to have done something with it. */
+const ACTIONS: readonly EmailNews['kind'][] = ['delivered', 'opened', 'clicked']
+
+function noteAll(
+  db: Db,
+  appId: AppId,
+  list: readonly EmailNews[],
+  noteActions: NoteActions | undefined,
+): Promise<(NotedEmail | undefined)[]> {
   return db.transaction(async (db) => {
     const known = await lockAll(
       db,
@@ -67,6 +78,7 @@ function noteAll(db: Db, appId: AppId, list: readonly EmailNews[]): Promise<(Not
     const events: DeliveryEvent[] = []
     const changed = new Set<EmailDelivery>()
     const resolved: CountChange[] = []
+    const acted = new Set<EmailDelivery>()
     const noted = list.map((news) => {
       const delivery = known.get(nameOf(news.reference))
       if (!delivery) return undefined
@@ -78,6 +90,7 @@ function noteAll(db: Db, appId: AppId, list: readonly EmailNews[]): Promise<(Not
       if (isNews) {
         changed.add(delivery)
         events.push(eventOf(delivery, news))
+        if (ACTIONS.includes(news.kind)) acted.add(delivery)
       }
       for (const fact of factsOf(news, isNews)) counter.add(delivery, fact)
       counts.push(...countsOf(delivery, news, isNews))
@@ -88,6 +101,7 @@ function noteAll(db: Db, appId: AppId, list: readonly EmailNews[]): Promise<(Not
     await changeCounts(db, appId, FACTS_PART, [...resolved, ...facts])
     if (counts.length > 0) await countEmails(db, appId, PART, counts)
     await insertDeliveryEvents(db, appId, events)
+    await tellActions(noteActions, db, appId, acted)
     const addresses = await findMeant(db, appId, list, known)
     return noted.map((it): NotedEmail | undefined => {
       if (!it) return undefined

@@ -1,15 +1,18 @@
 // Frequency caps: at most so many messages of a channel to one user within any window. Decided and noted under the lock of the
-// user's row, in the transaction that marks deliveries as sending; one message to several devices is one message.
+// user's row, in the transaction that marks deliveries as sending; one message to several devices is one message, and in another run it
+// is another.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { type FrequencyCap, windowMsOf } from '../../sending/settings.ts'
 import type { Db } from '../../storage/db.ts'
+import { NO_RUN } from '../message.ts'
 import type { DueDelivery } from './delivery-store.ts'
 import { lockRecent, type Sends, writeRecent } from './recent-store.ts'
 
-type Capped = Pick<DueDelivery, 'messageId' | 'subscriptionId' | 'userId'>
+type Capped = Pick<DueDelivery, 'messageId' | 'subscriptionId' | 'runId' | 'userId'>
 
-const nameOf = ({ messageId, subscriptionId }: Capped) => `${messageId} ${subscriptionId}`
+const messageOf = ({ messageId, runId }: Capped) => (runId === NO_RUN ? messageId : `${messageId}/${runId}`)
+const nameOf = (it: Capped) => `${messageOf(it)} ${it.subscriptionId}`
 const messagesOf = (sends: Sends) => new Set(Object.keys(sends).map((name) => name.split(' ')[0]))
 const usersOf = (deliveries: readonly Capped[]): UserId[] => [...new Set(deliveries.map(({ userId }) => userId))].sort()
 
@@ -33,9 +36,9 @@ export async function admit(
   const admitted = new Set<Capped>()
   for (const it of deliveries) {
     const ofUser = messages.get(it.userId) ?? new Set()
-    if (!ofUser.has(it.messageId) && ofUser.size >= cap.count) continue
+    if (!ofUser.has(messageOf(it)) && ofUser.size >= cap.count) continue
     // What is admitted of this slice counts for the rest of it.
-    ofUser.add(it.messageId)
+    ofUser.add(messageOf(it))
     admitted.add(it)
   }
   return {

@@ -10,7 +10,7 @@ import { scopeOf } from '../../templates/scope.ts'
 import type { User } from '../../users/neighbourhood.ts'
 import { loadPointed } from '../../users/store.ts'
 import type { Mailing } from '../email/prepare.ts'
-import type { Activity } from '../message.ts'
+import { type Activity, NO_RUN } from '../message.ts'
 import type { DueDelivery, SentMessage } from './delivery-store.ts'
 import { emailContent, envelopeOf } from './email-content.ts'
 import type { Engine } from './engine.ts'
@@ -137,14 +137,18 @@ const smsContent = ({ content }: SentMessage, texts: Texts) => ({
 async function render(engine: Engine, appId: AppId, list: ToSend[], writer: Writer): Promise<Worded[]> {
   if (list.length === 0) return []
   const { db, renderer, clock } = engine
-  const [owners, sender] = await Promise.all([loadOwners(db, appId, list), loadSender(db, appId)])
+  const [owners, sender, runs] = await Promise.all([
+    loadOwners(db, appId, list),
+    loadSender(db, appId),
+    loadRuns(engine, appId, list),
+  ])
   const known = list.filter(
     (it) => it.due.ownerId !== null && owners.has(it.due.ownerId) && tried(() => writer.sourcesOf(it)) !== undefined,
   )
   const items = known.map(
     (it): RenderItem => ({
       template: writer.sourcesOf(it),
-      context: contextOf(it, owners.get(it.due.ownerId as UserId) as User, sender),
+      context: contextOf(it, owners.get(it.due.ownerId as UserId) as User, sender, runs.get(it.due.runId)),
     }),
   )
   const results = await renderer.render(appId, items, clock.now())
@@ -171,10 +175,19 @@ async function loadOwners(db: Db, appId: AppId, list: readonly ToSend[]): Promis
   return new Map(users.flatMap((user) => (user ? [[user.id, user]] : [])))
 }
 
-const contextOf = ({ due, message, mailing }: ToSend, user: User, from: From) =>
+type RunData = Record<string, unknown>
+
+async function loadRuns({ readRunData }: Pick<Engine, 'readRunData'>, appId: AppId, list: readonly ToSend[]) {
+  const ids = new Set(list.map(({ due }) => due.runId))
+  ids.delete(NO_RUN)
+  return ids.size > 0 && readRunData ? readRunData(appId, [...ids]) : new Map<string, RunData>()
+}
+
+const contextOf = ({ due, message, mailing }: ToSend, user: User, from: From, journey: RunData | undefined) =>
   scopeOf({
     ...from,
     user,
+    ...(journey && { journey }),
     subscription: user.subscriptions.get(due.subscriptionId),
     template: { id: message.templateId, name: null },
     message: {

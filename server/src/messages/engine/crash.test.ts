@@ -250,7 +250,7 @@ describe('unknown deliveries', () => {
     const { id, people } = await someUnknown(5)
     const listed = await listUnknown(engine, appId, id, 3)
     expect(listed).toHaveLength(3)
-    const rest = await listUnknown(engine, appId, id, 10, listed[2]?.subscriptionId)
+    const rest = await listUnknown(engine, appId, id, 10, listed[2])
     expect([...listed, ...rest].map((it) => it.subscriptionId)).toEqual(people.map((it) => it.id).sort())
     const some = { messageId: id, subscriptionIds: [people[0]?.id as string, people[1]?.id as string] }
     expect(await resendUnknown(engine, appId, some, OPERATOR)).toBe(2)

@@ -21,9 +21,23 @@ export async function timingOf(
   if (options.delayedOption === 'last-active') return { kind: 'last active' }
   if (options.delayedOption === 'timezone') return zoneTiming(message, await findZones(db, appId, candidates))
   const perMinute = channel === 'push' ? (options.throttlePerMinute ?? settings.throttlePerMinute) : undefined
-  if (perMinute) return { kind: 'throttled', perMinute, after: await countPlanned(db, appId, message.id) }
+  if (perMinute) return { kind: 'throttled', perMinute, after: await countBefore(db, appId, message) }
   return { kind: 'at once' }
 }
+
+/** Places are counted from the time of the message; while one is open, from the first that is free. */
+const countBefore = (db: Db, appId: AppId, { id, audience }: WaitingMessage) =>
+  audience.kind === 'recipients' ? 0 : countPlanned(db, appId, id)
+
+/** From when on those are due who were added to an open message. */
+export const firstDue = ({ throttledTo }: WaitingMessage, now: Date): Date =>
+  throttledTo && throttledTo > now ? throttledTo : now
+
+/** Until when places are taken, after so many more. */
+export const lastTaken = (message: WaitingMessage, timing: Timing, count: number, now: Date): Date | null =>
+  message.audience.kind === 'recipients' && timing.kind === 'throttled'
+    ? new Date(firstDue(message, now).getTime() + (count * 60_000) / timing.perMinute)
+    : null
 
 const stagesOf = ({ stages }: WarmUp) =>
   stages.map(({ start, end, quota }) => ({ start: new Date(start), end: new Date(end), quota }))

@@ -1,7 +1,7 @@
 // What the engine is made of: everything between a message that was accepted and what became of each of its deliveries.
 
 import type { Clock } from '../../lib/clock.ts'
-import { newId } from '../../lib/ids.ts'
+import { type AppId, newId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import { createQueue, type Queue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
@@ -9,10 +9,18 @@ import { createMerger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
 import { type Change, createChange } from '../../users/change.ts'
 import type { EmailPort } from '../email/port.ts'
+import type { RunId } from '../message.ts'
+import type { NoteActions } from '../note-actions.ts'
 import { createMonths, type PrepareMonths } from './keep-months.ts'
 import { createPermits, type Permits } from './permits.ts'
 import type { Sender } from './sender.ts'
 import { createDeliveryStats, type DeliveryStats } from './stats.ts'
+
+/** What Liquid sees as `journey`, by run; runs that are gone are left out. */
+export type ReadRunData = (
+  appId: AppId,
+  runIds: readonly RunId[],
+) => Promise<ReadonlyMap<RunId, Record<string, unknown>>>
 
 export type Engine = {
   db: Db
@@ -28,9 +36,15 @@ export type Engine = {
   permits: Permits
   stats: DeliveryStats
   random: () => number
+  /** Of whoever leads users through runs. */
+  noteActions?: NoteActions | undefined
+  readRunData?: ReadRunData | undefined
 }
 
-export type EngineParts = Pick<Engine, 'db' | 'clock' | 'log' | 'sender' | 'renderer' | 'email'> & {
+export type EngineParts = Pick<
+  Engine,
+  'db' | 'clock' | 'log' | 'sender' | 'renderer' | 'email' | 'noteActions' | 'readRunData'
+> & {
   /** Messages under way to one provider at once. */
   maxInFlight: number
   random?: () => number

@@ -13,6 +13,7 @@ import { readFilters } from '../../segments/filters.ts'
 import {
   expandStatement,
   inRange,
+  inRuns,
   mailDomainsStatement,
   named,
   type Timing,
@@ -54,6 +55,7 @@ const timings: Timing[] = [
 ]
 const filters = [{ field: 'tag', key: 'level', relation: '=', value: '1' }]
 const audiences = [
+  inRuns(scope.appId, [{ userId: newId(), runId: newId() }]),
   named(scope.appId, [{ messageId, subscriptionId: newId() }]),
   inRange(audienceInRange(readFilters(filters).tree, scope, { after: newId(), upTo: newId() }, CANDIDATE)),
 ]

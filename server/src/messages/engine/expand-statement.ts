@@ -5,7 +5,8 @@ import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../../storage/sql.ts'
 import { type DeliveryState, NO_LINE, PARTS, type Platform, type Provider } from '../delivery.ts'
-import type { Message, MessageId } from '../message.ts'
+import { type Message, type MessageId, NO_RUN } from '../message.ts'
+import type { Recipient } from '../recipient-store.ts'
 import { UNPREPARED } from './delivery-store.ts'
 
 /** What holds for all deliveries of a message. */
@@ -133,8 +134,8 @@ const namedCandidates = (appId: AppId, named: readonly Named[]): Sql => sql`
       select l.user_id from aliases l where l.app_id = ${appId} and l.label = r.label and l.value = r.value))
   ) s`
 
-/** Rows of candidates, and which message each is for. */
-type Candidates = { rows: Sql; isOfMessage: Sql }
+/** Rows of candidates, and which message each is for. Where they `haveRuns`, each row says which one it is in. */
+type Candidates = { rows: Sql; isOfMessage: Sql; haveRuns?: true }
 
 export const named = (appId: AppId, names: readonly Named[]): Candidates => ({
   rows: namedCandidates(appId, names),
@@ -143,6 +144,19 @@ export const named = (appId: AppId, names: readonly Named[]): Candidates => ({
 
 /** `audience`: rows of `segments/audience.ts`, all for the one message. */
 export const inRange = (audience: Sql): Candidates => ({ rows: audience, isOfMessage: sql`true` })
+
+/** All for the one message: everything that the users have, once for each of their runs. */
+export const inRuns = (appId: AppId, recipients: readonly Recipient[]): Candidates => ({
+  rows: sql`
+    select r."runId" as run_id, s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds,
+      s.created_at
+    from jsonb_to_recordset(${rows(recipients)}::jsonb) as r("runId" uuid, "userId" uuid)
+    cross join lateral (
+      select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
+      from subscriptions s where s.app_id = ${appId} and s.user_id = r."userId" offset 0) s`,
+  isOfMessage: sql`true`,
+  haveRuns: true,
+})
 
 export type Expansion = {
   plans: readonly Plan[]
@@ -167,12 +181,17 @@ export function expandStatement(
     ? sql`left join lateral (
         select u.test_user_name from users u where u.app_id = ${appId} and u.id = c.user_id offset 0) tu on true`
     : emptySql
+  const runId = candidates.haveRuns ? sql`c.run_id` : sql`${NO_RUN}::uuid`
+  // Who was added once more after the first time was expanded gets nothing more.
+  const butOnce = candidates.haveRuns
+    ? sql`on conflict (app_id, expand_at, message_id, subscription_id, run_id) do nothing`
+    : emptySql
   const isNoTester = onlyTestUsers ? sql`tu.test_user_name is null` : sql`false`
   return sql`
     with inserted as (
-      insert into deliveries (app_id, expand_at, message_id, subscription_id, user_id, platform, line, state, reason, due_at,
-        expires_at, settled_at)
-      select a.id, e."expandAt", e.message_id, e.id, e.user_id, e.type,
+      insert into deliveries (app_id, expand_at, message_id, subscription_id, run_id, user_id, platform, line, state, reason,
+        due_at, expires_at, settled_at)
+      select a.id, e."expandAt", e.message_id, e.id, e.run_id, e.user_id, e.type,
         case when e.reason is null
           then e.lane || '/' || e.provider || '/' || get_byte(uuid_send(e.id), 15) % ${PARTS}::integer
           else ${NO_LINE} end,
@@ -180,11 +199,11 @@ export function expandStatement(
         e.reason, e.due_at, greatest(e.due_at, e."expandAt") + interval '1 second' * e."lifeSeconds",
         case when e.reason is not null then ${now}::timestamptz end
       from apps a cross join (
-        select c.message_id, c.lane, c."expandAt", c."lifeSeconds", c.id, c.user_id, c.type, c.provider,
+        select c.message_id, c.lane, c."expandAt", c."lifeSeconds", c.id, c.run_id, c.user_id, c.type, c.provider,
           ${reason} as reason, ${dueAt} as due_at
         from (
-          select m.id as message_id, m.lane, m."expandAt", m."dueAt", m."lifeSeconds", c.id, c.user_id, c.type,
-            c.timezone_seconds, c.created_at, w.provider,
+          select m.id as message_id, m.lane, m."expandAt", m."dueAt", m."lifeSeconds", c.id, ${runId} as run_id, c.user_id,
+            c.type, c.timezone_seconds, c.created_at, w.provider,
             case
               when c.token is null then 'unsubscribed'
               when not (c.enabled and coalesce(c.notification_types, 1) > 0 or m."includesUnsubscribed") then 'unsubscribed'
@@ -201,6 +220,7 @@ export function expandStatement(
         ) c ${joins}
       ) e
       where a.id = ${appId}
+      ${butOnce}
       returning message_id, platform, state, reason, line, due_at
     )
     select i.message_id, i.platform, i.state, i.reason, i.line, count(*) as count, min(i.due_at) as due_at

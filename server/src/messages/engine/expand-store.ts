@@ -18,10 +18,13 @@ export type WaitingMessage = Pick<
   | 'expandAt'
   | 'expandedTo'
   | 'expandedCount'
->
+> & {
+  /** Of one that takes recipients: until when the places of its throttle are taken. */
+  throttledTo: Date | null
+}
 
 const columns = sql`m.id, m.channel, m.lane, m.state, m.audience, m.options, m.send_after, m.expand_at, m.expanded_to,
-  m.expanded_count`
+  m.expanded_count, m.throttled_to`
 
 /**
  * Direct messages whose time has come. One that somebody has locked is waited for: were it left out, and left as it was by who
@@ -35,12 +38,15 @@ export const lockDirectWaiting = (db: Db, appId: AppId, now: Date, limit: number
     limit ${limit}
     for update`)
 
-/** Undefined when there is nothing (more) to expand: it is done, was canceled, or is gone. */
+/**
+ * Undefined when there is nothing (more) to expand: it is done, was canceled, or is gone. Whoever adds recipients to it meanwhile
+ * need not wait.
+ */
 export async function lockWaiting(db: Db, appId: AppId, id: MessageId): Promise<WaitingMessage | undefined> {
   const [found] = await db.query<WaitingMessage>(sql`
     select ${columns} from messages m
     where m.app_id = ${appId} and m.id = ${id} and m.state in ('scheduled', 'expanding')
-    for update`)
+    for no key update`)
   return found
 }
 
@@ -66,15 +72,17 @@ export type Progress = {
   expandedTo: SubscriptionId | null
   count: number
   isDone: boolean
+  throttledTo?: Date | null
 }
 
 export const writeProgress = (db: Db, appId: AppId, list: readonly Progress[]) =>
   db.query(sql`
     update messages m
     set state = case when r."isDone" then 'sending' else 'expanding' end, expand_at = r."expandAt",
-      expanded_to = r."expandedTo", expanded_count = m.expanded_count + r.count
+      expanded_to = r."expandedTo", expanded_count = m.expanded_count + r.count,
+      throttled_to = coalesce(r."throttledTo", m.throttled_to)
     from jsonb_to_recordset(${rows(list)}::jsonb)
-      as r(id uuid, "expandAt" timestamptz, "expandedTo" uuid, count bigint, "isDone" boolean)
+      as r(id uuid, "expandAt" timestamptz, "expandedTo" uuid, count bigint, "isDone" boolean, "throttledTo" timestamptz)
     where m.app_id = ${appId} and m.id = r.id`)
 
 /** How many of a message's deliveries were given a time so far; only who expands it writes that part of its counts. */

@@ -1,6 +1,7 @@
 // A message becomes deliveries: one row for each candidate, with a decision. Those whose audience is a set of filters go through
 // the app's subscriptions by ranges, one transaction each, which holds the rows, their counts, how far it came and the jobs that
-// deliver them: it can be broken off anywhere and taken up by anybody.
+// deliver them: it can be broken off anywhere and taken up by anybody. One that takes recipients while it is open does the same
+// with those that were added since.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
@@ -11,11 +12,12 @@ import { analyzeMonth } from '../../storage/partitions.ts'
 import { EXPANDING_PART, type Provider } from '../delivery.ts'
 import { DIRECT, deliverJobs, expandJob } from '../jobs.ts'
 import type { MessageId } from '../message.ts'
-import { isByRange, namesIn } from './audience.ts'
+import { lockEmptied, takeRecipients } from '../recipient-store.ts'
+import { isByRange, isOver, namesIn } from './audience.ts'
 import { changeCounts } from './count-store.ts'
-import { timingOf } from './due-times.ts'
+import { firstDue, lastTaken, timingOf } from './due-times.ts'
 import type { Engine } from './engine.ts'
-import { type Expansion, insertDeliveries, named, type Plan } from './expand-statement.ts'
+import { type Expansion, inRuns, insertDeliveries, named, type Plan } from './expand-statement.ts'
 import { lockDirectWaiting, lockWaiting, type Progress, type WaitingMessage, writeProgress } from './expand-store.ts'
 import { lookUpDirect, lookUpNext } from './look-up-hosts.ts'
 import { nextRange, RANGE } from './range.ts'
@@ -80,6 +82,7 @@ async function expandNext(engine: Engine, work: Work, known: Known, id: MessageI
     if (!(await work.stillMine(db))) return nothing
     const message = await lockWaiting(db, appId, id)
     if (!message || message.sendAfter > clock.now()) return nothing
+    if (message.audience.kind === 'recipients') return expandRecipients(engine, db, appId, known, message)
     if (isByRange(message.audience)) return expandRange(engine, db, appId, known, message)
     await expandNamed(engine, db, appId, known, [message])
     return nothing
@@ -106,6 +109,29 @@ async function expandRange(engine: Engine, db: Db, appId: AppId, known: Known, m
   return { hasMore: !reach.isDone, before, after: before + count }
 }
 
+/** Those who are read are deleted with it: whatever breaks off, each is either here or expanded. */
+async function expandRecipients(
+  engine: Engine,
+  db: Db,
+  appId: AppId,
+  known: Known,
+  message: WaitingMessage,
+): Promise<Step> {
+  const { id, expandedCount: before } = message
+  const expandAt = message.expandAt as Date
+  const isEnding = isOver(message.audience, engine.clock.now())
+  const taken = await takeRecipients(db, appId, id, RANGE)
+  if (taken.length > 0) {
+    const reach = { expandedTo: null, isDone: false }
+    const count = await write(engine, db, appId, known, [{ ...message, expandAt }], inRuns(appId, taken), reach)
+    return { hasMore: isEnding || taken.length === RANGE, before, after: before + count }
+  }
+  const isClosing = isEnding && (await lockEmptied(db, appId, id))
+  if (isClosing) await writeProgress(db, appId, [{ id, expandAt, expandedTo: null, count: 0, isDone: true }])
+  // Somebody may have been added just before nobody could be any more.
+  return { hasMore: isEnding && !isClosing, before, after: before }
+}
+
 /**
  * Past a quarter of a range, 1, 4, 16, … of them. With fewer it takes longer than it spares: to who does not know of them, every slice
  * that is sent costs a look at all of the message.
@@ -129,35 +155,41 @@ async function write(
 ): Promise<number> {
   const [first] = messages
   if (!first) return 0
+  const now = clock.now()
+  const timing = await timingOf(db, appId, first, candidates, settings)
   const expansion: Expansion = {
-    plans: messages.map(planOf),
+    plans: messages.map((message) => planOf(message, now)),
     ways: messages.flatMap((message) => waysOf(message, ready)),
     candidates,
-    timing: await timingOf(db, appId, first, candidates, settings),
+    timing,
     onlyTestUsers: first.options.isTest ?? false,
   }
-  const written = await insertDeliveries(db, appId, expansion, clock.now())
+  const written = await insertDeliveries(db, appId, expansion, now)
   await changeCounts(db, appId, EXPANDING_PART, written)
   const byMessage = Map.groupBy(written, ({ messageId }) => messageId)
-  const countOf = (id: MessageId) => (byMessage.get(id) ?? []).reduce((sum, { count }) => sum + count, 0)
+  const countOf = (id: MessageId) => sumOf(byMessage.get(id) ?? [])
+  const waiting = written.filter(({ state }) => state === 'pending')
+  const throttledTo = lastTaken(first, timing, sumOf(waiting), now)
   await writeProgress(
     db,
     appId,
-    messages.map(({ id, expandAt }) => ({ id, expandAt, count: countOf(id), ...reach })),
+    messages.map(({ id, expandAt }) => ({ id, expandAt, count: countOf(id), throttledTo, ...reach })),
   )
-  const waiting = written.filter(({ state }) => state === 'pending')
   await queue.enqueue(db, deliverJobs(appId, waiting))
-  return written.reduce((sum, { count }) => sum + count, 0)
+  return sumOf(written)
 }
+
+const sumOf = (list: readonly { count: number }[]) => list.reduce((sum, { count }) => sum + count, 0)
 
 /** What was to be sent at once and took a while to come to it is not late for that. */
 const LEAST_LIFE_SECONDS = 60
 
-const planOf = ({ id, lane, options, sendAfter, expandAt }: Begun): Plan => ({
-  id,
-  lane,
-  expandAt,
-  dueAt: sendAfter,
-  lifeSeconds: Math.max(options.ttl, LEAST_LIFE_SECONDS),
-  includesUnsubscribed: options.includeUnsubscribed ?? false,
+/** Who was added to an open message is to get it now, however long ago that was made. */
+const planOf = (message: Begun, now: Date): Plan => ({
+  id: message.id,
+  lane: message.lane,
+  expandAt: message.expandAt,
+  dueAt: message.audience.kind === 'recipients' ? firstDue(message, now) : message.sendAfter,
+  lifeSeconds: Math.max(message.options.ttl, LEAST_LIFE_SECONDS),
+  includesUnsubscribed: message.options.includeUnsubscribed ?? false,
 })

@@ -9,6 +9,7 @@ import { closeCanceled } from './close.ts'
 import { deliverLine } from './deliver.ts'
 import type { Engine } from './engine.ts'
 import { expandMessages } from './expand.ts'
+import { expandLeftOver } from './expand-left-over.ts'
 import { forgetOldMessages } from './forget.ts'
 import { keepMonths } from './keep-months.ts'
 import { settleMessages } from './settle.ts'
@@ -25,6 +26,7 @@ export const messageHandlers = (engine: Engine): Handlers => ({
 })
 
 export const messageSchedules = (engine: Engine, retentionDays: number): Schedule[] => [
+  { name: 'messages.left-over', everyMs: 600_000, run: () => expandLeftOver(engine) },
   { name: 'messages.settle', everyMs: 60_000, run: () => settleMessages(engine) },
   { name: 'messages.months', everyMs: 3_600_000, run: () => keepMonths(engine.db, engine.clock.now(), retentionDays) },
   {

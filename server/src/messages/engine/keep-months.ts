@@ -5,6 +5,8 @@ import { addMonths, dropMonths } from '../../storage/partitions.ts'
 
 const DAY_MS = 86_400_000
 const DAYS_AHEAD = 62
+/** What takes recipients for a day or two is of the month in which that began. */
+const DAYS_BEHIND = 3
 
 const daysAfter = (time: Date, days: number) => new Date(time.getTime() + days * DAY_MS)
 
@@ -16,7 +18,7 @@ export function createMonths(db: Db): PrepareMonths {
   return async (now) => {
     if (prepared && now >= prepared.from && now < prepared.until) return
     const span = { from: now, until: daysAfter(now, DAYS_AHEAD) }
-    await addMonths(db, 'deliveries', span.from, span.until)
+    await addMonths(db, 'deliveries', daysAfter(now, -DAYS_BEHIND), span.until)
     prepared = span
   }
 }

@@ -3,17 +3,20 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { MessageId } from '../message.ts'
+import { findRecipients } from '../recipient-store.ts'
 import { isByRange, namesIn } from './audience.ts'
 import type { Engine } from './engine.ts'
-import { type Expansion, findMailDomains, named } from './expand-statement.ts'
+import { type Expansion, findMailDomains, inRuns, named } from './expand-statement.ts'
 import { findDirectMail, findWaitingMail } from './expand-store.ts'
-import { nextRange } from './range.ts'
+import { nextRange, RANGE } from './range.ts'
 
 /** Of the message that is expanded next, as far as it goes at once. */
 export async function lookUpNext(engine: Engine, appId: AppId, id: MessageId): Promise<void> {
   const { db, clock } = engine
   const message = await findWaitingMail(db, appId, id)
   if (!message || message.sendAfter > clock.now()) return
+  if (message.audience.kind === 'recipients')
+    return lookUp(engine, inRuns(appId, await findRecipients(db, appId, id, RANGE)))
   if (!isByRange(message.audience)) return lookUp(engine, named(appId, namesIn(id, message.audience)))
   const { candidates } = await nextRange(engine, db, appId, message, message.expandAt ?? clock.now())
   await lookUp(engine, candidates)

@@ -5,7 +5,7 @@ import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 import type { Message } from '../message.ts'
 
-/** By `message subscription`: when, in milliseconds. */
+/** By `message subscription`, in a run `message/run subscription`: when, in milliseconds. */
 export type Sends = Record<string, number>
 export type RecentSends = { userId: UserId; sends: Sends }
 

@@ -7,6 +7,7 @@ import type { Db } from '../../storage/db.ts'
 import { arrivalFacts, countEmailOutcomes, isBounced, noteArrivals } from '../email/count.ts'
 import type { DeliveryEvent, EventKind } from '../event.ts'
 import { findWantedEvents, insertDeliveryEvents } from '../event-store.ts'
+import { tellActions } from '../note-actions.ts'
 import { unnote } from './cap.ts'
 import type { Composed } from './compose.ts'
 import { changeCounts, moved } from './count-store.ts'
@@ -25,7 +26,7 @@ type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
  * Answers whether the provider wants a pause.
  */
 export async function recordOutcomes(
-  { random }: Pick<Engine, 'random'>,
+  { random, noteActions }: Pick<Engine, 'random' | 'noteActions'>,
   db: Db,
   attempt: Attempt,
   { sent, second }: Marked,
@@ -60,6 +61,8 @@ export async function recordOutcomes(
   ])
   await countEmailOutcomes(db, appId, line.part, written, now)
   await tellEvents(db, appId, written, now)
+  const arrived = written.filter(({ change }) => change.deliveredAt !== null).map(({ it }) => it.due)
+  await tellActions(noteActions, db, appId, arrived)
   const count = refused.filter(({ it }) => countsForLimit(it)).length
   if (second && count > 0) await release(db, appId, [{ second, count }], now)
   return pause

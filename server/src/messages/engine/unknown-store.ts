@@ -15,17 +15,23 @@ export type UnknownDelivery = DeliveryKey & {
   settledAt: Date
 }
 
-export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, after: SubscriptionId | undefined) =>
+/** Where a delivery stands among those of its message. */
+export type Place = Pick<DeliveryKey, 'subscriptionId' | 'runId'>
+
+export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, after: Place | undefined) =>
   db.query<UnknownDelivery>(
     sql`
     select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.reason, d.attempts, d.settled_at
     from deliveries d
     where d.app_id = ${appId} and d.message_id = ${id} and d.state = 'unknown'
-      and (${after ?? null}::uuid is null or d.subscription_id > ${after ?? null}::uuid)
-    order by d.subscription_id
+      and (d.subscription_id, d.run_id) > (${after?.subscriptionId ?? FIRST_ID}::uuid, ${after?.runId ?? FIRST_ID}::uuid)
+    order by d.subscription_id, d.run_id
     limit ${limit}`,
     UNPREPARED,
   )
+
+/** Before every id that there is. */
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 type OfMessage = { messageId: MessageId; expandAt: Date }
 /** `was`: the reason under which it was counted. */

@@ -11,19 +11,19 @@ import type { MessageId } from '../message.ts'
 import { changeCounts, moved } from './count-store.ts'
 import type { Engine } from './engine.ts'
 import { lockMessage, reopenMessage } from './message-store.ts'
-import { closeUnknownRows, findUnknown, resendUnknownRows, type UnknownDelivery } from './unknown-store.ts'
+import { closeUnknownRows, findUnknown, type Place, resendUnknownRows, type UnknownDelivery } from './unknown-store.ts'
 
 export type { UnknownDelivery } from './unknown-store.ts'
 
 type Context = Pick<Engine, 'db' | 'clock' | 'queue'>
 
-/** In the order of their subscriptions, after the one given. */
+/** In the order of their subscriptions and runs, after the one given. */
 export const listUnknown = (
   { db }: Pick<Context, 'db'>,
   appId: AppId,
   messageId: MessageId,
   limit: number,
-  after?: SubscriptionId,
+  after?: Place,
 ): Promise<UnknownDelivery[]> => findUnknown(db, appId, messageId, limit, after)
 
 /** Which ones: of the message, all of them unless told. */

@@ -1,0 +1,93 @@
+// Messages that take their recipients one by one while they are open: whoever leads users through steps adds each to the message of
+// the step that they are at. They stand in no list, and go the way of all others from there on.
+
+import type { AppId, NewId } from '../lib/ids.ts'
+import type { Queue } from '../queue/enqueue.ts'
+import type { Db } from '../storage/db.ts'
+import type { TemplateId } from '../templates/template.ts'
+import { readMessageContent } from './accept/read-content.ts'
+import { readOptions } from './accept/read-options.ts'
+import type { Targeting } from './accept/read-targeting.ts'
+import type { MessagesContext } from './context.ts'
+import { expandJob } from './jobs.ts'
+import type { Lane, MessageId, NewMessage } from './message.ts'
+import { insertRecipients, lockOpen, type Recipient } from './recipient-store.ts'
+import type { CreateMessageBody } from './schema.ts'
+import { insertOpenMessage } from './store.ts'
+
+export type { Recipient } from './recipient-store.ts'
+
+/** All that a template decides. */
+export type PreparedMessage = Pick<NewMessage, 'channel' | 'templateId' | 'content' | 'emailHtml' | 'options'>
+
+/** Nobody is named by the request that it would be. */
+const NOBODY: Targeting = { kind: 'segments', included: [], excluded: [] }
+
+/**
+ * What a request would send that gave the template and nothing else. Undefined when there is no such template (any more). Not in a
+ * transaction: content may have to be prepared by another process.
+ */
+export async function prepareFromTemplate(
+  { findTemplate, renderer }: Pick<MessagesContext, 'findTemplate' | 'renderer'>,
+  appId: AppId,
+  templateId: TemplateId,
+  now: Date,
+): Promise<PreparedMessage | undefined> {
+  const template = await findTemplate(appId, templateId)
+  if (!template) return undefined
+  const body = { app_id: appId, template_id: templateId } as CreateMessageBody
+  const { channel, content, emailHtml } = await readMessageContent(renderer, appId, body, NOBODY, template)
+  const { name, dynamicContent } = template
+  const options = { ...readOptions(body, channel, content, now, now), template: { name, dynamicContent } }
+  return { channel, templateId, content, emailHtml, options }
+}
+
+/** `until`: nobody is added after it, a day or two from now at most. */
+export type Opening = { name: string | null; lane: Lane; until: Date }
+
+/** Longer, and the month in which it began could be over and gone before the last one is expanded. */
+const LONGEST_OPEN_MS = 2 * 86_400_000
+
+/** In the caller's transaction. */
+export async function openMessage(
+  { newId }: { newId: NewId },
+  db: Db,
+  appId: AppId,
+  prepared: PreparedMessage,
+  { name, lane, until }: Opening,
+  now: Date,
+): Promise<MessageId> {
+  if (until.getTime() - now.getTime() > LONGEST_OPEN_MS) throw new Error('a message cannot be open for so long')
+  const message: NewMessage = {
+    ...prepared,
+    id: newId(),
+    kind: 3,
+    isListed: false,
+    lane,
+    name,
+    audience: { kind: 'recipients', until: until.toISOString() },
+    sendAfter: now,
+  }
+  await insertOpenMessage(db, appId, message, now)
+  return message.id
+}
+
+/**
+ * In the caller's transaction, in which they are added and expanded or neither. False when the message is not open (any more): its
+ * time is over, it was canceled, or it is gone. Adding a run again changes nothing. Who adds to several messages does so in the order
+ * of their ids, and last of all: others wait for the jobs.
+ */
+export async function addRecipients(
+  { queue }: { queue: Queue },
+  db: Db,
+  appId: AppId,
+  { messageId, lane }: { messageId: MessageId; lane: Lane },
+  recipients: readonly Recipient[],
+  now: Date,
+): Promise<boolean> {
+  if (!(await lockOpen(db, appId, messageId, now))) return false
+  if (recipients.length === 0) return true
+  await insertRecipients(db, appId, messageId, recipients)
+  await queue.enqueue(db, [expandJob(appId, { id: messageId, lane })])
+  return true
+}

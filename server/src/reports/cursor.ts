@@ -1,0 +1,14 @@
+// Where a page of deliveries ends and the next one goes on.
+
+import { invalid } from '../lib/errors.ts'
+import { isUuid } from '../lib/ids.ts'
+import type { Place } from './report.ts'
+
+export const writeCursor = ({ subscriptionId, runId }: Place) =>
+  Buffer.from(`${subscriptionId} ${runId}`).toString('base64url')
+
+export function readCursor(cursor: string): Place {
+  const [subscriptionId = '', runId = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
+  if (!isUuid(subscriptionId) || !isUuid(runId)) throw invalid('cursor must be the next_cursor of a page before')
+  return { subscriptionId, runId }
+}
