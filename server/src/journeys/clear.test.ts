@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
-import { recipients } from '../../test/engine.ts'
+import { aMessage, messageRow, recipients } from '../../test/engine.ts'
 import { aJourney, aWait, remove, update, view } from '../../test/journeys.ts'
 import { aKeeper, countsOf, expectExact, ofAnotherApp, putRun, runsOf, tallyRuns } from '../../test/runs.ts'
 import { aSegment, tagIs } from '../../test/segments.ts'
@@ -91,6 +91,28 @@ describe('a journey that is archived', () => {
     await work()
     expect(tallyRuns(await expectExact(app, id))).toEqual({ ...STOPPED, stopped: 10_504 })
   })
+})
+
+/** The message of a send node, which is open for recipients. */
+async function anOpenMessage(journeyId: string, nodeId: string): Promise<string> {
+  const messageId = await aMessage({ db: app.db, clock }, app.tenant.id, { sendAfter: later() })
+  await app.db.query(sql`update messages set is_listed = false where app_id = ${app.tenant.id} and id = ${messageId}`)
+  await app.db.query(sql`
+    insert into journey_messages (app_id, journey_id, node_id, day, template_id, template_revision, message_id)
+    values (${app.tenant.id}, ${journeyId}, ${nodeId}, '2030-01-01', ${newId()}, 1, ${messageId})`)
+  return messageId
+}
+
+test.each([
+  ['archived', (id: string) => update(app, id, { state: 'archived' }), 1],
+  ['deleted', (id: string) => remove(app, id), 0],
+] as const)('what a journey that is %s was about to send is canceled', async (_, end, kept) => {
+  const { id, nodeId } = await anInhabitedJourney()
+  const messageId = await anOpenMessage(id, nodeId)
+  expect((await end(id)).status).toBe(200)
+  await work()
+  expect(await messageRow(app.db, app.tenant.id, messageId)).toMatchObject({ state: 'canceled' })
+  expect(await app.db.query(sql`select 1 from journey_messages where app_id = ${app.tenant.id}`)).toHaveLength(kept)
 })
 
 test('a journey that is deleted leaves nothing', async () => {

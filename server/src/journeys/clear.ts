@@ -59,9 +59,10 @@ const clearSome = (ctx: JourneysContext, work: Work, id: JourneyId, reach: Reach
 
 /** Whether all are gone. The counts go with the last of them. */
 export async function clearRuns(db: Db, appId: AppId, id: JourneyId): Promise<boolean> {
-  const { deleted, live } = await deleteRuns(db, appId, id, AT_ONCE)
+  const gone = await deleteRuns(db, appId, id, AT_ONCE)
+  const live = gone.filter(({ state }) => state === 'waiting').length
   await changeCounts(db, appId, id, LEAVING_PART, [{ placeId: id, fact: 'started', by: -live }])
-  if (deleted === AT_ONCE) return false
+  if (gone.length === AT_ONCE) return false
   await deleteCounts(db, appId, id)
   return true
 }

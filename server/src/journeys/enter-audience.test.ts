@@ -4,10 +4,18 @@ import { recipients } from '../../test/engine.ts'
 import { aJourney, aWait, update, view } from '../../test/journeys.ts'
 import { aKeeper, countsOf, expectExact, ofAnotherApp, runsOf, tallyRuns } from '../../test/runs.ts'
 import { aSegment, tagIs } from '../../test/segments.ts'
+import { readCatalogue } from '../../test/sql-rules/catalogue.ts'
+import { GLOBAL_TABLES } from '../../test/sql-rules/exceptions.ts'
+import { knownTables } from '../../test/sql-rules/schema-rules.ts'
+import { checkStatement } from '../../test/sql-rules/statement-rules.ts'
 import { anEmail, aUser } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
+import { readFilters } from '../segments/filters.ts'
 import type { Db } from '../storage/db.ts'
-import { sql } from '../storage/sql.ts'
+import { type Sql, sql } from '../storage/sql.ts'
+import { usersStatement } from './runs/enter-audience.ts'
+import { insertRunsOf } from './runs/run-store.ts'
 
 let server: TestApp
 let app: TestApp
@@ -192,4 +200,25 @@ describe('an activation of 25,000', () => {
     await work()
     expect(tallyRuns(await expectExact(app, id))).toEqual({ waiting: MANY })
   })
+})
+
+test('the statements keep the rules that all others keep', async () => {
+  const known = knownTables(await readCatalogue(app.db), Object.keys(GLOBAL_TABLES))
+  const scope = { appId: app.tenant.id, now: clock.now() }
+  const gold = readFilters([tagIs('plan', 'gold')]).tree
+  const active = readFilters([{ field: 'last_session', relation: '<', hours_ago: '1' }]).tree
+  const texts: string[] = []
+  const query = async ({ text }: Sql) => {
+    texts.push(text)
+    return []
+  }
+  const noted = { ...app.db, query } as unknown as Db
+  for (const included of [[], [gold], [gold, active]])
+    for (const excluded of [[], [gold], [gold, active]])
+      for (const upTo of [undefined, newId()]) {
+        const users = usersStatement(included, excluded, scope, { after: newId(), upTo })
+        await insertRunsOf(noted, scope.appId, newId(), users, 'waiting', scope.now)
+      }
+  expect(texts).toHaveLength(18)
+  for (const text of texts) expect(checkStatement(text, known)).toEqual([])
 })

@@ -38,25 +38,26 @@ export async function enterNext(
   return upTo
 }
 
-/** Who has a subscription in the range that is in an included segment, and none at all that is in an excluded one. */
+/** Whom the audience means, as far as segments tell. */
 async function usersOf(db: Db, scope: Scope, audience: Segments, range: Range): Promise<Sql> {
   const { included_segment_ids: included, excluded_segment_ids: excluded, future_additions_only: isBar } = audience
   const segments = await getSegmentsById({ db }, scope.appId, [...included, ...excluded])
-  const anyOf = (ids: readonly SegmentId[]): Node => ({
-    kind: 'any',
-    of: ids.flatMap((id) => segments.get(id) ?? []).map(treeOf),
-  })
-  const members = (node: Node) => audienceInRange(node, scope, range, sql`s.user_id`)
+  const treesOf = (ids: readonly SegmentId[]) => ids.flatMap((id) => segments.get(id) ?? []).map(treeOf)
   // Who was left out then is no addition when that ends.
-  if (isBar) return sql`select distinct m.user_id from (${members(anyOf([...included, ...excluded]))}) m`
+  if (isBar) return usersStatement(treesOf([...included, ...excluded]), [], scope, range)
   // Whom to leave out cannot be told any more: better nobody than one of them.
-  const isUnknown = excluded.some((id) => !segments.has(id))
-  const wanted = members(anyOf(isUnknown ? [] : included))
-  if (excluded.length === 0 || isUnknown) return sql`select distinct m.user_id from (${wanted}) m`
+  if (excluded.some((id) => !segments.has(id))) return usersStatement([], [], scope, range)
+  return usersStatement(treesOf(included), treesOf(excluded), scope, range)
+}
+
+/** Who has a subscription in the range that is in an included segment, and none at all that is in an excluded one. */
+export function usersStatement(included: Node[], excluded: Node[], scope: Scope, range: Range): Sql {
+  const wanted = audienceInRange({ kind: 'any', of: included }, scope, range, sql`s.user_id`)
+  if (excluded.length === 0) return sql`select distinct m.user_id from (${wanted}) m`
   // Fenced, so that each user's own subscriptions are looked at, and not all of the app for every range.
   return sql`
     select m.user_id
     from (select distinct w.user_id from (${wanted}) w offset 0) m
     where not exists (
-      select 1 from (${audienceSql(anyOf(excluded), scope)}) e where e.user_id = m.user_id offset 0)`
+      select 1 from (${audienceSql({ kind: 'any', of: excluded }, scope)}) e where e.user_id = m.user_id offset 0)`
 }

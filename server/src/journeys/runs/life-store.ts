@@ -31,21 +31,18 @@ export const writeProgress = (db: Db, appId: AppId, id: JourneyId, { isCleared, 
 
 // ---- clearing
 
-/** How many went, of at most `limit`, and how many of them were under way. */
-export async function deleteRuns(db: Db, appId: AppId, journeyId: JourneyId, limit: number) {
-  const [gone] = await db.query<{ deleted: number; live: number }>(
+/** The states of those that went, at most `limit`. */
+export const deleteRuns = (db: Db, appId: AppId, journeyId: JourneyId, limit: number) =>
+  db.query<{ state: RunState }>(
     sql`
-    with gone as (
-      delete from journey_runs
-      where app_id = ${appId} and ctid = any(array(
-        select r.ctid from journey_runs r where r.app_id = ${appId} and r.journey_id = ${journeyId} limit ${limit}))
-      returning state
-    )
-    select count(*) as deleted, count(*) filter (where g.state = 'waiting') as live from gone g`,
+    delete from journey_runs
+    where app_id = ${appId} and ctid = any(array(
+      select r.ctid from journey_runs r where r.app_id = ${appId} and r.journey_id = ${journeyId}
+      limit ${limit}
+      for update))
+    returning state`,
     UNPREPARED,
   )
-  return gone ?? { deleted: 0, live: 0 }
-}
 
 /** Where a run stands among those of its journey. */
 export type Place = { userId: UserId; slot: string }
