@@ -17,6 +17,8 @@ import { FORGET_MESSAGE, forgetExpiredGrants, forgetInAppOf, forgetMessage } fro
 import { journeyHandlers } from './journeys/activate.ts'
 import type { JourneysContext } from './journeys/context.ts'
 import { forgetOldRuns, forgetRunsOf } from './journeys/forget.ts'
+import type { RunsContext } from './journeys/runs/context.ts'
+import { runHandlers } from './journeys/runs/handlers.ts'
 import type { Clock } from './lib/clock.ts'
 import type { NewId } from './lib/ids.ts'
 import { forgetIdleCounters } from './limits/forget.ts'
@@ -46,6 +48,7 @@ export type JobsContext = NotifyContext & {
   deliveryRetentionDays: number
   engine: Engine
   journeys: JourneysContext
+  runs: RunsContext
   email: EmailContext
 }
 
@@ -63,6 +66,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
   [NOTIFY_BY_MAIL]: mailNoticeHandler(ctx),
   ...messageHandlers(ctx.engine),
   ...journeyHandlers(ctx.journeys),
+  ...runHandlers(ctx.runs, ctx.journeys),
   [FORGET_MESSAGE]: { run: ({ job }) => forgetMessage(ctx.db, job.appId, job.key) },
   [TELL_EVENTS]: tellHandler(ctx),
   [MAKE_EXPORT]: makeExport(ctx),
