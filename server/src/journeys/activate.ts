@@ -76,7 +76,8 @@ const activateFurther = (ctx: JourneysContext, work: Work, id: JourneyId): Promi
       await writeProgress(db, appId, id, { isCleared, enteredTo: null })
       return true
     }
-    const enteredTo = await enterNext(db, appId, journey, progress.enteredTo ?? undefined, now)
+    const place = { after: progress.enteredTo ?? undefined, seed: ctx.newId() }
+    const enteredTo = await enterNext(db, appId, journey, place, now)
     if (enteredTo !== undefined) {
       await writeProgress(db, appId, id, { isCleared: true, enteredTo })
       return true

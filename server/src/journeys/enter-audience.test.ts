@@ -217,7 +217,7 @@ test('the statements keep the rules that all others keep', async () => {
     for (const excluded of [[], [gold], [gold, active]])
       for (const upTo of [undefined, newId()]) {
         const users = usersStatement(included, excluded, scope, { after: newId(), upTo })
-        await insertRunsOf(noted, scope.appId, newId(), users, 'waiting', scope.now)
+        await insertRunsOf(noted, scope.appId, newId(), users, { state: 'waiting', seed: newId() }, scope.now)
       }
   expect(texts).toHaveLength(18)
   for (const text of texts) expect(checkStatement(text, known)).toEqual([])

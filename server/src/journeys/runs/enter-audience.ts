@@ -18,21 +18,21 @@ const ENTERING_PART = 5
 
 type Segments = Extract<Audience, { kind: 'segment' }>
 
-/** Answers how far it came: undefined when nobody is left. Journeys that events trigger begin empty. */
+/** `seed`: an id that nobody has. Answers how far it came: undefined when nobody is left. Journeys that events trigger begin empty. */
 export async function enterNext(
   db: Db,
   appId: AppId,
   { id, document: { audience } }: Journey,
-  after: SubscriptionId | undefined,
+  { after, seed }: { after: SubscriptionId | undefined; seed: string },
   now: Date,
 ): Promise<SubscriptionId | undefined> {
   if (audience.kind !== 'segment') return undefined
   const scope = { appId, now }
   const upTo = await endOfRange(db, scope, after, RANGE)
   const users = await usersOf(db, scope, audience, { after, upTo })
-  if (audience.future_additions_only) await insertRunsOf(db, appId, id, users, 'barred', now)
+  if (audience.future_additions_only) await insertRunsOf(db, appId, id, users, { state: 'barred', seed }, now)
   else {
-    const entered = await insertRunsOf(db, appId, id, users, 'waiting', now)
+    const entered = await insertRunsOf(db, appId, id, users, { state: 'waiting', seed }, now)
     await changeCounts(db, appId, id, ENTERING_PART, [{ placeId: id, fact: 'started', by: entered.length }])
   }
   return upTo
