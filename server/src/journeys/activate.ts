@@ -8,6 +8,7 @@ import type { Db } from '../storage/db.ts'
 import { findBadUses } from './check-references.ts'
 import { clearJourney, clearRuns } from './clear.ts'
 import type { JourneysContext } from './context.ts'
+import { followChange } from './entry/follow.ts'
 import {
   ACTIVATE_JOURNEY,
   activateJob,
@@ -47,7 +48,10 @@ const inState = (ctx: JourneysContext, appId: AppId, id: JourneyId, state: State
     if (journey?.state !== state) return
     const now = ctx.now()
     const changes = await step(db, journey, now)
-    if (changes) await updateJourneyRow(db, appId, { ...journey, ...changes, updatedAt: now })
+    if (!changes) return
+    const after = { ...journey, ...changes, updatedAt: now }
+    await updateJourneyRow(db, appId, after)
+    await followChange(ctx, db, appId, state, after)
   })
 
 const momentOf = ({ document: { schedule } }: Journey, name: 'start_at' | 'stop_at') =>
@@ -82,7 +86,9 @@ const activateFurther = (ctx: JourneysContext, work: Work, id: JourneyId): Promi
       await writeProgress(db, appId, id, { isCleared: true, enteredTo })
       return true
     }
-    await updateJourneyRow(db, appId, { ...journey, state: 'active', startedAt: now, updatedAt: now })
+    const after: Journey = { ...journey, state: 'active', startedAt: now, updatedAt: now }
+    await updateJourneyRow(db, appId, after)
+    await followChange(ctx, db, appId, journey.state, after)
     const stopAt = momentOf(journey, 'stop_at')
     const { audience } = journey.document
     await ctx.queue.enqueue(db, [

@@ -2,6 +2,7 @@ import { actorOf, type Request } from '../apps/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
+import { refreshWatches } from './entry/watch.ts'
 import { clearJob } from './jobs.ts'
 import { type JourneyId, journeyNotFound } from './journey.ts'
 import { deleteJourneyRow } from './store.ts'
@@ -11,6 +12,7 @@ export async function deleteJourney(ctx: JourneysContext, appId: AppId, id: Jour
   await ctx.db.transaction(async (db) => {
     const name = await deleteJourneyRow(db, appId, id)
     if (name === undefined) throw journeyNotFound()
+    await refreshWatches(db, appId)
     await insertAuditEntries(
       db,
       appId,

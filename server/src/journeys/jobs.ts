@@ -69,3 +69,14 @@ export const callJob = (appId: AppId, webhookId: string, runAt?: Date): NewJob =
   key: webhookId,
   ...(runAt && { runAt }),
 })
+
+export const SWEEP_JOURNEY = 'journeys.sweep'
+
+/** Looks for what the passing of time has changed. `isFresh`: the journey is new or was changed just now, so look again soon. */
+export const sweepJob = (appId: AppId, id: JourneyId, runAt: Date, isFresh = false): NewJob => ({
+  appId,
+  name: SWEEP_JOURNEY,
+  key: id,
+  runAt,
+  payload: { isFresh },
+})

@@ -35,22 +35,36 @@ export const deleteCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
 export type CountChange = { placeId: string; fact: string; by: number }
 
 /** Adds up, in the order that everybody writes in. */
-export const changeCounts = async (
+export const changeCountsOf = async (
   db: Db,
   appId: AppId,
-  journeyId: JourneyId,
   part: number,
-  changes: readonly CountChange[],
+  changes: readonly (CountChange & { journeyId: JourneyId })[],
 ): Promise<void> => {
   const list = changes.filter(({ by }) => by !== 0)
   if (list.length === 0) return
   await db.query(sql`
     insert into journey_counts (app_id, journey_id, place_id, fact, part, count)
-    select a.id, ${journeyId}::uuid, r."placeId", r.fact, ${part}::smallint, sum(r.by)::bigint
-    from apps a cross join jsonb_to_recordset(${rows(list)}::jsonb) as r("placeId" uuid, fact text, by bigint)
+    select a.id, r."journeyId", r."placeId", r.fact, ${part}::smallint, sum(r.by)::bigint
+    from apps a cross join jsonb_to_recordset(${rows(list)}::jsonb)
+      as r("journeyId" uuid, "placeId" uuid, fact text, by bigint)
     where a.id = ${appId}
-    group by a.id, r."placeId", r.fact
-    order by r."placeId", r.fact
+    group by a.id, r."journeyId", r."placeId", r.fact
+    order by r."journeyId", r."placeId", r.fact
     on conflict (app_id, journey_id, place_id, fact, part) do update
     set count = journey_counts.count + excluded.count`)
 }
+
+export const changeCounts = (
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  part: number,
+  changes: readonly CountChange[],
+): Promise<void> =>
+  changeCountsOf(
+    db,
+    appId,
+    part,
+    changes.map((change) => ({ ...change, journeyId })),
+  )

@@ -6,6 +6,7 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { findBadUses } from './check-references.ts'
 import type { JourneysContext } from './context.ts'
+import { followChange } from './entry/follow.ts'
 import { clearJob } from './jobs.ts'
 import {
   concurrencyKey,
@@ -134,6 +135,7 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
     action: 'journey.update',
     detail: { fields },
   })
+  await followChange(ctx, db, appId, before.state, after, fields)
   return after
 }
 
