@@ -17,6 +17,7 @@ import { FORGET_MESSAGE, forgetExpiredGrants, forgetInAppOf, forgetMessage } fro
 import { journeyHandlers } from './journeys/activate.ts'
 import type { JourneysContext } from './journeys/context.ts'
 import { entryHandlers } from './journeys/entry/handlers.ts'
+import { forgetOldRuns, forgetRunsOf } from './journeys/forget.ts'
 import type { RunsContext } from './journeys/runs/context.ts'
 import { runHandlers } from './journeys/runs/handlers.ts'
 import type { Clock } from './lib/clock.ts'
@@ -59,6 +60,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
       await forgetNewsOf(ctx.db, job.appId, job.key)
       await forgetSendsTo(ctx.db, job.appId, job.key)
       await forgetInAppOf(ctx.db, job.appId, job.key)
+      await forgetRunsOf(ctx.db, job.appId, job.key)
     },
   },
   [NOTIFY]: notifyHandler(ctx),
@@ -101,6 +103,12 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
     { name: 'feedback.webhooks', everyMs: 5_000, run: () => wakeWebhooks(ctx) },
     { name: 'feedback.forget', everyMs: 3_600_000, run: () => forgetOldEvents(ctx) },
     { name: 'feedback.email-events', everyMs: 3_600_000, run: () => forgetOldEmailEvents(db, clock.now()) },
+    {
+      name: 'journeys.forget',
+      dailyAt: '04:10',
+      timeLimitMs: 3_600_000,
+      run: () => forgetOldRuns(db, clock.now(), ctx.deliveryRetentionDays),
+    },
     ...messageSchedules(ctx.engine, ctx.deliveryRetentionDays),
   ]
 }

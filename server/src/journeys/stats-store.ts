@@ -4,6 +4,7 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
 import type { JourneyId } from './journey.ts'
+import type { NodeId } from './node.ts'
 
 /** The place is the journey, a node or a branch. */
 export type Count = { placeId: string; fact: string; total: number }
@@ -14,6 +15,19 @@ export const findCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
     from journey_counts c
     where c.app_id = ${appId} and c.journey_id = ${journeyId}
     group by c.place_id, c.fact`)
+
+export type MessageCount = { nodeId: NodeId; state: string; reason: string; count: number }
+
+/** How the deliveries of all messages of each send node stand. */
+export const findMessageCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
+  db.query<MessageCount>(
+    sql`
+    select m.node_id, c.state, c.reason, sum(c.count)::bigint as count
+    from journey_messages m join message_counts c on c.app_id = ${appId} and c.message_id = m.message_id
+    where m.app_id = ${appId} and m.journey_id = ${journeyId}
+    group by m.node_id, c.state, c.reason`,
+    { prepare: false },
+  )
 
 export const deleteCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_counts where app_id = ${appId} and journey_id = ${journeyId}`)

@@ -36,19 +36,22 @@ export const insertRuns = (db: Db, appId: AppId, list: readonly NewRun[], now: D
     on conflict (app_id, journey_id, user_id, slot) do nothing
     returning id, journey_id, user_id`)
 
-/** All of a set of users (rows of `user_id`), in one statement. `state`: `barred` for those who are never to enter. */
+/**
+ * All of a set of users (rows of `user_id`), in one statement. `seed`: an id that nobody has, of which theirs are made. `state`:
+ * `barred` for those who are never to enter.
+ */
 export const insertRunsOf = (
   db: Db,
   appId: AppId,
   journeyId: JourneyId,
   users: Sql,
-  state: 'waiting' | 'barred',
+  { state, seed }: { state: 'waiting' | 'barred'; seed: string },
   now: Date,
 ) =>
   db.query<{ part: Part }>(
     sql`
     insert into journey_runs (app_id, id, journey_id, user_id, part, slot, state, due_at, entered_at)
-    select a.id, gen_random_uuid(), ${journeyId}::uuid, u.user_id, get_byte(uuid_send(u.user_id), 15) % ${PARTS.length},
+    select a.id, md5(${seed}::text || u.user_id)::uuid, ${journeyId}::uuid, u.user_id, get_byte(uuid_send(u.user_id), 15) % ${PARTS.length},
       ${TAKEN}::uuid, ${state}, case when ${state} = 'waiting' then ${now}::timestamptz end, ${now}::timestamptz
     from apps a cross join (${users}) u
     where a.id = ${appId}
