@@ -481,7 +481,7 @@ create table journey_calls (
   attempts smallint not null default 0,
   constraint journey_calls_pk PRIMARY KEY (app_id, id)
 );
-CREATE INDEX journey_calls_due ON public.journey_calls USING btree (app_id, due_at);
+CREATE INDEX journey_calls_due ON public.journey_calls USING btree (app_id, webhook_id, due_at);
 
 create table journey_counts (
   app_id uuid not null,
@@ -499,9 +499,9 @@ create table journey_messages (
   node_id uuid not null,
   day date not null,
   template_id uuid not null,
-  template_at timestamp with time zone not null,
+  template_revision integer not null,
   message_id uuid not null,
-  constraint journey_messages_pk PRIMARY KEY (app_id, journey_id, node_id, day, template_id, template_at)
+  constraint journey_messages_pk PRIMARY KEY (app_id, journey_id, node_id, day, template_id, template_revision)
 );
 
 create table journey_runs (
