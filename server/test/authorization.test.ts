@@ -307,9 +307,16 @@ const emailOf = ({ emailDomain, suppressed, mailId }: Things): AboutEmail => ({ 
 async function aJourney(appId: AppId, key: string): Promise<Pick<Things, 'journeyId' | 'nodeId'>> {
   const { status, body } = await server.request(`/apps/${appId}/journeys`, {
     headers: { authorization: `Key ${key}` },
-    body: { name: 'A journey', nodes: [{ kind: 'wait', duration_seconds: 60 }] },
+    body: {
+      name: 'A journey',
+      audience: { kind: 'event_trigger', name: 'bell rung' },
+      nodes: [{ kind: 'wait', duration_seconds: 60 }],
+    },
   })
   if (status !== 201) throw new Error(`no journey was made: ${JSON.stringify(body)}`)
+  // Only into an active one can somebody be let in.
+  await server.db.query(sql`
+    update journeys set state = 'active', started_at = created_at where app_id = ${appId} and id = ${body.id}`)
   return { journeyId: body.id, nodeId: body.nodes[0].id }
 }
 

@@ -161,7 +161,7 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
   reportInAppPageImpression: ({ subscriptionId }) => ({ player_id: subscriptionId }),
   createJourney: () => ({ name: 'A journey' }),
   updateJourney: () => ({ name: newId() }),
-  addJourneyUser: ({ userId }) => ({ onesignal_id: userId }),
+  addJourneyUser: ({ userId }) => ({ onesignal_id: userId, event: {} }),
   updateJourneyNode: () => ({ annotation: newId() }),
   createJourneyWebhook: () => ({ name: 'A webhook', url: 'https://127.0.0.1/' }),
   updateJourneyWebhook: () => ({ name: newId() }),
