@@ -50,7 +50,7 @@ create table journey_messages (
   app_id uuid not null,
   journey_id uuid not null,
   node_id uuid not null,
-  day date not null,
+  day timestamptz not null,
   template_id uuid not null,
   template_revision integer not null,
   message_id uuid not null,

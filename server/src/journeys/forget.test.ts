@@ -68,7 +68,7 @@ test('old runs go, unless they keep their user out; those of journeys archived l
   const aMessage = (day: string) =>
     app.db.query(sql`
       insert into journey_messages (app_id, journey_id, node_id, day, template_id, template_revision, message_id)
-      values (${app.tenant.id}, ${live.id}, ${live.nodes[0].id}, ${day}, ${newId()}, 1, ${newId()})`)
+      values (${app.tenant.id}, ${live.id}, ${live.nodes[0].id}, ${new Date(day)}, ${newId()}, 1, ${newId()})`)
   await aMessage(old.toISOString().slice(0, 10))
   clock.advance({ days: 30 })
   const recent = await put(live.id, { state: 'exited', isByEvent: true })
@@ -80,9 +80,9 @@ test('old runs go, unless they keep their user out; those of journeys archived l
   expect((await runsOf(app, live.id)).map(({ id }) => id).sort()).toEqual([keepsOut, waits, barred, recent].sort())
   expect(await runsOf(app, archived.id)).toEqual([])
   const daysLeft = () =>
-    app.db.query(sql`select day::text as day from journey_messages where app_id = ${app.tenant.id} order by day`)
+    app.db.query(sql`select day from journey_messages where app_id = ${app.tenant.id} order by day`)
   const firstDay = old.toISOString().slice(0, 10)
-  expect(await daysLeft()).toEqual([{ day: firstDay }, { day: today }])
+  expect(await daysLeft()).toEqual([{ day: new Date(firstDay) }, { day: new Date(today) }])
   await forgetOldRuns(app.db, new Date(clock.now().getTime() + 86_400_000), 30)
-  expect(await daysLeft()).toEqual([{ day: today }])
+  expect(await daysLeft()).toEqual([{ day: new Date(today) }])
 })

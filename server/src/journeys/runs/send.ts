@@ -2,6 +2,7 @@
 // transaction that moves them on, and from there on it goes the way of all messages.
 
 import type { AppId } from '../../lib/ids.ts'
+import { DAY_MS, dayOf } from '../../lib/time-zone.ts'
 import type { Lane, MessageId } from '../../messages/message.ts'
 import { addRecipients, openMessage, type PreparedMessage, prepareFromTemplate } from '../../messages/recipients.ts'
 import type { Db } from '../../storage/db.ts'
@@ -49,7 +50,7 @@ export async function sendToRuns(
       )
       continue
     }
-    const key = { nodeId: node.id, day: dayOf(now), templateId: node.template_id, revision }
+    const key = { nodeId: node.id, day: new Date(dayOf(now.getTime())), templateId: node.template_id, revision }
     const messageId = await findNodeMessage(db, appId, journey.id, key)
     if (messageId === undefined) throw new NotOpen(key)
     ready.push({ messageId, runs })
@@ -62,13 +63,10 @@ export async function sendToRuns(
   }
 }
 
-const dayOf = (at: Date) => at.toISOString().slice(0, 10)
-
 const laneOf = ({ audience }: Compiled): Lane => (audience.kind === 'event_trigger' ? 'direct' : 'bulk')
 
 /** A batch that began just before midnight still adds to the day before. */
 const AFTERWARDS_MS = 3_600_000
-const DAY_MS = 86_400_000
 
 /** Who comes second finds the message of the first. */
 export async function openNodeMessage(
@@ -103,6 +101,6 @@ function open(
   prepared: PreparedMessage,
   now: Date,
 ) {
-  const until = new Date(Date.parse(day) + DAY_MS + AFTERWARDS_MS)
+  const until = new Date(day.getTime() + DAY_MS + AFTERWARDS_MS)
   return openMessage(ctx, db, appId, prepared, { name: journey.name, lane: laneOf(journey), until }, now)
 }
