@@ -259,4 +259,4 @@ export const deleteOldRuns = (
 
 export const deleteOldMessages = (db: Db, appId: AppId, before: Date) =>
   db.query(sql`
-    delete from journey_messages where app_id = ${appId} and day < (${before}::timestamptz at time zone 'UTC')::date`)
+    delete from journey_messages where app_id = ${appId} and day <= ${before}::timestamptz - interval '24 hours'`)
