@@ -63,9 +63,9 @@ async function findSegmentsOf(db: Db, appId: AppId, trees: readonly Tree[], user
   return found
 }
 
-/** Almost always one. */
-function inStatements(trees: readonly Tree[]): Tree[][] {
-  const lists: Tree[][] = [[]]
+/** In lists that fit into one statement each; almost always there is one. */
+export function inStatements<T extends { tree: Node }>(trees: readonly T[]): T[][] {
+  const lists: T[][] = [[]]
   let size = 0
   for (const it of trees) {
     const clauses = [...clausesOf(it.tree)].length

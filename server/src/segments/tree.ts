@@ -66,3 +66,11 @@ export function* clausesOf(node: Node): Generator<Clause> {
   if (node.kind === 'clause') yield node
   else if ('of' in node) for (const inner of node.of) yield* clausesOf(inner)
 }
+
+/** Whether somebody can come to be meant, or no longer be, by waiting alone. */
+export function dependsOnTime(node: Node): boolean {
+  for (const { test } of clausesOf(node))
+    if (test.kind === 'ago' || test.kind === 'elapsed' || (test.kind === 'happened' && test.days !== undefined))
+      return true
+  return false
+}
