@@ -24,6 +24,8 @@ import { allHandlers, allSchedules } from './jobs.ts'
 import { createJourneysContext } from './journeys/context.ts'
 import { createDryRunContext, endDryRuns } from './journeys/dry-run/simulate.ts'
 import type { UseKind } from './journeys/reading.ts'
+import { createRunsContext } from './journeys/runs/context.ts'
+import { createNoteActions, createReadRunData } from './journeys/runs/ports.ts'
 import { isUsedByLiveJourney } from './journeys/store.ts'
 import type { Clock, SystemClock } from './lib/clock.ts'
 import { type AppId, newId } from './lib/ids.ts'
@@ -139,6 +141,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     port: config.port,
     mayReach: (address: string) => isPublicAddress(address) || allowed.includes(address),
   }
+  const noteActions = createNoteActions({ clock, newId })
   const statistics = keepStatisticsFresh(workerDb, () => merger.stats().requests, log)
   const closers: (() => Promise<unknown> | undefined)[] = [
     async () => metrics.close(),
@@ -201,6 +204,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       readTwilio,
       publicUrl,
       sendWebhook,
+      noteActions,
       mail: mailParts({ secretKey, outbound, renderer }),
     })
     const { journeyMinWaitSeconds: minWaitSeconds } = config
@@ -272,7 +276,16 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     })
     const renderer = createRenderer({ log })
     const mail = mailParts({ secretKey, outbound, renderer })
-    const feedback = createFeedbackContext({ ...parts, secrets, change, readTwilio, publicUrl, sendWebhook, mail })
+    const feedback = createFeedbackContext({
+      ...parts,
+      secrets,
+      change,
+      readTwilio,
+      publicUrl,
+      sendWebhook,
+      noteActions,
+      mail,
+    })
     const texts = createTextChannels({ feedback, outbound, twilioUrl: providers.twilioUrl, listener, log })
     const senders = createSenders({
       clock,
@@ -288,6 +301,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       sender: senders,
       renderer,
       email: createEmailPort({ email, clock, secretKey, mails, inboxProviders: config.inboxProviders }),
+      noteActions,
+      readRunData: createReadRunData(db),
       maxInFlight: config.maxInFlight,
     })
     metrics.gauge('carillon_deliveries', 'Deliveries of this process by provider and outcome.', engine.stats.read)
@@ -300,7 +315,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const sendMail = createSendMail(email, mails)
     const { journeyMinWaitSeconds: minWaitSeconds } = config
     const journeys = createJourneysContext({ ...parts, renderer, secrets, sendWebhook, minWaitSeconds })
-    const context = { ...feedback, engine, email, sendMail, journeys, eventRetentionDays, deliveryRetentionDays }
+    const runs = createRunsContext({ ...parts, log, renderer })
+    const context = { ...feedback, engine, email, sendMail, journeys, runs, eventRetentionDays, deliveryRetentionDays }
     const worker = createWorker({
       db,
       clock,

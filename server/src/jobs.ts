@@ -16,6 +16,8 @@ import { forgetOldEvents, TELL_EVENTS, tellHandler, wakeWebhooks } from './feedb
 import { FORGET_MESSAGE, forgetExpiredGrants, forgetInAppOf, forgetMessage } from './in-app/forget.ts'
 import { journeyHandlers } from './journeys/activate.ts'
 import type { JourneysContext } from './journeys/context.ts'
+import type { RunsContext } from './journeys/runs/context.ts'
+import { runHandlers } from './journeys/runs/handlers.ts'
 import type { Clock } from './lib/clock.ts'
 import type { NewId } from './lib/ids.ts'
 import { forgetIdleCounters } from './limits/forget.ts'
@@ -45,6 +47,7 @@ export type JobsContext = NotifyContext & {
   deliveryRetentionDays: number
   engine: Engine
   journeys: JourneysContext
+  runs: RunsContext
   email: EmailContext
 }
 
@@ -61,6 +64,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
   [NOTIFY_BY_MAIL]: mailNoticeHandler(ctx),
   ...messageHandlers(ctx.engine),
   ...journeyHandlers(ctx.journeys),
+  ...runHandlers(ctx.runs, ctx.journeys),
   [FORGET_MESSAGE]: { run: ({ job }) => forgetMessage(ctx.db, job.appId, job.key) },
   [TELL_EVENTS]: tellHandler(ctx),
   [MAKE_EXPORT]: makeExport(ctx),

@@ -60,6 +60,10 @@ export function fakeSender(): FakeSender {
 
 /** None is started before something is to be rendered. */
 let renderer: Renderer | undefined
+export function theRenderer(): Renderer {
+  renderer ??= createRenderer({})
+  return renderer
+}
 export const closeRenderer = async () => renderer?.close()
 
 /** Every domain may send, and mail leads nowhere. */
@@ -81,8 +85,16 @@ export const anEmailPort = (): EmailPort => ({
 export type Bench = { db: Db; clock: Clock; sender: Sender; maxInFlight?: number; email?: EmailPort }
 
 export function anEngine({ db, clock, sender, maxInFlight = 200, email = anEmailPort() }: Bench): Engine {
-  renderer ??= createRenderer({})
-  return createEngine({ db, clock, sender, renderer, email, maxInFlight, log: createLog('error'), random: () => 1 })
+  return createEngine({
+    db,
+    clock,
+    sender,
+    renderer: theRenderer(),
+    email,
+    maxInFlight,
+    log: createLog('error'),
+    random: () => 1,
+  })
 }
 
 export type Stage = {

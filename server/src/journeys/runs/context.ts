@@ -1,12 +1,14 @@
 // What moving runs is made of, put together once.
 
+import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
-import type { Queue } from '../../queue/enqueue.ts'
+import { createQueue, type Queue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
-import type { FindTemplate } from '../../templates/find.ts'
+import type { Merger } from '../../storage/merge.ts'
+import { createFindTemplate, type FindTemplate } from '../../templates/find.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
-import type { LiveJourneys } from './live.ts'
+import { createLiveJourneys, type LiveJourneys } from './live.ts'
 
 export type RunsContext = {
   db: Db
@@ -18,4 +20,22 @@ export type RunsContext = {
   findTemplate: FindTemplate
   /** Journeys that are active, compiled. */
   live: LiveJourneys
+}
+
+export const createRunsContext = (parts: {
+  db: Db
+  clock: Clock
+  newId: NewId
+  log: Log
+  merger: Merger
+  renderer: Renderer
+}): RunsContext => {
+  const { clock, merger, ...rest } = parts
+  return {
+    ...rest,
+    now: clock.now,
+    queue: createQueue(parts),
+    findTemplate: createFindTemplate({ db: parts.db, merger }),
+    live: createLiveJourneys(),
+  }
 }

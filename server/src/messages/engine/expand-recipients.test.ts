@@ -13,7 +13,7 @@ import {
   tally,
 } from '../../../test/engine.ts'
 import { add, anOpenMessage, countWaiting, runDeliveries } from '../../../test/recipients.ts'
-import type { VirtualClock } from '../../lib/clock.ts'
+import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Db } from '../../storage/db.ts'
@@ -23,6 +23,7 @@ import { cancelMessages } from '../cancel.ts'
 import { addRecipients } from '../recipients.ts'
 import type { Engine } from './engine.ts'
 import { expandLeftOver } from './expand-left-over.ts'
+import { lockWaiting, writeProgress } from './expand-store.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -107,10 +108,22 @@ test('a second run of the same user is a second delivery; the same run again is 
   await runEngine(engine)
   await add(engine, appId, id, [first])
   await runEngine(engine)
+  expect(await countWaiting(app.db, appId, id)).toBe(0)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 2 })
   expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([one.token, one.token])
   const runs = (await runDeliveries(app.db, appId, id)).map(({ runId }) => runId)
   expect(new Set(runs)).toEqual(new Set([first.runId, second.runId]))
+})
+
+test('who is added in the next month is among the others, though no server saw that month before', async () => {
+  clock = virtualClock('2031-01-31T23:59:30Z')
+  engine = anEngine({ db: app.db, clock, sender })
+  const [one] = (await recipients(engine, appId, 1)) as [Recipient]
+  const id = await anOpenMessage(engine, appId)
+  clock.advance({ minutes: 1 })
+  await add(engine, appId, id, [one])
+  await runEngine(engine)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
 })
 
 test('many are expanded by ranges; whoever dies in between leaves nobody behind, and nobody is sent to twice', async () => {
@@ -166,8 +179,9 @@ test('whoever adds somebody does not wait for an expansion, nor it for them', as
     // The job itself is the adder's until it commits, so the expansion is begun here by hand.
     await engine.db.transaction(async (db) => {
       await db.query(sql`set local lock_timeout = '5s'`)
-      await db.query(sql`select 1 from messages where app_id = ${appId} and id = ${id} for no key update`)
-      await db.query(sql`update messages set expanded_count = expanded_count where app_id = ${appId} and id = ${id}`)
+      const message = await lockWaiting(db, appId, id)
+      const expandAt = message?.expandAt as Date
+      await writeProgress(db, appId, [{ id, expandAt, expandedTo: null, count: 0, isDone: false }])
     })
   })
   await runEngine(engine)

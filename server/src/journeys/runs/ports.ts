@@ -1,0 +1,24 @@
+// What messages, which come before journeys and cannot know them, need of them.
+
+import type { Clock } from '../../lib/clock.ts'
+import type { NewId } from '../../lib/ids.ts'
+import type { ReadRunData } from '../../messages/engine/engine.ts'
+import type { NoteActions } from '../../messages/note-actions.ts'
+import { createQueue } from '../../queue/enqueue.ts'
+import type { Db } from '../../storage/db.ts'
+import { noteNews } from '../../users/news.ts'
+import { readRunData } from './run-data.ts'
+
+/** Tells journeys of it in the caller's transaction. */
+export function createNoteActions(parts: { clock: Clock; newId: NewId }): NoteActions {
+  const queue = createQueue(parts)
+  return async (db, appId, actions) => {
+    const news = actions.map(({ userId, runId }) => ({ userId, runId, kind: 'action' as const }))
+    await queue.enqueue(db, await noteNews(db, appId, news, parts.clock.now()))
+  }
+}
+
+export const createReadRunData =
+  (db: Db): ReadRunData =>
+  (appId, runIds) =>
+    readRunData(db, appId, runIds)
