@@ -18,6 +18,7 @@ import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
 import { draw, drawBranch } from '../runs/draw.ts'
+import { createDryRunContext, endDryRuns, simulate as simulateJourney } from './simulate.ts'
 
 const START = '2030-01-01T09:00:00.000Z'
 const clock = virtualClock(START)
@@ -537,6 +538,36 @@ describe('a dry run', () => {
     expect((await simulate((await aJourney(app)).id)).status).toBe(200)
   })
 
+  test('that takes too long is told so', async () => {
+    const { id } = await aJourney(app)
+    const hasty = createDryRunContext({ db: app.db, connection: app.connection, patienceMs: 1 })
+    const asked = simulateJourney(
+      hasty,
+      app.tenant.id,
+      id,
+      {},
+      { now: clock.now(), signal: new AbortController().signal },
+    )
+    await expect(asked).rejects.toMatchObject({ kind: 'invalid', problems: [{ code: 'journey-simulation-too-long' }] })
+    expect(hasty.threads.size).toBe(0)
+  })
+
+  test('that is under way ends with the server', async () => {
+    const { id } = await aJourney(app)
+    const leaving = createDryRunContext({ db: app.db, connection: app.connection })
+    const asked = simulateJourney(
+      leaving,
+      app.tenant.id,
+      id,
+      {},
+      { now: clock.now(), signal: new AbortController().signal },
+    )
+    const refused = expect(asked).rejects.toMatchObject({ kind: 'unavailable' })
+    await expect.poll(() => leaving.threads.size).toBe(1)
+    await endDryRuns(leaving)
+    await refused
+  })
+
   const lockIsTaken = (isTaken: boolean) =>
     expect
       .poll(
@@ -567,7 +598,7 @@ describe('a dry run', () => {
     { start_at: '2035-01-01T00:00:00Z' },
     { start_at: '0001-01-01T00:00:00Z' },
     { start_at: '2030-01-01T23:59:60Z' },
-    [],
+    [[]],
     'text',
   ])('%j is refused', async (body) => {
     const { id } = await aJourney(app)
