@@ -16,6 +16,8 @@ import { forgetOldEvents, TELL_EVENTS, tellHandler, wakeWebhooks } from './feedb
 import { FORGET_MESSAGE, forgetExpiredGrants, forgetInAppOf, forgetMessage } from './in-app/forget.ts'
 import { journeyHandlers } from './journeys/activate.ts'
 import type { JourneysContext } from './journeys/context.ts'
+import { entryHandlers } from './journeys/entry/handlers.ts'
+import { forgetOldRuns, forgetRunsOf } from './journeys/forget.ts'
 import type { RunsContext } from './journeys/runs/context.ts'
 import { runHandlers } from './journeys/runs/handlers.ts'
 import type { Clock } from './lib/clock.ts'
@@ -35,7 +37,7 @@ import { mailNoticeHandler, type NotifyContext, notifyHandler } from './sending/
 import type { Db } from './storage/db.ts'
 import type { Change } from './users/change.ts'
 import { FORGET_USER } from './users/forget.ts'
-import { forgetNewsOf } from './users/news.ts'
+import { forgetNewsOf, wakeNews } from './users/news.ts'
 
 export type JobsContext = NotifyContext & {
   db: Db
@@ -58,12 +60,14 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
       await forgetNewsOf(ctx.db, job.appId, job.key)
       await forgetSendsTo(ctx.db, job.appId, job.key)
       await forgetInAppOf(ctx.db, job.appId, job.key)
+      await forgetRunsOf(ctx.db, job.appId, job.key)
     },
   },
   [NOTIFY]: notifyHandler(ctx),
   [NOTIFY_BY_MAIL]: mailNoticeHandler(ctx),
   ...messageHandlers(ctx.engine),
   ...journeyHandlers(ctx.journeys),
+  ...entryHandlers(ctx.runs),
   ...runHandlers(ctx.runs, ctx.journeys),
   [FORGET_MESSAGE]: { run: ({ job }) => forgetMessage(ctx.db, job.appId, job.key) },
   [TELL_EVENTS]: tellHandler(ctx),
@@ -75,6 +79,7 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
   const { db, clock, eventRetentionDays } = ctx
   return [
     { name: 'limits.forget', everyMs: 60_000, run: () => forgetIdleCounters(db, clock.leaseMs()) },
+    { name: 'users.news', everyMs: 5_000, run: () => wakeNews(ctx) },
     { name: 'events.months', everyMs: 3_600_000, run: () => keepMonths(db, clock.now(), eventRetentionDays) },
     { name: 'events.keys', everyMs: 300_000, run: () => forgetOldKeys(db, clock.now()) },
     { name: 'in-app.grants', everyMs: 3_600_000, run: () => forgetExpiredGrants(db, clock.now()) },
@@ -98,6 +103,12 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
     { name: 'feedback.webhooks', everyMs: 5_000, run: () => wakeWebhooks(ctx) },
     { name: 'feedback.forget', everyMs: 3_600_000, run: () => forgetOldEvents(ctx) },
     { name: 'feedback.email-events', everyMs: 3_600_000, run: () => forgetOldEmailEvents(db, clock.now()) },
+    {
+      name: 'journeys.forget',
+      dailyAt: '04:10',
+      timeLimitMs: 3_600_000,
+      run: () => forgetOldRuns(db, clock.now(), ctx.deliveryRetentionDays),
+    },
     ...messageSchedules(ctx.engine, ctx.deliveryRetentionDays),
   ]
 }

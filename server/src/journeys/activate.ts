@@ -1,19 +1,40 @@
 // What the clock and the queue do with journeys: start one at its time, make one active, stop one at its time. Each step is one
 // transaction that looks under the lock whether it is still wanted. None of them is an edit: versions stay as they are.
+// To make one active takes many: those who are in its audience are entered by ranges, and wait until the last step.
 
 import type { AppId } from '../lib/ids.ts'
-import type { Handlers } from '../queue/job.ts'
+import type { Handlers, Work } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
 import { findBadUses } from './check-references.ts'
+import { clearJourney, clearRuns } from './clear.ts'
 import type { JourneysContext } from './context.ts'
-import { ACTIVATE_JOURNEY, activateJob, START_JOURNEY, STOP_JOURNEY, startJob, stopJob } from './jobs.ts'
+import { followChange } from './entry/follow.ts'
+import {
+  ACTIVATE_JOURNEY,
+  activateJob,
+  advanceJobs,
+  CLEAR_JOURNEY,
+  clearJob,
+  START_JOURNEY,
+  STOP_JOURNEY,
+  startJob,
+  stopJob,
+} from './jobs.ts'
 import type { Journey, JourneyId, State } from './journey.ts'
 import { usesOf } from './read-journey.ts'
+import { enterNext } from './runs/enter-audience.ts'
+import { findProgress, writeProgress } from './runs/life-store.ts'
 import { findObstacles } from './states.ts'
 import { lockJourney, updateJourneyRow } from './store.ts'
 
+/** Then it is another app's turn. */
+const STEPS_AT_A_STRETCH = 20
+/** An outage of an hour must not need somebody to release what was given up: about a day. */
+const PATIENT = { maxAttempts: 100 }
+
 export const journeyHandlers = (ctx: JourneysContext): Handlers => ({
-  [ACTIVATE_JOURNEY]: { run: ({ job }) => activateJourney(ctx, job.appId, job.key) },
+  [ACTIVATE_JOURNEY]: { run: activateJourney(ctx), ...PATIENT },
+  [CLEAR_JOURNEY]: { run: clearJourney(ctx), ...PATIENT },
   [START_JOURNEY]: { run: ({ job }) => startJourney(ctx, job.appId, job.key) },
   [STOP_JOURNEY]: { run: ({ job }) => stopJourney(ctx, job.appId, job.key) },
 })
@@ -27,18 +48,54 @@ const inState = (ctx: JourneysContext, appId: AppId, id: JourneyId, state: State
     if (journey?.state !== state) return
     const now = ctx.now()
     const changes = await step(db, journey, now)
-    if (changes) await updateJourneyRow(db, appId, { ...journey, ...changes, updatedAt: now })
+    if (!changes) return
+    const after = { ...journey, ...changes, updatedAt: now }
+    await updateJourneyRow(db, appId, after)
+    await followChange(ctx, db, appId, state, after)
   })
 
 const momentOf = ({ document: { schedule } }: Journey, name: 'start_at' | 'stop_at') =>
   schedule?.[name] ? new Date(schedule[name]) : undefined
 
-/** The last step of an activation. */
-export const activateJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId) =>
-  inState(ctx, appId, id, 'processing', async (db, journey, now) => {
+export const activateJourney = (ctx: JourneysContext) => async (work: Work) => {
+  const { appId, key } = work.job
+  for (let steps = 0; steps < STEPS_AT_A_STRETCH && !work.isLeaving(); steps++) {
+    if (!(await activateFurther(ctx, work, key))) return
+    await work.noteProgress(ctx.db)
+  }
+  await ctx.queue.enqueue(ctx.db, [activateJob(appId, key)])
+}
+
+/** One step; whether there are more. It begins where the one before it ended, whoever did that one. */
+const activateFurther = (ctx: JourneysContext, work: Work, id: JourneyId): Promise<boolean> =>
+  ctx.db.transaction(async (db) => {
+    const { appId } = work.job
+    if (!(await work.stillMine(db))) return false
+    const journey = await lockJourney(db, appId, id)
+    if (journey?.state !== 'processing') return false
+    const now = ctx.now()
+    const progress = await findProgress(db, appId, id)
+    if (!progress?.isCleared) {
+      const isCleared = await clearRuns(db, appId, id)
+      await writeProgress(db, appId, id, { isCleared, enteredTo: null })
+      return true
+    }
+    const place = { after: progress.enteredTo ?? undefined, seed: ctx.newId() }
+    const enteredTo = await enterNext(db, appId, journey, place, now)
+    if (enteredTo !== undefined) {
+      await writeProgress(db, appId, id, { isCleared: true, enteredTo })
+      return true
+    }
+    const after: Journey = { ...journey, state: 'active', startedAt: now, updatedAt: now }
+    await updateJourneyRow(db, appId, after)
+    await followChange(ctx, db, appId, journey.state, after)
     const stopAt = momentOf(journey, 'stop_at')
-    if (stopAt) await ctx.queue.enqueue(db, [stopJob(appId, id, stopAt)])
-    return { state: 'active', startedAt: now }
+    const { audience } = journey.document
+    await ctx.queue.enqueue(db, [
+      ...(stopAt ? [stopJob(appId, id, stopAt)] : []),
+      ...advanceJobs(appId, { id, audience }),
+    ])
+    return false
   })
 
 /** A journey that cannot start stays as it is, and says why. */
@@ -63,7 +120,10 @@ const stopJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId) =>
   inState(ctx, appId, id, 'active', async (db, journey, now) => {
     const stopAt = momentOf(journey, 'stop_at')
     if (!stopAt) return undefined
-    if (stopAt <= now) return { state: 'archived', archivedAt: now }
+    if (stopAt <= now) {
+      await ctx.queue.enqueue(db, [clearJob(appId, id)])
+      return { state: 'archived', archivedAt: now }
+    }
     await ctx.queue.enqueue(db, [stopJob(appId, id, stopAt)])
     return undefined
   })

@@ -8,7 +8,6 @@ import { createQueue, type Queue } from '../queue/enqueue.ts'
 import type { SendWebhook } from '../sending/notify.ts'
 import type { Db } from '../storage/db.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
-import { createLiveJourneys, type LiveJourneys } from './runs/live.ts'
 
 export type JourneysContext = {
   db: Db
@@ -22,7 +21,6 @@ export type JourneysContext = {
   minWaitSeconds: number
   /** Updates of one journey: at once they would only undo each other's work. */
   inTurn: Turns
-  live: LiveJourneys
 }
 
 export const createJourneysContext = (parts: {
@@ -35,5 +33,5 @@ export const createJourneysContext = (parts: {
   minWaitSeconds: number
 }): JourneysContext => {
   const { clock, ...rest } = parts
-  return { ...rest, now: clock.now, queue: createQueue(parts), inTurn: createTurns(), live: createLiveJourneys() }
+  return { ...rest, now: clock.now, queue: createQueue(parts), inTurn: createTurns() }
 }

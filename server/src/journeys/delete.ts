@@ -2,16 +2,17 @@ import { actorOf, type Request } from '../apps/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
+import { refreshWatches } from './entry/watch.ts'
+import { clearJob } from './jobs.ts'
 import { type JourneyId, journeyNotFound } from './journey.ts'
-import { deleteCounts } from './stats-store.ts'
 import { deleteJourneyRow } from './store.ts'
 
-/** In any state, for good, with its versions and numbers. */
+/** In any state, for good, with its versions. Who is in it stops at once; their rows and the numbers go in the background. */
 export async function deleteJourney(ctx: JourneysContext, appId: AppId, id: JourneyId, by: Request): Promise<void> {
   await ctx.db.transaction(async (db) => {
     const name = await deleteJourneyRow(db, appId, id)
     if (name === undefined) throw journeyNotFound()
-    await deleteCounts(db, appId, id)
+    await refreshWatches(db, appId)
     await insertAuditEntries(
       db,
       appId,
@@ -27,5 +28,6 @@ export async function deleteJourney(ctx: JourneysContext, appId: AppId, id: Jour
       ],
       ctx.now(),
     )
+    await ctx.queue.enqueue(db, [clearJob(appId, id)])
   })
 }

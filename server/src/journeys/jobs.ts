@@ -3,7 +3,7 @@
 import type { AppId } from '../lib/ids.ts'
 import type { NewJob } from '../queue/job.ts'
 import type { Audience, JourneyId } from './journey.ts'
-import type { Part } from './runs/run.ts'
+import { PARTS, type Part } from './runs/run.ts'
 
 export const ACTIVATE_JOURNEY = 'journeys.activate'
 export const START_JOURNEY = 'journeys.start'
@@ -25,6 +25,16 @@ export const stopJob = (appId: AppId, id: JourneyId, runAt: Date): NewJob => ({
   runAt,
 })
 
+export const CLEAR_JOURNEY = 'journeys.clear'
+
+/** Takes away, or stops, what is left of a journey that is no longer active. The payload says how far that has come. */
+export const clearJob = (appId: AppId, id: JourneyId, payload: object = {}): NewJob => ({
+  appId,
+  name: CLEAR_JOURNEY,
+  key: id,
+  payload,
+})
+
 export const ADVANCE_RUNS = 'journeys.advance'
 
 /** Moves the runs of one part. Those of journeys that an event starts go before those of whole segments. */
@@ -41,6 +51,10 @@ export const advanceJob = (
   ...(runAt && { runAt }),
 })
 
+/** All that have something to do since the journey began, or was changed. */
+export const advanceJobs = (appId: AppId, journey: Parameters<typeof advanceJob>[1]): NewJob[] =>
+  PARTS.map((part) => advanceJob(appId, journey, part))
+
 export function readAdvanceKey(key: string): { journeyId: JourneyId; part: Part } {
   const [journeyId = '', part = ''] = key.split('/')
   return { journeyId, part: Number(part) as Part }
@@ -54,4 +68,15 @@ export const callJob = (appId: AppId, webhookId: string, runAt?: Date): NewJob =
   name: CALL_WEBHOOK,
   key: webhookId,
   ...(runAt && { runAt }),
+})
+
+export const SWEEP_JOURNEY = 'journeys.sweep'
+
+/** Looks for what the passing of time has changed. `isFresh`: the journey is new or was changed just now, so look again soon. */
+export const sweepJob = (appId: AppId, id: JourneyId, runAt: Date, isFresh = false): NewJob => ({
+  appId,
+  name: SWEEP_JOURNEY,
+  key: id,
+  runAt,
+  payload: { isFresh },
 })

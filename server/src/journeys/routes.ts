@@ -1,12 +1,16 @@
 import type { Access, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
+import { addUser } from './add-user.ts'
 import type { JourneysContext } from './context.ts'
 import { createJourney } from './create.ts'
 import { deleteJourney } from './delete.ts'
 import { duplicateJourney } from './duplicate.ts'
 import { journeyObject } from './journey.ts'
 import { components } from './node-schema.ts'
+import { removeUser } from './remove-user.ts'
 import {
+  AddedAnswer,
+  AddUserBody,
   AnyBody,
   AppPath,
   CreateBody,
@@ -17,15 +21,20 @@ import {
   JourneysAnswer,
   ListQuery,
   NodePath,
+  RemovedAnswer,
   StatsAnswer,
+  TraceAnswer,
+  TraceQuery,
   UpdateBody,
   UpdateNodeBody,
   VersionAnswer,
   VersionPath,
   VersionsAnswer,
   VersionsQuery,
+  WhomQuery,
 } from './schema.ts'
 import { viewStats } from './stats.ts'
+import { traceUser } from './trace.ts'
 import { updateJourney } from './update.ts'
 import { updateNode } from './update-node.ts'
 import { getJourney, listJourneys, listVersions, readJourneyId, viewVersion } from './view.ts'
@@ -159,6 +168,58 @@ export function journeyRoutes(ctx: JourneysContext): Route[] {
       answers: { 200: StatsAnswer },
       async handle({ app, params }) {
         return { status: 200, body: await viewStats(ctx, app.id, readJourneyId(params.journey_id)) }
+      },
+    }),
+    route({
+      ...one,
+      operation: 'addJourneyUser',
+      method: 'POST',
+      path: `${one.path}/users`,
+      summary: 'Add a user to a journey',
+      description:
+        'Into an active journey, whether or not the user is in its audience. Name the user by `external_id` or `onesignal_id`. A 409 `journey-user-present` when they are in it, or may not enter it again.',
+      access: edits,
+      limits: writes,
+      body: AddUserBody,
+      answers: { 201: AddedAnswer },
+      async handle(call) {
+        const id = readJourneyId(call.params.journey_id)
+        return { status: 201, body: { run_id: await addUser(ctx, call.app.id, id, call.body, call) } }
+      },
+    }),
+    route({
+      ...one,
+      operation: 'removeJourneyUser',
+      method: 'DELETE',
+      path: `${one.path}/users`,
+      summary: 'Remove a user from a journey',
+      description: 'Ends every run of the user that is under way; it counts as an early exit.',
+      access: edits,
+      limits: writes,
+      query: WhomQuery,
+      answers: { 200: RemovedAnswer },
+      async handle(call) {
+        const id = readJourneyId(call.params.journey_id)
+        return {
+          status: 200,
+          body: { success: true, removed: await removeUser(ctx, call.app.id, id, call.query, call) },
+        }
+      },
+    }),
+    route({
+      ...one,
+      operation: 'traceJourneyUser',
+      method: 'GET',
+      path: `${one.path}/runs`,
+      summary: 'Trace a user in a journey',
+      description:
+        'The runs of one user, newest first: where they are, since when, what would move them on, and what they came by. Name the user by `external_id` or `onesignal_id`.',
+      access: views,
+      limits: pages('cursor'),
+      query: TraceQuery,
+      answers: { 200: TraceAnswer },
+      async handle({ app, params, query }) {
+        return { status: 200, body: await traceUser(ctx, app.id, readJourneyId(params.journey_id), query) }
       },
     }),
     route({

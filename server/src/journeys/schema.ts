@@ -7,7 +7,11 @@ import { KINDS } from './node.ts'
 import { attributes, flag, moment, nodeFields, nodes, object, schema, tags, text, uuid, uuids } from './node-schema.ts'
 import { MAX_NESTING, MAX_NODES } from './read-nodes.ts'
 import type { Fields } from './reader.ts'
+import type { RunState } from './runs/run.ts'
 import { WANTED } from './states.ts'
+
+/** Of one user's way through the journey. */
+const RUN_STATES: readonly RunState[] = ['waiting', 'completed', 'exited', 'stopped', 'barred']
 
 /** Any object: what is in it is read by hand. */
 export const AnyBody = Type.Unsafe<Fields>({ type: 'object' })
@@ -147,3 +151,72 @@ const version = {
 }
 export const VersionsAnswer = schema(object({ versions: { type: 'array', items: object(version) } }, ['versions']))
 export const VersionAnswer = schema(object({ ...version, state: { enum: [...STATES] }, ...authored }))
+
+const whom = {
+  external_id: Type.Optional(Type.String()),
+  onesignal_id: Type.Optional(Type.String()),
+}
+export const WhomQuery = Type.Object(whom)
+export const AddUserBody = Type.Object({
+  ...whom,
+  event: Type.Optional(
+    Type.Object(
+      { properties: Type.Optional(Type.Record(Type.String(), Type.Unknown())) },
+      { description: 'For journeys that an event triggers: the event by which the user enters.' },
+    ),
+  ),
+})
+export const AddedAnswer = Type.Object({ run_id: Type.String({ format: 'uuid' }) })
+export const RemovedAnswer = Type.Object({
+  success: Type.Boolean(),
+  removed: Type.Integer({ description: 'How many runs ended: more than one only where events trigger the journey.' }),
+})
+export const TraceQuery = Type.Object({
+  ...whom,
+  limit: Type.Integer({ minimum: 1, maximum: 100, default: 20 }),
+  cursor: Type.Optional(Type.String({ description: 'next_cursor of the page before.' })),
+})
+
+const kind = { type: ['string', 'null'], description: 'Null of a node that is not in the journey any more.' }
+const run = {
+  run_id: uuid(),
+  state: { enum: [...RUN_STATES] },
+  entered_at: { type: 'string', format: 'date-time' },
+  ended_at: moment(),
+  entry_event: { type: ['string', 'null'], description: 'The name of the event by which the user entered.' },
+  node: {
+    ...object({ id: uuid(), kind }, ['id', 'kind']),
+    type: ['object', 'null'],
+    description: 'Where the user is, or was when they left early.',
+  },
+  since: moment('When the user came to the node.'),
+  moves_at: moment(
+    'When the user leaves the node if nothing happens before; null where only something that happens moves them.',
+  ),
+  waits_for: {
+    type: 'array',
+    items: { type: 'string' },
+    description: 'Kinds of the conditions that would move the user.',
+  },
+  held: { type: 'boolean', description: 'The user is at a node that sends, and the app may not send.' },
+  held_reason: { type: ['string', 'null'] },
+  may_enter_again_at: moment('Of a run that is over.'),
+  explanation: { type: 'string', description: 'All of it in words.' },
+  path: {
+    type: 'array',
+    description: 'What the user came by, in order.',
+    items: object({ node_id: uuid(), branch_id: uuid(), kind, at: moment() }, ['kind', 'at']),
+  },
+}
+export const TraceAnswer = schema(
+  object(
+    {
+      journey_id: uuid(),
+      journey_state: { enum: [...STATES] },
+      onesignal_id: uuid(),
+      runs: { type: 'array', items: object(run, Object.keys(run)) },
+      next_cursor: { type: 'string', description: 'Only where there are more.' },
+    },
+    ['journey_id', 'journey_state', 'onesignal_id', 'runs'],
+  ),
+)

@@ -1,10 +1,11 @@
 // What became of those who entered, in all and at each node and branch.
 
 import type { AppId } from '../lib/ids.ts'
+import { channelStats } from '../messages/counts.ts'
 import type { JourneysContext } from './context.ts'
 import type { JourneyId } from './journey.ts'
-import { allNodes, branchesOf, type Kind } from './node.ts'
-import { type Count, findCounts } from './stats-store.ts'
+import { allNodes, branchesOf, CHANNEL_OF, type Kind, sendsTemplate } from './node.ts'
+import { type Count, findCounts, findMessageCounts, type MessageCount } from './stats-store.ts'
 import { getJourney } from './view.ts'
 
 /** Facts about runs; all others that are counted at a node are about its messages. */
@@ -14,6 +15,7 @@ const OF_RUNS = new Set(['started', 'waiting', 'completed', 'exited_early'])
 export async function viewStats(ctx: JourneysContext, appId: AppId, id: JourneyId) {
   const { document } = await getJourney(ctx, appId, id)
   const counts = await findCounts(ctx.db, appId, id)
+  const messagesAt = Map.groupBy(await findMessageCounts(ctx.db, appId, id), ({ nodeId }) => nodeId)
   const countsAt = Map.groupBy(counts, ({ placeId }) => placeId)
   const at = (place: string, fact: string) => countsAt.get(place)?.find((it) => it.fact === fact)?.total ?? 0
   const nodes = allNodes(document.nodes)
@@ -30,7 +32,11 @@ export async function viewStats(ctx: JourneysContext, appId: AppId, id: JourneyI
           waiting: at(node.id, 'waiting'),
           completed: at(node.id, 'completed'),
           exited_early: at(node.id, 'exited_early'),
-          ...(isSend(node.kind) && { message_stats: { totals: totalsOf(countsAt.get(node.id) ?? []) } }),
+          ...(isSend(node.kind) && {
+            message_stats: {
+              totals: { ...totalsOf(countsAt.get(node.id) ?? []), ...sentBy(node.kind, messagesAt.get(node.id)) },
+            },
+          }),
         },
       ]),
     ),
@@ -44,3 +50,7 @@ const isSend = (kind: Kind) => kind.startsWith('send_')
 
 const totalsOf = (counts: readonly Count[]) =>
   Object.fromEntries(counts.filter(({ fact }) => !OF_RUNS.has(fact)).map(({ fact, total }) => [fact, total]))
+
+/** In the words in which a message tells how its own deliveries stand; nothing before the first one is sent. */
+const sentBy = (kind: Kind, counts: readonly MessageCount[] | undefined) =>
+  sendsTemplate(kind) && counts ? channelStats(CHANNEL_OF[kind], counts) : {}

@@ -30,13 +30,21 @@ export async function lockJourney(db: Db, appId: AppId, id: JourneyId): Promise<
   return found
 }
 
-/** The whole row, as it was made of the one that was read under the lock. */
+/** Until the transaction ends it stays as it is; who moves its runs, or lets somebody in or out, shares it. */
+export async function holdJourney(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
+  const [found] = await db.query<Journey>(sql`
+    select ${columns} from journeys j where j.app_id = ${appId} and j.id = ${id} for share`)
+  return found
+}
+
+/** The whole row, as it was made of the one that was read under the lock. In another state, an activation begins anew. */
 export const updateJourneyRow = (db: Db, appId: AppId, it: Journey) =>
   db.query(sql`
     update journeys
     set document = ${JSON.stringify(it.document)}, state = ${it.state}, version = ${it.version},
       schedule_error = ${it.scheduleError}, updated_at = ${it.updatedAt}, started_at = ${it.startedAt},
-      archived_at = ${it.archivedAt}
+      archived_at = ${it.archivedAt}, is_cleared = is_cleared and state = ${it.state},
+      entered_to = case when state = ${it.state} then entered_to end
     where app_id = ${appId} and id = ${it.id}`)
 
 /** The name of the one that this very call deleted. Its versions and uses go with it. */

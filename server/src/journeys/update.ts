@@ -6,6 +6,8 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { findBadUses } from './check-references.ts'
 import type { JourneysContext } from './context.ts'
+import { followChange } from './entry/follow.ts'
+import { clearJob } from './jobs.ts'
 import {
   concurrencyKey,
   type Document,
@@ -16,6 +18,7 @@ import {
   type State,
 } from './journey.ts'
 import { mergePatch } from './merge-patch.ts'
+import { moveOn } from './move-on.ts'
 import { DOCUMENT_FIELDS, readDocument, refuseReadOnly, usesOf } from './read-journey.ts'
 import { type Fields, isGiven } from './reader.ts'
 import type { Reading, Use } from './reading.ts'
@@ -120,6 +123,10 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
     ...(state === 'archived' && { archivedAt: now }),
   }
   await updateJourneyRow(db, appId, after)
+  if (before.state === 'active' && state === 'active') await moveOn(ctx, db, appId, before, after)
+  // A draft that is taken back, and a journey that was stopped, leave runs behind.
+  const hasRun = before.state === 'active' || before.state === 'processing'
+  if (hasRun && state !== before.state) await ctx.queue.enqueue(db, [clearJob(appId, after.id)])
   await saveAround(ctx, db, appId, {
     journey: after,
     uses: reading.uses,
@@ -128,6 +135,7 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
     action: 'journey.update',
     detail: { fields },
   })
+  await followChange(ctx, db, appId, before.state, after, fields)
   return after
 }
 

@@ -18,6 +18,7 @@ import { anId, NOBODY, told } from '../../test/users.ts'
 import { issueKey } from '../apps/keys.ts'
 import { SYSTEM } from '../apps/schema.ts'
 import { virtualClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
 import type { Permission } from '../lib/permissions.ts'
 import { sql } from '../storage/sql.ts'
 import { branchesOf, type Node } from './node.ts'
@@ -262,13 +263,12 @@ describe('delete journey', () => {
       values (${app.tenant.id}, ${id}, ${id}, 'started', 0, 3)`)
     expect(told(await remove(app, id))).toEqual({ status: 200, body: { success: true } })
     expect(told(await remove(app, id))).toEqual(JOURNEY_NOT_FOUND)
+    await runJobs(app, clock)
     const left = await app.db.query(sql`
       select journey_id from journey_versions where app_id = ${app.tenant.id} and journey_id = ${id}
       union all select journey_id from journey_uses where app_id = ${app.tenant.id} and journey_id = ${id}
       union all select journey_id from journey_counts where app_id = ${app.tenant.id} and journey_id = ${id}`)
     expect(left).toEqual([])
-    // What was left to be done finds nothing.
-    await runJobs(app, clock)
   })
 
   test('many at once: one of them deletes', async () => {
@@ -311,6 +311,40 @@ describe('stats', () => {
         branches: { [split.branches[0].id]: { completed: 0 }, [split.branches[1].id]: { completed: 0 } },
       },
     })
+  })
+
+  test('of send nodes add up the deliveries of all their messages, in the words in which a message tells them', async () => {
+    const it = await someReferences(app)
+    const { id, nodes } = await aJourney(app, {
+      nodes: [
+        { kind: 'send_push', template_id: it.pushId },
+        { kind: 'send_email', template_id: it.emailId },
+        { kind: 'send_sms', template_id: it.smsId },
+      ],
+    })
+    const [push, email, sms] = nodes.map(({ id }: { id: string }) => id)
+    const count = async (node: string, day: string, counts: Record<string, number>, platform = 'iOSPush') => {
+      const messageId = newId()
+      await app.db.query(sql`
+        insert into journey_messages (app_id, journey_id, node_id, day, template_id, template_revision, message_id)
+        values (${app.tenant.id}, ${id}, ${node}, ${day}, ${it.pushId}, 1, ${messageId})`)
+      for (const [name, number] of Object.entries(counts)) {
+        const [state, reason = ''] = name.split(' ')
+        for (const part of [0, 1])
+          await app.db.query(sql`
+            insert into message_counts (app_id, message_id, platform, state, reason, part, count)
+            values (${app.tenant.id}, ${messageId}, ${platform}, ${state}, ${reason}, ${part}, ${number * (1 + part)})`)
+      }
+    }
+    await count(push, '2030-01-01', { sent: 1, 'skipped unsubscribed': 2, received: 1, clicked: 1 })
+    await count(push, '2030-01-02', { sent: 2, 'failed refused': 1, 'skipped frequency_cap': 1 }, 'AndroidPush')
+    await count(email, '2030-01-01', { sent: 1, opens: 3, opened: 1, bounced: 1 }, 'Email')
+    const { body } = await app.app(`/journeys/${id}/stats`)
+    const totals = (node: string) => body.nodes[node].message_stats.totals
+    const one = { successful: 9, failed: 6, errored: 3, converted: 3, received: 3 }
+    expect(totals(push)).toEqual({ ...one, frequency_capped: 3 })
+    expect(totals(email)).toMatchObject({ successful: 3, opened: 9, unique_opens: 3, bounced: 3, reported_spam: 0 })
+    expect(totals(sms)).toEqual({})
   })
 
   test('add up what was counted in parts', async () => {

@@ -1,10 +1,11 @@
 // Look at journeys: one, a page of them, its versions.
 
-import { AppError, invalid } from '../lib/errors.ts'
+import { AppError } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
+import { readCursor, writeCursor } from './cursor.ts'
 import { type Journey, type JourneyId, journeyNotFound, summaryObject } from './journey.ts'
-import { findJourney, findJourneys, findVersion, findVersions, type Place, type VersionLine } from './store.ts'
+import { findJourney, findJourneys, findVersion, findVersions, type VersionLine } from './store.ts'
 
 /** In a path: what is no id names nothing. */
 export function readJourneyId(given: string): JourneyId {
@@ -19,7 +20,8 @@ export async function getJourney({ db }: Pick<JourneysContext, 'db'>, appId: App
 }
 
 export async function listJourneys({ db }: JourneysContext, appId: AppId, limit: number, cursor: string | undefined) {
-  const after = cursor === undefined ? undefined : readCursor(cursor)
+  const mark = cursor === undefined ? undefined : readCursor(cursor)
+  const after = mark && { createdAt: mark.at, id: mark.id }
   // One more than is shown tells whether there is another page.
   const found = await findJourneys(db, appId, after, limit + 1)
   const page = found.slice(0, limit)
@@ -28,18 +30,8 @@ export async function listJourneys({ db }: JourneysContext, appId: AppId, limit:
   return {
     journeys: page.map((it) => summaryObject(appId, it)),
     has_more: hasMore,
-    ...(hasMore && last && { next_cursor: writeCursor(last) }),
+    ...(hasMore && last && { next_cursor: writeCursor({ at: last.createdAt, id: last.id }) }),
   }
-}
-
-const writeCursor = ({ createdAt, id }: Place) => Buffer.from(`${createdAt.getTime()} ${id}`).toString('base64url')
-
-function readCursor(cursor: string): Place {
-  const [time = '', id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
-  const createdAt = new Date(/^-?\d+$/.test(time) ? Number(time) : Number.NaN)
-  if (Number.isNaN(createdAt.getTime()) || !isUuid(id))
-    throw invalid('cursor must be the next_cursor of a page before', { field: 'cursor' })
-  return { createdAt, id: id.toLowerCase() }
 }
 
 export async function listVersions(

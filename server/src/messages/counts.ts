@@ -1,5 +1,6 @@
 // How the deliveries of a message stand, in the words of the interface and in our own.
 
+import type { Channel } from '../templates/content.ts'
 import { type DeliveryState, deliveryStates } from './delivery.ts'
 import type { MessageState } from './message.ts'
 import { CAPPED, DELETED, isGone, UNSUBSCRIBED } from './reasons.ts'
@@ -71,6 +72,10 @@ function platformStats(name: string, counts: readonly Counted[]) {
     machine_clicks: inState(counts, 'machine_clicks'),
   }
 }
+
+/** Of all that one channel brought, in the words of the platforms. */
+export const channelStats = (channel: Channel, counts: readonly Counted[]) =>
+  platformStats(channel === 'push' ? '' : channel, counts)
 
 export function countsObject(state: MessageState, counts: readonly Count[]) {
   const byPlatform = Map.groupBy(counts, ({ platform }) => PLATFORM_NAMES[platform] ?? platform)

@@ -21,10 +21,10 @@ export async function findHolds({ db, now }: ReportsContext, appId: AppId): Prom
   const { hold } = await readSending(db, appId, at)
   const pauses = await findPauses(db, appId, at)
   const isPaused = await isEmailPaused(db, appId)
-  return [...(hold ? [inWords(hold)] : []), ...(isPaused ? [EMAIL_PAUSED] : []), ...pauses.map(pauseInWords)]
+  return [...(hold ? [holdInWords(hold)] : []), ...(isPaused ? [EMAIL_PAUSED] : []), ...pauses.map(pauseInWords)]
 }
 
-function inWords({ reason, since, until }: Hold): string {
+export function holdInWords({ reason, since, until }: Hold): string {
   const end = until ? ` It ends by itself about ${until.toISOString()}.` : ''
   return `Nothing is sent since ${since.toISOString()}: ${REASONS[reason]}.${end}`
 }

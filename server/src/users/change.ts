@@ -13,6 +13,7 @@ import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
 import { createNeighbourhood, type Neighbourhood, type Ref } from './neighbourhood.ts'
+import { announceNews } from './news.ts'
 import { findAndLock, type Loading, loadLocked } from './store.ts'
 import { writeDifference } from './write.ts'
 
@@ -58,14 +59,14 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
    * or was deleted, while this transaction waited) come back for another. Whoever was locked in an earlier round is locked
    * again: what several servers pass around among the same users would otherwise always be elsewhere.
    */
-  function runRound(
+  async function runRound(
     appId: AppId,
     commands: Command[],
     open: number[],
     seen: Set<UserId>,
     outcomes: Outcome<unknown>[],
   ) {
-    return db.transaction(async (db) => {
+    const { moved, isNews } = await db.transaction(async (db) => {
       const refs = open.flatMap((i) => (commands[i] as Command).refs)
       const again = [...seen].map((id): Ref => ({ id }))
       const { ids, pointing, watched } = await findAndLock(db, appId, [...refs, ...again])
@@ -83,9 +84,11 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
       const isSettled = (ref: Ref) => !(pointing.has(ref) || taken.has(ref)) || state.ownerOf(ref) !== undefined
       const [settled, moved] = partition(open, (i) => (commands[i] as Command).refs.every(isSettled))
       for (const i of settled) outcomes[i] = apply(state, commands[i] as Command, now.toISOString())
-      await writeDifference({ db, queue, newId, watched }, appId, state, now)
-      return moved
+      const jobs = await writeDifference({ db, queue, newId, watched }, appId, state, now)
+      return { moved, isNews: jobs.length > 0 }
     })
+    if (isNews) await announceNews(queue, db, appId)
+    return moved
   }
 
   return (appId, command) => submit(appId, command) as never

@@ -30,5 +30,5 @@ export async function setTags(
     const user = state.find({ id: userId })
     if (user) changeProperties(state, user, readProperties({ tags }), now.toISOString())
   }
-  await writeDifference({ db, queue, newId, watched }, appId, state, now)
+  await queue.enqueue(db, await writeDifference({ db, queue, newId, watched }, appId, state, now))
 }

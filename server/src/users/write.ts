@@ -4,6 +4,7 @@
 import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId, NewId, UserId } from '../lib/ids.ts'
 import type { Queue } from '../queue/enqueue.ts'
+import type { NewJob } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
 import { findNews } from './compare-users.ts'
 import { forgetJobs } from './forget.ts'
@@ -31,12 +32,13 @@ import {
   upsertUserActivity,
 } from './store.ts'
 
+/** Answers the job that wakes who takes the news, where there are any: whoever holds it until a commit keeps others waiting. */
 export async function writeDifference(
   { db, queue, newId, watched }: { db: Db; queue: Queue; newId: NewId; watched: ReadonlySet<NewsKind> },
   appId: AppId,
   state: Neighbourhood,
   now: Date,
-) {
+): Promise<NewJob[]> {
   const { before } = state
   const users = [...state.users.values()]
   const added = users.filter((user) => !before.users.has(user.id))
@@ -76,9 +78,10 @@ export async function writeDifference(
     (db, appId, rows) => insertAuditEntries(db, appId, rows, now),
   )
   const news = watched.size > 0 ? findNews(state).filter(({ kind }) => watched.has(kind)) : []
-  await queue.enqueue(db, await noteNews(db, appId, news, now))
+  const jobs = await noteNews(db, appId, news, now)
   const counts = comparePlayerCounts(state)
   if (Object.values(counts).some((by) => by !== 0)) await adjustPlayerCounts(db, appId, counts)
+  return jobs
 }
 
 function comparePlayerCounts({ before, subscriptions }: Neighbourhood): PlayerCounts {

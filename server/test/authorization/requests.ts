@@ -105,6 +105,8 @@ const QUERIES: Record<string, (things: Things) => Record<string, string>> = {
   explainSegment: ({ userId }) => ({ alias_label: 'onesignal_id', alias_id: userId }),
   previewInAppMessage: ({ variantId }) => ({ preview_id: variantId }),
   explainMessage: ({ userId }) => ({ onesignal_id: userId }),
+  removeJourneyUser: ({ userId }) => ({ onesignal_id: userId }),
+  traceJourneyUser: ({ userId }) => ({ onesignal_id: userId }),
   getEmailProviderMetrics: () => {
     const [start, end] = [new Date(Date.now() - 3_600_000), new Date()]
     return { domain: 'example.com', start: start.toISOString(), end: end.toISOString() }
@@ -159,6 +161,7 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
   reportInAppPageImpression: ({ subscriptionId }) => ({ player_id: subscriptionId }),
   createJourney: () => ({ name: 'A journey' }),
   updateJourney: () => ({ name: newId() }),
+  addJourneyUser: ({ userId }) => ({ onesignal_id: userId }),
   updateJourneyNode: () => ({ annotation: newId() }),
   createJourneyWebhook: () => ({ name: 'A webhook', url: 'https://127.0.0.1/' }),
   updateJourneyWebhook: () => ({ name: newId() }),

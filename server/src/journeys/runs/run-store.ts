@@ -36,19 +36,22 @@ export const insertRuns = (db: Db, appId: AppId, list: readonly NewRun[], now: D
     on conflict (app_id, journey_id, user_id, slot) do nothing
     returning id, journey_id, user_id`)
 
-/** All of a set of users (rows of `user_id`), in one statement. `state`: `barred` for those who are never to enter. */
+/**
+ * All of a set of users (rows of `user_id`), in one statement. `seed`: an id that nobody has, of which theirs are made. `state`:
+ * `barred` for those who are never to enter.
+ */
 export const insertRunsOf = (
   db: Db,
   appId: AppId,
   journeyId: JourneyId,
   users: Sql,
-  state: 'waiting' | 'barred',
+  { state, seed }: { state: 'waiting' | 'barred'; seed: string },
   now: Date,
 ) =>
   db.query<{ part: Part }>(
     sql`
     insert into journey_runs (app_id, id, journey_id, user_id, part, slot, state, due_at, entered_at)
-    select a.id, gen_random_uuid(), ${journeyId}::uuid, u.user_id, get_byte(uuid_send(u.user_id), 15) % ${PARTS.length},
+    select a.id, md5(${seed}::text || u.user_id)::uuid, ${journeyId}::uuid, u.user_id, get_byte(uuid_send(u.user_id), 15) % ${PARTS.length},
       ${TAKEN}::uuid, ${state}, case when ${state} = 'waiting' then ${now}::timestamptz end, ${now}::timestamptz
     from apps a cross join (${users}) u
     where a.id = ${appId}
@@ -164,3 +167,76 @@ export const findRunData = (db: Db, appId: AppId, ids: readonly RunId[]) =>
     select r.id, j.document ->> 'name' as name, r.entry_event
     from journey_runs r join journeys j on j.app_id = ${appId} and j.id = r.journey_id
     where r.app_id = ${appId} and r.id = any(${ids}::uuid[])`)
+
+/** A run to which something may have happened that matters. */
+export type Listener = {
+  id: RunId
+  journeyId: JourneyId
+  userId: UserId
+  part: Part
+  nodeId: NodeId | null
+  dueAt: Date | null
+  enteredAt: Date
+  entryEvent: RunEvent | null
+  hasPassed: boolean
+}
+
+const listener = sql`r.id, r.journey_id, r.user_id, r.part, r.node_id, r.due_at, r.entered_at, r.entry_event,
+  cardinality(r.path) > 1 or (cardinality(r.path) = 1 and r.arrived_at is null) as has_passed`
+
+/**
+ * The live runs of users in journeys. Whoever is moving one is waited for, and it comes back as they leave it: so nothing is
+ * missed by a run that is just about to rest where it would have mattered.
+ */
+export const lockRunsOf = (
+  db: Db,
+  appId: AppId,
+  { journeyIds, userIds }: { journeyIds: readonly JourneyId[]; userIds: readonly UserId[] },
+) =>
+  db.query<Listener>(
+    sql`
+    select ${listener}
+    from unnest(${journeyIds}::uuid[], ${userIds}::uuid[]) p(journey_id, user_id)
+      join journey_runs r on r.app_id = ${appId} and r.journey_id = p.journey_id and r.user_id = p.user_id
+    where r.state = 'waiting'
+    order by r.id
+    for update of r`,
+    UNPREPARED,
+  )
+
+/** Those that are locked are to be looked at, now; `exits`: and to leave early. */
+export const wakeRuns = (db: Db, appId: AppId, ids: readonly RunId[], exits: readonly RunId[], now: Date) =>
+  db.query(
+    sql`
+    update journey_runs r
+    set due_at = least(r.due_at, ${now}::timestamptz), wants_exit = r.wants_exit or r.id = any(${exits}::uuid[])
+    where r.app_id = ${appId} and r.id = any(${ids}::uuid[])`,
+    UNPREPARED,
+  )
+
+export type RunPlace = { userId: UserId; slot: string }
+
+/** The live runs of a journey after a place, in the order of their users. */
+export const findRunsAfter = (db: Db, appId: AppId, journeyId: JourneyId, after: RunPlace | undefined, limit: number) =>
+  db.query<Listener & RunPlace>(
+    sql`
+    select ${listener}, r.slot
+    from journey_runs r
+    where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.state = 'waiting'
+      and (r.user_id, r.slot) > (${after?.userId ?? TAKEN}::uuid, ${after?.slot ?? TAKEN}::uuid)
+    order by r.user_id, r.slot
+    limit ${limit}`,
+    UNPREPARED,
+  )
+
+/** Who of these users has no run that keeps them from entering. */
+export const findOutside = (db: Db, appId: AppId, journeyId: JourneyId, userIds: readonly UserId[]) =>
+  db.query<{ userId: UserId }>(
+    sql`
+    select m.user_id
+    from unnest(${userIds}::uuid[]) m(user_id)
+    where not exists (
+      select 1 from journey_runs r
+      where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.user_id = m.user_id and r.slot = ${TAKEN}::uuid)`,
+    UNPREPARED,
+  )

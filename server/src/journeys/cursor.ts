@@ -1,0 +1,16 @@
+// The place where a page ended, as the next one is asked for: a moment and an id.
+
+import { invalid } from '../lib/errors.ts'
+import { isUuid } from '../lib/ids.ts'
+
+export type Mark = { at: Date; id: string }
+
+export const writeCursor = ({ at, id }: Mark) => Buffer.from(`${at.getTime()} ${id}`).toString('base64url')
+
+export function readCursor(cursor: string): Mark {
+  const [time = '', id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
+  // Of no more digits than any moment that was ever written.
+  if (!/^\d{1,14}$/.test(time) || !isUuid(id))
+    throw invalid('cursor must be the next_cursor of a page before', { field: 'cursor' })
+  return { at: new Date(Number(time)), id: id.toLowerCase() }
+}

@@ -1,0 +1,3 @@
+import type { RunsContext } from '../runs/context.ts'
+
+export type EntryContext = Pick<RunsContext, 'db' | 'now' | 'newId' | 'queue' | 'live'>

@@ -1,0 +1,134 @@
+// What nobody is told of: time passes, and somebody is in a segment, or no longer; a segment is edited; a transaction began before
+// users were watched. A sweep looks at everybody whom a journey may concern, lets in who is to enter and wakes runs that are to
+// move. It may be interrupted and repeated at any point: whoever has entered is in, and who was woken looks again.
+
+import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
+import type { Handler, Work } from '../../queue/job.ts'
+import { endOfRange, findInRange } from '../../segments/audience.ts'
+import { getSegmentsById, treeOf } from '../../segments/read.ts'
+import type { SegmentId } from '../../segments/segment.ts'
+import { dependsOnTime, type Node } from '../../segments/tree.ts'
+import type { Db } from '../../storage/db.ts'
+import { sweepJob } from '../jobs.ts'
+import type { JourneyId } from '../journey.ts'
+import { inStatements } from '../membership.ts'
+import type { Compiled } from '../runs/compiled.ts'
+import { findOutside, findRunsAfter, type RunPlace } from '../runs/run-store.ts'
+import type { EntryContext } from './context.ts'
+import { demandsOf, earsOf, hearsSegments, isMoved, mayMove } from './ears.ts'
+import { advanceJobs, countEntered, enter } from './enter.ts'
+import { judgeDemands } from './judge.ts'
+import { addPair, lockPairs, type Pairs, wake } from './wake.ts'
+
+const SUBSCRIPTIONS_AT_ONCE = 10_000
+const RUNS_AT_ONCE = 2_000
+const SOON_MS = 60_000
+const SELDOM_MS = 3_600_000
+/** A sweep that takes a second comes every minute: whatever its size, it is a sixtieth of one worker's time. */
+const REST_FACTOR = 60
+
+export const sweepHandler = (ctx: EntryContext): Handler => ({
+  timeLimitMs: 3_600_000,
+  run: (work) => sweepJourney(ctx, work),
+})
+
+async function sweepJourney(ctx: EntryContext, work: Work): Promise<void> {
+  const { appId, key: id, payload } = work.job
+  const began = ctx.now()
+  const journey = await ctx.live.find(ctx.db, appId, id)
+  if (!journey) return
+  const ears = earsOf(journey)
+  const ids = demandsOf(ears).flatMap(({ included, excluded }) => [...included, ...excluded])
+  if (ids.length === 0) return
+  const trees = await findTrees(ctx.db, appId, ids)
+  const sweep: Sweep = { ctx, work, appId, id, now: began }
+  if (ears.audience)
+    await sweepAudience(
+      sweep,
+      ears.audience.included.flatMap((id) => trees.get(id) ?? []),
+    )
+  if (hearsSegments(ears)) await sweepRuns(sweep)
+  const now = ctx.now()
+  const { isFresh } = (payload ?? {}) as { isFresh?: boolean }
+  const isFrequent = isFresh || [...trees.values()].some(dependsOnTime)
+  const restMs = Math.max(isFrequent ? SOON_MS : SELDOM_MS, REST_FACTOR * (now.getTime() - began.getTime()))
+  const next = work.isLeaving() ? now : new Date(now.getTime() + restMs)
+  await ctx.queue.enqueue(ctx.db, [sweepJob(appId, id, next)])
+}
+
+type Sweep = { ctx: EntryContext; work: Work; appId: AppId; id: JourneyId; now: Date }
+
+async function findTrees(db: Db, appId: AppId, ids: readonly SegmentId[]): Promise<Map<SegmentId, Node>> {
+  const found = await getSegmentsById({ db }, appId, [...new Set(ids)])
+  return new Map([...found].map(([id, segment]) => [id, treeOf(segment)]))
+}
+
+const mayGoOn = ({ work }: Sweep) => !work.isLeaving() && !work.signal.aborted
+
+/** A step of a sweep; false when there is nothing more to do, because the journey is not active any more. */
+async function step(sweep: Sweep, run: (db: Db, journey: Compiled) => Promise<void>): Promise<boolean> {
+  const { ctx, work, appId, id } = sweep
+  const isDone = await ctx.db.transaction(async (db) => {
+    if (!(await work.stillMine(db))) return false
+    const journey = await ctx.live.hold(db, appId, id)
+    if (!journey) return false
+    await run(db, journey)
+    return true
+  })
+  if (isDone) await work.noteProgress(ctx.db)
+  return isDone
+}
+
+/** By ranges of subscriptions; only those who have no run are looked at closely. */
+async function sweepAudience(sweep: Sweep, included: readonly Node[]): Promise<void> {
+  const { ctx, appId, id, now } = sweep
+  const lists = inStatements(included.map((tree) => ({ tree })))
+  let after: SubscriptionId | undefined
+  do {
+    const upTo = await endOfRange(ctx.db, { appId, now }, after, SUBSCRIPTIONS_AT_ONCE)
+    const members = new Set<UserId>()
+    for (const list of lists) {
+      const node: Node = { kind: 'any', of: list.map(({ tree }) => tree) }
+      for (const { userId } of await findInRange(ctx.db, node, { appId, now }, { after, upTo })) members.add(userId)
+    }
+    const found = members.size > 0 ? await findOutside(ctx.db, appId, id, [...members]) : []
+    const outside = found.map(({ userId }) => userId)
+    if (outside.length > 0 && !(await step(sweep, (db, journey) => letIn(sweep, db, journey, outside)))) return
+    after = upTo
+  } while (after !== undefined && mayGoOn(sweep))
+}
+
+async function letIn({ ctx, appId }: Sweep, db: Db, journey: Compiled, users: readonly UserId[]): Promise<void> {
+  const now = ctx.now()
+  const { audience } = earsOf(journey)
+  if (!audience) return
+  const holds = await judgeDemands(db, appId, [audience], users, now)
+  const members = users.filter((userId) => holds(userId, audience))
+  const list = members.map((userId) => ({ id: ctx.newId(), journeyId: journey.id, userId }))
+  const entered = await enter(db, appId, list, now)
+  await countEntered(db, appId, entered)
+  await ctx.queue.enqueue(db, advanceJobs(appId, new Map([[journey.id, journey]]), entered))
+}
+
+async function sweepRuns(sweep: Sweep): Promise<void> {
+  const { ctx, appId, id } = sweep
+  let after: RunPlace | undefined
+  let isDone = true
+  do {
+    const runs = await findRunsAfter(ctx.db, appId, id, after, RUNS_AT_ONCE)
+    const users = [...new Set(runs.map(({ userId }) => userId))]
+    if (users.length > 0) isDone = await step(sweep, (db, journey) => wakeMoved(sweep, db, journey, users))
+    after = runs.length === RUNS_AT_ONCE ? runs.at(-1) : undefined
+  } while (after !== undefined && isDone && mayGoOn(sweep))
+}
+
+async function wakeMoved({ ctx, appId }: Sweep, db: Db, journey: Compiled, users: readonly UserId[]): Promise<void> {
+  const now = ctx.now()
+  const ears = earsOf(journey)
+  const holds = await judgeDemands(db, appId, demandsOf(ears), users, now)
+  const pairs: Pairs = new Map()
+  for (const userId of users) if (mayMove(ears, holds, userId)) addPair(pairs, journey.id, userId)
+  const moved = (await lockPairs(db, appId, pairs)).filter((run) => isMoved(ears, holds, run))
+  const woken = await wake(db, appId, moved, new Set(), now)
+  await ctx.queue.enqueue(db, advanceJobs(appId, new Map([[journey.id, journey]]), woken))
+}

@@ -1,0 +1,56 @@
+// What is kept for as long as it is of use.
+
+import { findAllApps } from '../apps/store.ts'
+import type { AppId, UserId } from '../lib/ids.ts'
+import { readSending } from '../sending/read.ts'
+import type { Db } from '../storage/db.ts'
+import { LEAVING_PART } from './clear.ts'
+import { exitsOf } from './remove-user.ts'
+import {
+  deleteCallsOf,
+  deleteOldMessages,
+  deleteOldRuns,
+  deleteRunsOf,
+  endOfPage,
+  findArchivedBefore,
+  holdJourneysOf,
+} from './runs/life-store.ts'
+import { TAKEN } from './runs/run-store.ts'
+import { changeCounts } from './stats-store.ts'
+
+const DAY_MS = 86_400_000
+const PAGE = 50_000
+
+/** A deleted user leaves every journey they are in, and no trace in those they were in. The numbers stay: they name nobody. */
+export const forgetRunsOf = (db: Db, appId: AppId, userId: UserId): Promise<void> =>
+  db.transaction(async (db) => {
+    await deleteCallsOf(db, appId, userId)
+    const journeyIds = await holdJourneysOf(db, appId, userId)
+    if (journeyIds.length === 0) return
+    const gone = await deleteRunsOf(db, appId, userId, journeyIds)
+    const live = Map.groupBy(
+      gone.filter(({ state }) => state === 'waiting'),
+      ({ journeyId }) => journeyId,
+    )
+    for (const id of journeyIds) await changeCounts(db, appId, id, LEAVING_PART, exitsOf(id, live.get(id) ?? []))
+  })
+
+/**
+ * Runs that ended long ago go, unless they keep their user from entering again, and so do all runs of journeys that were archived
+ * then. Every run is looked at once, by pages of their ids: there is no index for what happens once a day.
+ */
+export async function forgetOldRuns(db: Db, now: Date, retentionDays: number): Promise<void> {
+  for (const { id: appId } of await findAllApps(db)) {
+    const { settings } = await readSending(db, appId, now)
+    const days = Math.min(retentionDays, settings.retentionDays ?? retentionDays)
+    const before = new Date(now.getTime() - days * DAY_MS)
+    const archived = await findArchivedBefore(db, appId, before)
+    for (let after = TAKEN; ; ) {
+      const upTo = await endOfPage(db, appId, after, PAGE)
+      await deleteOldRuns(db, appId, { after, upTo }, before, archived)
+      if (upTo === undefined) break
+      after = upTo
+    }
+    await deleteOldMessages(db, appId, before)
+  }
+}
