@@ -22,6 +22,7 @@ import { createHttpServer } from './http/server.ts'
 import { createInAppContext } from './in-app/context.ts'
 import { allHandlers, allSchedules } from './jobs.ts'
 import { createJourneysContext } from './journeys/context.ts'
+import { createDryRunContext, endDryRuns } from './journeys/dry-run/simulate.ts'
 import type { UseKind } from './journeys/reading.ts'
 import { createRunsContext } from './journeys/runs/context.ts'
 import { createNoteActions, createReadRunData } from './journeys/runs/ports.ts'
@@ -208,6 +209,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     })
     const { journeyMinWaitSeconds: minWaitSeconds } = config
     const journeys = createJourneysContext({ ...parts, renderer, secrets, sendWebhook, minWaitSeconds })
+    const dryRuns = createDryRunContext({ db: parts.db, connection })
     const { note } = feedback
     const activities = createActivitiesContext({ ...parts, reader: users.reader, messages, note })
     const http = createHttpServer({
@@ -227,6 +229,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
         reports,
         exports,
         journeys,
+        dryRuns,
         sdk: apps,
       }),
       keys: createKeyLookup({ db, clock, listener, noteUse: usage.note }),
@@ -245,6 +248,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     await limits.join()
     closers.unshift(
       () => http.close(),
+      () => endDryRuns(dryRuns),
       () => usage.close(),
       () => renderer.close(),
       () => limits.leave(),

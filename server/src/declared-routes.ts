@@ -8,6 +8,7 @@ import type { Route } from './http/route.ts'
 import { kitRoutes } from './http/routes.ts'
 import { createInAppContext } from './in-app/context.ts'
 import { createJourneysContext } from './journeys/context.ts'
+import { createDryRunContext } from './journeys/dry-run/simulate.ts'
 import { virtualClock } from './lib/clock.ts'
 import { newId } from './lib/ids.ts'
 import { secretBox } from './lib/secrets.ts'
@@ -80,6 +81,7 @@ export function declaredRoutes(): { domains: Route[]; kit: Route[] } {
       mail: mailParts({ secretKey: 'nothing is ever signed', outbound: { request: sendWebhook }, renderer }),
     }),
     journeys: createJourneysContext({ ...parts, renderer, secrets, sendWebhook, minWaitSeconds: 60 }),
+    dryRuns: createDryRunContext({ ...parts, connection: {} }),
     sdk: { ...parts, secrets },
   })
   const kit = kitRoutes({

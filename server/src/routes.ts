@@ -27,6 +27,8 @@ import type { InAppContext } from './in-app/context.ts'
 import { inAppRoutes } from './in-app/routes.ts'
 import { inAppSdkRoutes } from './in-app/sdk-routes.ts'
 import type { JourneysContext } from './journeys/context.ts'
+import { dryRunRoutes } from './journeys/dry-run/routes.ts'
+import type { DryRunContext } from './journeys/dry-run/simulate.ts'
 import { journeyRoutes } from './journeys/routes.ts'
 import { journeyWebhookRoutes } from './journeys/webhooks/routes.ts'
 import type { ActivitiesContext } from './messages/activities/context.ts'
@@ -66,6 +68,7 @@ export type RoutesContext = {
   inApp: InAppContext
   feedback: FeedbackContext
   journeys: JourneysContext
+  dryRuns: DryRunContext
   sdk: SdkContext
 }
 
@@ -85,6 +88,7 @@ export const allRoutes = ({
   reports,
   exports,
   journeys,
+  dryRuns,
   sdk,
 }: RoutesContext): Route[] => [
   ...userRoutes(users),
@@ -109,6 +113,7 @@ export const allRoutes = ({
   ...twilioRoutes(feedback),
   ...webhookRoutes(feedback),
   ...journeyRoutes(journeys),
+  ...dryRunRoutes(dryRuns),
   ...journeyWebhookRoutes(journeys),
   ...trackingRoutes(feedback),
   ...unsubscribeRoutes(feedback),

@@ -269,8 +269,9 @@ async function anActivity(appId: AppId, key: string): Promise<string> {
 }
 
 /** Asked at once, all but one are told to wait. */
-const isMadeAlready = ({ tag }: Route, { status, text }: Answer) =>
-  tag === 'Exports' && status === 400 && text.includes('being made already')
+const isMadeAlready = ({ tag, operation }: Route, { status, text }: Answer) =>
+  (tag === 'Exports' && status === 400 && text.includes('being made already')) ||
+  (operation === 'simulateJourney' && status === 409 && text.includes('journey-simulation-running'))
 
 async function aKeyId(appId: AppId): Promise<string> {
   const ctx = { db: server.db, clock: systemClock() }

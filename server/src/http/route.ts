@@ -80,6 +80,8 @@ export type Call<Params = Record<string, string>, Query = Record<string, unknown
   /** The caller's address, behind trusted proxies too. */
   ip: string
   now: Date
+  /** Aborted when the caller goes away: for answers that take long. */
+  readonly signal: AbortSignal
 }
 
 /**

@@ -1,6 +1,6 @@
 // One request from its headers to its answer. The order below is the order in which a request is judged.
 
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { RateLimited } from '../lib/errors.ts'
 import { isStorable } from '../lib/text.ts'
 import { type Desk, type Exchange, type Place, send, sendError } from './answer.ts'
@@ -26,13 +26,14 @@ class IncomingCall implements Call {
   readonly ip: string
   readonly now: Date
   readonly #headers: IncomingHttpHeaders
+  readonly #response: ServerResponse
 
   constructor(
     entry: Entry,
     params: Record<string, string>,
     query: Query,
     body: unknown,
-    { headers, method }: IncomingMessage,
+    { request: { headers, method }, response }: Exchange,
     ip: string,
     now: Date,
   ) {
@@ -46,6 +47,15 @@ class IncomingCall implements Call {
     this.ip = ip
     this.now = now
     this.#headers = headers
+    this.#response = response
+  }
+
+  /** Few ask for it, so it is made when they do. */
+  get signal(): AbortSignal {
+    const controller = new AbortController()
+    if (this.#response.closed) controller.abort()
+    else this.#response.once('close', () => controller.abort())
+    return controller.signal
   }
 
   header(name: string): string | undefined {
@@ -92,7 +102,7 @@ export async function serve(
       entry = await admit(kit, plan, visitor, appId, ip)
     }
 
-    const call = new IncomingCall(entry, params, query, body, request, ip, kit.clock.now())
+    const call = new IncomingCall(entry, params, query, body, exchange, ip, kit.clock.now())
     if (route.limits.length > 0 && !kit.limits.isOff()) {
       const charges = plan.charges ?? (await chargesOf(route, call))
       const wait = charges.length === 0 ? 0 : kit.limits.take(call.app, charges)

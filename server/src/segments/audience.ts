@@ -118,6 +118,42 @@ export function judgeUsersStatement(nodes: readonly Node[], scope: Scope, userId
 export const judgeUsers = (db: Db, nodes: readonly Node[], scope: Scope, userIds: readonly UserId[]) =>
   db.query<JudgedUser>(judgeUsersStatement(nodes, scope, userIds), UNPREPARED)
 
+export function usersStatement(included: Node, excluded: Node | undefined, scope: Scope, most: number): Sql {
+  const others = excluded ? sql`except select e.user_id from (${audience(excluded, scope)}) e` : emptySql
+  return sql`
+    with members as materialized (
+      select distinct i.user_id from (${audience(included, scope)}) i ${others})
+    select (select count(*) from members) as total,
+      (select string_agg(uuid_send(m.user_id), ''::bytea order by m.user_id)
+        from (select n.user_id from members n order by n.user_id limit ${most}) m) as ids`
+}
+
+const ID_BYTES = 16
+
+/** Users of an audience in the order of their ids, which are random: any part of them is a fair sample. 16 bytes for each. */
+export type UserList = { total: number; size: number; slice(from: number, to: number): UserId[] }
+
+/** Those of whom any subscription is meant by the first and none by the second: how many, and `most` of them. */
+export async function listUsers(
+  db: Db,
+  included: Node,
+  excluded: Node | undefined,
+  scope: Scope,
+  most: number,
+): Promise<UserList> {
+  const statement = usersStatement(included, excluded, scope, most)
+  const [row] = await db.query<{ total: number; ids: Buffer | null }>(statement, UNPREPARED)
+  const ids = row?.ids ?? Buffer.alloc(0)
+  const size = ids.length / ID_BYTES
+  const idAt = (n: number): UserId =>
+    ids.toString('hex', n * ID_BYTES, (n + 1) * ID_BYTES).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+  return {
+    total: row?.total ?? 0,
+    size,
+    slice: (from, to) => Array.from({ length: Math.max(0, Math.min(to, size) - from) }, (_, n) => idAt(from + n)),
+  }
+}
+
 const MEMBER = sql`s.id, s.user_id`
 /** What decides whether and when a member is sent something. */
 export const CANDIDATE = sql`s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at`

@@ -63,6 +63,10 @@ function judge(clause: Clause, subject: Subject, now: Date): Finding {
   return { clause, seen, matches: holds(clause, seen, subject, now) }
 }
 
+/** The same for a clause on a tag, by the value of that tag alone; null: the user has none. */
+export const tagMatches = (clause: Clause, value: string | null, now: Date): boolean =>
+  holds(clause, value, undefined, now)
+
 function seenBy({ field, key, test }: Clause, { user, subscription: it, spentOn, countEvents }: Subject): Value {
   const { properties, aliases } = user
   switch (field) {
@@ -107,7 +111,7 @@ function seenBy({ field, key, test }: Clause, { user, subscription: it, spentOn,
   }
 }
 
-function holds({ field, test }: Clause, seen: Value, { user, subscription }: Subject, now: Date): boolean {
+function holds({ field, test }: Clause, seen: Value, subject: Subject | undefined, now: Date): boolean {
   switch (test.kind) {
     case 'present':
       return (seen !== null) === test.want
@@ -129,7 +133,7 @@ function holds({ field, test }: Clause, seen: Value, { user, subscription }: Sub
       return test.relation === '>' ? at < limit : at > limit
     }
     case 'within': {
-      const place = placeOf(user, subscription)
+      const place = subject ? placeOf(subject.user, subject.subscription) : null
       return place !== null && haversine(test, place) <= reach(test.metres)
     }
     case 'happened':

@@ -19,6 +19,7 @@ import {
   judgeUsersStatement,
   pageStatement,
   reachable,
+  usersStatement,
 } from './audience.ts'
 import { fields } from './fields.ts'
 import { readFilters } from './filters.ts'
@@ -43,6 +44,8 @@ const statementsOf = (node: Node): Sql[] => [
   pageStatement(node, scope, range, 10),
   judgeStatement([node, { kind: 'all', of: [] }], scope, [newId()]),
   judgeUsersStatement([node, { kind: 'all', of: [] }], scope, [newId()]),
+  usersStatement(node, undefined, scope, 10),
+  usersStatement(node, { kind: 'any', of: [node] }, scope, 10),
   ...channels.map((channel) => countStatement(reachable(node, channel), scope)),
   countStatement({ kind: 'none', of: [node, { kind: 'users', ids: [newId()] }] }, scope),
 ]

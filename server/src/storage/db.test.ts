@@ -153,6 +153,27 @@ describe('a transaction', () => {
   })
 })
 
+describe('a snapshot', () => {
+  test('sees one moment, whatever is written meanwhile', async () => {
+    await db.query(sql`delete from notes`)
+    const seen = await db.snapshot(async (still) => {
+      const count = async () => (await still.query(sql`select id from notes`)).length
+      const before = await count()
+      await db.query(sql`insert into notes (id) values (1)`)
+      return [before, await count()]
+    })
+    expect(seen).toEqual([0, 0])
+    expect(await noteIds()).toEqual([1])
+    await db.query(sql`delete from notes`)
+  })
+
+  test('can write nothing', async () => {
+    const write = db.snapshot((still) => still.query(sql`insert into notes (id) values (2)`))
+    expect(await kindOf(write)).toBe('unavailable')
+    expect(await noteIds()).toEqual([])
+  })
+})
+
 describe('when the database is in trouble', () => {
   test('killed backends cost the statements they ran, and the next ones work', async () => {
     const pool = createPool({ connection: database.connection, size: 3 })

@@ -23,6 +23,8 @@ export type Db = {
 }
 
 export type Pool = Db & {
+  /** All that `run` reads is as it was at one moment, and it can write nothing: PostgreSQL refuses it. */
+  snapshot<Result>(run: (db: Db) => Promise<Result>): Promise<Result>
   /** Connections in use or free, for the metrics page. */
   stats(): { total: number; idle: number; waiting: number }
   close(): Promise<void>
@@ -197,23 +199,26 @@ export function createPool(options: PoolOptions): Pool {
     }
   }
 
+  const transaction = <Result>(begin: string, run: (db: Db) => Promise<Result>): Promise<Result> =>
+    withClient(async (query, plain) => {
+      await plain(begin)
+      const db: Db = { query, transaction: (nested) => nested(db) }
+      try {
+        const result = await run(db)
+        const { command } = await plain('commit')
+        // PostgreSQL answers the commit of a failed transaction with a rollback, and calls that a success.
+        if (command !== 'COMMIT') throw new Error('a statement failed unnoticed, so its transaction was rolled back')
+        return result
+      } catch (error) {
+        if (!isConnectionLost(error)) await plain('rollback')
+        throw error
+      }
+    })
+
   return {
     query: (statement, options) => withClient((query) => query(statement, options)),
-    transaction: (run) =>
-      withClient(async (query, plain) => {
-        await plain('begin')
-        const db: Db = { query, transaction: (nested) => nested(db) }
-        try {
-          const result = await run(db)
-          const { command } = await plain('commit')
-          // PostgreSQL answers the commit of a failed transaction with a rollback, and calls that a success.
-          if (command !== 'COMMIT') throw new Error('a statement failed unnoticed, so its transaction was rolled back')
-          return result
-        } catch (error) {
-          if (!isConnectionLost(error)) await plain('rollback')
-          throw error
-        }
-      }),
+    transaction: (run) => transaction('begin', run),
+    snapshot: (run) => transaction('begin isolation level repeatable read read only', run),
     stats: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
     close: () => pool.end(),
   }

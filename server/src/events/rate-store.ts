@@ -1,0 +1,77 @@
+// SQL on how usual events are: what a dry run expects of the future.
+
+import type { AppId, UserId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { emptySql, rows, sql } from '../storage/sql.ts'
+import type { EventId } from './store.ts'
+
+/** Planned for their values: a name may have no event, or millions. */
+const UNPREPARED = { prepare: false } as const
+
+/** A stretch of time; the end belongs to it, the start does not. */
+export type Stretch = { after: Date; upTo: Date }
+
+/** For each event and each time, how many users last did it after that time. */
+export const countDoers = (
+  db: Db,
+  appId: AppId,
+  names: readonly string[],
+  times: readonly { seconds: number; after: Date }[],
+  { after, upTo }: Stretch,
+) =>
+  db.query<{ name: string; seconds: number; users: number }>(
+    sql`
+    select l.name, w.seconds, count(*) as users
+    from (
+      select e.name, e.user_id, max(e.at) as last_at
+      from events e
+      where e.app_id = ${appId} and e.name = any(${names}::text[]) and e.at > ${after} and e.at <= ${upTo}
+      group by e.name, e.user_id) l
+    join jsonb_to_recordset(${rows(times)}::jsonb) as w(seconds integer, after timestamptz) on l.last_at > w.after
+    group by l.name, w.seconds`,
+    UNPREPARED,
+  )
+
+/** What the newest of them were like. */
+export const findNewest = (db: Db, appId: AppId, name: string, { after, upTo }: Stretch, limit: number) =>
+  db.query<{ properties: Record<string, unknown> }>(
+    sql`
+    select e.properties from events e
+    where e.app_id = ${appId} and e.name = ${name} and e.at > ${after} and e.at <= ${upTo}
+    order by e.at desc
+    limit ${limit}`,
+    UNPREPARED,
+  )
+
+export async function countNamed(db: Db, appId: AppId, name: string, { after, upTo }: Stretch): Promise<number> {
+  const [row] = await db.query<{ total: number }>(
+    sql`
+    select count(*) as total
+    from events e join users u on u.app_id = ${appId} and u.id = e.user_id
+    where e.app_id = ${appId} and e.name = ${name} and e.at > ${after} and e.at <= ${upTo}`,
+    UNPREPARED,
+  )
+  return row?.total ?? 0
+}
+
+export type NamedEvent = { id: EventId; userId: UserId; at: Date; properties: Record<string, unknown> }
+
+/** In the order of their ids, which are random: any part of them is a fair sample. */
+export const findNamed = (
+  db: Db,
+  appId: AppId,
+  name: string,
+  { after, upTo }: Stretch,
+  beyond: EventId | undefined,
+  limit: number,
+) =>
+  db.query<NamedEvent>(
+    sql`
+    select e.id, e.user_id, e.at, e.properties
+    from events e join users u on u.app_id = ${appId} and u.id = e.user_id
+    where e.app_id = ${appId} and e.name = ${name} and e.at > ${after} and e.at <= ${upTo}
+      ${beyond === undefined ? emptySql : sql`and e.id > ${beyond}::uuid`}
+    order by e.id
+    limit ${limit}`,
+    UNPREPARED,
+  )

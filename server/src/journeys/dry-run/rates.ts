@@ -1,0 +1,114 @@
+// What the past says about the future: how many users do an event or come back within a time, how many messages are received,
+// opened and clicked.
+
+import { countDoers, findNewest } from '../../events/rate-store.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { countByChannel } from '../../messages/rate-store.ts'
+import type { Db } from '../../storage/db.ts'
+import { countActive, countUsers } from '../../users/presence-store.ts'
+import type { EventMatch } from '../journey.ts'
+import { type ACTIONS, branchesOf, CHANNEL_OF, type Condition, type Node } from '../node.ts'
+import type { Compiled } from '../runs/compiled.ts'
+import { matchesEvent } from '../runs/match-event.ts'
+import { type Curve, LONGEST, scaled, TIMES } from './chance.ts'
+import { DAY_MS, PAST_DAYS } from './order.ts'
+
+export type Channel = (typeof CHANNEL_OF)[keyof typeof CHANNEL_OF]
+export type Action = (typeof ACTIONS)[number]
+
+export type Rates = {
+  /** By nameOf. */
+  events: Map<string, { name: string; curve: Curve }>
+  sessions: Curve | undefined
+  /** By channel and action. `sent`: the deliveries that it was learned from. */
+  actions: Map<string, { channel: Channel; action: Action; share: number; sent: number }>
+  users: number
+}
+
+/** Two conditions on the same event are the same question. */
+export const nameOf = ({ name, attributes }: EventMatch) => JSON.stringify([name, attributes])
+export const actionName = (channel: Channel, action: Action) => `${channel} ${action}`
+
+const conditionsOf = (node: Node): Condition[] =>
+  branchesOf(node).flatMap((branch) => ('condition' in branch ? [branch.condition as Condition] : []))
+
+export async function learnRates(db: Db, appId: AppId, journey: Compiled, now: Date): Promise<Rates> {
+  const past = { after: new Date(now.getTime() - PAST_DAYS * DAY_MS), upTo: now }
+  const events = askedEvents(journey)
+  const isSessionAsked = journey.exit?.onSession ?? false
+  const actions = askedActions(journey)
+  const rates: Rates = { events: new Map(), sessions: undefined, actions: new Map(), users: 0 }
+  if (events.length > 0 || isSessionAsked) rates.users = await countUsers(db, appId)
+  const times = timesOf(journey).map((seconds) => ({ seconds, after: new Date(now.getTime() - seconds * 1_000) }))
+  const curveOf = (found: readonly { seconds: number; users: number }[]): Curve =>
+    times.map(({ seconds }) => {
+      const did = found.find((it) => it.seconds === seconds)?.users ?? 0
+      // Events may be told of users who are gone by now.
+      return { seconds, share: rates.users === 0 ? 0 : Math.min(1, did / rates.users) }
+    })
+  if (events.length > 0) {
+    const names = [...new Set(events.map(({ name }) => name))]
+    const found = await countDoers(db, appId, names, times, past)
+    for (const event of events) {
+      const curve = curveOf(found.filter(({ name }) => name === event.name))
+      const meant = await shareMeant(db, appId, event, past)
+      rates.events.set(nameOf(event), { name: event.name, curve: scaled(curve, meant) })
+    }
+  }
+  if (isSessionAsked) rates.sessions = curveOf(await countActive(db, appId, times, now))
+  if (actions.length > 0) {
+    const counts = await countByChannel(db, appId, past)
+    for (const { channel, action } of actions) {
+      const count = (fact: string) => counts.find((it) => it.channel === channel && it.fact === fact)?.count ?? 0
+      const sent = count('sent')
+      const share = sent === 0 ? 0 : Math.min(1, countAction(action, count) / sent)
+      rates.actions.set(actionName(channel, action), { channel, action, share, sent })
+    }
+  }
+  return rates
+}
+
+/** What was clicked was opened, and what was opened was received, whoever told of it. */
+function countAction(action: Action, count: (fact: string) => number): number {
+  const opened = Math.max(count('opened'), count('clicked'))
+  if (action === 'clicked') return count('clicked')
+  if (action === 'opened') return opened
+  return Math.max(count('received'), count('delivered'), count('provider_successful'), opened)
+}
+
+function askedEvents({ nodes, exit }: Compiled): EventMatch[] {
+  const asked = nodes.flatMap(conditionsOf).filter((it) => it.kind === 'event_trigger')
+  const matches: EventMatch[] = [
+    ...asked,
+    ...(exit?.eventName === undefined ? [] : [{ name: exit.eventName, attributes: [] }]),
+  ]
+  return [...new Map(matches.map((it) => [nameOf(it), it])).values()]
+}
+
+function askedActions({ nodes }: Compiled): { channel: Channel; action: Action }[] {
+  const channels = new Map(
+    nodes.flatMap(({ id, kind }) => (kind in CHANNEL_OF ? [[id, CHANNEL_OF[kind as keyof typeof CHANNEL_OF]]] : [])),
+  )
+  return nodes.flatMap(conditionsOf).flatMap((it) => {
+    const channel = it.kind === 'on_notification_action' ? channels.get(it.sending_node_id) : undefined
+    return it.kind === 'on_notification_action' && channel ? [{ channel, action: it.action }] : []
+  })
+}
+
+/** The waits of the journey too, so that what happens within one of them is counted and not guessed. */
+function timesOf({ nodes }: Compiled): number[] {
+  const waits = nodes.flatMap((node) =>
+    node.kind === 'wait_until' && node.expiration ? [node.expiration.duration_seconds] : [],
+  )
+  return [...new Set([...TIMES, ...waits.filter((seconds) => seconds <= LONGEST)])].sort((a, b) => a - b)
+}
+
+/** Enough to tell a share of a hundredth. */
+const LOOKED_AT = 2_000
+
+async function shareMeant(db: Db, appId: AppId, event: EventMatch, past: { after: Date; upTo: Date }): Promise<number> {
+  if (event.attributes.length === 0) return 1
+  const found = await findNewest(db, appId, event.name, past, LOOKED_AT)
+  const meant = found.filter(({ properties }) => matchesEvent(event, { name: event.name, properties }))
+  return found.length === 0 ? 0 : meant.length / found.length
+}
