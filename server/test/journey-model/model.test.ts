@@ -153,12 +153,10 @@ async function play(drafts: object[], exit: object | null, list: readonly Action
   await work()
 }
 
-test('generated journeys: everybody goes the way the rules say, and everything is done once', {
-  timeout: 600_000,
-}, async () => {
+test('generated journeys: everybody goes the way the rules say, and everything is done once', async () => {
   await fc.assert(fc.asyncProperty(nodes(things, 2), earlyExit(things), actions(USERS), play), {
     numRuns: ROUNDS,
     endOnFailure: true,
     ...(process.env.SEED && { seed: Number(process.env.SEED) }),
   })
-})
+}, 600_000)
