@@ -1,7 +1,7 @@
 // What a dry run took for granted, in sentences for whoever plans the journey.
 
 import { hasLiquid } from '../../templates/render/source.ts'
-import { type Order, PAST_DAYS } from './order.ts'
+import { type Order, PAST_DAYS, pastDays } from './order.ts'
 import type { Sampled } from './people.ts'
 import type { Rates } from './rates.ts'
 import type { Trip } from './walk.ts'
@@ -27,13 +27,13 @@ export function assume(order: Order, trip: Trip, sampled: Sampled): string[] {
 const setsLiquid = (it: object) =>
   'assignments' in it && Object.values(it.assignments as Record<string, string>).some(hasLiquid)
 
-function onAudience({ journey }: Order, { judge }: Trip, { looked, total }: Sampled): string[] {
+function onAudience({ journey, days }: Order, { judge }: Trip, { looked, total }: Sampled): string[] {
   const { audience } = journey.document
   const sample =
     looked < total ? [`${looked} of ${total} were walked through, a fair sample; all counts are of the sample.`] : []
   if (audience.kind === 'event_trigger')
     return [
-      `Entries are the events "${audience.name}" of the last ${PAST_DAYS} days (${total}), at the same distance from the start.`,
+      `Entries are the events "${audience.name}" of the last ${pastDays(days)} days (${total}), at the same distance from the start.`,
       ...sample,
     ]
   if (!judge.audience) return ['Nobody is in the audience: it names no segment, or one that is not there any more.']

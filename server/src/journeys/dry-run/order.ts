@@ -11,6 +11,9 @@ export const DAY_MS = 86_400_000
 /** So much of the past is what the future is expected to be like. */
 export const PAST_DAYS = 30
 
+/** For an audience by event: the newest of what is known, as many days as are walked through. */
+export const pastDays = (days: number) => Math.min(days, PAST_DAYS)
+
 export type Order = {
   appId: AppId
   journey: Journey

@@ -8,7 +8,7 @@ import { findPresence } from '../../users/presence-store.ts'
 import type { Audience } from '../journey.ts'
 import { CHANNEL_OF, sendsTemplate } from '../node.ts'
 import { matchesEvent } from '../runs/match-event.ts'
-import { DAY_MS, type Order, PAST_DAYS } from './order.ts'
+import { DAY_MS, type Order, pastDays } from './order.ts'
 import { aPerson, type Person } from './person.ts'
 import type { Channel } from './rates.ts'
 import { enter, type Trip, type Walker } from './walk.ts'
@@ -56,12 +56,8 @@ async function eachOfEvents(
   trip: Trip,
   walk: (walkers: Walker[]) => Promise<void>,
 ): Promise<Sampled> {
-  const beganMs = now.getTime() - PAST_DAYS * DAY_MS
-  // Those that come after the last day of the dry run are left out, and not counted either.
-  const past = {
-    after: new Date(beganMs),
-    upTo: new Date(Math.min(now.getTime(), beganMs + days * DAY_MS - 1)),
-  }
+  const beganMs = now.getTime() - pastDays(days) * DAY_MS
+  const past = { after: new Date(beganMs), upTo: now }
   const total = await countNamed(db, appId, audience.name, past)
   let beyond: NamedEvent['id'] | undefined
   let looked = 0

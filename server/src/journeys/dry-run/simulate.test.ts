@@ -378,9 +378,9 @@ describe('what the past says', () => {
         branches: [{ condition: { kind: 'event_trigger', name, attributes }, nodes: [] }],
         expiration: { duration_seconds: seconds, exits: true },
       })
-      const run = async (fields: Fields) => {
+      const run = async (fields: Fields, body: Fields = {}) => {
         const journey = await aJourney(other, { audience, ...fields })
-        return (await other.app(`/journeys/${journey.id}/simulate`, { body: {} })).body
+        return (await other.app(`/journeys/${journey.id}/simulate`, { body })).body
       }
       const inTime = await run({ nodes: [until(3 * HOUR)] })
       expect(inTime).toMatchObject({ completed: 5, exited_early: 0 })
@@ -406,6 +406,9 @@ describe('what the past says', () => {
         count: 5,
         at: later(30 * DAY - 2 * HOUR),
       })
+      // Of fewer days the newest are looked at.
+      const ofOneDay = await run({ audience: { kind: 'event_trigger', name }, nodes: [wait(HOUR)] }, { days: 1 })
+      expect(ofOneDay).toMatchObject({ users: 5, started: 5, completed: 5 })
       expect(
         await run({ audience: { kind: 'event_trigger', name, attributes: loud('false') }, nodes: [] }),
       ).toMatchObject({
