@@ -28,7 +28,9 @@ test.each([
     helo: 'carillon.example.com',
   })) as Connection
   for (let n = 0; n < 2; n++)
-    expect(await connection.deliver(envelope, toWire(Buffer.from(message)))).toMatchObject({ kind: 'taken' })
+    expect(await connection.deliver({ envelope, message: toWire(Buffer.from(message)) })).toMatchObject({
+      kind: 'taken',
+    })
   await connection.quit()
   const whole = `${message.trimEnd()}\n`.replaceAll(/\r?\n/g, '\r\n')
   expect(sink.received.map(({ source }) => source.toString())).toEqual([whole, whole])

@@ -28,9 +28,14 @@ export type Exchange =
   /** No reply that says what became of it. Only when all was written, final dot included, may it have been taken. */
   | { kind: 'lost'; reason: string; isWritten: boolean; isUnheard: boolean }
 
+export type Mail = { envelope: Envelope; message: Wire }
+
 export type Connection = {
-  /** One at a time. Never rejects. */
-  deliver(envelope: Envelope, message: Wire): Promise<Exchange>
+  /**
+   * One at a time. Never rejects. `follow` is asked when the mail is about to be written, for the one that is delivered next: where
+   * the server lets us, its envelope goes out in the same breath.
+   */
+  deliver(mail: Mail, follow?: () => Mail | undefined): Promise<Exchange>
   isOpen(): boolean
   quit(): Promise<void>
 }
@@ -41,6 +46,11 @@ export type ConnectionSettings = OpenSettings & {
 }
 
 const TAKEN_MS = 300_000
+/**
+ * Nothing else of ours is on the wire when a mail is written: one of this size is handed to the system at once, or not at all. So it
+ * counts as written from then on, although an envelope that follows it could be cut off. A larger one goes alone.
+ */
+const MOST_TOGETHER = 48 * 1024
 const QUIT_MS = 2_000
 
 export async function openConnection(settings: ConnectionSettings): Promise<Connection | Unopened> {
@@ -50,7 +60,7 @@ export async function openConnection(settings: ConnectionSettings): Promise<Conn
 
 const GO_AHEAD = 354
 const GOODBYE = 421
-const DATA: [Stage, command: string, wanted: number] = ['data', 'DATA', GO_AHEAD]
+const DATA: Step = ['data', 'DATA', GO_AHEAD]
 /** By its first digit, as RFC 5321 wants it read. */
 const isLike = (code: number, wanted: number) => Math.floor(code / 100) === Math.floor(wanted / 100)
 
@@ -59,40 +69,63 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
   /** A transaction was begun and not ended. */
   let isBegun = false
 
+  /** The envelope of the next mail, if it was sent already. */
+  let begun: { mail: Mail; opening: Opening } | undefined
+
   /** Replies to as many as were asked; to fewer where one is refused, and the server wants them one by one or hangs up. */
   async function ask(progress: Progress, ...commands: string[]): Promise<Reply[]> {
+    if (isPipelining) {
+      talk.write(linesOf(commands))
+      return hear(progress, commands.length)
+    }
+    const replies: Reply[] = []
+    for (const command of commands) {
+      talk.write(linesOf([command]))
+      const reply = await talk.reply()
+      progress.isHeard = true
+      replies.push(reply)
+      if (reply.code >= 400) break
+    }
+    return replies
+  }
+
+  async function hear(progress: Progress, count: number): Promise<Reply[]> {
     const replies: Reply[] = []
     const listen = async () => {
       const reply = await talk.reply()
       progress.isHeard = true
       replies.push(reply)
-      return reply
     }
-    if (!isPipelining)
-      for (const command of commands) {
-        talk.write(`${command}\r\n`)
-        if ((await listen()).code >= 400) break
-      }
-    else {
-      talk.write(commands.map((command) => `${command}\r\n`).join(''))
-      const heard = await Promise.allSettled(commands.map(listen))
-      const lost = heard.find((it) => it.status === 'rejected')
-      if (lost && !replies.some(({ code }) => code >= 400)) throw lost.reason
-    }
+    const heard = await Promise.allSettled(Array.from({ length: count }, listen))
+    const lost = heard.find((it) => it.status === 'rejected')
+    if (lost && !replies.some(({ code }) => code >= 400)) throw lost.reason
     return replies
   }
 
-  async function exchange(envelope: Envelope, message: Wire, progress: Progress): Promise<Exchange> {
-    // With further recipients the data waits until the first one was taken: without it none of them gets anything.
-    const isAtOnce = isPipelining && envelope.bcc.length === 0
-    const steps: [Stage, command: string, wanted: number][] = [
-      ...(isBegun ? [['mail', 'RSET', 250] as [Stage, string, number]] : []),
+  function stepsFor({ envelope, message }: Mail): Step[] {
+    return [
+      ...(isBegun ? [['mail', 'RSET', 250] as Step] : []),
       ['mail', mailCommand(envelope, message.length, extensions), 250],
       ['rcpt', rcptCommand(envelope.to, extensions), 250],
-      ...(isAtOnce ? [DATA] : []),
+      ...(isAtOnce(envelope) ? [DATA] : []),
     ]
+  }
+
+  /** With further recipients the data waits until the first one was taken: without it none of them gets anything. */
+  const isAtOnce = ({ bcc }: Envelope) => isPipelining && bcc.length === 0
+
+  /** Of one whose envelope was sent with the mail before it, only the replies are left. */
+  function open(mail: Mail): Opening {
+    if (begun?.mail === mail) return begun.opening
+    const steps = stepsFor(mail)
+    const progress: Progress = { isWritten: false, isHeard: false }
     isBegun = true
-    const replies = await ask(progress, ...steps.map(([, command]) => command))
+    return { steps, progress, replies: ask(progress, ...steps.map(([, command]) => command)) }
+  }
+
+  async function exchange(mail: Mail, { steps, progress, replies: asked }: Opening, follow: Follow): Promise<Exchange> {
+    const { envelope } = mail
+    const replies = await asked
     const wrong = replies.findIndex(({ code }, n) => !isLike(code, steps[n]?.[2] ?? 0))
     if (wrong >= 0) {
       // Data is waited for all the same, although nobody is to get it: an end to it.
@@ -100,18 +133,40 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
       return { kind: 'refused', at: steps[wrong]?.[0] ?? 'mail', reply: replies[wrong] as Reply }
     }
     for (const address of envelope.bcc) await ask(progress, rcptCommand(address, extensions))
-    if (!isAtOnce) {
+    if (!isAtOnce(envelope)) {
       const [reply] = (await ask(progress, DATA[1])) as [Reply]
       if (reply.code !== GO_AHEAD) return { kind: 'refused', at: 'data', reply }
     }
-    talk.write(Buffer.concat([message, END]), () => {
+    const { answer, flushed } = hand(mail, progress, follow)
+    const reply = await answer
+    // Refused before it was all there: the rest of it must not be taken for commands.
+    if (!isLike(reply.code, 250) && !flushed()) talk.end('connection lost')
+    return isLike(reply.code, 250) ? { kind: 'taken', reply } : { kind: 'refused', at: 'message', reply }
+  }
+
+  /** Writes the mail, and with it the envelope of the next one if there is one. */
+  function hand({ message }: Mail, progress: Progress, follow: Follow) {
+    let isFlushed = false
+    const next = isPipelining && talk.isOpen() && message.length <= MOST_TOGETHER ? follow() : undefined
+    // With the final dot this transaction ends, whatever the answer to it.
+    isBegun = false
+    const isBesides = next && isAtOnce(next.envelope) && findUnfit(next, extensions) === undefined
+    const steps = isBesides ? stepsFor(next) : []
+    progress.isWritten = isBesides === true
+    talk.write(Buffer.concat([message, END, Buffer.from(linesOf(steps.map(([, command]) => command)))]), () => {
+      isFlushed = true
       progress.isWritten = true
     })
-    const reply = await talk.reply(takenMs)
-    isBegun = false
-    // Refused before it was all there: the rest of it must not be taken for commands.
-    if (!isLike(reply.code, 250) && !progress.isWritten) talk.end('connection lost')
-    return isLike(reply.code, 250) ? { kind: 'taken', reply } : { kind: 'refused', at: 'message', reply }
+    const answer = talk.reply(takenMs)
+    if (isBesides) {
+      const progress: Progress = { isWritten: false, isHeard: false }
+      const replies = hear(progress, steps.length)
+      // Whoever delivers it hears of it.
+      replies.catch(() => {})
+      isBegun = true
+      begun = { mail: next, opening: { steps, progress, replies } }
+    }
+    return { answer, flushed: () => isFlushed }
   }
 
   async function endData() {
@@ -120,12 +175,14 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
   }
 
   return {
-    async deliver(envelope, message) {
-      const unfit = findUnfit(envelope, message.length, extensions)
+    async deliver(mail, follow = () => undefined) {
+      const unfit = findUnfit(mail, extensions)
       if (unfit !== undefined) return { kind: 'unfit', reason: unfit }
-      const progress: Progress = { isWritten: false, isHeard: false }
+      const opening = open(mail)
+      const { progress } = opening
+      begun = undefined
       try {
-        const result = await exchange(envelope, message, progress)
+        const result = await exchange(mail, opening, follow)
         if ('reply' in result && result.reply.code === GOODBYE) talk.end('connection lost')
         // A refusal that is none: of what follows nobody could say what it answers.
         if (result.kind === 'refused' && result.reply.code < 400) throw new Lost('answer not understood')
@@ -146,13 +203,19 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
 }
 
 type Progress = { isWritten: boolean; isHeard: boolean }
+type Step = [at: Stage, command: string, wanted: number]
+/** What was asked before the data, and the replies to it. */
+type Opening = { steps: readonly Step[]; progress: Progress; replies: Promise<Reply[]> }
+type Follow = () => Mail | undefined
+
+const linesOf = (commands: readonly string[]) => commands.map((command) => `${command}\r\n`).join('')
 
 const END = Buffer.from('.\r\n')
 
-function findUnfit({ isUtf8 }: Envelope, size: number, extensions: Session['extensions']): string | undefined {
-  if (isUtf8 && !extensions.has('SMTPUTF8')) return 'address not supported'
+function findUnfit({ envelope, message }: Mail, extensions: Session['extensions']): string | undefined {
+  if (envelope.isUtf8 && !extensions.has('SMTPUTF8')) return 'address not supported'
   const most = Number(extensions.get('SIZE') ?? 0)
-  return most > 0 && size > most ? 'message too large' : undefined
+  return most > 0 && message.length > most ? 'message too large' : undefined
 }
 
 function mailCommand({ from, id, isUtf8 }: Envelope, size: number, extensions: Session['extensions']): string {

@@ -1,13 +1,10 @@
 // Kept connections to one server: at most so many, each for so many mails, and for a while without any.
 
 import type { Clock } from '../../lib/clock.ts'
-import type { Connection, Envelope, Exchange } from './connection.ts'
+import type { Connection, Exchange, Mail } from './connection.ts'
 import type { Unopened } from './open-session.ts'
-import type { Wire } from './wire.ts'
 
-export type Mailing = {
-  envelope: Envelope
-  message: Wire
+export type Mailing = Mail & {
   /** Asked when a connection is there for it: what it gives instead of undefined, the mail is not sent. */
   hold?(): Held | undefined
 }
@@ -86,20 +83,35 @@ export function createPool(settings: PoolSettings): Pool {
     }
   }
 
-  async function work(slot: Slot) {
-    const { connection } = slot
+  /** The next that may go now. */
+  function take(): Task | undefined {
     for (let task = waiting.shift(); task; task = waiting.shift()) {
       const held = task.hold?.()
-      if (held) {
-        task.settle(held)
-        continue
-      }
-      const result = await connection.deliver(task.envelope, task.message)
+      if (!held) return task
+      task.settle(held)
+    }
+    return undefined
+  }
+
+  async function work(slot: Slot) {
+    const { connection } = slot
+    for (let task = take(); task; ) {
+      let next: Task | undefined
+      const isLast = slot.mails + 1 >= mailsEach
+      const result = await connection.deliver(task, () => {
+        if (!isLast) next = take()
+        return next
+      })
       // That the server had let a kept connection go says nothing about this mail.
       if (slot.mails > 0 && !task.isSecond && isStale(result)) waiting.unshift({ ...task, isSecond: true })
       else task.settle(result)
       slot.mails++
-      if (!connection.isOpen() || slot.mails >= mailsEach) return leave(slot)
+      if (!connection.isOpen() || isLast) {
+        // Nothing of it was handed over.
+        if (next) waiting.unshift(next)
+        return leave(slot)
+      }
+      task = next ?? take()
     }
     if (isClosing) return leave(slot)
     slot.timer = setTimeout(() => {

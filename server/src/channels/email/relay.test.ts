@@ -101,6 +101,25 @@ describe('a connection that goes wrong', () => {
       expect(await sendOne(aMail({ lane: 'another' }))).toMatchObject({ kind: 'sent' })
     })
 
+  // After an answer that is none, a mail of which only the envelope was sent may be tried again at once.
+  const between = before.filter(
+    ([at, , wanted]) =>
+      ['rcpt', 'data', 'message', 'taken'].includes(at) &&
+      !('reason' in wanted && wanted.reason === 'answer not understood'),
+  )
+  test.each(between)('at %s with %j costs no other mail of the same connection anything', async (at, fault, wanted) => {
+    const { sink, send } = await started()
+    const [first, second, ...others] = Array.from({ length: 4 }, (_, n) => aMail({ lane: `${n}` })) as [
+      MailItem,
+      MailItem,
+    ]
+    sink.script(second.to, { at, fault })
+    const outcomes = await send(first, second, ...others)
+    expect(outcomes[1]).toMatchObject(wanted)
+    expect(outcomes.filter((_, n) => n !== 1).map(({ kind }) => kind)).toEqual(['sent', 'sent', 'sent'])
+    for (const { to } of [first, ...others]) expect(sink.taken.get(to)).toBe(1)
+  })
+
   test('in the middle of a long message is no more than another try', async () => {
     const { sink, sendOne } = await started()
     const item = aMail({ content: { ...CONTENT, text: ['a long text\n'.repeat(700_000)] } })
@@ -278,12 +297,25 @@ describe('TLS and credentials', () => {
 })
 
 describe('what it says', () => {
+  test('the envelope of the next mail comes with the end of the one before it, where that is offered', async () => {
+    for (const [offers, wanted] of [
+      [['hello', 'PIPELINING'], true],
+      [['hello'], false],
+    ] as const) {
+      const chunks: string[] = []
+      const { send } = await listening([...offers], undefined, {}, undefined, (chunk) => chunks.push(chunk))
+      expect((await send(aMail(), aMail(), aMail())).map(({ kind }) => kind)).toEqual(['sent', 'sent', 'sent'])
+      expect(chunks.some((chunk) => /\r\n\.\r\nMAIL FROM.*\r\nRCPT TO.*\r\nDATA\r\n$/s.test(chunk))).toBe(wanted)
+    }
+  })
+
   /** A server of a few lines: tells all that it was told. */
   async function listening(
     offers: string[],
     onLine?: (line: string, socket: Socket) => boolean,
     changes: Partial<RelaySettings> = {},
     ca?: string,
+    onChunk?: (chunk: string) => void,
   ) {
     const lines: string[] = []
     const server = createServer((socket) => {
@@ -292,6 +324,7 @@ describe('what it says', () => {
       let isData = false
       let rest = ''
       socket.on('data', (chunk) => {
+        onChunk?.(String(chunk))
         rest += chunk
         for (let end = rest.indexOf('\r\n'); end >= 0; end = rest.indexOf('\r\n')) {
           const line = rest.slice(0, end)

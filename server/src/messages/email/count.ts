@@ -18,12 +18,22 @@ type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
 export const isBounced = (outcome: Outcome) =>
   (outcome.kind === 'gone' || outcome.kind === 'failed') && isBounce(outcome.reason)
 
+const isArrival = ({ outcome }: Judged) => outcome.kind === 'sent' || isBounced(outcome)
+
+/** When a mail was taken, or bounced, as if nobody had said so before. */
+export function sayArrived(judged: readonly Judged[], now: Date): void {
+  for (const { outcome, change } of judged.filter(isArrival))
+    if (outcome.kind === 'sent') change.deliveredAt = now
+    else change.bouncedAt = now
+}
+
 /**
- * When a mail was taken, or bounced: said once, by this or by who heard of it before, since the answer and a report can cross. What
- * is not news stays null. The deliveries are locked by it.
+ * The same, said once: by this or by who heard of it before, since the answer and a report can cross. What is not news stays null.
+ * The deliveries are locked by it.
  */
 export async function noteArrivals(db: Db, appId: AppId, judged: readonly Judged[], now: Date): Promise<void> {
-  const arrived = judged.filter(({ outcome }) => outcome.kind === 'sent' || isBounced(outcome))
+  const arrived = judged.filter(isArrival)
+  if (arrived.length === 0) return
   const found = await lockArrivals(
     db,
     appId,

@@ -3,7 +3,7 @@
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { rows, sql } from '../../storage/sql.ts'
+import { sql } from '../../storage/sql.ts'
 import type { CountedUnder, DeliveryKey, DeliveryState, Platform } from '../delivery.ts'
 import type { Message, MessageId } from '../message.ts'
 
@@ -83,12 +83,38 @@ export type DeliveryChange = DeliveryKey &
     settledAt: Date | null
   }
 
-/** What a change may find: a state, and whose. */
-export type Expected = { state: DeliveryState; fence?: number }
+/** What a change may find: a state, whose, and whether nothing may have come back of it yet. */
+export type Expected = { state: DeliveryState; fence?: number; isUnheard?: boolean }
 
 /** Named, so that no other months are looked at. */
 const monthsOf = (list: readonly DeliveryKey[]) =>
   [...new Set(list.map(({ expandAt }) => expandAt.getTime()))].map((ms) => new Date(ms))
+
+/** What deliveries of one slice become is nearly the same for all of them: it is said once, and each says which it is. */
+type Target = Omit<DeliveryChange, keyof DeliveryKey | 'platform' | 'providerRef'>
+
+function targetsOf(changes: readonly DeliveryChange[]) {
+  const numbers = new Map<string, number>()
+  const targets: Target[] = []
+  const which = changes.map((it) => {
+    const times = [it.dueAt, it.settledAt, it.deliveredAt, it.bouncedAt].map((time) => time?.getTime())
+    const key = JSON.stringify([it.state, it.reason, it.attempts, it.fence, it.sendingDomain, it.inboxProvider, times])
+    const known = numbers.get(key)
+    if (known !== undefined) return known
+    numbers.set(key, targets.push(it))
+    return targets.length
+  })
+  return { targets, which }
+}
+
+const orderOf = ({ messageId, subscriptionId, runId }: DeliveryKey) => `${messageId} ${subscriptionId} ${runId}`
+
+/** As everybody locks them. */
+const inOrder = (changes: readonly DeliveryChange[]) =>
+  changes
+    .map((change) => ({ change, key: orderOf(change) }))
+    .sort((a, b) => a.change.expandAt.getTime() - b.change.expandAt.getTime() || (a.key < b.key ? -1 : 1))
+    .map(({ change }) => change)
 
 /**
  * Answers the changes that were made: those whose delivery was as expected. The state is compared in a form that no index holds:
@@ -98,29 +124,36 @@ export async function changeDeliveries(
   db: Db,
   appId: AppId,
   changes: readonly DeliveryChange[],
-  { state, fence }: Expected,
+  { state, fence, isUnheard = false }: Expected,
 ): Promise<DeliveryChange[]> {
   if (changes.length === 0) return []
-  const given = changes.map((change, n) => ({ ...change, n }))
+  const given = inOrder(changes)
+  const { targets, which } = targetsOf(given)
+  const each = <Value>(of: (target: Target) => Value) => targets.map(of)
   const changed = await db.query<{ n: number }>(
     sql`
     update deliveries d
-    set state = r.state, reason = r.reason, due_at = r."dueAt", attempts = r.attempts, fence = r.fence,
-      provider_ref = coalesce(r."providerRef", d.provider_ref), settled_at = r."settledAt",
-      sending_domain = coalesce(r."sendingDomain", d.sending_domain),
-      inbox_provider = coalesce(r."inboxProvider", d.inbox_provider),
-      delivered_at = coalesce(d.delivered_at, r."deliveredAt"), bounced_at = coalesce(d.bounced_at, r."bouncedAt")
-    from jsonb_to_recordset(${rows(given)}::jsonb)
-      as r(n integer, "expandAt" timestamptz, "messageId" uuid, "subscriptionId" uuid, "runId" uuid, state text, reason text,
-        "dueAt" timestamptz, attempts smallint, fence bigint, "providerRef" text, "settledAt" timestamptz, "sendingDomain" text,
-        "inboxProvider" text, "deliveredAt" timestamptz, "bouncedAt" timestamptz)
-    where d.app_id = ${appId} and d.expand_at = any(${monthsOf(changes)}::timestamptz[]) and d.expand_at = r."expandAt"
-      and d.message_id = r."messageId" and d.subscription_id = r."subscriptionId" and d.run_id = r."runId"
+    set state = (${each((it) => it.state)}::text[])[r.target], reason = (${each((it) => it.reason)}::text[])[r.target],
+      due_at = (${each((it) => it.dueAt)}::timestamptz[])[r.target],
+      attempts = (${each((it) => it.attempts)}::smallint[])[r.target], fence = (${each((it) => it.fence)}::bigint[])[r.target],
+      settled_at = (${each((it) => it.settledAt)}::timestamptz[])[r.target],
+      provider_ref = coalesce(r.provider_ref, d.provider_ref),
+      sending_domain = coalesce((${each((it) => it.sendingDomain)}::text[])[r.target], d.sending_domain),
+      inbox_provider = coalesce((${each((it) => it.inboxProvider)}::text[])[r.target], d.inbox_provider),
+      delivered_at = coalesce(d.delivered_at, (${each((it) => it.deliveredAt)}::timestamptz[])[r.target]),
+      bounced_at = coalesce(d.bounced_at, (${each((it) => it.bouncedAt)}::timestamptz[])[r.target])
+    from unnest(${given.map((it) => it.expandAt)}::timestamptz[], ${given.map((it) => it.messageId)}::uuid[],
+      ${given.map((it) => it.subscriptionId)}::uuid[], ${given.map((it) => it.runId)}::uuid[],
+      ${given.map((it) => it.providerRef)}::text[], ${which}::integer[]) with ordinality
+      as r(expand_at, message_id, subscription_id, run_id, provider_ref, target, n)
+    where d.app_id = ${appId} and d.expand_at = any(${monthsOf(changes)}::timestamptz[]) and d.expand_at = r.expand_at
+      and d.message_id = r.message_id and d.subscription_id = r.subscription_id and d.run_id = r.run_id
       and d.state || '' = ${state} and (${fence ?? null}::bigint is null or d.fence = ${fence ?? null}::bigint)
+      and (not ${isUnheard}::boolean or (d.delivered_at is null and d.bounced_at is null))
     returning r.n`,
     UNPREPARED,
   )
-  return changed.map(({ n }) => changes[n] as DeliveryChange)
+  return changed.map(({ n }) => given[n - 1] as DeliveryChange)
 }
 
 export type Counted = { messageId: MessageId; platform: Platform; state: DeliveryState; reason: string | null }

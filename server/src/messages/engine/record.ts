@@ -4,7 +4,7 @@ import type { Outcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { release } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
-import { arrivalFacts, countEmailOutcomes, isBounced, noteArrivals } from '../email/count.ts'
+import { arrivalFacts, countEmailOutcomes, isBounced, noteArrivals, sayArrived } from '../email/count.ts'
 import type { DeliveryEvent, EventKind } from '../event.ts'
 import { findWantedEvents, insertDeliveryEvents } from '../event-store.ts'
 import { tellActions } from '../note-actions.ts'
@@ -40,10 +40,12 @@ export async function recordOutcomes(
     return { it, outcome, change: changeAfter(it.due, outcome, { now, random, atLeastOnce }) }
   })
   await endCanceled(db, attempt, judged, now)
-  if (line.provider === 'email') await noteArrivals(db, appId, judged, now)
-  const changes = judged.map(({ change }) => change)
-  const changed = new Set(await changeDeliveries(db, appId, changes, { state: 'sending', fence }))
-  const late = changes.filter((change) => !changed.has(change))
+  const changed = new Set(await changeUnheard(db, attempt, judged, now))
+  const rest = judged.filter(({ change }) => !changed.has(change))
+  if (line.provider === 'email') await noteArrivals(db, appId, rest, now)
+  const left = rest.map(({ change }) => change)
+  for (const change of await changeDeliveries(db, appId, left, { state: 'sending', fence })) changed.add(change)
+  const late = left.filter((change) => !changed.has(change))
   const revived = new Set(await changeDeliveries(db, appId, late, { state: 'unknown', fence }))
   // With all its deliveries settled, their message may have been called done.
   const waiting = [...revived].filter(({ state }) => state === 'pending')
@@ -66,6 +68,14 @@ export async function recordOutcomes(
   const count = refused.filter(({ it }) => countsForLimit(it)).length
   if (second && count > 0) await release(db, appId, [{ second, count }], now)
   return pause
+}
+
+/** Of nearly all mails nothing has come back before their answer: that they arrived is news, without a look at them first. */
+async function changeUnheard(db: Db, { appId, line, fence }: Attempt, judged: readonly Judged[], now: Date) {
+  if (line.provider !== 'email') return []
+  sayArrived(judged, now)
+  const changes = judged.map(({ change }) => change)
+  return changeDeliveries(db, appId, changes, { state: 'sending', fence, isUnheard: true })
 }
 
 /** Ends that somebody asked to be told of. */
