@@ -240,6 +240,17 @@ describe('sending', () => {
     ])
   })
 
+  test('a template that no message can be made of holds nobody up', async () => {
+    const made = await templatesOf(app).create(aPush({ include_unsubscribed: true }))
+    expect(made.status).toBe(200)
+    const journey = await aLive([{ kind: 'send_push', template_id: made.body.id }, mark('after')])
+    const user = await somebody()
+    const [run = ''] = await enter(journey, [user])
+    expect(await runRow(run)).toMatchObject({ state: 'completed' })
+    expect(await tags(user)).toEqual({ after: 'yes' })
+    expect(sender.calls).toEqual([])
+  })
+
   test('waits, and says so, while the app may not send', async () => {
     const { pushId } = await someReferences(app)
     const journey = await aLive([{ kind: 'send_push', template_id: pushId }])
