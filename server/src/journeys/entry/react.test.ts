@@ -60,6 +60,15 @@ const note = async (news: News[]) => {
   await aJourneyWorker(app, clock).runs.queue.enqueue(app.db, jobs)
 }
 
+/** A turn at the news that nobody disputes. */
+const mine = () =>
+  ({
+    job: { appId: app.tenant.id },
+    isLeaving: () => false,
+    stillMine: async () => true,
+    noteProgress: async () => {},
+  }) as unknown as Work
+
 describe('a user enters by a segment', () => {
   test('when they come to be in it, once, whatever happens later', async () => {
     const segment = await aTagSegment(app)
@@ -185,6 +194,24 @@ describe('a user enters by an event', () => {
     await told(user, 'bought')
     await work()
     expect(await countsOf(app, id)).toEqual({ started: 1 })
+  })
+
+  test('also when the journey becomes active while news are being taken', async () => {
+    const user = await aReachableUser(app)
+    const { runs } = aJourneyWorker(app, clock)
+    let journeyId = ''
+    const live: typeof runs.live = {
+      ...runs.live,
+      async holdAll(db, appId) {
+        const held = await runs.live.holdAll(db, appId)
+        journeyId = (await active({ audience: byEvent('bought') })).id
+        await told(user, 'bought')
+        return held
+      },
+    }
+    await reactToNews({ ...runs, live })(mine())
+    await work()
+    expect(await usersIn(journeyId)).toEqual([user.id])
   })
 
   test('who is gone meanwhile does not', async () => {
@@ -454,13 +481,7 @@ test('whoever takes news at once lets everybody in once, and counts them once', 
     await note(
       Array.from({ length: 30 }, () => users).flatMap((it) => it.map(({ id }) => ({ userId: id, kind: 'change' }))),
     )
-  const mine = {
-    job: { appId: app.tenant.id },
-    isLeaving: () => false,
-    stillMine: async () => true,
-    noteProgress: async () => {},
-  } as unknown as Work
-  await Promise.all([1, 2, 3, 4].map(() => reactToNews(aJourneyWorker(app, clock).runs)(mine)))
+  await Promise.all([1, 2, 3, 4].map(() => reactToNews(aJourneyWorker(app, clock).runs)(mine())))
   expect(await newsLeft()).toEqual([])
   const expected = users.map(({ id }) => id).sort()
   for (const { id } of [first, second]) {
