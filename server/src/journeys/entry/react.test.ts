@@ -462,6 +462,27 @@ describe('an archived journey', () => {
   })
 })
 
+test('nobody is lost when journeys cannot be asked for hours', async () => {
+  const segment = await aTagSegment(app)
+  const { id } = await active({ audience: bySegments([segment.id]) })
+  const broken = aJourneyWorker(app, clock, true, 'silent')
+  Object.assign(broken.runs.live, {
+    holdAll: () => Promise.reject(new Error('out of order')),
+    find: () => Promise.reject(new Error('out of order')),
+  })
+  const [told, overlooked] = [await aReachableUser(app, segment.tags), await aReachableUser(app)]
+  for (let hours = 0; hours < 8; hours += 0.25) {
+    clock.advance({ minutes: 15 })
+    await broken.work()
+  }
+  // Nobody was told of this one: a sweep finds them.
+  await app.db.query(sql`
+    update users set tags = ${segment.tags} where app_id = ${app.tenant.id} and id = ${overlooked.id}`)
+  clock.advance({ minutes: 15 })
+  await work()
+  expect((await usersIn(id)).sort()).toEqual([told.id, overlooked.id].sort())
+})
+
 test('news that concern no journey are gone, and nothing comes of them', async () => {
   const user = await aReachableUser(app)
   await setWatches(app.db, app.tenant.id, [{ kind: 'change', name: '' }])
