@@ -31,8 +31,13 @@ export async function anAppOf(app: TestApp): Promise<TestApp> {
 }
 
 /** What runs journeys, and nothing else. Without `moves` nobody moves runs: they stay as they were woken. */
-export function aJourneyWorker(app: Pick<TestApp, 'db'>, clock: Clock, moves = true) {
-  const parts = { db: app.db, clock, newId, merger: createMerger({ slots: 1 }), log: createLog('error') }
+export function aJourneyWorker(
+  app: Pick<TestApp, 'db'>,
+  clock: Clock,
+  moves = true,
+  level: 'error' | 'silent' = 'error',
+) {
+  const parts = { db: app.db, clock, newId, merger: createMerger({ slots: 1 }), log: createLog(level) }
   const renderer = theRenderer()
   const runs = createRunsContext({ ...parts, renderer })
   const journeys = createJourneysContext({

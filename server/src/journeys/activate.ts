@@ -15,6 +15,7 @@ import {
   advanceJobs,
   CLEAR_JOURNEY,
   clearJob,
+  PATIENT,
   START_JOURNEY,
   STOP_JOURNEY,
   startJob,
@@ -29,14 +30,12 @@ import { lockJourney, updateJourneyRow } from './store.ts'
 
 /** Then it is another app's turn. */
 const STEPS_AT_A_STRETCH = 20
-/** An outage of an hour must not need somebody to release what was given up: about a day. */
-const PATIENT = { maxAttempts: 100 }
 
 export const journeyHandlers = (ctx: JourneysContext): Handlers => ({
   [ACTIVATE_JOURNEY]: { run: activateJourney(ctx), ...PATIENT },
   [CLEAR_JOURNEY]: { run: clearJourney(ctx), ...PATIENT },
-  [START_JOURNEY]: { run: ({ job }) => startJourney(ctx, job.appId, job.key) },
-  [STOP_JOURNEY]: { run: ({ job }) => stopJourney(ctx, job.appId, job.key) },
+  [START_JOURNEY]: { run: ({ job }) => startJourney(ctx, job.appId, job.key), ...PATIENT },
+  [STOP_JOURNEY]: { run: ({ job }) => stopJourney(ctx, job.appId, job.key), ...PATIENT },
 })
 
 type Step = (db: Db, journey: Journey, now: Date) => Promise<Partial<Journey> | undefined>

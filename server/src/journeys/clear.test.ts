@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { aMessage, messageRow, recipients } from '../../test/engine.ts'
+import { untilBlocked } from '../../test/entry.ts'
 import { aJourney, aWait, remove, update, view } from '../../test/journeys.ts'
 import { aKeeper, countsOf, expectExact, ofAnotherApp, putRun, runsOf, tallyRuns } from '../../test/runs.ts'
 import { aSegment, tagIs } from '../../test/segments.ts'
@@ -9,6 +10,7 @@ import { newId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import { sql } from '../storage/sql.ts'
 import { clearJob } from './jobs.ts'
+import { createLiveJourneys } from './runs/live.ts'
 
 let server: TestApp
 let app: TestApp
@@ -45,6 +47,26 @@ async function anInhabitedJourney(schedule: object | null = null) {
 
 const callsOf = (id: string) =>
   app.db.query(sql`select id from journey_calls where app_id = ${app.tenant.id} and journey_id = ${id}`)
+
+test.each<['archived' | 'deleted', (id: string) => Promise<{ status: number }>]>([
+  ['archived', (id) => update(app, id, { state: 'archived' })],
+  ['deleted', (id) => remove(app, id)],
+])('a journey can be %s while its runs are always being moved', async (_, end) => {
+  const { id } = await anInhabitedJourney()
+  const live = createLiveJourneys()
+  const hold = () => app.db.transaction((db) => live.hold(db, app.tenant.id, id))
+  const { ending, next } = await app.db.transaction(async (db) => {
+    expect(await live.hold(db, app.tenant.id, id)).toBeDefined()
+    const ending = end(id)
+    await untilBlocked(app)
+    // Whoever would move the next ones comes after who waits to end it.
+    const next = hold()
+    await Promise.race([next, untilBlocked(app, 2)])
+    return { ending, next }
+  })
+  expect((await ending).status).toBe(200)
+  expect(await next).toBeUndefined()
+})
 
 describe('a journey that is archived', () => {
   const STOPPED = { stopped: 4, completed: 1, exited: 1, barred: 1 }

@@ -5,6 +5,12 @@ import type { NewJob } from '../queue/job.ts'
 import type { Audience, JourneyId } from './journey.ts'
 import { PARTS, type Part } from './runs/run.ts'
 
+/**
+ * An outage of an hour must not need somebody to release what was given up: about a day. What is asked for again meanwhile would
+ * stay given up too.
+ */
+export const PATIENT = { maxAttempts: 100 }
+
 export const ACTIVATE_JOURNEY = 'journeys.activate'
 export const START_JOURNEY = 'journeys.start'
 export const STOP_JOURNEY = 'journeys.stop'

@@ -23,8 +23,18 @@ export async function findJourney(db: Db, appId: AppId, id: JourneyId): Promise<
   return found
 }
 
+/** Any constant of our own that no other lock has. */
+const TURNS = 22_745_572
+
+// PostgreSQL lets those who share a row go before one who waits to change it: while somebody always moves runs, nobody could ever
+// stop the journey. So all of them queue here first, where who came first goes first.
+const queueToChange = (db: Db, id: JourneyId) => db.query(sql`select pg_advisory_xact_lock(${TURNS}, hashtext(${id}))`)
+const queueToShare = (db: Db, id: JourneyId) =>
+  db.query(sql`select pg_advisory_xact_lock_shared(${TURNS}, hashtext(${id}))`)
+
 /** Until the transaction ends nobody else changes or deletes it. */
 export async function lockJourney(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
+  await queueToChange(db, id)
   const [found] = await db.query<Journey>(sql`
     select ${columns} from journeys j where j.app_id = ${appId} and j.id = ${id} for update`)
   return found
@@ -32,6 +42,7 @@ export async function lockJourney(db: Db, appId: AppId, id: JourneyId): Promise<
 
 /** Until the transaction ends it stays as it is; who moves its runs, or lets somebody in or out, shares it. */
 export async function holdJourney(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
+  await queueToShare(db, id)
   const [found] = await db.query<Journey>(sql`
     select ${columns} from journeys j where j.app_id = ${appId} and j.id = ${id} for share`)
   return found
@@ -49,6 +60,7 @@ export const updateJourneyRow = (db: Db, appId: AppId, it: Journey) =>
 
 /** The name of the one that this very call deleted. Its versions and uses go with it. */
 export async function deleteJourneyRow(db: Db, appId: AppId, id: JourneyId): Promise<string | undefined> {
+  await queueToChange(db, id)
   const [gone] = await db.query<{ name: string }>(sql`
     delete from journeys where app_id = ${appId} and id = ${id} returning document ->> 'name' as name`)
   return gone?.name
@@ -146,16 +158,21 @@ export async function isUsedByLiveJourney(db: Db, appId: AppId, kind: UseKind, i
 /** Which version of a journey is active, and since when. */
 export type Marked = { id: JourneyId; version: number; startedAt: Date | null }
 
-const active = (appId: AppId, ids: readonly JourneyId[] | undefined) => sql`
+const active = (appId: AppId, id: JourneyId | undefined) => sql`
   select j.id, j.version, j.started_at from journeys j
-  where j.app_id = ${appId} and j.state = 'active' ${ids ? sql`and j.id = any(${ids}::uuid[])` : emptySql}
+  where j.app_id = ${appId} and j.state = 'active' ${id === undefined ? emptySql : sql`and j.id = ${id}`}
   order by j.id`
 
-export const findActive = (db: Db, appId: AppId, ids?: readonly JourneyId[]) => db.query<Marked>(active(appId, ids))
+export const findActive = (db: Db, appId: AppId, id: JourneyId) => db.query<Marked>(active(appId, id))
 
-/** Until the transaction ends they stay as they are, and active. */
-export const holdActive = (db: Db, appId: AppId, ids?: readonly JourneyId[]) =>
-  db.query<Marked>(sql`${active(appId, ids)} for share`)
+/** Until the transaction ends it stays as it is, and active. */
+export async function holdActive(db: Db, appId: AppId, id: JourneyId): Promise<Marked[]> {
+  await queueToShare(db, id)
+  return db.query<Marked>(sql`${active(appId, id)} for share`)
+}
+
+/** The same for all. Only one at a time in an app does so: it is no crowd that others could not get past. */
+export const holdAllActive = (db: Db, appId: AppId) => db.query<Marked>(sql`${active(appId, undefined)} for share`)
 
 export const findJourneysById = (db: Db, appId: AppId, ids: readonly JourneyId[]) =>
   db.query<Journey>(sql`select ${columns} from journeys j where j.app_id = ${appId} and j.id = any(${ids}::uuid[])`)

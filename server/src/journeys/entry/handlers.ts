@@ -1,11 +1,11 @@
 import type { Handlers } from '../../queue/job.ts'
 import { NEWS } from '../../users/news.ts'
-import { SWEEP_JOURNEY } from '../jobs.ts'
+import { PATIENT, SWEEP_JOURNEY } from '../jobs.ts'
 import type { EntryContext } from './context.ts'
 import { reactToNews } from './react.ts'
 import { sweepHandler } from './sweep.ts'
 
 export const entryHandlers = (ctx: EntryContext): Handlers => ({
-  [NEWS]: { run: reactToNews(ctx) },
-  [SWEEP_JOURNEY]: sweepHandler(ctx),
+  [NEWS]: { run: reactToNews(ctx), ...PATIENT },
+  [SWEEP_JOURNEY]: { ...sweepHandler(ctx), ...PATIENT },
 })

@@ -60,6 +60,15 @@ const note = async (news: News[]) => {
   await aJourneyWorker(app, clock).runs.queue.enqueue(app.db, jobs)
 }
 
+/** A turn at the news that nobody disputes. */
+const mine = () =>
+  ({
+    job: { appId: app.tenant.id },
+    isLeaving: () => false,
+    stillMine: async () => true,
+    noteProgress: async () => {},
+  }) as unknown as Work
+
 describe('a user enters by a segment', () => {
   test('when they come to be in it, once, whatever happens later', async () => {
     const segment = await aTagSegment(app)
@@ -185,6 +194,24 @@ describe('a user enters by an event', () => {
     await told(user, 'bought')
     await work()
     expect(await countsOf(app, id)).toEqual({ started: 1 })
+  })
+
+  test('also when the journey becomes active while news are being taken', async () => {
+    const user = await aReachableUser(app)
+    const { runs } = aJourneyWorker(app, clock)
+    let journeyId = ''
+    const live: typeof runs.live = {
+      ...runs.live,
+      async holdAll(db, appId) {
+        const held = await runs.live.holdAll(db, appId)
+        journeyId = (await active({ audience: byEvent('bought') })).id
+        await told(user, 'bought')
+        return held
+      },
+    }
+    await reactToNews({ ...runs, live })(mine())
+    await work()
+    expect(await usersIn(journeyId)).toEqual([user.id])
   })
 
   test('who is gone meanwhile does not', async () => {
@@ -435,6 +462,27 @@ describe('an archived journey', () => {
   })
 })
 
+test('nobody is lost when journeys cannot be asked for hours', async () => {
+  const segment = await aTagSegment(app)
+  const { id } = await active({ audience: bySegments([segment.id]) })
+  const broken = aJourneyWorker(app, clock, true, 'silent')
+  Object.assign(broken.runs.live, {
+    holdAll: () => Promise.reject(new Error('out of order')),
+    find: () => Promise.reject(new Error('out of order')),
+  })
+  const [told, overlooked] = [await aReachableUser(app, segment.tags), await aReachableUser(app)]
+  for (let hours = 0; hours < 8; hours += 0.25) {
+    clock.advance({ minutes: 15 })
+    await broken.work()
+  }
+  // Nobody was told of this one: a sweep finds them.
+  await app.db.query(sql`
+    update users set tags = ${segment.tags} where app_id = ${app.tenant.id} and id = ${overlooked.id}`)
+  clock.advance({ minutes: 15 })
+  await work()
+  expect((await usersIn(id)).sort()).toEqual([told.id, overlooked.id].sort())
+})
+
 test('news that concern no journey are gone, and nothing comes of them', async () => {
   const user = await aReachableUser(app)
   await setWatches(app.db, app.tenant.id, [{ kind: 'change', name: '' }])
@@ -454,13 +502,7 @@ test('whoever takes news at once lets everybody in once, and counts them once', 
     await note(
       Array.from({ length: 30 }, () => users).flatMap((it) => it.map(({ id }) => ({ userId: id, kind: 'change' }))),
     )
-  const mine = {
-    job: { appId: app.tenant.id },
-    isLeaving: () => false,
-    stillMine: async () => true,
-    noteProgress: async () => {},
-  } as unknown as Work
-  await Promise.all([1, 2, 3, 4].map(() => reactToNews(aJourneyWorker(app, clock).runs)(mine)))
+  await Promise.all([1, 2, 3, 4].map(() => reactToNews(aJourneyWorker(app, clock).runs)(mine())))
   expect(await newsLeft()).toEqual([])
   const expected = users.map(({ id }) => id).sort()
   for (const { id } of [first, second]) {

@@ -35,8 +35,9 @@ export const reactToNews = (ctx: EntryContext) => async (work: Work) => {
 
 /** Whether there may be more. What concerns no active journey is gone with the rest. */
 async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boolean> {
-  const journeys = new Map((await ctx.live.holdAll(db, appId)).map((it) => [it.id, it]))
   const news = await takeNews(db, appId, AT_ONCE)
+  // After the news, so that what a journey that has just begun was waiting for is not taken before it is known.
+  const journeys = new Map((await ctx.live.holdAll(db, appId)).map((it) => [it.id, it]))
   const hasMore = news.length === AT_ONCE
   if (news.length === 0 || journeys.size === 0) return hasMore
   const now = ctx.now()

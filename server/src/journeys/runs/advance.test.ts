@@ -18,6 +18,7 @@ import { reserve } from '../../sending/reserve.ts'
 import { sql } from '../../storage/sql.ts'
 import { advanceJob } from '../jobs.ts'
 import { changeCounts } from '../stats-store.ts'
+import { findSent } from './message-store.ts'
 import { partOf, type RunEvent } from './run.ts'
 import { insertRuns } from './run-store.ts'
 
@@ -238,6 +239,17 @@ describe('sending', () => {
       'Old',
       'New',
     ])
+  })
+
+  test('a template that no message can be made of holds nobody up', async () => {
+    const made = await templatesOf(app).create(aPush({ include_unsubscribed: true }))
+    expect(made.status).toBe(200)
+    const journey = await aLive([{ kind: 'send_push', template_id: made.body.id }, mark('after')])
+    const user = await somebody()
+    const [run = ''] = await enter(journey, [user])
+    expect(await runRow(run)).toMatchObject({ state: 'completed' })
+    expect(await tags(user)).toEqual({ after: 'yes' })
+    expect(sender.calls).toEqual([])
   })
 
   test('waits, and says so, while the app may not send', async () => {
@@ -501,6 +513,57 @@ describe('wait_until', () => {
     expect(clicked.status).toBe(200)
     await later(600)
     expect(await Promise.all(users.map(tags))).toEqual([{ clicked: 'yes' }, {}])
+  })
+})
+
+describe('what became of a message', () => {
+  async function aClickWaiter() {
+    const { pushId } = await someReferences(app)
+    const condition = { kind: 'on_notification_action', action: 'clicked', client_node_id: 'hello' }
+    return aLive([
+      { kind: 'send_push', template_id: pushId, client_node_id: 'hello' },
+      { kind: 'wait_until', branches: [{ condition, nodes: [mark('clicked')] }], expiration: null },
+    ])
+  }
+
+  const messagesOf = (journey: Journey) =>
+    app.db.query<{ id: string }>(sql`
+      select message_id as id from journey_messages where app_id = ${app.tenant.id} and journey_id = ${journey.id}`)
+
+  test('is looked up in the messages of the day on which it was sent, not in those of a year', async () => {
+    const journey = await aClickWaiter()
+    const [runId = ''] = await enter(journey, [await somebody()])
+    const [message] = await messagesOf(journey)
+    await app.db.query(sql`
+      insert into journey_messages (app_id, journey_id, node_id, day, template_id, template_revision, message_id)
+      select app_id, journey_id, node_id, day + n * interval '1 day', template_id, template_revision, gen_random_uuid()
+      from journey_messages cross join generate_series(-200, 200) n
+      where app_id = ${app.tenant.id} and journey_id = ${journey.id} and n <> 0`)
+    clock.advance({ days: 3 })
+    const nodeId = journey.nodes[0].id
+    expect(await findSent(app.db, app.tenant.id, journey.id, [{ runId, nodeId }], clock.now())).toEqual([
+      { runId, nodeId, messageId: message?.id },
+    ])
+  })
+
+  test('is found when the run came to the node on a day, and was sent to on the next', async () => {
+    const journey = await aClickWaiter()
+    const user = await somebody()
+    clock.advance({ ms: 86_400_000 - (clock.now().getTime() % 86_400_000) - 60_000 })
+    await app.db.transaction((db) => reserve(db, app.tenant.id, 1_000_000, clock.now()))
+    const [run = ''] = await enter(journey, [user])
+    expect(await messagesOf(journey)).toEqual([])
+    await later(16 * 60)
+    await work()
+    const [message] = await messagesOf(journey)
+    const clicked = await app.request(`/notifications/${message?.id}`, {
+      method: 'PUT',
+      body: { app_id: app.tenant.id, player_id: user.subscriptionIds[0], opened: true },
+    })
+    expect(clicked.status).toBe(200)
+    await work()
+    expect(await tags(user)).toEqual({ clicked: 'yes' })
+    expect(await runRow(run)).toMatchObject({ state: 'completed' })
   })
 })
 

@@ -20,6 +20,8 @@ export type RunsContext = {
   findTemplate: FindTemplate
   /** Journeys that are active, compiled. */
   live: LiveJourneys
+  /** Versions of templates of which no message can be made. That is so for good: a change makes another version. */
+  unsendable: Set<string>
 }
 
 export const createRunsContext = (parts: {
@@ -37,5 +39,6 @@ export const createRunsContext = (parts: {
     queue: createQueue(parts),
     findTemplate: createFindTemplate({ db: parts.db, merger }),
     live: createLiveJourneys(),
+    unsendable: new Set(),
   }
 }

@@ -10,7 +10,7 @@ import type { Condition } from '../node.ts'
 import type { Compiled } from './compiled.ts'
 import type { Known, Question } from './interpret.ts'
 import { matchesEntry, matchesEvent } from './match-event.ts'
-import { findNodeMessages } from './message-store.ts'
+import { findSent } from './message-store.ts'
 import type { Run } from './run.ts'
 
 /** A run with what is known of its user so far. */
@@ -42,7 +42,7 @@ export async function answer(db: Db, appId: AppId, journey: Compiled, asked: rea
     now,
   )
   await answerEvents(db, appId, journey, conditions('event_trigger'))
-  await answerActions(db, appId, journey, conditions('on_notification_action'))
+  await answerActions(db, appId, journey, conditions('on_notification_action'), now)
 }
 
 const note = ({ traveller, question }: One, value: string | Date | boolean | null) =>
@@ -114,19 +114,23 @@ async function answerEvents(db: Db, appId: AppId, journey: Compiled, asked: read
   }
 }
 
-async function answerActions(db: Db, appId: AppId, journey: Compiled, asked: readonly Of<'on_notification_action'>[]) {
+async function answerActions(
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  asked: readonly Of<'on_notification_action'>[],
+  now: Date,
+) {
   if (asked.length === 0) return
-  const nodeIds = [...new Set(asked.map(({ question }) => question.condition.sending_node_id))]
-  const messages = Map.groupBy(await findNodeMessages(db, appId, journey.id, nodeIds), ({ nodeId }) => nodeId)
-  const wanted = asked.flatMap(({ traveller: { run }, question: { condition } }) =>
-    (messages.get(condition.sending_node_id) ?? []).map(({ messageId }) => ({
-      messageId,
-      runId: run.id,
-      userId: run.userId,
-    })),
-  )
+  const places = asked.map(({ traveller: { run }, question: { condition } }) => ({
+    runId: run.id,
+    nodeId: condition.sending_node_id,
+  }))
+  const sent = await findSent(db, appId, journey.id, places, now)
+  const userOf = new Map(asked.map(({ traveller: { run } }) => [run.id, run.userId]))
+  const wanted = sent.map(({ messageId, runId }) => ({ messageId, runId, userId: userOf.get(runId) as UserId }))
   const actions = wanted.length > 0 ? await findRunActions(db, appId, wanted) : []
-  const nodeOf = new Map([...messages].flatMap(([nodeId, list]) => list.map(({ messageId }) => [messageId, nodeId])))
+  const nodeOf = new Map(sent.map(({ messageId, nodeId }) => [messageId, nodeId]))
   const done = new Set(
     actions.flatMap(({ runId, messageId, received, opened, clicked }) => {
       const at = `${runId} ${nodeOf.get(messageId)}`

@@ -3,7 +3,7 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JourneyId } from '../journey.ts'
-import { findActive, findJourneysById, holdActive, type Marked } from '../store.ts'
+import { findActive, findJourneysById, holdActive, holdAllActive, type Marked } from '../store.ts'
 import { type Compiled, compileJourney } from './compiled.ts'
 
 export type LiveJourneys = {
@@ -43,10 +43,10 @@ export function createLiveJourneys(): LiveJourneys {
   }
 
   return {
-    hold: async (db, appId, id) => one(db, appId, id, await holdActive(db, appId, [id])),
-    find: async (db, appId, id) => one(db, appId, id, await findActive(db, appId, [id])),
+    hold: async (db, appId, id) => one(db, appId, id, await holdActive(db, appId, id)),
+    find: async (db, appId, id) => one(db, appId, id, await findActive(db, appId, id)),
     async holdAll(db, appId) {
-      const compiled = await compiledOf(db, appId, await holdActive(db, appId))
+      const compiled = await compiledOf(db, appId, await holdAllActive(db, appId))
       // Those that have ended are forgotten with it.
       if (compiled.size > 0) apps.set(appId, compiled)
       else apps.delete(appId)

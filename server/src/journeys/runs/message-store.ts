@@ -2,18 +2,37 @@
 
 import type { AppId, Id } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { sql } from '../../storage/sql.ts'
+import { rows, sql } from '../../storage/sql.ts'
 import type { JourneyId } from '../journey.ts'
 import type { NodeId } from '../node.ts'
+import type { RunId } from './run.ts'
 
 type MessageId = Id<'message'>
 
-export type NodeMessage = { nodeId: NodeId; messageId: MessageId }
+export type Sent = { runId: RunId; nodeId: NodeId; messageId: MessageId }
 
-export const findNodeMessages = (db: Db, appId: AppId, journeyId: JourneyId, nodeIds: readonly NodeId[]) =>
-  db.query<NodeMessage>(sql`
-    select m.node_id, m.message_id from journey_messages m
-    where m.app_id = ${appId} and m.journey_id = ${journeyId} and m.node_id = any(${nodeIds}::uuid[])`)
+/**
+ * The messages by which runs may have been sent something at nodes: those of the days between coming there and going on. A node
+ * has a message for every day of a year, and a run none of nearly all of them.
+ */
+export const findSent = (
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  asked: readonly { runId: RunId; nodeId: NodeId }[],
+  now: Date,
+) =>
+  db.query<Sent>(
+    sql`
+    select w."runId" as run_id, w."nodeId" as node_id, m.message_id
+    from jsonb_to_recordset(${rows(asked)}::jsonb) as w("runId" uuid, "nodeId" uuid)
+    join journey_runs r on r.app_id = ${appId} and r.id = w."runId"
+    cross join lateral array_position(r.path, w."nodeId") as p(place)
+    join journey_messages m on m.app_id = ${appId} and m.journey_id = ${journeyId} and m.node_id = w."nodeId"
+      and m.day > r.path_at[p.place] - interval '24 hours'
+      and m.day <= coalesce(r.path_at[p.place + 1], ${now}::timestamptz)`,
+    { prepare: false },
+  )
 
 /** Of a day and a version of the template. */
 export type MessageKey = { nodeId: NodeId; day: Date; templateId: string; revision: number }

@@ -1,6 +1,7 @@
 // Send nodes. Each has one hidden message for a day and a version of its template; its recipients are added to that message in the
 // transaction that moves them on, and from there on it goes the way of all messages.
 
+import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { DAY_MS, dayOf } from '../../lib/time-zone.ts'
 import type { Lane, MessageId } from '../../messages/message.ts'
@@ -51,6 +52,7 @@ export async function sendToRuns(
       continue
     }
     const key = { nodeId: node.id, day: new Date(dayOf(now.getTime())), templateId: node.template_id, revision }
+    if (ctx.unsendable.has(nameOf(key))) continue
     const messageId = await findNodeMessage(db, appId, journey.id, key)
     if (messageId === undefined) throw new NotOpen(key)
     ready.push({ messageId, runs })
@@ -65,10 +67,12 @@ export async function sendToRuns(
 
 const laneOf = ({ audience }: Compiled): Lane => (audience.kind === 'event_trigger' ? 'direct' : 'bulk')
 
+const nameOf = ({ templateId, revision }: MessageKey) => `${templateId} ${revision}`
+
 /** A batch that began just before midnight still adds to the day before. */
 const AFTERWARDS_MS = 3_600_000
 
-/** Who comes second finds the message of the first. */
+/** Who comes second finds the message of the first. Of a template that no message can be made of nothing is sent, and runs go on. */
 export async function openNodeMessage(
   ctx: RunsContext,
   appId: AppId,
@@ -76,7 +80,12 @@ export async function openNodeMessage(
   key: MessageKey,
 ): Promise<void> {
   const now = ctx.now()
-  const prepared = await prepareFromTemplate(ctx, appId, key.templateId, now)
+  const prepared = await prepareFromTemplate(ctx, appId, key.templateId, now).catch((error: unknown) => {
+    if (!(error instanceof AppError) || error.kind !== 'invalid') throw error
+    const place = { appId, journeyId: journey.id, nodeId: key.nodeId }
+    ctx.log.warn({ ...place, reason: error.message }, 'a template of a journey cannot be sent; nothing is sent')
+    ctx.unsendable.add(nameOf(key))
+  })
   if (!prepared) return
   await ctx.db
     .transaction(async (db) => {
