@@ -6,6 +6,7 @@ import { compileJourney } from '../../server/src/journeys/runs/compiled.ts'
 import { interpret, type Outcome } from '../../server/src/journeys/runs/interpret.ts'
 import type { Run } from '../../server/src/journeys/runs/run.ts'
 import { newId } from '../../server/src/lib/ids.ts'
+import { make } from '../kit/make.ts'
 import { type Carillon, headersOf, startLoadTool } from '../kit/processes.ts'
 import { type Row, round } from '../kit/report.ts'
 import { settle } from '../kit/seed.ts'
@@ -46,18 +47,6 @@ const nodesOf = (templateId: string, segmentId: string) => {
     { kind: 'wait', duration_seconds: 4 * DAY },
   ]
   return [...week(), ...week(), ...week(), ...week()]
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: an answer is read as the JSON it is
-async function make(carillon: Carillon, path: string, body: object): Promise<any> {
-  const answer = await fetch(`${carillon.url}${path}`, {
-    method: 'POST',
-    headers: headersOf(carillon),
-    body: JSON.stringify(body),
-  })
-  const made: unknown = await answer.json()
-  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${JSON.stringify(made)}`)
-  return made
 }
 
 /** `users` are there already, as seedUsers makes them: each with an email address and the tag plan=free. */

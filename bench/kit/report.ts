@@ -8,6 +8,8 @@ export const median = (values: number[]): number => {
   return sorted[Math.floor(sorted.length / 2)] as number
 }
 
+export const p99 = (values: number[]) => values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.99) - 1] as number
+
 export const round = (value: number, digits = 2) => Number(value.toFixed(digits))
 
 export function readOptions<Names extends string>(numbers: Record<Names, number>) {

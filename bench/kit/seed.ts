@@ -1,7 +1,7 @@
 import pg from 'pg'
 
 /** SQL expressions over the number `n`. */
-type Seed = { tags?: string; type?: string; token?: string }
+export type Seed = { tags?: string; type?: string; token?: string }
 
 /** Of a device: 32 bytes in hex. */
 export const IOS: Seed = { type: 'iOSPush', token: "encode(sha256(convert_to('seed-' || n, 'UTF8')), 'hex')" }

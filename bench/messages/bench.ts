@@ -1,35 +1,15 @@
 // Messages: how fast they are accepted, become deliveries, and reach a provider.
 
 import pg from 'pg'
-import { createLog } from '../../server/src/lib/log.ts'
-import { connectEmbedded } from '../../server/src/storage/embedded/attach.ts'
-import { type Carillon, startCarillon } from '../kit/processes.ts'
 import { type Row, readOptions, report } from '../kit/report.ts'
-import { IOS, seedUsers, settle } from '../kit/seed.ts'
+import { IOS } from '../kit/seed.ts'
+import { withServer } from '../kit/with-server.ts'
 import { measureCreate, operationsOf } from './create.ts'
 import { measureExpansion } from './expand.ts'
 import { measureWholePath, prepareApp, startSink } from './whole-path.ts'
 
 const options = readOptions({ rounds: 5, seconds: 3, recipients: 1_000_000, idle: 30 })
-
-/** A server with an audience of devices, and a way to its database. */
-async function withServer<Result>(
-  settings: Record<string, string>,
-  run: (carillon: Carillon, connection: pg.ClientConfig) => Promise<Result>,
-): Promise<Result> {
-  const carillon = await startCarillon(settings)
-  try {
-    const database = await connectEmbedded({ dataDir: carillon.dataDir, log: createLog('warn') })
-    console.log(`\nseeding ${options.recipients} users …`)
-    await seedUsers(database.connection, carillon.appId, 0, options.recipients, IOS)
-    await settle(database.connection)
-    const result = await run(carillon, database.connection)
-    await database.close()
-    return result
-  } finally {
-    await carillon.stop()
-  }
-}
+const devices = { users: options.recipients, seed: IOS }
 
 /** Some that can be named. */
 async function sampleRecipients(connection: pg.ClientConfig, appId: string) {
@@ -46,15 +26,18 @@ async function sampleRecipients(connection: pg.ClientConfig, appId: string) {
 }
 
 // Messages pile up here: what becomes of them would take the cores from who accepts them.
-const apart = await withServer({ ROLE: 'api' }, async (carillon, connection): Promise<Row[]> => {
-  const { subscriptions, users } = await sampleRecipients(connection, carillon.appId)
-  const created = await measureCreate(carillon, connection, operationsOf(carillon, subscriptions, users), options)
-  return [...created, await measureExpansion(carillon, connection, options)]
-})
+const apart = await withServer(
+  { settings: { ROLE: 'api' }, ...devices },
+  async (carillon, connection): Promise<Row[]> => {
+    const { subscriptions, users } = await sampleRecipients(connection, carillon.appId)
+    const created = await measureCreate(carillon, connection, operationsOf(carillon, subscriptions, users), options)
+    return [...created, await measureExpansion(carillon, connection, options)]
+  },
+)
 
 const sink = await startSink()
 try {
-  const whole = await withServer(sink.settings, async (carillon, connection) => {
+  const whole = await withServer({ settings: sink.settings, ...devices }, async (carillon, connection) => {
     await prepareApp(carillon)
     const { subscriptions } = await sampleRecipients(connection, carillon.appId)
     return measureWholePath(carillon, sink, subscriptions, { ...options, idleSeconds: options.idle })

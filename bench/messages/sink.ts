@@ -9,9 +9,13 @@ import { moment } from '../kit/moment.ts'
 /** The server's settings that lead here. */
 export type SinkStarted = { settings: Record<string, string> }
 
-/** `named`: by its collapse id, when it arrived. All others are only counted. */
+/** The device is the last part of the path. */
+export type SinkNames = 'collapse id' | 'device'
+
+/** `named`: by its name, when it arrived. All others are only counted. */
 export type SinkSeen = { count: number; lastMs: number; named: Record<string, number> }
 
+const byDevice = (process.argv[2] as SinkNames) === 'device'
 const seen: SinkSeen = { count: 0, lastMs: 0, named: {} }
 
 const { key, cert } = certificateFor('api.push.apple.com')
@@ -20,7 +24,7 @@ server.on('stream', (stream, headers) => {
   stream.on('error', () => {})
   stream.resume()
   stream.on('end', () => {
-    const name = headers['apns-collapse-id']
+    const name = byDevice ? headers[':path']?.split('/').at(-1) : headers['apns-collapse-id']
     if (name) seen.named[String(name)] = moment()
     else {
       seen.count++

@@ -7,34 +7,39 @@ import { newAppSettings } from '../../server/src/sink/app-settings.ts'
 import { checkCounts, PATIENCE_MS, sendMessage, TO_ALL, untilArrived } from '../kit/broadcast.ts'
 import { moment } from '../kit/moment.ts'
 import { ask, type Carillon, reply, residentMb } from '../kit/processes.ts'
-import { median, type Row, round } from '../kit/report.ts'
+import { median, p99, type Row, round } from '../kit/report.ts'
 import { pushTo } from './send.ts'
-import type { SinkSeen, SinkStarted } from './sink.ts'
+import type { SinkNames, SinkSeen, SinkStarted } from './sink.ts'
 
 const DIRECT_EVERY_MS = 200
 const MEMORY_GOAL_MB = 400
 
 export type Sink = SinkStarted & { look(): Promise<SinkSeen>; stop(): void }
 
-export async function startSink(): Promise<Sink> {
-  const child: ChildProcess = fork(new URL('./sink.ts', import.meta.url), { stdio: 'inherit' })
+/** `names`: by what it remembers when something arrived. */
+export async function startSink(names: SinkNames = 'collapse id'): Promise<Sink> {
+  const child: ChildProcess = fork(new URL('./sink.ts', import.meta.url), [names], { stdio: 'inherit' })
   const { settings } = await reply<SinkStarted>(child)
   return { settings, look: () => ask(child, {}), stop: () => void child.kill() }
 }
 
+async function put({ url, organizationKey }: Carillon, path: string, body: object) {
+  const response = await fetch(url + path, {
+    method: 'PUT',
+    headers: { authorization: `Key ${organizationKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`)
+}
+
+/** One that the benchmark does not reach. */
+export const raiseLimit = (carillon: Carillon) =>
+  put(carillon, `/apps/${carillon.appId}/delivery_settings`, { limit_factor: 100_000 })
+
 /** Push credentials, and a limit that the benchmark does not reach. */
 export async function prepareApp(carillon: Carillon) {
-  const { url, appId, organizationKey } = carillon
-  const put = async (path: string, body: object, key: string) => {
-    const response = await fetch(url + path, {
-      method: 'PUT',
-      headers: { authorization: `Key ${key}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    if (!response.ok) throw new Error(`PUT ${path}: ${response.status} ${await response.text()}`)
-  }
-  await put(`/apps/${appId}`, newAppSettings(), organizationKey)
-  await put(`/apps/${appId}/delivery_settings`, { limit_factor: 100_000 }, organizationKey)
+  await put(carillon, `/apps/${carillon.appId}`, newAppSettings())
+  await raiseLimit(carillon)
 }
 
 /** One direct message every 200 ms until it is stopped; answers how long each took to arrive. */
@@ -114,5 +119,3 @@ export async function measureWholePath(
     },
   ]
 }
-
-const p99 = (values: number[]) => values.toSorted((a, b) => a - b)[Math.ceil(values.length * 0.99) - 1] as number

@@ -71,11 +71,12 @@ async function advanceBatch(ctx: RunsContext, db: Db, appId: AppId, journey: Com
     ...countMoves(journey.id, moves),
     ...(await reenter(ctx, db, appId, journey, over, now)),
   ])
+  const next = due.length === AT_ONCE ? now : await findNextDue(db, appId, journey.id, part)
+  const hasMore = next !== undefined && next <= now
+  // Before messages, whose jobs others wait for. Who has more to do goes on by itself.
+  if (next && !hasMore) await ctx.queue.enqueue(db, [advanceJob(appId, journey, part, next)])
   await applyEffects(ctx, db, appId, journey, moves, now)
-  if (due.length === AT_ONCE) return true
-  const next = await findNextDue(db, appId, journey.id, part)
-  if (next) await ctx.queue.enqueue(db, [advanceJob(appId, journey, part, next)])
-  return false
+  return hasMore
 }
 
 export type Move = { run: Locked; outcome: Exclude<Outcome, { kind: 'asks' }> }
