@@ -180,7 +180,8 @@ describe('remove a user', () => {
     const run_id = (await add(id, { onesignal_id: user.id })).body.run_id
     await take(id, `onesignal_id=${user.id}`)
     const lines = await app.db.query(sql`
-      select action, detail from audit_log where app_id = ${app.tenant.id} and target_id = ${id} and action like '%user'`)
+      select action, detail from audit_log where app_id = ${app.tenant.id} and target_id = ${id} and action like '%user'
+      order by action`)
     expect(lines).toEqual([
       { action: 'journey.add_user', detail: { onesignal_id: user.id, run_id } },
       { action: 'journey.remove_user', detail: { onesignal_id: user.id, run_ids: [run_id] } },
