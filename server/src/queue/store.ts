@@ -72,12 +72,18 @@ const changed = async (db: Db, statement: Sql) => (await db.query(statement)).le
 /** `for key share` keeps claims away and lets the heartbeat through. */
 export const isHeld = (db: Db, hold: Hold) => changed(db, sql`select 1 from jobs where ${held(hold)} for key share`)
 
-/** The holds that were still ours, now with a longer lease. */
+/** The holds that were still ours, now with a longer lease. Locked in the order that everybody locks in: others ask for jobs meanwhile. */
 export const renewLeases = (db: Db, appId: AppId, holds: readonly Hold[], leaseUntil: Date) =>
   db.query<{ id: JobId }>(sql`
+    with mine as materialized (
+      select j.id from jobs j
+      join jsonb_to_recordset(${rows(holds)}) r(id uuid, fence bigint) on r.id = j.id and r.fence = j.fence
+      where j.app_id = ${appId} and j.state = 'running'
+      order by j.name, j.key
+      for no key update of j)
     update jobs set lease_until = ${leaseUntil}
-    from jsonb_to_recordset(${rows(holds)}) r(id uuid, fence bigint)
-    where jobs.app_id = ${appId} and jobs.id = r.id and jobs.fence = r.fence and jobs.state = 'running'
+    from mine
+    where jobs.app_id = ${appId} and jobs.id = mine.id
     returning jobs.id`)
 
 export const deleteFinished = (db: Db, hold: Hold) =>

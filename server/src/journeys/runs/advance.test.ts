@@ -311,6 +311,18 @@ describe('send_webhook', () => {
     expect((await stats(journey)).nodes[journey.nodes[0].id].message_stats.totals).toEqual({ successful: 1 })
   })
 
+  test('waits while all sending of the app is paused', async () => {
+    const { webhookId } = await someReferences(app)
+    const journey = await aLive([{ kind: 'send_webhook', webhook_id: webhookId }])
+    expect((await app.app('/sending/pause', { method: 'POST' })).status).toBe(200)
+    await enter(journey, [await somebody()])
+    await later(61)
+    expect(calls).toEqual([])
+    expect((await app.app('/sending/resume', { method: 'POST' })).status).toBe(200)
+    await later(61)
+    expect(calls).toHaveLength(1)
+  })
+
   test('gives up after a day', async () => {
     const { webhookId } = await someReferences(app)
     const journey = await aLive([{ kind: 'send_webhook', webhook_id: webhookId }])

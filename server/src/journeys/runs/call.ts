@@ -7,6 +7,7 @@ import type { SecretBox } from '../../lib/secrets.ts'
 import type { Queue } from '../../queue/enqueue.ts'
 import type { Work } from '../../queue/job.ts'
 import type { SendWebhook } from '../../sending/notify.ts'
+import { readSending } from '../../sending/read.ts'
 import type { Db } from '../../storage/db.ts'
 import { EXTERNAL_ID } from '../../users/identity.ts'
 import type { User } from '../../users/neighbourhood.ts'
@@ -27,12 +28,17 @@ const AT_ONCE = 20
 const ROUNDS = 20
 const SECOND_MS = 1_000
 const PAUSE_MS = { first: 5 * SECOND_MS, longest: 3_600 * SECOND_MS }
+const HELD_MS = 60 * SECOND_MS
 const LIFE_MS = 86_400 * SECOND_MS
 /** Of those who settle calls, beside the parts of who moves runs. */
 const COUNT_PART = 7
 
 export const callWebhook = (ctx: CallContext) => async (work: Work) => {
   const { appId, key } = work.job
+  if (await isHeld(ctx, appId)) {
+    await ctx.queue.enqueue(ctx.db, [callJob(appId, key, new Date(ctx.now().getTime() + HELD_MS))])
+    return
+  }
   for (let round = 0; round < ROUNDS && !work.signal.aborted; round++) {
     const webhook = await findWebhook(ctx.db, appId, key)
     const calls = await findDueCalls(ctx.db, appId, key, ctx.now(), AT_ONCE)
@@ -42,6 +48,12 @@ export const callWebhook = (ctx: CallContext) => async (work: Work) => {
   }
   const next = await findNextCall(ctx.db, appId, key)
   if (next) await ctx.queue.enqueue(ctx.db, [callJob(appId, key, next)])
+}
+
+/** Whoever paused all sending, or restored a database, wants nobody to be told anything. The limit is not about webhooks. */
+async function isHeld({ db, now }: CallContext, appId: AppId): Promise<boolean> {
+  const { hold } = await readSending(db, appId, now())
+  return hold !== undefined && hold.reason !== 'disabled'
 }
 
 const GONE: Outcome = { kind: 'gone', reason: 'the webhook was deleted' }

@@ -90,6 +90,9 @@ export function interpret(journey: Compiled, run: Run, now: Date, known: Known, 
       }
     }
     const decision = decide(journey, step, run, { now, arrivedAt, untilAt, known, world })
+    // Whoever is to leave from the very beginning does the first node before; who rests there when it happens leaves at once.
+    if (run.wantsExit && journey.exit && arrivedAt !== undefined && decision.kind === 'rests')
+      return exited(journey, way, nodeId)
     if (hasTagged && (decision.kind === 'asks' || step.node.kind === 'tag')) return paused
     if (decision.kind === 'asks') return decision
     if (arrivedAt === undefined) way.trail.push(nodeId)
