@@ -79,7 +79,7 @@ export const renewLeases = (db: Db, appId: AppId, holds: readonly Hold[], leaseU
       select j.id from jobs j
       join jsonb_to_recordset(${rows(holds)}) r(id uuid, fence bigint) on r.id = j.id and r.fence = j.fence
       where j.app_id = ${appId} and j.state = 'running'
-      order by j.name, j.key
+      order by j.name collate "C", j.key collate "C"
       for no key update of j)
     update jobs set lease_until = ${leaseUntil}
     from mine
