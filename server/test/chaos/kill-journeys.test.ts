@@ -2,10 +2,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { sql } from '../../src/storage/sql.ts'
 import { until } from '../process/launch.ts'
+import { cutOff, EVERYWHERE, killMidway } from './kill-midway.ts'
 import { isFull } from './ledger.ts'
 import { subscribeMailboxes } from './mailers.ts'
 import { type Dice, IN_FLIGHT, openRig, type Rig, throwDice } from './rig.ts'
-import { expectSent, expectShares, expectStats, expectTravelled, killAll, runsOf, untilQuiet } from './travelled.ts'
+import { expectSent, expectShares, expectStats, expectTravelled, runsOf, untilQuiet } from './travelled.ts'
 import {
   activate,
   admit,
@@ -25,6 +26,8 @@ const TRAVELLERS = isFull ? 1_000 : 200
 const ROUNDS = isFull ? { before: 12, after: 6 } : { before: 3, after: 2 }
 /** Leases run for 30 s, and what a dead server held is taken up after that. Tests share their machine. */
 const SETTLED_MS = 180_000
+/** What the box takes in a second: so little that something is always under way. */
+const PER_SECOND = isFull ? 200 : 100
 const ENV = { JOURNEY_MIN_WAIT_SECONDS: '1' }
 
 test('servers that are killed while people travel lose nobody, do nothing twice, and lead nobody astray', async () => {
@@ -37,13 +40,17 @@ test('servers that are killed while people travel lose nobody, do nothing twice,
   const began = performance.now()
   const journeys = [await byEvent(rig), await bySegment(rig)]
   await untilActive(rig, journeys, SETTLED_MS)
+  await rig.setRate(PER_SECOND)
 
   const clients = Promise.all(travellers.map((it) => travel(rig, dice, it, late.includes(it))))
-  let kills = await killSome(rig, dice, ROUNDS.before)
+  let [kills, cuts] = await killSome(rig, dice, ROUNDS.before)
   await clients
   await close(rig, dice, journeys[1], travellers, async () => {
-    kills += await killSome(rig, dice, ROUNDS.after)
+    const more = await killSome(rig, dice, ROUNDS.after)
+    kills += more[0]
+    cuts += more[1]
   })
+  await rig.setRate(0)
   await untilQuiet(rig, SETTLED_MS)
   const seconds = ((performance.now() - began) / 1_000).toFixed(1)
 
@@ -53,7 +60,7 @@ test('servers that are killed while people travel lose nobody, do nothing twice,
   const share = expectShares(ways)
   const exits = ways[0]?.[1].filter(({ state }) => state === 'exited').length
   console.log(
-    `journeys: ${ways.flatMap(([, runs]) => runs).length} runs, ${kills} kills, quiet after ${seconds} s, ` +
+    `journeys: ${ways.flatMap(([, runs]) => runs).length} runs, ${kills} kills, ${cuts} cuts, quiet after ${seconds} s, ` +
       `share ${share.toFixed(1)}, ${exits} expired, unknown: ${[...unknown].join(' ')}`,
   )
   for (const [provider, count] of unknown) expect(count, provider).toBeLessThanOrEqual(kills * IN_FLIGHT)
@@ -71,19 +78,15 @@ async function travel(rig: Rig, dice: Dice, traveller: Traveller, isLate: boolea
   traveller.boughtBy = Date.now()
 }
 
-async function killSome(rig: Rig, dice: Dice, rounds: number): Promise<number> {
-  let kills = 0
+async function killSome(rig: Rig, dice: Dice, rounds: number): Promise<[kills: number, cuts: number]> {
+  let [kills, cuts] = [0, 0]
   for (let round = 0; round < rounds; round++) {
-    await pause(dice.between(200, 2_000))
-    const isOne = round % 3 === 0
-    if (isOne) {
-      const node = dice.pick(rig.nodes)
-      await node.server.kill()
-      await node.start()
-    } else await killAll(rig)
-    kills += isOne ? 1 : 2
+    cuts += await cutOff(rig, dice, dice.between(200, 2_000))
+    const nodes = round % 3 === 0 ? [dice.pick(rig.nodes)] : rig.nodes
+    await killMidway(rig, dice, dice.pick(EVERYWHERE), nodes)
+    kills += nodes.length
   }
-  return kills
+  return [kills, cuts]
 }
 
 /** Ends the wait of those who have bought nothing since they came in. All others must go on by themselves. */
@@ -138,7 +141,7 @@ test('servers that are killed while a journey is activated admit everybody who i
     await pause(dice.between(0, 200))
     last = await progressOf(rig, journey)
     if (last === 'active') break
-    await killAll(rig)
+    await killMidway(rig, dice, dice.pick(['journey_runs', 'journey_counts']))
     hits++
   }
   await joining
@@ -146,7 +149,7 @@ test('servers that are killed while a journey is activated admit everybody who i
   await database.db.query(sql`
     update jobs set run_at = now() where app_id = ${keys.appId} and name = 'journeys.sweep' and state = 'ready'`)
   await until(async () => (await countRuns(rig, journey)) === MEMBERS + JOINERS, SETTLED_MS)
-  await killAll(rig)
+  await killMidway(rig, dice, dice.pick(['journey_runs', 'journey_counts', 'jobs']))
   await untilQuiet(rig, SETTLED_MS)
   const seconds = ((performance.now() - began) / 1_000).toFixed(1)
   console.log(`activation: ${MEMBERS} members, ${hits} kills of both while it was under way, quiet after ${seconds} s`)

@@ -4,7 +4,7 @@
 import { expect } from 'vitest'
 import { sql } from '../../src/storage/sql.ts'
 import { until } from '../process/launch.ts'
-import { expectCounted, type Node, type Rig } from './rig.ts'
+import { expectCounted, type Rig } from './rig.ts'
 import {
   EXPIRES_SECONDS,
   GRANT_SECONDS,
@@ -285,20 +285,4 @@ export function expectShares(ways: readonly [Journey, readonly Run[]][]): number
   const deviation = Math.sqrt((MAIL_SHARE * (100 - MAIL_SHARE)) / drawn.length)
   expect(Math.abs(share - MAIL_SHARE)).toBeLessThanOrEqual(5 * deviation)
   return share
-}
-
-/**
- * What nobody is left to hold is free at once: to wait for leases would take longer than all the rest. Kills that follow on each
- * other so fast are no sign that the work itself is what ends its servers, which is why it would be parked.
- */
-async function freeLeases({ database: { db }, keys }: Rig): Promise<void> {
-  await db.query(sql`
-    update jobs set lease_until = 'epoch', crashes = 0 where app_id = ${keys.appId} and state = 'running'`)
-  await db.query(sql`update leaders set lease_until = 'epoch' where lease_until is not null`)
-}
-
-export async function killAll(rig: Rig): Promise<void> {
-  await Promise.all(rig.nodes.map(({ server }) => server.kill()))
-  await freeLeases(rig)
-  await Promise.all(rig.nodes.map((node: Node) => node.start()))
 }
