@@ -45,12 +45,16 @@ export async function killMidway(
   const { db } = rig.database
   const isWaitedFor = async () =>
     (await db.query(sql`select from pg_locks where relation = ${table}::regclass and not granted limit 1`)).length > 0
-  await db.transaction(async (held) => {
-    await held.query(TABLES[table] as Sql)
-    await until(isWaitedFor, COMES_MS).catch(() => {})
-    await pause(dice.between(0, 300))
-    await Promise.all(nodes.map(({ server }) => server.kill()))
-  })
+  const kill = () => Promise.all(nodes.map(({ server }) => server.kill()))
+  await db
+    .transaction(async (held) => {
+      await held.query(TABLES[table] as Sql)
+      await until(isWaitedFor, COMES_MS).catch(() => {})
+      await pause(dice.between(0, 300))
+      await kill()
+    })
+    // Whoever has been writing there for seconds is in the middle of it anyway.
+    .catch(kill)
   if (nodes.length === rig.nodes.length) await freeLeases(rig)
   await Promise.all(nodes.map((node) => node.start()))
 }
