@@ -28,6 +28,9 @@ const ROUNDS = isFull ? { before: 12, after: 6 } : { before: 3, after: 2 }
 const SETTLED_MS = 180_000
 /** What the box takes in a second: so little that something is always under way. */
 const PER_SECOND = isFull ? 200 : 100
+/** Some ranges of them, as they are entered: see enter-audience.ts. */
+const MEMBERS = isFull ? 60_000 : 25_000
+const JOINERS = 40
 const ENV = { JOURNEY_MIN_WAIT_SECONDS: '1' }
 
 test('servers that are killed while people travel lose nobody, do nothing twice, and lead nobody astray', async () => {
@@ -108,10 +111,6 @@ async function close(rig: Rig, dice: Dice, journey: Journey, travellers: Travell
       }),
   ])
 }
-
-/** What is activated enters by ranges of so many subscriptions: see enter-audience.ts. */
-const MEMBERS = isFull ? 150_000 : 25_000
-const JOINERS = 40
 
 test('servers that are killed while a journey is activated admit everybody who is meant, once', async () => {
   const dice = throwDice('activation')
