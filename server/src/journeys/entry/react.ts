@@ -24,11 +24,13 @@ const BATCHES_AT_A_STRETCH = 20
 export const reactToNews = (ctx: EntryContext) => async (work: Work) => {
   const { appId } = work.job
   for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
-    const hasMore = await ctx.db.transaction(
-      async (db) => (await work.stillMine(db)) && (await reactToSome(ctx, db, appId)),
-    )
+    const hasMore = await ctx.db.transaction(async (db) => {
+      if (!(await work.stillMine(db))) return false
+      const hasMore = await reactToSome(ctx, db, appId)
+      await work.noteProgress(db)
+      return hasMore
+    })
     if (!hasMore) return
-    await work.noteProgress(ctx.db)
   }
   await announceNews(ctx.queue, ctx.db, appId)
 }

@@ -31,11 +31,14 @@ export const advanceRuns = (ctx: RunsContext) => async (work: Work) => {
       ctx.db.transaction(async (db) => {
         if (!(await work.stillMine(db))) return false
         const journey = await ctx.live.hold(db, appId, journeyId)
-        return journey ? advanceBatch(ctx, db, appId, journey, part) : false
+        if (!journey) return false
+        const hasMore = await advanceBatch(ctx, db, appId, journey, part)
+        // With the batch: what moved runs is not what ended its workers before.
+        await work.noteProgress(db)
+        return hasMore
       }),
     )
     if (!hasMore) return
-    await work.noteProgress(ctx.db)
   }
   const journey = await ctx.live.find(ctx.db, appId, journeyId)
   if (journey) await ctx.queue.enqueue(ctx.db, [advanceJob(appId, journey, part)])
