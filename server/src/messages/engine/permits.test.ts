@@ -3,9 +3,7 @@ import { createPermits } from './permits.ts'
 
 test('bulk takes three quarters at most, direct all that is left, and each provider has its own', async () => {
   const permits = createPermits(20)
-  expect(await permits.take('apns', 'bulk', 7)).toBe(7)
-  expect(await permits.take('apns', 'bulk', 7)).toBe(7)
-  expect(await permits.take('apns', 'bulk', 1)).toBe(1)
+  expect(await permits.take('apns', 'bulk', 100)).toBe(15)
   expect(await permits.take('apns', 'direct', 3)).toBe(3)
   expect(await permits.take('apns', 'direct', 3)).toBe(2)
   expect(await permits.take('fcm', 'bulk', 4)).toBe(4)
@@ -23,20 +21,4 @@ test('who waits is served in turn, direct first', async () => {
   permits.give('apns', 'direct', 4)
   await Promise.all(waiting)
   expect(served).toEqual(['direct 1 1', 'bulk 0 1', 'bulk 2 1'])
-})
-
-test('bulk takes its places by halves, and waits for one rather than take less', async () => {
-  const permits = createPermits(20)
-  expect(await permits.take('apns', 'bulk', 100)).toBe(7)
-  expect(await permits.take('apns', 'bulk', 5)).toBe(5)
-  const waiting = permits.take('apns', 'bulk', 100)
-  expect(permits.stats()).toEqual({ inFlight: 12, waiting: 1, most: 20 })
-  permits.give('apns', 'bulk', 5)
-  expect(await waiting).toBe(7)
-})
-
-test('bulk takes what direct messages leave where it has nothing to wait for', async () => {
-  const permits = createPermits(20)
-  expect(await permits.take('apns', 'direct', 18)).toBe(18)
-  expect(await permits.take('apns', 'bulk', 100)).toBe(2)
 })

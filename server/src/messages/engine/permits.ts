@@ -1,6 +1,5 @@
 // How much is under way at once: of each provider at most so many messages, in this process. Bulk leaves a quarter for direct
-// messages, so that those need not wait for a slow broadcast. It takes its places by halves: what is written down for a slice costs
-// nearly the same for few as for many, and while one half is with the provider the other is with the database.
+// messages, so that those need not wait for a slow broadcast.
 
 import type { Provider } from '../delivery.ts'
 import { type Lane, lanes } from '../message.ts'
@@ -18,7 +17,6 @@ type Place = { taken: Record<Lane, number>; waiting: Record<Lane, Waiting[]> }
 export function createPermits(most: number): Permits {
   const places = new Map<Provider, Place>()
   const mostOf: Record<Lane, number> = { direct: most, bulk: Math.max(1, most - Math.floor(most / 4)) }
-  const half = Math.max(1, Math.floor(mostOf.bulk / 2))
 
   function placeOf(provider: Provider): Place {
     const known = places.get(provider)
@@ -32,11 +30,8 @@ export function createPermits(most: number): Permits {
     for (const lane of lanes)
       for (let next = waiting[lane][0]; next; next = waiting[lane][0]) {
         const free = Math.min(most - taken.direct - taken.bulk, mostOf[lane] - taken[lane])
-        const wanted = lane === 'bulk' ? Math.min(next.wanted, half) : next.wanted
-        // Those who have the rest of its places give them back together. Without any, it takes what direct messages leave.
-        const isSoon = lane === 'bulk' && taken.bulk > 0 && free < wanted
-        if (free <= 0 || isSoon) break
-        const count = Math.min(free, wanted)
+        if (free <= 0) break
+        const count = Math.min(free, next.wanted)
         taken[lane] += count
         waiting[lane].shift()
         next.resolve(count)
