@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
-import { runJobs } from '../../test/events.ts'
 import { aName, anEmail, aUser, type MadeUser } from '../../test/users.ts'
+import { aWorker } from '../../test/worker.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -318,10 +318,10 @@ test('a deleted user takes its news along', async () => {
   await app.app(user.path, { method: 'DELETE' })
   // Noted by somebody who had found the user before it went.
   await noteNews(app.db, app.tenant.id, [{ userId: user.id, kind: 'change' }], clock.now())
-  // Nobody takes the news here.
+  // Nobody takes the news here: nobody is woken for them, and no schedule looks for them.
   await forgetWakeUps()
   clock.advance({ minutes: 1 })
-  await runJobs(app, clock)
+  await aWorker(app, clock, { options: { schedules: [] } }).runDue()
   expect(await told()).toEqual(said(other, 'change'))
 })
 
