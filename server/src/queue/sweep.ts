@@ -6,7 +6,7 @@ import type { Log } from '../lib/log.ts'
 import type { Db } from '../storage/db.ts'
 import { analyzeJobs, findDueAppsAcrossApps, leaveLead, recoverCrashed, takeLead, type WakeUp } from './store.ts'
 
-export const CRASHES_TO_PARK = 3
+export const CRASHES_TO_PARK = 5
 
 const LEAD = 'sweep'
 

@@ -31,10 +31,10 @@ const HAND_BACK_MS = 2_000
 const LEAVE_MS = 500
 
 /**
- * Every job in a process that dies counts a crash, the innocent too. With only one more to go before it would be parked,
- * a job runs beside no other such job, so that of those that died together the culprit alone is parked.
+ * Every job in a process that dies counts a crash, the innocent too. After two of them a
+ * job runs beside no other such job, so that of those that died together the culprit alone is parked in the end.
  */
-const CRASHES_TO_SUSPECT = CRASHES_TO_PARK - 1
+const CRASHES_TO_SUSPECT = 2
 
 export type WorkerOptions = {
   db: Db

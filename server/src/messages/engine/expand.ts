@@ -58,6 +58,8 @@ async function expandDirect(engine: Engine, work: Work, known: Known) {
     const plain = waiting.filter((message) => isPlain(message, known.settings))
     if (plain.length > 0) await expandNamed(engine, db, appId, known, plain)
     for (const message of waiting) if (!plain.includes(message)) await expandNamed(engine, db, appId, known, [message])
+    // With what it did: this is not what ended its workers before.
+    if (waiting.length > 0) await work.noteProgress(db)
     return waiting.map(({ id }) => id)
   })
   await completeMessages(engine, appId, expanded)
