@@ -5,13 +5,12 @@ import { insertAuditEntries } from '../apps/store.ts'
 import { MAX_BYTES } from '../events/read-event.ts'
 import { AppError, invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
-import { LEAVING_PART } from './clear.ts'
 import type { JourneysContext } from './context.ts'
 import { advanceJob } from './jobs.ts'
 import { type Audience, type JourneyId, journeyNotFound } from './journey.ts'
 import { partOf, type RunEvent, type RunId } from './runs/run.ts'
 import { insertRuns } from './runs/run-store.ts'
-import { changeCounts } from './stats-store.ts'
+import { COUNTS_OF, changeCounts } from './stats-store.ts'
 import { holdJourney } from './store.ts'
 import { findUser, readWhom, type Whom } from './whom.ts'
 
@@ -52,7 +51,7 @@ export async function addUser(
       now,
     )
     if (!run) throw userPresent()
-    await changeCounts(db, appId, id, LEAVING_PART, [{ placeId: id, fact: 'started', by: 1 }])
+    await changeCounts(db, appId, id, COUNTS_OF.changes, [{ placeId: id, fact: 'started', by: 1 }])
     await insertAuditEntries(
       db,
       appId,

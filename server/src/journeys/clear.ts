@@ -17,14 +17,12 @@ import {
   type Place,
   stopRuns,
 } from './runs/life-store.ts'
-import { changeCounts, deleteCounts } from './stats-store.ts'
+import { COUNTS_OF, changeCounts, deleteCounts } from './stats-store.ts'
 import { lockJourney } from './store.ts'
 
 const AT_ONCE = 10_000
 /** Then it is another app's turn. */
 const BATCHES_AT_A_STRETCH = 20
-/** Of the counts of a journey, the one that whoever takes users out of it writes. */
-export const LEAVING_PART = 6
 
 /** `after`: the last run of an archived journey that was looked at. */
 type Reach = { after?: Place | undefined }
@@ -61,7 +59,7 @@ const clearSome = (ctx: JourneysContext, work: Work, id: JourneyId, reach: Reach
 export async function clearRuns(db: Db, appId: AppId, id: JourneyId): Promise<boolean> {
   const gone = await deleteRuns(db, appId, id, AT_ONCE)
   const live = gone.filter(({ state }) => state === 'waiting').length
-  await changeCounts(db, appId, id, LEAVING_PART, [{ placeId: id, fact: 'started', by: -live }])
+  await changeCounts(db, appId, id, COUNTS_OF.changes, [{ placeId: id, fact: 'started', by: -live }])
   if (gone.length === AT_ONCE) return false
   await deleteCounts(db, appId, id)
   return true
@@ -74,7 +72,7 @@ async function stopSome(ctx: JourneysContext, db: Db, appId: AppId, id: JourneyI
   const upTo = await endOfRuns(db, appId, id, after, AT_ONCE)
   const waited = await stopRuns(db, appId, id, { after, upTo }, ctx.now())
   const changes = waited.map(({ nodeId, total }) => ({ placeId: nodeId, fact: 'waiting', by: -total }))
-  await changeCounts(db, appId, id, LEAVING_PART, changes)
+  await changeCounts(db, appId, id, COUNTS_OF.changes, changes)
   return upTo && { after: upTo }
 }
 

@@ -4,7 +4,6 @@ import { findAllApps } from '../apps/store.ts'
 import type { AppId, UserId } from '../lib/ids.ts'
 import { readSending } from '../sending/read.ts'
 import type { Db } from '../storage/db.ts'
-import { LEAVING_PART } from './clear.ts'
 import { exitsOf } from './remove-user.ts'
 import {
   deleteCallsOf,
@@ -16,7 +15,7 @@ import {
   holdJourneysOf,
 } from './runs/life-store.ts'
 import { TAKEN } from './runs/run-store.ts'
-import { changeCounts } from './stats-store.ts'
+import { COUNTS_OF, changeCounts } from './stats-store.ts'
 
 const DAY_MS = 86_400_000
 const PAGE = 50_000
@@ -32,7 +31,7 @@ export const forgetRunsOf = (db: Db, appId: AppId, userId: UserId): Promise<void
       gone.filter(({ state }) => state === 'waiting'),
       ({ journeyId }) => journeyId,
     )
-    for (const id of journeyIds) await changeCounts(db, appId, id, LEAVING_PART, exitsOf(id, live.get(id) ?? []))
+    for (const id of journeyIds) await changeCounts(db, appId, id, COUNTS_OF.changes, exitsOf(id, live.get(id) ?? []))
   })
 
 /**

@@ -2,14 +2,13 @@
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { LEAVING_PART } from './clear.ts'
 import type { JourneysContext } from './context.ts'
 import { advanceJobs } from './jobs.ts'
 import type { Journey } from './journey.ts'
 import { allNodes, type Node } from './node.ts'
 import { compileProgram, END, type Step } from './program.ts'
 import { moveOthers, moveWaiting, type Removed } from './runs/life-store.ts'
-import { changeCounts } from './stats-store.ts'
+import { COUNTS_OF, changeCounts } from './stats-store.ts'
 
 /** In the transaction of the edit, under the lock of the journey: nobody moves its runs meanwhile. */
 export async function moveOn(
@@ -24,7 +23,7 @@ export async function moveOn(
   const waited = await moveWaiting(db, appId, id, removed, now)
   await moveOthers(db, appId, id, removed, now)
   const changes = waited.map(({ nodeId, total }) => ({ placeId: nodeId, fact: 'waiting', by: -total }))
-  await changeCounts(db, appId, id, LEAVING_PART, changes)
+  await changeCounts(db, appId, id, COUNTS_OF.changes, changes)
   await queue.enqueue(db, advanceJobs(appId, { id, audience: document.audience }))
 }
 

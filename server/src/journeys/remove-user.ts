@@ -3,13 +3,12 @@
 import { actorOf, type Request } from '../apps/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId } from '../lib/ids.ts'
-import { LEAVING_PART } from './clear.ts'
 import type { JourneysContext } from './context.ts'
 import { advanceJob } from './jobs.ts'
 import { type JourneyId, journeyNotFound } from './journey.ts'
 import { type Ended, exitRuns, lockRunsOf } from './runs/life-store.ts'
 import { partOf } from './runs/run.ts'
-import { type CountChange, changeCounts } from './stats-store.ts'
+import { COUNTS_OF, type CountChange, changeCounts } from './stats-store.ts'
 import { holdJourney } from './store.ts'
 import { findUser, readWhom, type Whom } from './whom.ts'
 
@@ -34,7 +33,7 @@ export async function removeUser(
     const mayEnterAt = isAgain ? new Date(now.getTime() + reentry.duration_seconds * 1_000) : null
     const ids = runs.map(({ id }) => id)
     await exitRuns(db, appId, ids, mayEnterAt, now)
-    await changeCounts(db, appId, id, LEAVING_PART, exitsOf(id, runs))
+    await changeCounts(db, appId, id, COUNTS_OF.changes, exitsOf(id, runs))
     await insertAuditEntries(
       db,
       appId,

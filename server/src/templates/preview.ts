@@ -1,6 +1,5 @@
 // What one person would be told: the template, stored or not, rendered for a user.
 
-import { findApp, findOrganizationName } from '../apps/store.ts'
 import { appNotFound, userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { readUserRef } from '../users/identity.ts'
@@ -9,6 +8,7 @@ import { readDynamicContent } from './check-content.ts'
 import { type Channel, channelOf, readContent } from './content.ts'
 import { sourcesFor } from './content-sources.ts'
 import type { TemplatesContext } from './context.ts'
+import { findSender } from './find-sender.ts'
 import { prepareContent } from './prepare.ts'
 import { renderFailed } from './render/renderer.ts'
 import type { PreviewBody, PreviewUnsavedBody } from './schema.ts'
@@ -38,17 +38,15 @@ async function preview(ctx: TemplatesContext, appId: AppId, template: Previewed,
   const dynamicContent = readDynamicContent(template.dynamicContent)
   const user = await ctx.users.user(appId, readUserRef(body.alias_label, body.alias_id))
   if (!user) throw userNotFound()
-  const app = await findApp(ctx.db, appId)
-  if (!app) throw appNotFound()
-  const organizationName = (await findOrganizationName(ctx.db, app.organizationId)) ?? ''
+  const sender = await findSender(ctx.db, appId)
+  if (!sender) throw appNotFound()
   const channel = channelOf(template.content)
   const subscription = subscriptionOf(user, channel)
   const language = body.language ?? subscription?.language ?? user.properties.language ?? 'en'
   const context = scopeOf({
     user,
     subscription,
-    app: { id: appId, name: app.name },
-    organization: { id: app.organizationId, name: organizationName },
+    ...sender,
     template,
     message: { id: null, name: null, templateId: template.id, customData: body.custom_data ?? {} },
     journey: body.journey ?? {},

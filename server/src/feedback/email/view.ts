@@ -1,11 +1,11 @@
 // An email once more, in the browser: the same content for the same person, without anything that tells of it being read.
 
-import { findApp, findOrganizationName } from '../../apps/store.ts'
 import type { EmailReference } from '../../email/reference.ts'
 import { findEmailDelivery } from '../../messages/email/note.ts'
 import { fillPlaceholders, piecesOf, urlsAt } from '../../messages/email/pieces.ts'
 import type { Message } from '../../messages/message.ts'
 import { findMessage } from '../../messages/store.ts'
+import { findSender } from '../../templates/find-sender.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
 import { scopeOf } from '../../templates/scope.ts'
 import { loadPointed } from '../../users/store.ts'
@@ -37,14 +37,12 @@ async function renderFor(
   const text = message.emailHtml ?? message.content.email_body ?? undefined
   if (text === undefined || !hasLiquid(text)) return text
   const [user] = await loadPointed(db, appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
-  const app = await findApp(db, appId)
-  if (!user || !app) return undefined
-  const name = (await findOrganizationName(db, app.organizationId)) ?? ''
+  const sender = await findSender(db, appId)
+  if (!user || !sender) return undefined
   const context = scopeOf({
     user,
     subscription: user.subscriptions.get(subscriptionId),
-    app: { id: appId, name: app.name },
-    organization: { id: app.organizationId, name },
+    ...sender,
     template: { id: message.templateId, name: null },
     message: {
       id: message.id,

@@ -8,10 +8,7 @@ import type { JourneyId } from '../journey.ts'
 import type { Compiled } from '../runs/compiled.ts'
 import { type Part, partOf } from '../runs/run.ts'
 import { insertRuns, type NewRun } from '../runs/run-store.ts'
-import { changeCountsOf } from '../stats-store.ts'
-
-/** The part of the counts that belongs to those who enter while a journey is active. */
-const ENTRY_PART = 4
+import { COUNTS_OF, changeCountsOf } from '../stats-store.ts'
 
 export type Entered = Awaited<ReturnType<typeof insertRuns>>
 
@@ -24,13 +21,13 @@ export async function countEntered(db: Db, appId: AppId, entered: Entered): Prom
   await changeCountsOf(
     db,
     appId,
-    ENTRY_PART,
+    COUNTS_OF.entry,
     [...sums].map(([journeyId, list]) => ({ journeyId, placeId: journeyId, fact: 'started', by: list.length })),
   )
 }
 
 /** One job for each part of a journey of which something is to be looked at. */
-export function advanceJobs(
+export function advanceJobsFor(
   appId: AppId,
   journeys: ReadonlyMap<JourneyId, Compiled>,
   runs: Iterable<{ journeyId: JourneyId; userId: string }>,

@@ -13,7 +13,7 @@ import type { RunId } from '../runs/run.ts'
 import type { NewRun } from '../runs/run-store.ts'
 import type { EntryContext } from './context.ts'
 import { demandsOf, earsOf, type Holds } from './ears.ts'
-import { advanceJobs, countEntered, enter } from './enter.ts'
+import { advanceJobsFor, countEntered, enter } from './enter.ts'
 import { judgeDemands } from './judge.ts'
 import { type EventNews, wakeByNews } from './wake.ts'
 
@@ -55,7 +55,7 @@ async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boo
   const woken = await wakeByNews(db, appId, { journeys, news, events, changed, holds, learnedAt }, now)
   // In this order everybody locks: users' places, runs, counts, jobs.
   await countEntered(db, appId, entered)
-  await ctx.queue.enqueue(db, advanceJobs(appId, journeys, [...entered, ...woken]))
+  await ctx.queue.enqueue(db, advanceJobsFor(appId, journeys, [...entered, ...woken]))
   return hasMore
 }
 

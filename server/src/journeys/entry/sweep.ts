@@ -16,7 +16,7 @@ import type { Compiled } from '../runs/compiled.ts'
 import { findOutside, findRunsAfter, type RunPlace } from '../runs/run-store.ts'
 import type { EntryContext } from './context.ts'
 import { demandsOf, earsOf, hearsSegments, isMoved, mayMove } from './ears.ts'
-import { advanceJobs, countEntered, enter } from './enter.ts'
+import { advanceJobsFor, countEntered, enter } from './enter.ts'
 import { judgeDemands } from './judge.ts'
 import { addPair, lockPairs, type Pairs, wake } from './wake.ts'
 
@@ -107,7 +107,7 @@ async function letIn({ ctx, appId }: Sweep, db: Db, journey: Compiled, users: re
   const list = members.map((userId) => ({ id: ctx.newId(), journeyId: journey.id, userId }))
   const entered = await enter(db, appId, list, now)
   await countEntered(db, appId, entered)
-  await ctx.queue.enqueue(db, advanceJobs(appId, new Map([[journey.id, journey]]), entered))
+  await ctx.queue.enqueue(db, advanceJobsFor(appId, new Map([[journey.id, journey]]), entered))
 }
 
 async function sweepRuns(sweep: Sweep): Promise<void> {
@@ -130,5 +130,5 @@ async function wakeMoved({ ctx, appId }: Sweep, db: Db, journey: Compiled, users
   for (const userId of users) if (mayMove(ears, holds, userId)) addPair(pairs, journey.id, userId)
   const moved = (await lockPairs(db, appId, pairs)).filter((run) => isMoved(ears, holds, run))
   const woken = await wake(db, appId, moved, new Set(), now)
-  await ctx.queue.enqueue(db, advanceJobs(appId, new Map([[journey.id, journey]]), woken))
+  await ctx.queue.enqueue(db, advanceJobsFor(appId, new Map([[journey.id, journey]]), woken))
 }

@@ -13,7 +13,7 @@ import { EXTERNAL_ID } from '../../users/identity.ts'
 import type { User } from '../../users/neighbourhood.ts'
 import { loadPointed } from '../../users/store.ts'
 import { callJob } from '../jobs.ts'
-import { changeCounts } from '../stats-store.ts'
+import { COUNTS_OF, changeCounts } from '../stats-store.ts'
 import { findWebhook } from '../webhooks/store.ts'
 import { type JourneyWebhook, signingSecrets } from '../webhooks/webhook.ts'
 import { type Call, deferCalls, deleteCalls, findDueCalls, findNextCall } from './call-store.ts'
@@ -30,8 +30,6 @@ const SECOND_MS = 1_000
 const PAUSE_MS = { first: 5 * SECOND_MS, longest: 3_600 * SECOND_MS }
 const HELD_MS = 60 * SECOND_MS
 const LIFE_MS = 86_400 * SECOND_MS
-/** Of those who settle calls, beside the parts of who moves runs. */
-const COUNT_PART = 7
 
 export const callWebhook = (ctx: CallContext) => async (work: Work) => {
   const { appId, key } = work.job
@@ -144,7 +142,7 @@ async function settle(
         db,
         appId,
         journeyId,
-        COUNT_PART,
+        COUNTS_OF.calls,
         list.map(({ id, nodeId }) => ({ placeId: nodeId, fact: over.get(id) as string, by: 1 })),
       )
   })

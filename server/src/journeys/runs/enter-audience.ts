@@ -9,12 +9,10 @@ import type { Node } from '../../segments/tree.ts'
 import type { Db } from '../../storage/db.ts'
 import { type Sql, sql } from '../../storage/sql.ts'
 import type { Audience, Journey } from '../journey.ts'
-import { changeCounts } from '../stats-store.ts'
+import { COUNTS_OF, changeCounts } from '../stats-store.ts'
 import { insertRunsOf } from './run-store.ts'
 
 export const RANGE = 10_000
-/** Of the counts of a journey, the one that only its activation writes. */
-const ENTERING_PART = 5
 
 type Segments = Extract<Audience, { kind: 'segment' }>
 
@@ -33,7 +31,7 @@ export async function enterNext(
   if (audience.future_additions_only) await insertRunsOf(db, appId, id, users, { state: 'barred', seed }, now)
   else {
     const entered = await insertRunsOf(db, appId, id, users, { state: 'waiting', seed }, now)
-    await changeCounts(db, appId, id, ENTERING_PART, [{ placeId: id, fact: 'started', by: entered.length }])
+    await changeCounts(db, appId, id, COUNTS_OF.activation, [{ placeId: id, fact: 'started', by: entered.length }])
   }
   return upTo
 }

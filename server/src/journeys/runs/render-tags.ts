@@ -1,9 +1,9 @@
 // The values of tags may hold Liquid, which sees the user as they are at that moment.
 
-import { findApp, findOrganizationName } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { codePoints } from '../../lib/text.ts'
 import type { Db } from '../../storage/db.ts'
+import { findSender } from '../../templates/find-sender.ts'
 import type { RenderItem } from '../../templates/render/renderer.ts'
 import { hasLiquid, type Sources } from '../../templates/render/source.ts'
 import { scopeOf } from '../../templates/scope.ts'
@@ -47,20 +47,16 @@ async function itemsFor(db: Db, appId: AppId, journey: Compiled, list: readonly 
   const refs = [...new Set(list.map(({ run }) => run.userId))].map((id) => ({ id }))
   const users = await loadPointed(db, appId, refs, { subscriptions: true, purchases: false })
   const owners = new Map(users.flatMap((user) => (user ? [[user.id, user]] : [])))
-  const app = await findApp(db, appId)
-  const organization = {
-    id: app?.organizationId ?? '',
-    name: (await findOrganizationName(db, app?.organizationId ?? '')) ?? '',
-  }
+  const sender = await findSender(db, appId)
   const sources = new Map<Record<string, string>, Sources>()
   const items = new Map<Tagged, RenderItem>()
   for (const it of list) {
     const user = owners.get(it.run.userId)
-    if (!user) continue
+    if (!user || !sender) continue
     const template = sources.get(it.assignments) ?? sourcesOf(it.assignments)
     sources.set(it.assignments, template)
-    const scope = { app: { id: appId, name: app?.name ?? '' }, organization, user, subscription: undefined }
-    items.set(it, { template, context: scopeOf({ ...scope, journey: runData(journey.name, it.run.entryEvent) }) })
+    const data = runData(journey.name, it.run.entryEvent)
+    items.set(it, { template, context: scopeOf({ ...sender, user, subscription: undefined, journey: data }) })
   }
   return items
 }

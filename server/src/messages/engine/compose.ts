@@ -1,9 +1,9 @@
 // What is really said to each recipient. Messages without Liquid are put together once for all who get the same.
 
-import { findApp, findOrganizationName } from '../../apps/store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { allSources, sourcesFor } from '../../templates/content-sources.ts'
+import { findSender, type Sender } from '../../templates/find-sender.ts'
 import type { RenderItem } from '../../templates/render/renderer.ts'
 import { hasLiquid, type Sources } from '../../templates/render/source.ts'
 import { scopeOf } from '../../templates/scope.ts'
@@ -139,9 +139,11 @@ async function render(engine: Engine, appId: AppId, list: ToSend[], writer: Writ
   const { db, renderer, clock } = engine
   const [owners, sender, runs] = await Promise.all([
     loadOwners(db, appId, list),
-    loadSender(db, appId),
+    findSender(db, appId),
     loadRuns(engine, appId, list),
   ])
+  // The app is gone, and with it whoever it would have said something to.
+  if (!sender) return list.map((it) => ({ ...it, texts: undefined }))
   const known = list.filter(
     (it) => it.due.ownerId !== null && owners.has(it.due.ownerId) && tried(() => writer.sourcesOf(it)) !== undefined,
   )
@@ -159,15 +161,6 @@ async function render(engine: Engine, appId: AppId, list: ToSend[], writer: Writ
   })
 }
 
-type From = Pick<Parameters<typeof scopeOf>[0], 'app' | 'organization'>
-
-async function loadSender(db: Db, appId: AppId): Promise<From> {
-  const app = await findApp(db, appId)
-  const organizationId = app?.organizationId ?? ''
-  const name = (await findOrganizationName(db, organizationId)) ?? ''
-  return { app: { id: appId, name: app?.name ?? '' }, organization: { id: organizationId, name } }
-}
-
 async function loadOwners(db: Db, appId: AppId, list: readonly ToSend[]): Promise<Map<UserId, User>> {
   const ids = [...new Set(list.flatMap(({ due }) => (due.ownerId === null ? [] : [due.ownerId])))]
   const refs = ids.map((id) => ({ id }))
@@ -183,7 +176,7 @@ async function loadRuns({ readRunData }: Pick<Engine, 'readRunData'>, appId: App
   return ids.size > 0 && readRunData ? readRunData(appId, [...ids]) : new Map<string, RunData>()
 }
 
-const contextOf = ({ due, message, mailing }: ToSend, user: User, from: From, journey: RunData | undefined) =>
+const contextOf = ({ due, message, mailing }: ToSend, user: User, from: Sender, journey: RunData | undefined) =>
   scopeOf({
     ...from,
     user,
