@@ -203,6 +203,20 @@ describe('the history of a message', () => {
     ])
   })
 
+  /** One whose mail everything came back of, a minute after the other. */
+  async function aMailed(message: Awaited<ReturnType<typeof aStoredMessage>>) {
+    const mailed = newId()
+    await deliver(app, message, [{ subscriptionId: mailed, platform: 'Email', line: 'bulk/email/0' }])
+    const times = [1, 2, 3, 4, 5].map((minutes) => new Date(clock.now().getTime() + minutes * 60_000))
+    const [delivered, opened, bounced, complained, unsubscribed] = times
+    await app.db.query(sql`
+      update deliveries
+      set inbox_provider = 'gmail', delivered_at = ${delivered}, opened_at = ${opened}, bounced_at = ${bounced},
+        complained_at = ${complained}, unsubscribed_at = ${unsubscribed}
+      where app_id = ${app.tenant.id} and message_id = ${message.id} and subscription_id = ${mailed}`)
+    return { mailed, times: times.map((time) => time.toISOString()) }
+  }
+
   test('the audience activity holds everybody, with what was decided', async () => {
     const message = await aStoredMessage(app, { at: clock.now() })
     await deliver(app, message, [
@@ -210,19 +224,25 @@ describe('the history of a message', () => {
       { subscriptionId: newId(), state: 'sent', providerRef: 'ref-1', receivedAt: clock.now() },
       { subscriptionId: newId(), state: 'pending' },
     ])
+    const { mailed, times } = await aMailed(message)
     const { body } = await exportActivity(message.id)
     await runJobs(app, clock)
     const [header, ...lines] = linesOf((await fetchFile(body.csv_file_url)).text)
-    expect(header?.slice(4)).toEqual(
-      'type,state,reason,attempts,due_at,settled_at,received_at,clicked_at,provider_reference'.split(','),
-    )
-    const byState = Object.fromEntries(lines.map((line) => [line[5], line.slice(6)]))
+    expect(header?.slice(4)).toEqual([
+      ...['type', 'state', 'reason', 'attempts', 'due_at', 'settled_at', 'received_at', 'clicked_at'],
+      ...['provider_reference', 'inbox_provider', 'delivered_at', 'opened_at', 'bounced_at', 'complained_at'],
+      'unsubscribed_at',
+    ])
+    const others = lines.filter(([id]) => id !== mailed)
+    const byState = Object.fromEntries(others.map((line) => [line[5], line.slice(6, 13)]))
     const [now, settled] = [clock.now().toISOString(), new Date(clock.now().getTime() + 1_000).toISOString()]
     expect(byState).toEqual({
       skipped: ['unsubscribed', '0', now, settled, '', '', ''],
       sent: ['', '1', now, settled, now, '', 'ref-1'],
       pending: ['', '1', now, '', '', '', ''],
     })
+    expect(lines.find(([id]) => id === mailed)?.slice(13)).toEqual(['gmail', ...times])
+    expect(others.map((line) => line.slice(13).join(''))).toEqual(['', '', ''])
   })
 
   test('of a message that is not expanded it is a header alone; of one that is not there a 404', async () => {

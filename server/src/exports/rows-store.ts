@@ -24,6 +24,13 @@ export type DeliveryRow = DeliveryPlace & {
   settledAt: Date | null
   receivedAt: Date | null
   clickedAt: Date | null
+  /** Of email alone, from here on. */
+  inboxProvider: string | null
+  deliveredAt: Date | null
+  openedAt: Date | null
+  bouncedAt: Date | null
+  complainedAt: Date | null
+  unsubscribedAt: Date | null
 }
 
 export const findDeliveryRows = (
@@ -36,7 +43,8 @@ export const findDeliveryRows = (
   db.query<DeliveryRow>(
     sql`
     select d.subscription_id, d.run_id, d.user_id, d.platform, d.state, d.reason, d.attempts, d.provider_ref, d.due_at,
-      d.settled_at, d.received_at, d.clicked_at,
+      d.settled_at, d.received_at, d.clicked_at, d.inbox_provider, d.delivered_at, d.opened_at, d.bounced_at, d.complained_at,
+      d.unsubscribed_at,
       (select l.value from aliases l
        where l.app_id = ${appId} and l.user_id = d.user_id and l.label = 'external_id') as external_id
     from deliveries d

@@ -70,6 +70,12 @@ const activityColumns: Columns<DeliveryRow> = {
   received_at: (it) => iso(it.receivedAt),
   clicked_at: (it) => iso(it.clickedAt),
   provider_reference: (it) => it.providerRef,
+  inbox_provider: (it) => it.inboxProvider,
+  delivered_at: (it) => iso(it.deliveredAt),
+  opened_at: (it) => iso(it.openedAt),
+  bounced_at: (it) => iso(it.bouncedAt),
+  complained_at: (it) => iso(it.complainedAt),
+  unsubscribed_at: (it) => iso(it.unsubscribedAt),
 }
 
 const deliveriesSheet = (

@@ -8,15 +8,8 @@ import type { Db } from '../storage/db.ts'
 import type { JourneysContext } from './context.ts'
 import { clearJob } from './jobs.ts'
 import type { JourneyId, State } from './journey.ts'
-import {
-  deleteCalls,
-  deleteMessages,
-  deleteRuns,
-  endOfRuns,
-  findMessageIds,
-  type Place,
-  stopRuns,
-} from './runs/life-store.ts'
+import { deleteCallsOfJourney } from './runs/call-store.ts'
+import { deleteMessages, deleteRuns, endOfRuns, findMessageIds, type Place, stopRuns } from './runs/life-store.ts'
 import { COUNTS_OF, changeCounts, deleteCounts } from './stats-store.ts'
 import { lockJourney } from './store.ts'
 
@@ -79,5 +72,5 @@ async function stopSome(ctx: JourneysContext, db: Db, appId: AppId, id: JourneyI
 /** What it was about to send and to call. Which messages an archived journey sent stays known: its stats rest on them. */
 async function cancelWork({ queue, now }: JourneysContext, db: Db, appId: AppId, id: JourneyId): Promise<void> {
   await cancelMessages(db, queue, appId, await findMessageIds(db, appId, id), now())
-  await deleteCalls(db, appId, id)
+  await deleteCallsOfJourney(db, appId, id)
 }

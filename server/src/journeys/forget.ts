@@ -5,8 +5,8 @@ import type { AppId, UserId } from '../lib/ids.ts'
 import { readSending } from '../sending/read.ts'
 import type { Db } from '../storage/db.ts'
 import { exitsOf } from './remove-user.ts'
+import { deleteCallsOfUser } from './runs/call-store.ts'
 import {
-  deleteCallsOf,
   deleteOldMessages,
   deleteOldRuns,
   deleteRunsOf,
@@ -23,7 +23,7 @@ const PAGE = 50_000
 /** A deleted user leaves every journey they are in, and no trace in those they were in. The numbers stay: they name nobody. */
 export const forgetRunsOf = (db: Db, appId: AppId, userId: UserId): Promise<void> =>
   db.transaction(async (db) => {
-    await deleteCallsOf(db, appId, userId)
+    await deleteCallsOfUser(db, appId, userId)
     const journeyIds = await holdJourneysOf(db, appId, userId)
     if (journeyIds.length === 0) return
     const gone = await deleteRunsOf(db, appId, userId, journeyIds)

@@ -44,6 +44,12 @@ export const deleteCalls = (db: Db, appId: AppId, ids: readonly string[]) =>
   db.query<{ id: string }>(sql`
     delete from journey_calls c where c.app_id = ${appId} and c.id = any(${ids}::uuid[]) returning c.id`)
 
+export const deleteCallsOfJourney = (db: Db, appId: AppId, journeyId: JourneyId) =>
+  db.query(sql`delete from journey_calls where app_id = ${appId} and journey_id = ${journeyId}`)
+
+export const deleteCallsOfUser = (db: Db, appId: AppId, userId: UserId) =>
+  db.query(sql`delete from journey_calls where app_id = ${appId} and user_id = ${userId}`)
+
 export const deferCalls = (db: Db, appId: AppId, calls: readonly { id: string; dueAt: Date }[]) =>
   db.query(sql`
     update journey_calls c set due_at = r."dueAt", attempts = c.attempts + 1

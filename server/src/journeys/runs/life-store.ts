@@ -104,9 +104,6 @@ export async function findMessageIds(db: Db, appId: AppId, journeyId: JourneyId)
 export const deleteMessages = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_messages where app_id = ${appId} and journey_id = ${journeyId}`)
 
-export const deleteCalls = (db: Db, appId: AppId, journeyId: JourneyId) =>
-  db.query(sql`delete from journey_calls where app_id = ${appId} and journey_id = ${journeyId}`)
-
 // ---- edits
 
 /** A node that is gone, and the one where its runs go on; null where nothing follows. */
@@ -184,9 +181,6 @@ export const deleteRunsOf = (db: Db, appId: AppId, userId: UserId, journeyIds: r
     returning r.id, r.journey_id, r.state, r.node_id, r.arrived_at is not null as has_arrived`,
     UNPREPARED,
   )
-
-export const deleteCallsOf = (db: Db, appId: AppId, userId: UserId) =>
-  db.query(sql`delete from journey_calls where app_id = ${appId} and user_id = ${userId}`)
 
 export type TracedRun = {
   id: RunId
