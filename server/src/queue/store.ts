@@ -47,9 +47,25 @@ export function heardWakeUp(payload: string): WakeUp {
 export const notifyApps = (db: Db, wakeUps: readonly WakeUp[]) =>
   db.query(sql`select pg_notify(${JOBS_CHANNEL}, payload) from unnest(${wakeUps.map(spoken)}::text[]) payload`)
 
-export type Claim = { lane: Lane; now: Date; leaseUntil: Date; limit: number; maxCrashes: number }
+/** `crowded`: jobs of these names, with keys that begin like this, are left where they are. */
+export type Claim = {
+  lane: Lane
+  now: Date
+  leaseUntil: Date
+  limit: number
+  maxCrashes: number
+  crowded: readonly { name: string; prefix: string }[]
+}
 
-export const claimJobs = (db: Db, appId: AppId, { lane, now, leaseUntil, limit, maxCrashes }: Claim) =>
+const isNotAmong = (crowded: Claim['crowded']) =>
+  crowded.length === 0
+    ? sql`true`
+    : sql`not exists (
+        select from unnest(${crowded.map(({ name }) => name)}::text[], ${crowded.map(({ prefix }) => prefix)}::text[])
+          c(name, prefix)
+        where c.name = jobs.name and starts_with(jobs.key, c.prefix))`
+
+export const claimJobs = (db: Db, appId: AppId, { lane, now, leaseUntil, limit, maxCrashes, crowded }: Claim) =>
   db.query<ClaimedJob>(sql`
     update jobs set
       state = 'running',
@@ -59,6 +75,7 @@ export const claimJobs = (db: Db, appId: AppId, { lane, now, leaseUntil, limit, 
     where app_id = ${appId} and ctid = any(array(
       select ctid from jobs
       where app_id = ${appId} and state = 'ready' and lane = ${lane} and run_at <= ${now} and crashes <= ${maxCrashes}
+        and ${isNotAmong(crowded)}
       order by run_at
       limit ${limit}
       for update skip locked))

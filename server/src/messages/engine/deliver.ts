@@ -110,6 +110,7 @@ async function deliverBatch(
   untilMs: number,
 ): Promise<Ended | undefined> {
   const { appId, line, work } = attempt
+  const from = { appId, ...line }
   const ready = await decideAll(engine, attempt, due, rules)
   const { composed, failed } = await compose(engine, appId, ready)
   const now = engine.clock.now()
@@ -119,13 +120,13 @@ async function deliverBatch(
     failed.map((it) => ({ ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) })),
   )
   for (const rest: Composed[] = composed; rest.length > 0; ) {
-    const count = await engine.permits.take(line.provider, line.lane, Math.min(SLICE, rest.length))
+    const count = await engine.permits.take(from, Math.min(SLICE, rest.length))
     try {
       if (!mayGoOn(engine, work, untilMs)) return {}
       const { lost, held } = await deliverSlice(engine, attempt, rest.splice(0, count))
       if (lost || held) return { until: held?.until }
     } finally {
-      engine.permits.give(line.provider, line.lane, count)
+      engine.permits.give(from, count)
     }
   }
   return undefined

@@ -3,6 +3,7 @@
 import type { Handlers } from '../../queue/job.ts'
 import type { Schedule } from '../../queue/schedule.ts'
 import { WAKE } from '../../sending/control.ts'
+import { beginningOf } from '../delivery.ts'
 import { CLOSE, DELIVER, EXPAND } from '../jobs.ts'
 import { auditCounts } from './audit-counts.ts'
 import { closeCanceled } from './close.ts'
@@ -20,7 +21,7 @@ const PATIENT = { maxAttempts: 100 }
 
 export const messageHandlers = (engine: Engine): Handlers => ({
   [EXPAND]: { run: expandMessages(engine), ...PATIENT },
-  [DELIVER]: { run: deliverLine(engine), ...PATIENT },
+  [DELIVER]: { run: deliverLine(engine), waitsFor: beginningOf, ...PATIENT },
   [CLOSE]: { run: closeCanceled(engine), ...PATIENT },
   [WAKE]: { run: wakeApp(engine), ...PATIENT },
 })
