@@ -6,6 +6,7 @@ import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../messages/email/letterhead.t
 import { SUPPRESSED } from '../messages/email/prepare.ts'
 import { BEYOND_WARM_UP } from '../messages/engine/expand-statement.ts'
 import { INTERRUPTED } from '../messages/engine/slice.ts'
+import { THROTTLED } from '../messages/engine/throttle.ts'
 import { CAPPED, DELETED, isGone, UNSUBSCRIBED } from '../messages/reasons.ts'
 import type { Delivery } from './report.ts'
 
@@ -49,11 +50,13 @@ const REASONS: Record<string, string> = {
   no_test_user: 'the message is a test, and the user is no test user',
   discarded: 'what was due was given up after a restore',
   quiet_hours: 'it was due in quiet hours',
+  [THROTTLED]: 'its message goes to so many people in a minute',
 }
 
 /** Where the state alone would say something else. */
 const WHOLE: Record<string, string> = {
   'pending quiet_hours': 'It waits until the quiet hours are over.',
+  'pending throttled': 'It waits for its turn: the message goes to so many people in a minute.',
   'failed render_failed': 'It could not be made: its Liquid could not be rendered for this user.',
   'failed closed': 'Nobody knew whether it arrived, and somebody closed it.',
 }

@@ -313,6 +313,62 @@ test('while sending is paused nothing is sent; it goes on when it is resumed', a
   expect(await tally(app.db, appId, kept.id)).toEqual({ sent: 1 })
 })
 
+/** When each of them was sent, in seconds, over so many minutes in steps of two seconds. */
+async function watchSends(minutes: number): Promise<number[]> {
+  const began = clock.now().getTime()
+  const times: number[] = []
+  for (let step = 0; step < minutes * 30; step++) {
+    const before = sender.calls.length
+    await runEngine(engine)
+    times.push(...Array(sender.calls.length - before).fill((clock.now().getTime() - began) / 1_000))
+    clock.advance({ seconds: 2 })
+  }
+  return times
+}
+
+const mostInAMinute = (times: number[]) =>
+  Math.max(...times.map((from) => times.filter((time) => time >= from && time < from + 60).length))
+
+test('a throttle holds also for what waited while sending was paused', async () => {
+  await recipients(engine, appId, 24)
+  const id = await aMessage(engine, appId, { options: { throttlePerMinute: 6 } })
+  await runEngine(engine)
+  expect(sender.calls).toHaveLength(1)
+  await app.request(`/apps/${appId}/sending/pause`, { method: 'POST', body: {}, headers: authorized })
+  clock.advance({ seconds: 125 })
+  await runEngine(engine)
+  await app.request(`/apps/${appId}/sending/resume`, { method: 'POST', body: {}, headers: authorized })
+  const times = await watchSends(5)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 24 })
+  expect(mostInAMinute(times)).toBeLessThanOrEqual(7)
+})
+
+test('a throttle holds also for what waited for the end of quiet hours', async () => {
+  await recipients(engine, appId, 12)
+  const at = (ms: number) => new Date(clock.now().getTime() + ms).toISOString().slice(11, 16)
+  const hours = { start: at(0), end: at(3_600_000), fallback_timezone: 'UTC' }
+  expect((await settings({ quiet_hours: hours })).status).toBe(200)
+  const id = await aMessage(engine, appId, { options: { throttlePerMinute: 6 } })
+  await watchSends(3)
+  expect(await deliveriesOf(app.db, appId, id)).toMatchObject(Array(12).fill({ reason: 'quiet_hours' }))
+  clock.advance({ minutes: 57 })
+  const times = await watchSends(3)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 12 })
+  expect(mostInAMinute(times)).toBeLessThanOrEqual(7)
+})
+
+test('a server that is slower than the throttle is not held up by it', async () => {
+  await recipients(engine, appId, 30)
+  const id = await aMessage(engine, appId, { options: { throttlePerMinute: 600 } })
+  await app.request(`/apps/${appId}/sending/pause`, { method: 'POST', body: {}, headers: authorized })
+  await runEngine(engine)
+  clock.advance({ minutes: 10 })
+  await app.request(`/apps/${appId}/sending/resume`, { method: 'POST', body: {}, headers: authorized })
+  const times = await watchSends(1)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 30 })
+  expect(Math.max(...times)).toBeLessThanOrEqual(4)
+})
+
 test('each is told in their own language and with their own words; who cannot be rendered fails alone', async () => {
   const contents = { en: 'Hi {{ name | default: "you" }}', fr: 'Salut {{ name }}' }
   const [anna] = (await recipients(engine, appId, 1, { tags: { name: 'Anna' }, language: 'fr-CA' })) as [Recipient]

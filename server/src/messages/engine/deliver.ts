@@ -31,6 +31,7 @@ import { lockUncanceled } from './message-store.ts'
 import { findPause } from './pause-store.ts'
 import { completeMessages } from './settle.ts'
 import { type Attempt, countedUnder, INTERRUPTED } from './slice.ts'
+import { keepPace } from './throttle.ts'
 
 const BATCH = 500
 const SLICE = 100
@@ -132,7 +133,12 @@ async function deliverBatch(
   return undefined
 }
 
-async function decideAll(engine: Engine, attempt: Attempt, due: DueDelivery[], rules: Rules): Promise<ToSend[]> {
+async function decideAll(
+  engine: Engine,
+  attempt: Attempt,
+  due: DueDelivery[],
+  rules: Rules,
+): Promise<readonly ToSend[]> {
   const { db, clock } = engine
   const found = await findSentMessages(db, attempt.appId, [...new Set(due.map(({ messageId }) => messageId))])
   const messages = new Map(found.map((message) => [message.id, message]))
@@ -149,8 +155,9 @@ async function decideAll(engine: Engine, attempt: Attempt, due: DueDelivery[], r
     if (change) decided.push(change)
     else ready.push({ due: it, message, mailing: prepared?.mailing })
   }
-  await settleDecided(engine, attempt, decided)
-  return ready
+  const { going, waiting } = await keepPace(db, attempt.appId, ready, rules.settings, now)
+  await settleDecided(engine, attempt, [...decided, ...waiting])
+  return going
 }
 
 async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attempt, changes: DeliveryChange[]) {
