@@ -28,7 +28,8 @@ export const jobsInsert = (appId: AppId, jobs: readonly JobRow[], now: Date, wan
       run_at = case when jobs.state = 'ready' and jobs.attempts = 0 then least(jobs.run_at, excluded.run_at) else jobs.run_at end,
       again_at = case when jobs.state = 'running' then least(jobs.again_at, excluded.run_at) else jobs.again_at end
     where jobs.state = 'running'
-      or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))`
+      or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))
+    returning id`
 
 export const insertJobs = (db: Db, appId: AppId, jobs: readonly JobRow[], now: Date) =>
   db.query(jobsInsert(appId, jobs, now, sql`true`))

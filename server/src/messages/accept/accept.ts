@@ -59,8 +59,8 @@ export function createAccept({ db, now, queue, isDisabled, merger }: Context): A
       )
     const mayHalfTake = list.some(({ keys }) => keys.length > 1)
     const probed = await (mayHalfTake ? db.transaction((db) => insertWhole(db, appId, list, insert)) : insert(db))
-    // Nobody has to wait for this to be told that the message was taken.
-    if (probed.some(({ isStored }) => isStored)) queue.announce(db, jobs).catch(() => {})
+    // Nobody has to wait for this to be told that the message was taken. A job that was waiting already is known.
+    if (probed[0]?.hasNewJobs) queue.announce(db, jobs).catch(() => {})
     return probed
   }
 
