@@ -12,6 +12,7 @@ import {
 } from '../../../test/engine.ts'
 import { emailCounts, mailsOf } from '../../../test/mail.ts'
 import { mailing, messagesOf, refused } from '../../../test/messages.ts'
+import { add, anOpenMessage } from '../../../test/recipients.ts'
 import { type Answer, type HttpSink, startHttpSink } from '../../../test/sinks/http.ts'
 import { anEmailTemplate, templatesOf } from '../../../test/templates.ts'
 import { anEmail, told } from '../../../test/users.ts'
@@ -20,7 +21,10 @@ import { type Outbound, openOutbound } from '../../channels/outbound.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
+import { createMerger } from '../../storage/merge.ts'
+import { createFindTemplate } from '../../templates/find.ts'
 import type { Engine } from '../engine/engine.ts'
+import { type PreparedMessage, prepareFromTemplate } from '../recipients.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -146,7 +150,6 @@ describe('where they are allowed', () => {
   })
 
   test('they hang on to the mail of everybody, fetched once, and are shown with the message', async () => {
-    await recipients(engine, appId, 3)
     const wanted = [
       { ...at('/path/Rechnung%20f%C3%BCr%20Ann.pdf?x=y') },
       { ...at('/b'), filename: 'Bells.csv', content_type: 'text/csv' },
@@ -196,6 +199,21 @@ describe('where they are allowed', () => {
         .map((it) => it?.[0]?.[0])
         .sort(),
     ).toEqual(['own.pdf', 'template.pdf', undefined])
+  })
+
+  test('the mails of a step in a journey have those of its template', async () => {
+    const { body: template } = await app.request('/templates', {
+      body: { app_id: appId, ...anEmailTemplate({ email_attachments: [at('/step.pdf')] }) },
+      headers: authorized,
+    })
+    const findTemplate = createFindTemplate({ db: app.db, merger: createMerger({ slots: 2 }) })
+    const prepared = await prepareFromTemplate({ findTemplate, ...engine }, appId, template.id, clock.now())
+    const id = await anOpenMessage(engine, appId, prepared as PreparedMessage)
+    await add(engine, appId, id, await recipients(engine, appId, 2, { type: 'Email' }))
+    await runEngine(engine)
+    expect(await tally(app.db, appId, id)).toEqual({ sent: 2 })
+    expect(filesSent()).toEqual(Array(2).fill([['step.pdf', 'application/pdf', 'in /step.pdf']]))
+    expect(files.received).toHaveLength(1)
   })
 
   test('one that cannot be had for good fails its message, and no other', async () => {
