@@ -2,6 +2,7 @@
 
 import { NO_ACTIVITY_TOKEN } from '../messages/activities/address.ts'
 import type { DeliveryState } from '../messages/delivery.ts'
+import { ATTACHMENT_AWAITED, ATTACHMENT_FAILED } from '../messages/email/attach.ts'
 import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../messages/email/letterhead.ts'
 import { SUPPRESSED } from '../messages/email/prepare.ts'
 import { BEYOND_WARM_UP } from '../messages/engine/expand-statement.ts'
@@ -41,6 +42,8 @@ const REASONS: Record<string, string> = {
   [SUPPRESSED]: 'the address is on the suppression list',
   [NO_FROM_ADDRESS]: 'neither the message nor the app says whom the mail is from',
   [DOMAIN_INACTIVE]: 'the domain that the mail is from is not an active sending domain of the app',
+  [ATTACHMENT_FAILED]: 'an attachment could not be fetched from its address',
+  [ATTACHMENT_AWAITED]: 'an attachment was still being fetched',
   [BEYOND_WARM_UP]: 'all stages of the warm-up were full',
   hard_bounce: 'there is no such mailbox',
   soft_bounce: 'the server of the mailbox refused it',
@@ -57,6 +60,7 @@ const REASONS: Record<string, string> = {
 const WHOLE: Record<string, string> = {
   'pending quiet_hours': 'It waits until the quiet hours are over.',
   'pending throttled': 'It waits for its turn: the message goes to so many people in a minute.',
+  [`failed ${ATTACHMENT_FAILED}`]: 'It could not be made: an attachment could not be fetched, or is too large.',
   'failed render_failed': 'It could not be made: its Liquid could not be rendered for this user.',
   'failed closed': 'Nobody knew whether it arrived, and somebody closed it.',
 }

@@ -4,12 +4,15 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createFileFetcher } from '../../src/channels/email/fetch-files.ts'
 import { type Outbound, openOutbound } from '../../src/channels/outbound.ts'
 import { isPublicAddress } from '../../src/channels/public-address.ts'
 import { openTwilio } from '../../src/channels/sms/twilio.ts'
 import { newWebhookSecret } from '../../src/channels/webhook/sign.ts'
 import { openWebhooks } from '../../src/channels/webhook/webhook.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { newId } from '../../src/lib/ids.ts'
+import { createLog } from '../../src/lib/log.ts'
 import { startHttpSink } from '../sinks/http.ts'
 
 /** Every name leads to what stands here; others are unknown. */
@@ -221,12 +224,18 @@ describe('an address that leads inside', () => {
     expect(result.kind).toBe('refused')
   })
 
-  test('is refused through every door: as a webhook, as the address of a provider, as a message centre', async () => {
+  test('is refused through every door: as a webhook, as a file, as the address of a provider, as a message centre', async () => {
     const clock = systemClock()
     const webhooks = openWebhooks({ outbound, clock })
     const webhook = { id: 'msg_1', body: '{}', secrets: [newWebhookSecret()] }
     const outcomes = await webhooks.send(ADDRESSES.map((address) => ({ ...webhook, url: asked(address) })))
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['failed']))
+
+    const files = createFileFetcher({ outbound, clock, log: createLog('silent'), maxBytes: 1_000 })
+    for (const address of ADDRESSES)
+      expect(await files.fetch(newId(), newId(), [{ url: asked(address), name: 'a' }]), address).toMatchObject({
+        kind: 'failed',
+      })
 
     for (const address of ADDRESSES) {
       const provider = openTwilio({

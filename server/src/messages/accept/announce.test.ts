@@ -66,7 +66,7 @@ test('workers are told of the job of direct messages once, until they have taken
   const now = clock.now()
   expect(await told(now, now)).toEqual([1])
   expect(await told(now)).toEqual([])
-  const claim = { lane: 'direct' as const, now, leaseUntil: inSeconds(30), limit: 10, maxCrashes: 5 }
+  const claim = { lane: 'direct' as const, now, leaseUntil: inSeconds(30), limit: 10, maxCrashes: 5, crowded: [] }
   expect(await claimJobs(app.db, app.tenant.id, claim)).toHaveLength(1)
   expect(await told(now)).toEqual([1])
 })

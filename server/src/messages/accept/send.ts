@@ -2,6 +2,7 @@
 
 import { invalid } from '../../lib/errors.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
+import { checkMayAttach } from '../../templates/check-content.ts'
 import type { Template } from '../../templates/template.ts'
 import type { MessagesContext } from '../context.ts'
 import type { NewMessage, Options } from '../message.ts'
@@ -57,6 +58,7 @@ async function acceptDraft(
 ): Promise<Accepted | undefined> {
   const template = body.template_id ? await getTemplate(ctx, appId, body.template_id) : undefined
   const { channel, content, emailHtml } = await readMessageContent(ctx.renderer, appId, body, targeting, template)
+  checkMayAttach(content, ctx.mayAttach)
   const options: Options = {
     ...readOptions(body, channel, content, sendAfter, ctx.now()),
     ...(template && { template: { name: template.name, dynamicContent: template.dynamicContent } }),

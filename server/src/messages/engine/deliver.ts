@@ -8,6 +8,7 @@ import type { Work } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
 import { addressActivities } from '../activities/address.ts'
 import { type Line, readLine } from '../delivery.ts'
+import { attachFiles } from '../email/attach.ts'
 import { countFailedEmails } from '../email/count.ts'
 import { prepareMail } from '../email/prepare.ts'
 import { deliverJobs } from '../jobs.ts'
@@ -112,14 +113,13 @@ async function deliverBatch(
 ): Promise<Ended | undefined> {
   const { appId, line, work } = attempt
   const from = { appId, ...line }
-  const ready = await decideAll(engine, attempt, due, rules)
+  const { ready, changes } = await attachFiles(engine, appId, await decideAll(engine, attempt, due, rules))
   const { composed, failed } = await compose(engine, appId, ready)
   const now = engine.clock.now()
-  await settleDecided(
-    engine,
-    attempt,
-    failed.map((it) => ({ ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) })),
-  )
+  await settleDecided(engine, attempt, [
+    ...changes,
+    ...failed.map((it) => ({ ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) })),
+  ])
   for (const rest: Composed[] = composed; rest.length > 0; ) {
     const count = await engine.permits.take(from, Math.min(SLICE, rest.length))
     try {
