@@ -16,6 +16,7 @@ import {
 import { insertWebhook } from '../../feedback/webhook-store.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
+import { pauseServer, resumeServer } from '../../sending/control-server.ts'
 import { sql } from '../../storage/sql.ts'
 import type { Engine } from './engine.ts'
 import { findPauses } from './pause-store.ts'
@@ -311,6 +312,21 @@ test('while sending is paused nothing is sent; it goes on when it is resumed', a
   await app.request(`/apps/${appId}/sending/resume`, { method: 'POST', body: {}, headers: authorized })
   await runEngine(engine)
   expect(await tally(app.db, appId, kept.id)).toEqual({ sent: 1 })
+})
+
+test('while the whole server is paused nothing is sent; every app goes on at once when it is resumed', async () => {
+  const control = { db: app.db, now: clock.now }
+  await pauseServer(control)
+  const { id } = await toOne()
+  const other = (await app.anotherTenant()).id
+  const [to] = (await recipients(engine, other, 1)) as [Recipient]
+  const theirs = await aMessage(engine, other, { audience: only(to.id) })
+  await runEngine(engine)
+  expect(sender.calls).toEqual([])
+  await resumeServer(control)
+  await runEngine(engine)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
+  expect(await tally(app.db, other, theirs)).toEqual({ sent: 1 })
 })
 
 test('each is told in their own language and with their own words; who cannot be rendered fails alone', async () => {
