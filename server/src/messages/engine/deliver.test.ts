@@ -153,6 +153,32 @@ test('an address that leads nowhere is unsubscribed, unless it was registered ag
   expect(await subscription(again.id)).toBe(null)
 })
 
+test('who has told the provider of texts to stop has unsubscribed', async () => {
+  const { to } = await toOne({ channel: 'sms', content: { contents: { en: 'Bells' } } }, { type: 'SMS' })
+  sender.script(to.token, { kind: 'gone', reason: 'opted out' })
+  await runEngine(engine)
+  expect(await subscription(to.id)).toBe(-2)
+})
+
+test('a token of another sender at Google is dropped where others of the app are known there, and failed where none is', async () => {
+  // So many that some are in every line.
+  const people = await recipients(engine, appId, 80, { type: 'AndroidPush' })
+  const theirs = { kind: 'gone', reason: 'SENDER_ID_MISMATCH' } as const
+  sender.otherwise = () => theirs
+  const wrong = await aMessage(engine, appId, {})
+  await runEngine(engine)
+  expect(await tally(app.db, appId, wrong)).toEqual({ 'failed SENDER_ID_MISMATCH': 80 })
+  expect(await subscription(people[0]?.id as string)).toBe(null)
+
+  sender.otherwise = () => ({ kind: 'sent' })
+  const [stray] = (await recipients(engine, appId, 1, { type: 'AndroidPush' })) as [Recipient]
+  sender.script(stray.token, theirs)
+  const right = await aMessage(engine, appId, {})
+  await runEngine(engine)
+  expect(await tally(app.db, appId, right)).toEqual({ sent: 80, 'failed gone: SENDER_ID_MISMATCH': 1 })
+  expect(await subscription(stray.id)).toBe(-6)
+})
+
 test('an app of which Apple knows no token at all has the wrong environment: nobody is unsubscribed', async () => {
   const people = await recipients(engine, appId, 40)
   sender.otherwise = () => ({ kind: 'gone', reason: 'BadDeviceToken' })
