@@ -18,6 +18,7 @@ import type { VirtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
 import { pauseServer, resumeServer } from '../../sending/control-server.ts'
 import { sql } from '../../storage/sql.ts'
+import type { EventKind } from '../event.ts'
 import type { Engine } from './engine.ts'
 import { findPauses } from './pause-store.ts'
 import { noteNewCredentials } from './wake.ts'
@@ -117,23 +118,23 @@ test('what is refused too often has failed', async () => {
   expect(sender.calls).toHaveLength(20)
 })
 
+const tellMeOf = (...kinds: EventKind[]) =>
+  insertWebhook(app.db, appId, {
+    ...{ id: newId(), url: 'https://hook.example/', kinds, secret: '' },
+    ...{ createdAt: clock.now(), updatedAt: clock.now() },
+  })
+const told = () =>
+  app.db.query(sql`
+    select kind, message_id, subscription_id, reason from delivery_events where app_id = ${appId} order by kind`)
+
 test('who asked to be told of what is sent and what fails is told, in the transaction that decides it', async () => {
   const [fine, bad, slow] = (await recipients(engine, appId, 3)) as [Recipient, Recipient, Recipient]
-  await insertWebhook(app.db, appId, {
-    id: newId(),
-    url: 'https://hook.example/',
-    kinds: ['sent', 'failed'],
-    secret: '',
-    createdAt: clock.now(),
-    updatedAt: clock.now(),
-  })
+  await tellMeOf('sent', 'failed')
   sender.script(bad.token, { kind: 'failed', reason: 'too large' })
   sender.script(slow.token, { kind: 'retry', reason: 'busy' })
   const id = await aMessage(engine, appId, {})
   await runEngine(engine)
-  const told = await app.db.query(sql`
-    select kind, message_id, subscription_id, reason from delivery_events where app_id = ${appId} order by kind`)
-  expect(told).toEqual([
+  expect(await told()).toEqual([
     { kind: 'failed', messageId: id, subscriptionId: bad.id, reason: 'too large' },
     { kind: 'sent', messageId: id, subscriptionId: fine.id, reason: null },
   ])
@@ -369,11 +370,13 @@ test('each is told in their own language and with their own words; who cannot be
     ]),
   )
   const poison = { contents: { en: '{% for i in (1..100000000) %}{{ i }}{% endfor %}{{ name }}' } }
+  await tellMeOf('failed')
   const id = await aMessage(engine, appId, { lane: 'direct', audience: only(bob.id), content: poison })
   const fine = await aMessage(engine, appId, { lane: 'direct', audience: only(bob.id) })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ 'failed render_failed': 1 })
   expect(await tally(app.db, appId, fine)).toEqual({ sent: 1 })
+  expect(await told()).toEqual([{ kind: 'failed', messageId: id, subscriptionId: bob.id, reason: 'render_failed' }])
 })
 
 test('those who get the same share one content', async () => {

@@ -31,6 +31,7 @@ import { lockUncanceled } from './message-store.ts'
 import { findPause } from './pause-store.ts'
 import { completeMessages } from './settle.ts'
 import { type Attempt, countedUnder, INTERRUPTED } from './slice.ts'
+import { tellFailed } from './tell-failed.ts'
 
 const BATCH = 500
 const SLICE = 100
@@ -116,7 +117,10 @@ async function deliverBatch(
   await settleDecided(
     engine,
     attempt,
-    failed.map((it) => ({ ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) })),
+    failed.map((it) => ({
+      due: it.due,
+      change: { ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) },
+    })),
   )
   for (const rest: Composed[] = composed; rest.length > 0; ) {
     const count = await engine.permits.take(line.provider, line.lane, Math.min(SLICE, rest.length))
@@ -136,7 +140,7 @@ async function decideAll(engine: Engine, attempt: Attempt, due: DueDelivery[], r
   const found = await findSentMessages(db, attempt.appId, [...new Set(due.map(({ messageId }) => messageId))])
   const messages = new Map(found.map((message) => [message.id, message]))
   const now = clock.now()
-  const decided: DeliveryChange[] = []
+  const decided: Decided[] = []
   const ready: ToSend[] = []
   const addressed = await addressActivities(db, attempt.appId, due, messages)
   const preparedFor = await prepareMail(engine, attempt.appId, addressed, messages)
@@ -145,20 +149,32 @@ async function decideAll(engine: Engine, attempt: Attempt, due: DueDelivery[], r
     if (!message) continue
     const prepared = preparedFor(it)
     const change = decide(it, message, rules, now, prepared?.refusal)
-    if (change) decided.push(change)
+    if (change) decided.push({ due: it, change })
     else ready.push({ due: it, message, mailing: prepared?.mailing })
   }
   await settleDecided(engine, attempt, decided)
   return ready
 }
 
-async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attempt, changes: DeliveryChange[]) {
-  if (changes.length === 0) return
+type Decided = { due: DueDelivery; change: DeliveryChange }
+
+async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attempt, decided: readonly Decided[]) {
+  if (decided.length === 0) return
+  const now = clock.now()
+  const changes = decided.map(({ change }) => change)
   await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return
     const changed = await changeDeliveries(db, appId, changes, { state: 'pending' })
     await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
-    await countFailedEmails(db, appId, line.part, changed, clock.now())
+    await countFailedEmails(db, appId, line.part, changed, now)
+    const isChanged = new Set(changed)
+    const failed = decided.filter(({ change }) => change.state === 'failed' && isChanged.has(change))
+    await tellFailed(
+      db,
+      appId,
+      failed.map(({ due: { userId }, change }) => ({ ...change, userId })),
+      now,
+    )
   })
 }
 
