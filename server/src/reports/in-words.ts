@@ -37,6 +37,7 @@ const REASONS: Record<string, string> = {
   [NO_ACTIVITY_TOKEN]: 'the device has no token for this live activity',
   [INTERRUPTED]: 'the server broke off while it was being sent',
   not_configured: 'the app has no credentials for the service that reaches it',
+  not_supported: 'the server does not speak to the service that reaches it',
   [SUPPRESSED]: 'the address is on the suppression list',
   [NO_FROM_ADDRESS]: 'neither the message nor the app says whom the mail is from',
   [DOMAIN_INACTIVE]: 'the domain that the mail is from is not an active sending domain of the app',

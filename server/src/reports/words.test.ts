@@ -71,6 +71,13 @@ describe('what was decided without asking a provider', () => {
     )
   })
 
+  test('a service that is not spoken to', async () => {
+    const phone = await aPerson({ type: 'HuaweiPush' })
+    expect(await words(await send(phone), phone)).toBe(
+      `${SKIPPED}: the server does not speak to the service that reaches it.`,
+    )
+  })
+
   test('mail from nobody, from a domain that may not send, or to an address that is left alone', async () => {
     const mailbox = await aPerson({ type: 'Email' })
     const mail = { channel: 'email', content: { isEmail: true, email_subject: 'Ring', email_body: 'Ring' } } as const
