@@ -49,12 +49,12 @@ const REASONS: Record<string, string> = {
   slowed: 'the inbox provider asked for fewer mails at a time',
   no_test_user: 'the message is a test, and the user is no test user',
   discarded: 'what was due was given up after a restore',
-  quiet_hours: 'it was due in quiet hours',
 }
 
 /** Where the state alone would say something else. */
 const WHOLE: Record<string, string> = {
   'pending quiet_hours': 'It waits until the quiet hours are over.',
+  'expired quiet_hours': 'It was due in quiet hours, and lived no longer than they last.',
   'failed render_failed': 'It could not be made: its Liquid could not be rendered for this user.',
   'failed closed': 'Nobody knew whether it arrived, and somebody closed it.',
 }

@@ -48,5 +48,8 @@ export function decide(
   // A live activity shows what is so now: later it is of no use, and it began by day.
   const quiet = options.isTest || options.activity ? undefined : quietHoursOf(rules.settings, channel)
   const until = quiet && quietUntil(quiet, due.timeZone, now)
-  return until && { ...changeTo(due, 'pending', 'quiet_hours', now), dueAt: until }
+  if (!until) return undefined
+  // To wait for what cannot be would only hide it.
+  if (due.expiresAt <= until) return changeTo(due, 'expired', 'quiet_hours', now)
+  return { ...changeTo(due, 'pending', 'quiet_hours', now), dueAt: until }
 }

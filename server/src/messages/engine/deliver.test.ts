@@ -268,14 +268,18 @@ test('whoever is gone, unsubscribed or moved before it is sent', async () => {
   expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([moved.token])
 })
 
-test('quiet hours put off what is due in them', async () => {
+test('quiet hours put off what is due in them, and end what does not outlive them', async () => {
   const until = new Date(clock.now().getTime() + 3_600_000)
   const hours = { start: clock.now().toISOString().slice(11, 16), end: until.toISOString().slice(11, 16) }
   expect((await settings({ quiet_hours: { ...hours, fallback_timezone: 'UTC' } })).status).toBe(200)
-  const { id } = await toOne()
+  const { id } = await toOne({ options: { ttl: 3_700 } })
+  const short = await toOne({ options: { ttl: 3_500 } })
   await runEngine(engine)
   expect(sender.calls).toEqual([])
   expect(await deliveriesOf(app.db, appId, id)).toMatchObject([{ state: 'pending', reason: 'quiet_hours' }])
+  // It would wait for nothing.
+  expect(await tally(app.db, appId, short.id)).toEqual({ 'expired quiet_hours': 1 })
+  expect(await messageRow(app.db, appId, short.id)).toMatchObject({ state: 'done' })
   clock.advance({ hours: 1 })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
