@@ -189,6 +189,10 @@ test('an app of which Apple knows no token at all has the wrong environment: nob
   expect(await subscription(people[0]?.id as string)).toBe(null)
   expect(await findPauses(app.db, appId, clock.now())).toMatchObject([{ provider: 'apns', reason: 'BadDeviceToken' }])
   // Once it has sent something, it is believed.
+  await noteNewCredentials(engine, appId)
+  sender.otherwise = () => ({ kind: 'sent' })
+  await toOne()
+  await runEngine(engine)
   sender.otherwise = ({ parcel }) =>
     parcel.token < '8' ? { kind: 'sent' } : { kind: 'gone', reason: 'BadDeviceToken' }
   clock.advance({ minutes: 10 })
