@@ -155,9 +155,10 @@ test('an address that leads nowhere is unsubscribed, unless it was registered ag
 })
 
 test('who has told the provider of texts to stop has unsubscribed', async () => {
-  const { to } = await toOne({ channel: 'sms', content: { contents: { en: 'Bells' } } }, { type: 'SMS' })
+  const { to, id } = await toOne({ channel: 'sms', content: { contents: { en: 'Bells' } } }, { type: 'SMS' })
   sender.script(to.token, { kind: 'gone', reason: 'opted out' })
   await runEngine(engine)
+  expect(sender.calls[0]?.parcel.content).toMatchObject({ messageId: id, text: 'Bells' })
   expect(await subscription(to.id)).toBe(-2)
 })
 
