@@ -165,6 +165,11 @@ export const findDueAppsAcrossApps = (db: Db, soon: Date, leaseNow: Date) =>
     select app_id, true as crashed, count(*) as count, min(lease_until) as at
     from jobs where state = 'running' and lease_until <= ${leaseNow} group by app_id`)
 
+/** Also those whose job is running: it may have begun before what the caller knows. */
+export const findAppsWithJobAcrossApps = (db: Db, name: string) =>
+  db.query<{ appId: AppId }>(sql`
+    select distinct app_id from jobs where name = ${name} and state <> 'parked' order by app_id`)
+
 /** Also makes PostgreSQL think again about the plans that it keeps for this table. */
 export const analyzeJobs = (db: Db) => db.query(sql`analyze jobs`)
 

@@ -39,6 +39,7 @@ const REASONS: Record<string, string> = {
   [NO_ACTIVITY_TOKEN]: 'the device has no token for this live activity',
   [INTERRUPTED]: 'the server broke off while it was being sent',
   not_configured: 'the app has no credentials for the service that reaches it',
+  not_supported: 'the server does not speak to the service that reaches it',
   [SUPPRESSED]: 'the address is on the suppression list',
   [NO_FROM_ADDRESS]: 'neither the message nor the app says whom the mail is from',
   [DOMAIN_INACTIVE]: 'the domain that the mail is from is not an active sending domain of the app',
@@ -52,7 +53,6 @@ const REASONS: Record<string, string> = {
   slowed: 'the inbox provider asked for fewer mails at a time',
   no_test_user: 'the message is a test, and the user is no test user',
   discarded: 'what was due was given up after a restore',
-  quiet_hours: 'it was due in quiet hours',
   [THROTTLED]: 'its message goes to so many people in a minute',
 }
 
@@ -61,6 +61,7 @@ const WHOLE: Record<string, string> = {
   'pending quiet_hours': 'It waits until the quiet hours are over.',
   'pending throttled': 'It waits for its turn: the message goes to so many people in a minute.',
   [`failed ${ATTACHMENT_FAILED}`]: 'It could not be made: an attachment could not be fetched, or is too large.',
+  'expired quiet_hours': 'It was due in quiet hours, and lived no longer than they last.',
   'failed render_failed': 'It could not be made: its Liquid could not be rendered for this user.',
   'failed closed': 'Nobody knew whether it arrived, and somebody closed it.',
 }

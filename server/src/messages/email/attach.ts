@@ -5,7 +5,8 @@ import type { FileAsked, MailFile } from '../../channels/email/message.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Attachment } from '../../templates/content.ts'
 import type { ToSend } from '../engine/compose.ts'
-import type { DeliveryChange, SentMessage } from '../engine/delivery-store.ts'
+import type { Decided } from '../engine/decide.ts'
+import type { SentMessage } from '../engine/delivery-store.ts'
 import type { Engine } from '../engine/engine.ts'
 import { changeAfter } from '../engine/outcomes.ts'
 import { countedUnder } from '../engine/slice.ts'
@@ -16,32 +17,35 @@ export const ATTACHMENT_FAILED = 'attachment_failed'
 /** It is being fetched. */
 export const ATTACHMENT_AWAITED = 'attachment_awaited'
 
-type Attached = { ready: readonly ToSend[]; changes: DeliveryChange[] }
+type Attached = { ready: readonly ToSend[]; unattached: Decided[] }
 
-/** `changes`: those that are not sent now, or not at all. */
+/** `unattached`: those that are not sent now, or not at all. */
 export async function attachFiles(
   { email, clock, random }: Pick<Engine, 'email' | 'clock' | 'random'>,
   appId: AppId,
   list: readonly ToSend[],
 ): Promise<Attached> {
   const messages = new Set(list.filter(hasFiles).map(({ message }) => message))
-  if (messages.size === 0) return { ready: list, changes: [] }
+  if (messages.size === 0) return { ready: list, unattached: [] }
   const fetched = new Map(
     await Promise.all([...messages].map(async (message) => [message, await fetchFor(email, appId, message)] as const)),
   )
   const now = clock.now()
   const ready: ToSend[] = []
-  const changes: DeliveryChange[] = []
+  const unattached: Decided[] = []
   for (const it of list) {
     const files = fetched.get(it.message)
     if (files === undefined || !('kind' in files)) ready.push(files ? { ...it, files } : it)
     else
-      changes.push({
-        ...changeAfter(it.due, inOurWords(files), { now, random, atLeastOnce: false }),
-        ...countedUnder(it),
+      unattached.push({
+        due: it.due,
+        change: {
+          ...changeAfter(it.due, inOurWords(files), { now, random, atLeastOnce: false }),
+          ...countedUnder(it),
+        },
       })
   }
-  return { ready, changes }
+  return { ready, unattached }
 }
 
 const hasFiles = ({ mailing, message }: ToSend) =>

@@ -134,7 +134,8 @@ function activityContent(it: ToSend, activity: Activity, texts: Texts): Activity
   return { messageId, activity, expiresAt: lastMoment(it), priority: options.priority, alert }
 }
 
-const smsContent = ({ content }: SentMessage, texts: Texts) => ({
+const smsContent = ({ id, content }: SentMessage, texts: Texts) => ({
+  messageId: id,
   text: texts.contents ?? '',
   from: content.sms_from ?? undefined,
   mediaUrls: (content.sms_media_urls ?? []).map((_, i) => texts[`sms_media_urls[${i}]`] ?? ''),

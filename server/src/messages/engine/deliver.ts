@@ -14,7 +14,7 @@ import { prepareMail } from '../email/prepare.ts'
 import { deliverJobs } from '../jobs.ts'
 import { type Composed, compose, type ToSend } from './compose.ts'
 import { changeCounts, moved } from './count-store.ts'
-import { changeTo, decide, type Rules } from './decide.ts'
+import { changeTo, type Decided, decide, type Rules } from './decide.ts'
 import { deliverSlice } from './deliver-slice.ts'
 import {
   changeDeliveries,
@@ -32,6 +32,7 @@ import { lockUncanceled } from './message-store.ts'
 import { findPause } from './pause-store.ts'
 import { completeMessages } from './settle.ts'
 import { type Attempt, countedUnder, INTERRUPTED } from './slice.ts'
+import { tellFailed } from './tell-failed.ts'
 import { keepPace } from './throttle.ts'
 
 const BATCH = 500
@@ -113,13 +114,16 @@ async function deliverBatch(
 ): Promise<Ended | undefined> {
   const { appId, line, work } = attempt
   const from = { appId, ...line }
-  const { ready, changes } = await attachFiles(engine, appId, await decideAll(engine, attempt, due, rules))
+  const { ready, unattached } = await attachFiles(engine, appId, await decideAll(engine, attempt, due, rules))
   const { composed, failed } = await compose(engine, appId, ready)
   const now = engine.clock.now()
-  await settleDecided(engine, attempt, [
-    ...changes,
-    ...failed.map((it) => ({ ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) })),
-  ])
+  const unmade = failed.map(
+    (it): Decided => ({
+      due: it.due,
+      change: { ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) },
+    }),
+  )
+  await settleDecided(engine, attempt, [...unattached, ...unmade])
   for (const rest: Composed[] = composed; rest.length > 0; ) {
     const count = await engine.permits.take(from, Math.min(SLICE, rest.length))
     try {
@@ -143,7 +147,7 @@ async function decideAll(
   const found = await findSentMessages(db, attempt.appId, [...new Set(due.map(({ messageId }) => messageId))])
   const messages = new Map(found.map((message) => [message.id, message]))
   const now = clock.now()
-  const decided: DeliveryChange[] = []
+  const decided: Decided[] = []
   const ready: ToSend[] = []
   const addressed = await addressActivities(db, attempt.appId, due, messages)
   const preparedFor = await prepareMail(engine, attempt.appId, addressed, messages)
@@ -152,7 +156,7 @@ async function decideAll(
     if (!message) continue
     const prepared = preparedFor(it)
     const change = decide(it, message, rules, now, prepared?.refusal)
-    if (change) decided.push(change)
+    if (change) decided.push({ due: it, change })
     else ready.push({ due: it, message, mailing: prepared?.mailing })
   }
   const { going, waiting } = await keepPace(db, attempt.appId, ready, rules.settings, now)
@@ -160,13 +164,23 @@ async function decideAll(
   return going
 }
 
-async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attempt, changes: DeliveryChange[]) {
-  if (changes.length === 0) return
+async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attempt, decided: readonly Decided[]) {
+  if (decided.length === 0) return
+  const now = clock.now()
+  const changes = decided.map(({ change }) => change)
   await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return
     const changed = await changeDeliveries(db, appId, changes, { state: 'pending' })
     await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
-    await countFailedEmails(db, appId, line.part, changed, clock.now())
+    await countFailedEmails(db, appId, line.part, changed, now)
+    const isChanged = new Set(changed)
+    const failed = decided.filter(({ change }) => change.state === 'failed' && isChanged.has(change))
+    await tellFailed(
+      db,
+      appId,
+      failed.map(({ due: { userId }, change }) => ({ ...change, userId })),
+      now,
+    )
   })
 }
 

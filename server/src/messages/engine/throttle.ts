@@ -6,8 +6,8 @@ import type { DeliverySettings } from '../../sending/settings.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import type { Message, MessageId } from '../message.ts'
-import { changeTo } from './decide.ts'
-import type { DeliveryChange, DueDelivery } from './delivery-store.ts'
+import { changeTo, type Decided } from './decide.ts'
+import type { DueDelivery } from './delivery-store.ts'
 
 export const THROTTLED = 'throttled'
 const QUIET_HOURS = 'quiet_hours'
@@ -36,9 +36,9 @@ export async function keepPace<It extends Due>(
   list: readonly It[],
   settings: DeliverySettings,
   now: Date,
-): Promise<{ going: readonly It[]; waiting: DeliveryChange[] }> {
+): Promise<{ going: readonly It[]; waiting: Decided[] }> {
   const late = list.filter(({ due, message }) => throttleOf(message, settings) && hasLostPlace(due, now))
-  const waiting = new Map<It, DeliveryChange>()
+  const waiting = new Map<It, Decided>()
   for (const group of Map.groupBy(late, ({ message }) => message.id).values()) {
     const [{ message }] = group as [It]
     const stepMs = placeMs(throttleOf(message, settings) as number)
@@ -46,7 +46,7 @@ export async function keepPace<It extends Due>(
     for (const [n, it] of group.entries()) {
       const dueAt = new Date(firstMs + n * stepMs)
       if (dueAt.getTime() > now.getTime() + SOON_MS)
-        waiting.set(it, { ...changeTo(it.due, 'pending', THROTTLED, now), dueAt })
+        waiting.set(it, { due: it.due, change: { ...changeTo(it.due, 'pending', THROTTLED, now), dueAt } })
     }
   }
   return { going: list.filter((it) => !waiting.has(it)), waiting: [...waiting.values()] }
