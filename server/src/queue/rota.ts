@@ -14,8 +14,8 @@ export type Turn = { appId: AppId; lane: Lane; most: number; crowded: readonly W
 export type Rota = {
   /** Apps that may have due jobs, of either lane. */
   add(appIds: Iterable<AppId>): void
-  /** It had jobs, and may have more. */
-  again(turn: Turn): void
+  /** It had jobs of the lane, and may have more. */
+  again(turn: Pick<Turn, 'appId' | 'lane'>): void
   /** A job has ended. */
   leave(job: Running): void
   hasNext(): boolean

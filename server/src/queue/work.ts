@@ -188,7 +188,8 @@ export function createWorker(options: WorkerOptions): Worker {
       held.delete(job.id)
       // Who was sent away comes before who was just served.
       rota.leave(job)
-      wake(settled === 'again' ? [{ appId: job.appId }] : [])
+      if (settled === 'again') rota.again(job)
+      wake([])
     }
   }
 

@@ -18,7 +18,6 @@ import { changeTo, type Decided, decide, type Rules } from './decide.ts'
 import { deliverSlice } from './deliver-slice.ts'
 import {
   changeDeliveries,
-  type DeliveryChange,
   type DueDelivery,
   expireDue,
   findDue,
