@@ -141,6 +141,24 @@ export const moveOthers = (db: Db, appId: AppId, journeyId: JourneyId, list: rea
     LONG,
   )
 
+/** Those that rest at these nodes, now. Who had no end gets the one that there is, counted from when they came. */
+export const makeDue = (
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  list: readonly { nodeId: NodeId; seconds: number | null }[],
+  now: Date,
+) =>
+  db.query(
+    sql`
+    update journey_runs r
+    set until_at = coalesce(r.until_at, r.arrived_at + c.seconds * interval '1 second'), due_at = ${now}::timestamptz
+    from jsonb_to_recordset(${rows(list)}::jsonb) as c("nodeId" uuid, seconds integer)
+    where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.state = 'waiting' and r.node_id = c."nodeId"
+      and r.arrived_at is not null`,
+    LONG,
+  )
+
 // ---- one user
 
 /** Of one user, as far as who takes it out of the journey must know. */
