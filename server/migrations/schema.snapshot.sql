@@ -158,6 +158,7 @@ create table deliveries (
 ) partition by RANGE (expand_at);
 CREATE INDEX deliveries_by_email ON ONLY public.deliveries USING btree (app_id, provider_ref) WHERE ((platform = 'Email'::text) AND (provider_ref IS NOT NULL));
 CREATE INDEX deliveries_by_receipt ON ONLY public.deliveries USING btree (app_id, provider_ref) WHERE ((platform = 'SMS'::text) AND (provider_ref IS NOT NULL));
+CREATE INDEX deliveries_by_run ON ONLY public.deliveries USING btree (app_id, message_id, run_id) WHERE (run_id <> '00000000-0000-0000-0000-000000000000'::uuid);
 CREATE INDEX deliveries_due ON ONLY public.deliveries USING btree (app_id, line, due_at) WHERE (state = 'pending'::text);
 CREATE INDEX deliveries_sending ON ONLY public.deliveries USING btree (app_id, line) WHERE (state = 'sending'::text);
 CREATE INDEX deliveries_unknown ON ONLY public.deliveries USING btree (app_id, message_id) WHERE (state = 'unknown'::text);
