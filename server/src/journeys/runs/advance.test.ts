@@ -179,6 +179,12 @@ describe('time_window', () => {
     const user = await somebody({ last_active: Date.parse('2030-02-01T18:20:00Z') / 1_000 })
     const [run = ''] = await enter(journey, [user])
     expect((await runRow(run))?.dueAt).toEqual(new Date('2030-02-03T18:20:00Z'))
+    // Before clocks are put forward there, and after.
+    const lastActive = Date.parse('2030-03-08T23:00:00Z') / 1_000
+    const there = await somebody({ timezone_id: 'America/New_York', last_active: lastActive })
+    goTo('2030-03-12T12:00:00Z')
+    const [another = ''] = await enter(journey, [there])
+    expect((await runRow(another))?.dueAt).toEqual(new Date('2030-03-12T22:00:00Z'))
   })
 })
 

@@ -179,13 +179,20 @@ function restUntil({ now, arrivedAt, untilAt }: Moment, next: Next, fix: () => D
   return until && until <= now ? { kind: 'goes', next } : { kind: 'rests', untilAt: until, dueAt: until }
 }
 
+const PRESENCE: Question[] = [
+  { key: 'last active', kind: 'last active' },
+  { key: 'zone', kind: 'zone' },
+]
+
 function atWindow(node: NodeOf<'time_window'>, run: Run, moment: Moment, next: Next): Decision {
   const { now, arrivedAt, known } = moment
   if (arrivedAt !== undefined) return restUntil(moment, next, () => undefined)
   if (node.relative_to === 'last_active_time') {
-    const lastActive = known.get('last active')
-    if (lastActive === undefined) return { kind: 'asks', questions: [{ key: 'last active', kind: 'last active' }] }
-    return restUntil(moment, next, () => (lastActive instanceof Date ? sameTimeOfDay(lastActive, now) : now))
+    const [lastActive, zone] = [known.get('last active'), known.get('zone')]
+    if (lastActive === undefined || zone === undefined) return { kind: 'asks', questions: PRESENCE }
+    return restUntil(moment, next, () =>
+      lastActive instanceof Date ? sameTimeOfDay(timeZoneOf(zone as string | null), lastActive, now) : now,
+    )
   }
   const ownZone = node.use_user_time_zone ? known.get('zone') : null
   if (ownZone === undefined) return { kind: 'asks', questions: [{ key: 'zone', kind: 'zone' }] }
