@@ -350,6 +350,18 @@ describe('tag', () => {
     expect(await tags(user)).toEqual({ nick: 'Kim', kept: 'k', greeting: 'Hello Kim 7' })
   })
 
+  test('a value with Liquid that comes out empty leaves the tag as it is', async () => {
+    const assignments = { name: '{{ nick }}', plan: '{% if level == "gold" %}gold{% endif %}', old: '' }
+    const journey = await aLive([{ kind: 'tag', assignments }])
+    const [known, unknown] = [
+      await somebody({ tags: { nick: 'Kim', level: 'gold', old: 'x' } }),
+      await somebody({ tags: { name: 'Ada', plan: 'silver', old: 'x' } }),
+    ]
+    await enter(journey, [known, unknown])
+    expect(await tags(known)).toEqual({ nick: 'Kim', level: 'gold', name: 'Kim', plan: 'gold' })
+    expect(await tags(unknown)).toEqual({ name: 'Ada', plan: 'silver' })
+  })
+
   test('what follows on it sees it', async () => {
     const value = aName('plan')
     const segmentId = await aSegment(app, [tagIs('level', value)])
