@@ -36,6 +36,14 @@ test('past midnight', () => {
   expect(whenOpen(night, timeZoneOf('UTC'), at('2030-06-04T02:00:00Z'), 0)).toEqual(at('2030-06-10T22:00:00Z'))
 })
 
+test('a whole day', () => {
+  const midnight = { hour: 0, minute: 0 }
+  const monday = [{ start: midnight, end: midnight, day_of_week: 1 }]
+  for (const moment of ['2030-06-03T00:00:00Z', '2030-06-03T23:59:59.999Z'])
+    expect(whenOpen(monday, timeZoneOf('UTC'), at(moment), 0)).toEqual(at(moment))
+  expect(whenOpen(monday, timeZoneOf('UTC'), at('2030-06-04T00:00:00Z'), 0)).toEqual(at('2030-06-10T00:00:00Z'))
+})
+
 test('the earliest of several', () => {
   const two = [{ start: { hour: 18, minute: 0 }, end: { hour: 19, minute: 0 } }, ...day]
   expect(whenOpen(two, timeZoneOf('UTC'), at('2030-06-03T12:00:00Z'), 0)).toEqual(at('2030-06-03T18:00:00Z'))
