@@ -404,6 +404,23 @@ describe('split_range', () => {
     expect(branches[a].completed + branches[b].completed).toBe(40)
     expect(branches[a].completed).toBeGreaterThan(8)
   })
+
+  test('the same one for a user whenever they come by, unless it is drawn on entry', async () => {
+    const branches = [
+      { weight: 50, nodes: [] },
+      { weight: 50, nodes: [] },
+    ]
+    const user = await somebody()
+    const taken = async (randomize_on_entry: boolean) => {
+      const journey = await aLive([{ kind: 'split_range', randomize_on_entry, branches }])
+      await enter(journey, Array(24).fill(user))
+      const counts = Object.values((await stats(journey)).branches as Record<string, { completed: number }>)
+      return counts.map(({ completed }) => completed).sort((a, b) => a - b)
+    }
+    expect(await taken(false)).toEqual([0, 24])
+    const [less = 0, more = 0] = await taken(true)
+    expect([less > 0, less + more]).toEqual([true, 24])
+  })
 })
 
 describe('yes_no', () => {
