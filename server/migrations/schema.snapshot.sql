@@ -502,7 +502,18 @@ create table journey_messages (
   template_id uuid not null,
   template_revision integer not null,
   message_id uuid not null,
-  constraint journey_messages_pk PRIMARY KEY (app_id, journey_id, node_id, day, template_id, template_revision)
+  nth smallint not null default 0,
+  constraint journey_messages_pk PRIMARY KEY (app_id, journey_id, node_id, day, template_id, template_revision, nth)
+);
+
+create table journey_passes (
+  app_id uuid not null,
+  journey_id uuid not null,
+  user_id uuid not null,
+  node_id uuid not null,
+  day timestamp with time zone not null,
+  passes integer not null,
+  constraint journey_passes_pk PRIMARY KEY (app_id, journey_id, user_id, node_id)
 );
 
 create table journey_runs (

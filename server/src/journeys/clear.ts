@@ -11,6 +11,7 @@ import type { JourneyId, State } from './journey.ts'
 import {
   deleteCalls,
   deleteMessages,
+  deletePasses,
   deleteRuns,
   endOfRuns,
   findMessageIds,
@@ -60,7 +61,7 @@ export async function clearRuns(db: Db, appId: AppId, id: JourneyId): Promise<bo
   const gone = await deleteRuns(db, appId, id, AT_ONCE)
   const live = gone.filter(({ state }) => state === 'waiting').length
   await changeCounts(db, appId, id, COUNTS_OF.changes, [{ placeId: id, fact: 'started', by: -live }])
-  if (gone.length === AT_ONCE) return false
+  if (gone.length === AT_ONCE || (await deletePasses(db, appId, id, AT_ONCE)) === AT_ONCE) return false
   await deleteCounts(db, appId, id)
   return true
 }
@@ -73,7 +74,8 @@ async function stopSome(ctx: JourneysContext, db: Db, appId: AppId, id: JourneyI
   const waited = await stopRuns(db, appId, id, { after, upTo }, ctx.now())
   const changes = waited.map(({ nodeId, total }) => ({ placeId: nodeId, fact: 'waiting', by: -total }))
   await changeCounts(db, appId, id, COUNTS_OF.changes, changes)
-  return upTo && { after: upTo }
+  if (upTo) return { after: upTo }
+  return (await deletePasses(db, appId, id, AT_ONCE)) === AT_ONCE ? { after } : undefined
 }
 
 /** What it was about to send and to call. Which messages an archived journey sent stays known: its stats rest on them. */

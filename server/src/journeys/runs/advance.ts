@@ -57,7 +57,7 @@ async function openingMessages(
     } catch (error) {
       const journey = error instanceof NotOpen ? await ctx.live.find(ctx.db, appId, journeyId) : undefined
       if (!(error instanceof NotOpen) || !journey) throw error
-      await openNodeMessage(ctx, appId, journey, error.key)
+      for (const key of error.keys) await openNodeMessage(ctx, appId, journey, key)
     }
 }
 

@@ -104,6 +104,30 @@ export async function findMessageIds(db: Db, appId: AppId, journeyId: JourneyId)
 export const deleteMessages = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_messages where app_id = ${appId} and journey_id = ${journeyId}`)
 
+/** At most `limit`; answers how many went. */
+export async function deletePasses(db: Db, appId: AppId, journeyId: JourneyId, limit: number): Promise<number> {
+  const gone = await db.query(
+    sql`
+    delete from journey_passes
+    where app_id = ${appId} and ctid = any(array(
+      select p.ctid from journey_passes p where p.app_id = ${appId} and p.journey_id = ${journeyId}
+      limit ${limit}
+      for update))
+    returning 1 as one`,
+    UNPREPARED,
+  )
+  return gone.length
+}
+
+export const deletePassesOf = (db: Db, appId: AppId, userId: UserId) =>
+  db.query(
+    sql`
+    delete from journey_passes p
+    where p.app_id = ${appId} and p.user_id = ${userId} and p.journey_id = any(array(
+      select j.id from journeys j where j.app_id = ${appId}))`,
+    UNPREPARED,
+  )
+
 export const deleteCalls = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_calls where app_id = ${appId} and journey_id = ${journeyId}`)
 
