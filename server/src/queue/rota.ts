@@ -9,8 +9,8 @@ export type Turn = { appId: AppId; lane: Lane; most: number }
 export type Rota = {
   /** Apps that may have due jobs, of either lane. */
   add(appIds: Iterable<AppId>): void
-  /** It had jobs, and may have more. */
-  again(turn: Turn): void
+  /** It had jobs of the lane, and may have more. */
+  again(turn: Pick<Turn, 'appId' | 'lane'>): void
   hasNext(): boolean
   /** Takes it off the rota. */
   next(): Turn | undefined

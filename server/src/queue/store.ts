@@ -28,10 +28,14 @@ export const jobsInsert = (appId: AppId, jobs: readonly JobRow[], now: Date, wan
       run_at = case when jobs.state = 'ready' and jobs.attempts = 0 then least(jobs.run_at, excluded.run_at) else jobs.run_at end,
       again_at = case when jobs.state = 'running' then least(jobs.again_at, excluded.run_at) else jobs.again_at end
     where jobs.state = 'running'
-      or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))`
+      or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))
+    returning state`
 
-export const insertJobs = (db: Db, appId: AppId, jobs: readonly JobRow[], now: Date) =>
-  db.query(jobsInsert(appId, jobs, now, sql`true`))
+/** Answers how many of them run at this moment, and are done once more by whoever has them. */
+export async function insertJobs(db: Db, appId: AppId, jobs: readonly JobRow[], now: Date): Promise<number> {
+  const found = await db.query<{ state: string }>(jobsInsert(appId, jobs, now, sql`true`))
+  return found.filter(({ state }) => state === 'running').length
+}
 
 /** An app that has work to do: now, or at that time. */
 export type WakeUp = { appId: AppId; at?: Date }

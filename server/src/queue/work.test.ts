@@ -12,7 +12,7 @@ import { createQueue } from './enqueue.ts'
 import type { Handlers, Work } from './job.ts'
 import { countParked, deleteParked, listParked, releaseParked } from './parked.ts'
 import type { Schedule } from './schedule.ts'
-import { takeLead } from './store.ts'
+import { JOBS_CHANNEL, notifyApps, takeLead } from './store.ts'
 import { createWorker, type Worker, type WorkerOptions } from './work.ts'
 
 let database: Awaited<ReturnType<typeof testDatabase>>
@@ -471,6 +471,42 @@ test('a notification wakes a worker between two sweeps', async () => {
       await enqueue({ appId, name: 'x', key })
       await until(() => seen.includes(key))
     }
+  } finally {
+    await listener.close()
+  }
+})
+
+test('who is asked for what runs already tells nobody else', async () => {
+  const appId = await anApp()
+  const listener = createListener(database.connection, log)
+  const long = gated()
+  const heard: string[] = []
+  let isListening = false
+  listener.on(
+    JOBS_CHANNEL,
+    (payload) => void heard.push(payload),
+    () => {
+      isListening = true
+    },
+  )
+  const said = async (...names: string[]) => {
+    heard.length = 0
+    await enqueue(...names.map((name) => ({ appId, name, key: 'k' })))
+    await notifyApps(db, [{ appId: SYSTEM_APP_ID }])
+    await until(() => heard.includes(SYSTEM_APP_ID))
+    return heard.filter((it) => it === appId).length
+  }
+  try {
+    await until(() => isListening)
+    expect(await said('long')).toBe(1)
+    // Nothing about it changes, but whoever looked just now may have passed it over, because it was locked.
+    expect(await said('long')).toBe(1)
+    aWorker({ long, other: { run: never } }, { timing: { ...quick, sweepMs: 600_000 } }).start()
+    await until(() => long.runs.length === 1)
+    expect(await said('long')).toBe(0)
+    expect(await said('long', 'other')).toBe(1)
+    at(0, long).end()
+    await until(() => long.runs.length === 2)
   } finally {
     await listener.close()
   }

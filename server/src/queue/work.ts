@@ -174,7 +174,7 @@ export function createWorker(options: WorkerOptions): Worker {
         () => settle({ db, clock, log, random }, job, handler, failure),
         () => isStopping,
       )
-      if (settled === 'again') rota.add([job.appId])
+      if (settled === 'again') rota.again(job)
       if (settled === 'lost') log.warn(about, 'job was taken over; its outcome here changes nothing')
     } catch (error) {
       log.error({ ...about, reason: (error as Error).message }, 'the outcome of a job could not be recorded')
