@@ -42,7 +42,7 @@ export type Walker = {
 }
 
 /** Nothing is held back in a dry run. */
-const WORLD = { isHeld: false }
+const WORLD = { heldUntil: undefined }
 /** Whoever opens or clicks something does so within a day, at any time of it. */
 const ACTS_WITHIN_MS = DAY_MS
 

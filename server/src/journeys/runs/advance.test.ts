@@ -260,7 +260,11 @@ describe('sending', () => {
     const journey = await aLive([{ kind: 'send_push', template_id: pushId }])
     await app.db.transaction((db) => reserve(db, app.tenant.id, 1_000_000, clock.now()))
     const [run = ''] = await enter(journey, [await somebody()])
+    // Nobody looks at it before the window has room again, as far as that can be told.
+    const dueAt = (await runRow(run))?.dueAt as Date
+    expect(dueAt.getTime() - clock.now().getTime()).toBeGreaterThan(14 * 60_000)
     await later(61)
+    expect((await runRow(run))?.dueAt).toEqual(dueAt)
     expect(sender.calls).toEqual([])
     expect((await stats(journey)).nodes[journey.nodes[0].id]).toMatchObject({ waiting: 1, completed: 0 })
     // It ends by itself when the window has room again.
@@ -269,6 +273,19 @@ describe('sending', () => {
     expect(sender.calls).toHaveLength(1)
     expect((await runRow(run))?.state).toBe('completed')
   })
+})
+
+test('who waits until the app may send goes on when it is enabled by hand', async () => {
+  const { pushId } = await someReferences(app)
+  const journey = await aLive([{ kind: 'send_push', template_id: pushId }])
+  await app.db.transaction((db) => reserve(db, app.tenant.id, 1_000_000, clock.now()))
+  const [run = ''] = await enter(journey, [await somebody()])
+  expect((await runRow(run))?.state).toBe('waiting')
+  expect((await app.app('/sending/enable', { method: 'POST' })).status).toBe(200)
+  await work()
+  expect((await runRow(run))?.state).toBe('completed')
+  await work()
+  expect(sender.calls).toHaveLength(1)
 })
 
 describe('send_iam', () => {

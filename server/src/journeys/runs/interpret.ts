@@ -23,8 +23,8 @@ export type Known = ReadonlyMap<string, string | Date | boolean | null>
 
 /** What holds for all runs of the app at the moment. */
 export type World = {
-  /** Nothing may be sent: runs wait at their send nodes. */
-  isHeld: boolean
+  /** Nothing may be sent before, as far as can be told: runs wait at their send nodes. */
+  heldUntil: Date | undefined
 }
 
 export type Effect =
@@ -56,9 +56,6 @@ export type Outcome =
     })
   /** `nodeId`: where it stood when it left early. */
   | (Way & { kind: 'ends'; state: 'completed' | 'exited'; nodeId: NodeId | undefined })
-
-/** How soon a run that may not send looks again. */
-const HELD_MS = 60_000
 
 type Decision =
   | { kind: 'asks'; questions: Question[] }
@@ -137,7 +134,7 @@ function decide(journey: Compiled, step: Step, run: Run, moment: Moment): Decisi
     case 'send_push':
     case 'send_email':
     case 'send_sms':
-      if (world.isHeld) return { kind: 'rests', untilAt: undefined, dueAt: new Date(now.getTime() + HELD_MS) }
+      if (world.heldUntil) return { kind: 'rests', untilAt: undefined, dueAt: world.heldUntil }
       return { kind: 'goes', next, effect: { kind: 'send', node } }
     case 'send_iam':
       return { kind: 'goes', next, effect: { kind: 'grant', iamId: node.iam_id, seconds: node.user_ttl_seconds } }
