@@ -27,10 +27,7 @@ export const createQueue = ({ clock, newId }: { clock: Pick<Clock, 'now'>; newId
   async enqueue(db, jobs) {
     if (jobs.length === 0) return
     const now = clock.now()
-    const all = byApp(jobs, now, newId)
-    // Those of one app need no transaction: should it end before it is announced, the sweep finds it.
-    if (all.length === 1) await insertAll(db, all, now)
-    else await db.transaction((db) => insertAll(db, all, now))
+    await db.transaction((db) => insertAll(db, byApp(jobs, now, newId), now))
   },
   rowsOf: (appId, jobs) => new Map(byApp(jobs, clock.now(), newId)).get(appId) ?? [],
   async announce(db, jobs) {
