@@ -162,7 +162,7 @@ function interpretAll(answered: Record<string, unknown>, users: number): number 
       hasPassed: false,
     }
     for (let atMs = startMs; atMs < endMs; ) {
-      const outcome: Outcome = interpret(journey, run, new Date(atMs), known, { isHeld: false })
+      const outcome: Outcome = interpret(journey, run, new Date(atMs), known, { heldUntil: undefined })
       if (outcome.kind !== 'rests') break
       run.nodeId = outcome.nodeId
       run.arrivedAt = outcome.arrivedAt

@@ -158,6 +158,7 @@ create table deliveries (
 ) partition by RANGE (expand_at);
 CREATE INDEX deliveries_by_email ON ONLY public.deliveries USING btree (app_id, provider_ref) WHERE ((platform = 'Email'::text) AND (provider_ref IS NOT NULL));
 CREATE INDEX deliveries_by_receipt ON ONLY public.deliveries USING btree (app_id, provider_ref) WHERE ((platform = 'SMS'::text) AND (provider_ref IS NOT NULL));
+CREATE INDEX deliveries_by_run ON ONLY public.deliveries USING btree (app_id, message_id, run_id) WHERE (run_id <> '00000000-0000-0000-0000-000000000000'::uuid);
 CREATE INDEX deliveries_due ON ONLY public.deliveries USING btree (app_id, line, due_at) WHERE (state = 'pending'::text);
 CREATE INDEX deliveries_sending ON ONLY public.deliveries USING btree (app_id, line) WHERE (state = 'sending'::text);
 CREATE INDEX deliveries_unknown ON ONLY public.deliveries USING btree (app_id, message_id) WHERE (state = 'unknown'::text);
@@ -501,7 +502,18 @@ create table journey_messages (
   template_id uuid not null,
   template_revision integer not null,
   message_id uuid not null,
-  constraint journey_messages_pk PRIMARY KEY (app_id, journey_id, node_id, day, template_id, template_revision)
+  nth smallint not null default 0,
+  constraint journey_messages_pk PRIMARY KEY (app_id, journey_id, node_id, day, template_id, template_revision, nth)
+);
+
+create table journey_passes (
+  app_id uuid not null,
+  journey_id uuid not null,
+  user_id uuid not null,
+  node_id uuid not null,
+  day timestamp with time zone not null,
+  passes integer not null,
+  constraint journey_passes_pk PRIMARY KEY (app_id, journey_id, user_id, node_id)
 );
 
 create table journey_runs (

@@ -20,6 +20,7 @@ import { entryHandlers } from './journeys/entry/handlers.ts'
 import { forgetOldRuns, forgetRunsOf } from './journeys/forget.ts'
 import type { RunsContext } from './journeys/runs/context.ts'
 import { runHandlers } from './journeys/runs/handlers.ts'
+import { releaseHeld } from './journeys/runs/held.ts'
 import type { Clock } from './lib/clock.ts'
 import type { NewId } from './lib/ids.ts'
 import { forgetIdleCounters } from './limits/forget.ts'
@@ -28,10 +29,12 @@ import { forgetOldTokens } from './messages/activities/tokens.ts'
 import type { Engine } from './messages/engine/engine.ts'
 import { forgetSendsTo } from './messages/engine/forget.ts'
 import { messageHandlers, messageSchedules } from './messages/engine/handlers.ts'
+import { wakeApp } from './messages/engine/wake.ts'
 import { forgetOldOutcomes } from './outcomes/forget.ts'
 import type { Handlers } from './queue/job.ts'
 import type { Schedule } from './queue/schedule.ts'
 import { indexTags } from './segments/index-tags.ts'
+import { WAKE } from './sending/control.ts'
 import { NOTIFY, NOTIFY_BY_MAIL } from './sending/notice.ts'
 import { mailNoticeHandler, type NotifyContext, notifyHandler } from './sending/notify.ts'
 import type { Db } from './storage/db.ts'
@@ -66,6 +69,13 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
   [NOTIFY]: notifyHandler(ctx),
   [NOTIFY_BY_MAIL]: mailNoticeHandler(ctx),
   ...messageHandlers(ctx.engine),
+  [WAKE]: {
+    async run(work) {
+      await wakeApp(ctx.engine)(work)
+      await releaseHeld(ctx.runs, work.job.appId)
+    },
+    maxAttempts: 100,
+  },
   ...journeyHandlers(ctx.journeys),
   ...entryHandlers(ctx.runs),
   ...runHandlers(ctx.runs, ctx.journeys),

@@ -9,7 +9,15 @@ import type { JourneysContext } from './context.ts'
 import { clearJob } from './jobs.ts'
 import type { JourneyId, State } from './journey.ts'
 import { deleteCallsOfJourney } from './runs/call-store.ts'
-import { deleteMessages, deleteRuns, endOfRuns, findMessageIds, type Place, stopRuns } from './runs/life-store.ts'
+import {
+  deleteMessages,
+  deletePasses,
+  deleteRuns,
+  endOfRuns,
+  findMessageIds,
+  type Place,
+  stopRuns,
+} from './runs/life-store.ts'
 import { COUNTS_OF, changeCounts, deleteCounts } from './stats-store.ts'
 import { lockJourney } from './store.ts'
 
@@ -53,7 +61,7 @@ export async function clearRuns(db: Db, appId: AppId, id: JourneyId): Promise<bo
   const gone = await deleteRuns(db, appId, id, AT_ONCE)
   const live = gone.filter(({ state }) => state === 'waiting').length
   await changeCounts(db, appId, id, COUNTS_OF.changes, [{ placeId: id, fact: 'started', by: -live }])
-  if (gone.length === AT_ONCE) return false
+  if (gone.length === AT_ONCE || (await deletePasses(db, appId, id, AT_ONCE)) === AT_ONCE) return false
   await deleteCounts(db, appId, id)
   return true
 }
@@ -66,7 +74,8 @@ async function stopSome(ctx: JourneysContext, db: Db, appId: AppId, id: JourneyI
   const waited = await stopRuns(db, appId, id, { after, upTo }, ctx.now())
   const changes = waited.map(({ nodeId, total }) => ({ placeId: nodeId, fact: 'waiting', by: -total }))
   await changeCounts(db, appId, id, COUNTS_OF.changes, changes)
-  return upTo && { after: upTo }
+  if (upTo) return { after: upTo }
+  return (await deletePasses(db, appId, id, AT_ONCE)) === AT_ONCE ? { after } : undefined
 }
 
 /** What it was about to send and to call. Which messages an archived journey sent stays known: its stats rest on them. */

@@ -412,7 +412,6 @@ describe('nodes', () => {
     [window({ hour: 24 }, { hour: 9 }), 'nodes[0].windows[0].start.hour must be from 0 to 23'],
     [window({ hour: 9, minute: 60 }, { hour: 10 }), 'nodes[0].windows[0].start.minute must be from 0 to 59'],
     [window({ hour: 9 }, { hour: 9, minute: 14 }), 'nodes[0].windows[0] must be at least 15 minutes long'],
-    [window({ hour: 9 }, { hour: 9 }), 'nodes[0].windows[0] must be at least 15 minutes long'],
     [window({ hour: 9 }, { hour: 10 }, { time_zone: 'Mars/Olympus' }), /^nodes\[0\]\.time_zone must be the name/],
     [
       window({ hour: 9 }, { hour: 10 }, { relative_to: 'last_active_time' }),
@@ -421,6 +420,12 @@ describe('nodes', () => {
   ])('%j is refused', async (node, expected) => {
     const problems = await problemsOfNode(node)
     expect(problems).toEqual([typeof expected === 'string' ? expected : expect.stringMatching(expected)])
+  })
+
+  test('a window that ends when it begins is a whole day', async () => {
+    const midnight = { hour: 0, minute: 0 }
+    const { nodes } = await aJourney(app, { nodes: [window(midnight, midnight)] })
+    expect(nodes[0].windows).toEqual([{ start: midnight, end: midnight }])
   })
 
   test('the second branch of yes_no has no condition, and wait_until one on messages at most', async () => {

@@ -9,6 +9,7 @@ import { deleteCallsOfUser } from './runs/call-store.ts'
 import {
   deleteOldMessages,
   deleteOldRuns,
+  deletePassesOf,
   deleteRunsOf,
   endOfPage,
   findArchivedBefore,
@@ -25,8 +26,9 @@ export const forgetRunsOf = (db: Db, appId: AppId, userId: UserId): Promise<void
   db.transaction(async (db) => {
     await deleteCallsOfUser(db, appId, userId)
     const journeyIds = await holdJourneysOf(db, appId, userId)
-    if (journeyIds.length === 0) return
     const gone = await deleteRunsOf(db, appId, userId, journeyIds)
+    // Whoever moves a run locks these after it.
+    await deletePassesOf(db, appId, userId)
     const live = Map.groupBy(
       gone.filter(({ state }) => state === 'waiting'),
       ({ journeyId }) => journeyId,

@@ -132,9 +132,11 @@ function readWindow(reader: Reading['reader'], path: string, value: unknown): Wi
   return { start, end, ...(day !== undefined && { day_of_week: day }) }
 }
 
-/** An end before the start is on the next day. */
-const windowMinutes = ({ start, end }: Pick<Window, 'start' | 'end'>) =>
-  ((end.hour - start.hour) * 60 + end.minute - start.minute + DAY_MINUTES) % DAY_MINUTES
+/** An end that is not after the start is on the next day. */
+function windowMinutes({ start, end }: Pick<Window, 'start' | 'end'>) {
+  const minutes = (end.hour - start.hour) * 60 + end.minute - start.minute
+  return minutes > 0 ? minutes : minutes + DAY_MINUTES
+}
 
 function readTimePoint(reader: Reading['reader'], path: string, value: unknown): TimePoint | undefined {
   const given = reader.object(path, value)

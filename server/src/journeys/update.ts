@@ -4,6 +4,7 @@ import type { Request } from '../apps/actor.ts'
 import { AppError } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
+import { askAgain } from './ask-again.ts'
 import { findBadUses } from './check-references.ts'
 import type { JourneysContext } from './context.ts'
 import { followChange } from './entry/follow.ts'
@@ -123,7 +124,10 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
     ...(state === 'archived' && { archivedAt: now }),
   }
   await updateJourneyRow(db, appId, after)
-  if (before.state === 'active' && state === 'active') await moveOn(ctx, db, appId, before, after)
+  if (before.state === 'active' && state === 'active') {
+    await moveOn(ctx, db, appId, before, after)
+    await askAgain(ctx, db, appId, before, after)
+  }
   // A draft that is taken back, and a journey that was stopped, leave runs behind.
   const hasRun = before.state === 'active' || before.state === 'processing'
   if (hasRun && state !== before.state) await ctx.queue.enqueue(db, [clearJob(appId, after.id)])

@@ -59,7 +59,7 @@ export function createModel(journey: Compiled, isIn: IsIn) {
     const user = users.get(run.userId) as ModelUser
     const known = new Map<string, boolean | null>()
     for (;;) {
-      const outcome = interpret(journey, run, now, known, { isHeld: false })
+      const outcome = interpret(journey, run, now, known, { heldUntil: undefined })
       if (outcome.kind === 'asks') {
         for (const question of outcome.questions) known.set(question.key, answer(run, user, question))
         continue

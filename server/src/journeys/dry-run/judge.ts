@@ -20,6 +20,9 @@ export type Judge = {
   audience: { included: Tree; excluded: Tree | undefined } | undefined
   /** Whether one of the segments looks at the time. */
   isTimed: boolean
+  /** Whether time alone can lead somebody to an early exit, or to what a branch waits for. */
+  isExitTimed: boolean
+  isBranchTimed(branchId: BranchId): boolean
   isKnown(person: Person, day: number): boolean
   /** Finds out what the journey may ask about them on that day. */
   judge(people: readonly Person[], day: number): Promise<void>
@@ -45,7 +48,12 @@ export async function createJudge(db: Db, appId: AppId, journey: Compiled, start
   const ids = [...new Set(demands.flatMap(({ included, excluded }) => [...included, ...excluded]))]
   const segments = ids.length > 0 ? await getSegmentsById({ db }, appId, ids) : new Map()
   const trees = new Map<SegmentId, Tree>([...segments].map(([id, segment]) => [id, treeOf(segment)]))
-  const isTimed = [...trees.values()].some(dependsOnTime)
+  const timed = new Set([...trees].flatMap(([id, tree]) => (dependsOnTime(tree) ? id : [])))
+  const isTimed = timed.size > 0
+  const isTimedAt = (place: number | undefined) => {
+    const { included, excluded } = demands[place ?? -1] ?? { included: [], excluded: [] }
+    return [...included, ...excluded].some((id) => timed.has(id))
+  }
   const watched = new Set(
     [...trees.values()].flatMap((tree) =>
       [...clausesOf(tree)].flatMap(({ field, key }) => (field === 'tag' ? key : [])),
@@ -83,6 +91,8 @@ export async function createJudge(db: Db, appId: AppId, journey: Compiled, start
   return {
     audience: audience.kind === 'segment' ? audienceTrees(audienceDemand(audience), trees) : undefined,
     isTimed,
+    isExitTimed: exits.some(({ place }) => isTimedAt(place)),
+    isBranchTimed: (branchId) => isTimedAt(places.get(branchId)),
     isKnown: (person, day) => person.judgedAs === nameOf(person, day),
     async judge(people, day) {
       const now = new Date(startAt.getTime() + (isTimed ? day : 0) * DAY_MS)

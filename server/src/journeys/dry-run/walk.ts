@@ -42,7 +42,7 @@ export type Walker = {
 }
 
 /** Nothing is held back in a dry run. */
-const WORLD = { isHeld: false }
+const WORLD = { heldUntil: undefined }
 /** Whoever opens or clicks something does so within a day, at any time of it. */
 const ACTS_WITHIN_MS = DAY_MS
 
@@ -195,7 +195,8 @@ function exitMoment(trip: Trip, walker: Walker): number | undefined {
   const { exit, id } = trip.journey
   const { run } = walker
   const moments: number[] = []
-  if (exit?.eventName !== undefined)
+  if (exit?.eventName !== undefined && exit.eventName === run.entryEvent?.name) moments.push(run.enteredAt.getTime())
+  else if (exit?.eventName !== undefined)
     moments.push(
       eventMoment(trip, walker, nameOf({ name: exit.eventName, attributes: [] })) ?? Number.POSITIVE_INFINITY,
     )
@@ -227,18 +228,26 @@ function end({ journey: { reentrySeconds } }: Trip, walker: Walker): void {
   walker.dueMs = reentrySeconds === undefined ? Number.POSITIVE_INFINITY : walker.dueMs + reentrySeconds * 1_000
 }
 
-/** What happens before the time is over wakes a run where it listens. */
+/** What happens before the time is over wakes a run where it listens; what only time changes is looked at with each new day. */
 function nextMoment(trip: Trip, walker: Walker, dueMs: number): number {
+  const { judge, nodeOf } = trip
   const { run, dueMs: nowMs, exitAtMs } = walker
-  const node = run.nodeId && trip.nodeOf.get(run.nodeId)
+  const node = run.nodeId && nodeOf.get(run.nodeId)
   const moments = [exitAtMs]
+  if (run.hasPassed && judge.isExitTimed) moments.push(nextDay(trip, nowMs))
   if (node && listens(node))
-    for (const { condition } of node.branches)
+    for (const { id, condition } of node.branches)
       if (condition.kind !== 'segment_membership') moments.push(momentOf(trip, walker, condition))
+      else if (judge.isBranchTimed(id)) moments.push(nextDay(trip, nowMs))
   return moments.reduce<number>(
     (first, atMs) => (atMs !== undefined && atMs > nowMs && atMs < first ? atMs : first),
     dueMs,
   )
+}
+
+function nextDay({ startAt }: Trip, nowMs: number): number {
+  const startMs = startAt.getTime()
+  return startMs + (Math.floor((nowMs - startMs) / DAY_MS) + 1) * DAY_MS
 }
 
 function count(trip: Trip, walker: Walker, outcome: Exclude<Outcome, { kind: 'asks' }>): void {

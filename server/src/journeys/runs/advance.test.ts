@@ -179,6 +179,12 @@ describe('time_window', () => {
     const user = await somebody({ last_active: Date.parse('2030-02-01T18:20:00Z') / 1_000 })
     const [run = ''] = await enter(journey, [user])
     expect((await runRow(run))?.dueAt).toEqual(new Date('2030-02-03T18:20:00Z'))
+    // Before clocks are put forward there, and after.
+    const lastActive = Date.parse('2030-03-08T23:00:00Z') / 1_000
+    const there = await somebody({ timezone_id: 'America/New_York', last_active: lastActive })
+    goTo('2030-03-12T12:00:00Z')
+    const [another = ''] = await enter(journey, [there])
+    expect((await runRow(another))?.dueAt).toEqual(new Date('2030-03-12T22:00:00Z'))
   })
 })
 
@@ -254,7 +260,11 @@ describe('sending', () => {
     const journey = await aLive([{ kind: 'send_push', template_id: pushId }])
     await app.db.transaction((db) => reserve(db, app.tenant.id, 1_000_000, clock.now()))
     const [run = ''] = await enter(journey, [await somebody()])
+    // Nobody looks at it before the window has room again, as far as that can be told.
+    const dueAt = (await runRow(run))?.dueAt as Date
+    expect(dueAt.getTime() - clock.now().getTime()).toBeGreaterThan(14 * 60_000)
     await later(61)
+    expect((await runRow(run))?.dueAt).toEqual(dueAt)
     expect(sender.calls).toEqual([])
     expect((await stats(journey)).nodes[journey.nodes[0].id]).toMatchObject({ waiting: 1, completed: 0 })
     // It ends by itself when the window has room again.
@@ -263,6 +273,19 @@ describe('sending', () => {
     expect(sender.calls).toHaveLength(1)
     expect((await runRow(run))?.state).toBe('completed')
   })
+})
+
+test('who waits until the app may send goes on when it is enabled by hand', async () => {
+  const { pushId } = await someReferences(app)
+  const journey = await aLive([{ kind: 'send_push', template_id: pushId }])
+  await app.db.transaction((db) => reserve(db, app.tenant.id, 1_000_000, clock.now()))
+  const [run = ''] = await enter(journey, [await somebody()])
+  expect((await runRow(run))?.state).toBe('waiting')
+  expect((await app.app('/sending/enable', { method: 'POST' })).status).toBe(200)
+  await work()
+  expect((await runRow(run))?.state).toBe('completed')
+  await work()
+  expect(sender.calls).toHaveLength(1)
 })
 
 describe('send_iam', () => {
@@ -344,6 +367,18 @@ describe('tag', () => {
     expect(await tags(user)).toEqual({ nick: 'Kim', kept: 'k', greeting: 'Hello Kim 7' })
   })
 
+  test('a value with Liquid that comes out empty leaves the tag as it is', async () => {
+    const assignments = { name: '{{ nick }}', plan: '{% if level == "gold" %}gold{% endif %}', old: '' }
+    const journey = await aLive([{ kind: 'tag', assignments }])
+    const [known, unknown] = [
+      await somebody({ tags: { nick: 'Kim', level: 'gold', old: 'x' } }),
+      await somebody({ tags: { name: 'Ada', plan: 'silver', old: 'x' } }),
+    ]
+    await enter(journey, [known, unknown])
+    expect(await tags(known)).toEqual({ nick: 'Kim', level: 'gold', name: 'Kim', plan: 'gold' })
+    expect(await tags(unknown)).toEqual({ name: 'Ada', plan: 'silver' })
+  })
+
   test('what follows on it sees it', async () => {
     const value = aName('plan')
     const segmentId = await aSegment(app, [tagIs('level', value)])
@@ -385,6 +420,23 @@ describe('split_range', () => {
     expect(branches[a].completed).toBe(seen.filter((it) => it.a).length)
     expect(branches[a].completed + branches[b].completed).toBe(40)
     expect(branches[a].completed).toBeGreaterThan(8)
+  })
+
+  test('the same one for a user whenever they come by, unless it is drawn on entry', async () => {
+    const branches = [
+      { weight: 50, nodes: [] },
+      { weight: 50, nodes: [] },
+    ]
+    const user = await somebody()
+    const taken = async (randomize_on_entry: boolean) => {
+      const journey = await aLive([{ kind: 'split_range', randomize_on_entry, branches }])
+      await enter(journey, Array(24).fill(user))
+      const counts = Object.values((await stats(journey)).branches as Record<string, { completed: number }>)
+      return counts.map(({ completed }) => completed).sort((a, b) => a - b)
+    }
+    expect(await taken(false)).toEqual([0, 24])
+    const [less = 0, more = 0] = await taken(true)
+    expect([less > 0, less + more]).toEqual([true, 24])
   })
 })
 

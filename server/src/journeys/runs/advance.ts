@@ -12,7 +12,7 @@ import type { RunsContext } from './context.ts'
 import { countMoves } from './count.ts'
 import { applyEffects } from './effects.ts'
 import { type Asked, answer, type Traveller } from './facts.ts'
-import { isHeld } from './held.ts'
+import { findHeldUntil } from './held.ts'
 import { interpret, type Outcome, type World } from './interpret.ts'
 import { reenter } from './reenter.ts'
 import type { Part } from './run.ts'
@@ -57,7 +57,7 @@ async function openingMessages(
     } catch (error) {
       const journey = error instanceof NotOpen ? await ctx.live.find(ctx.db, appId, journeyId) : undefined
       if (!(error instanceof NotOpen) || !journey) throw error
-      await openNodeMessage(ctx, appId, journey, error.key)
+      for (const key of error.keys) await openNodeMessage(ctx, appId, journey, key)
     }
 }
 
@@ -88,7 +88,7 @@ export type Move = { run: Locked; outcome: Exclude<Outcome, { kind: 'asks' }> }
 async function findMoves(db: Db, appId: AppId, journey: Compiled, runs: readonly Locked[], now: Date): Promise<Move[]> {
   const moves: Move[] = []
   if (runs.length === 0) return moves
-  const world: World = { isHeld: await isHeld(db, appId, journey, now) }
+  const world: World = { heldUntil: await findHeldUntil(db, appId, journey, now) }
   let open = runs.map((run): Traveller<Locked> => ({ run, known: new Map() }))
   while (open.length > 0) {
     const asked: (Asked & { traveller: Traveller<Locked> })[] = []

@@ -127,9 +127,7 @@ async function answerActions(
     nodeId: condition.sending_node_id,
   }))
   const sent = await findSent(db, appId, journey.id, places, now)
-  const userOf = new Map(asked.map(({ traveller: { run } }) => [run.id, run.userId]))
-  const wanted = sent.map(({ messageId, runId }) => ({ messageId, runId, userId: userOf.get(runId) as UserId }))
-  const actions = wanted.length > 0 ? await findRunActions(db, appId, wanted) : []
+  const actions = sent.length > 0 ? await findRunActions(db, appId, sent) : []
   const nodeOf = new Map(sent.map(({ messageId, nodeId }) => [messageId, nodeId]))
   const done = new Set(
     actions.flatMap(({ runId, messageId, received, opened, clicked }) => {

@@ -23,8 +23,8 @@ export type Known = ReadonlyMap<string, string | Date | boolean | null>
 
 /** What holds for all runs of the app at the moment. */
 export type World = {
-  /** Nothing may be sent: runs wait at their send nodes. */
-  isHeld: boolean
+  /** Nothing may be sent before, as far as can be told: runs wait at their send nodes. */
+  heldUntil: Date | undefined
 }
 
 export type Effect =
@@ -56,9 +56,6 @@ export type Outcome =
     })
   /** `nodeId`: where it stood when it left early. */
   | (Way & { kind: 'ends'; state: 'completed' | 'exited'; nodeId: NodeId | undefined })
-
-/** How soon a run that may not send looks again. */
-const HELD_MS = 60_000
 
 type Decision =
   | { kind: 'asks'; questions: Question[] }
@@ -137,7 +134,7 @@ function decide(journey: Compiled, step: Step, run: Run, moment: Moment): Decisi
     case 'send_push':
     case 'send_email':
     case 'send_sms':
-      if (world.isHeld) return { kind: 'rests', untilAt: undefined, dueAt: new Date(now.getTime() + HELD_MS) }
+      if (world.heldUntil) return { kind: 'rests', untilAt: undefined, dueAt: world.heldUntil }
       return { kind: 'goes', next, effect: { kind: 'send', node } }
     case 'send_iam':
       return { kind: 'goes', next, effect: { kind: 'grant', iamId: node.iam_id, seconds: node.user_ttl_seconds } }
@@ -179,13 +176,20 @@ function restUntil({ now, arrivedAt, untilAt }: Moment, next: Next, fix: () => D
   return until && until <= now ? { kind: 'goes', next } : { kind: 'rests', untilAt: until, dueAt: until }
 }
 
+const PRESENCE: Question[] = [
+  { key: 'last active', kind: 'last active' },
+  { key: 'zone', kind: 'zone' },
+]
+
 function atWindow(node: NodeOf<'time_window'>, run: Run, moment: Moment, next: Next): Decision {
   const { now, arrivedAt, known } = moment
   if (arrivedAt !== undefined) return restUntil(moment, next, () => undefined)
   if (node.relative_to === 'last_active_time') {
-    const lastActive = known.get('last active')
-    if (lastActive === undefined) return { kind: 'asks', questions: [{ key: 'last active', kind: 'last active' }] }
-    return restUntil(moment, next, () => (lastActive instanceof Date ? sameTimeOfDay(lastActive, now) : now))
+    const [lastActive, zone] = [known.get('last active'), known.get('zone')]
+    if (lastActive === undefined || zone === undefined) return { kind: 'asks', questions: PRESENCE }
+    return restUntil(moment, next, () =>
+      lastActive instanceof Date ? sameTimeOfDay(timeZoneOf(zone as string | null), lastActive, now) : now,
+    )
   }
   const ownZone = node.use_user_time_zone ? known.get('zone') : null
   if (ownZone === undefined) return { kind: 'asks', questions: [{ key: 'zone', kind: 'zone' }] }

@@ -104,6 +104,30 @@ export async function findMessageIds(db: Db, appId: AppId, journeyId: JourneyId)
 export const deleteMessages = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_messages where app_id = ${appId} and journey_id = ${journeyId}`)
 
+/** At most `limit`; answers how many went. */
+export async function deletePasses(db: Db, appId: AppId, journeyId: JourneyId, limit: number): Promise<number> {
+  const gone = await db.query(
+    sql`
+    delete from journey_passes
+    where app_id = ${appId} and ctid = any(array(
+      select p.ctid from journey_passes p where p.app_id = ${appId} and p.journey_id = ${journeyId}
+      limit ${limit}
+      for update))
+    returning 1 as one`,
+    UNPREPARED,
+  )
+  return gone.length
+}
+
+export const deletePassesOf = (db: Db, appId: AppId, userId: UserId) =>
+  db.query(
+    sql`
+    delete from journey_passes p
+    where p.app_id = ${appId} and p.user_id = ${userId} and p.journey_id = any(array(
+      select j.id from journeys j where j.app_id = ${appId}))`,
+    UNPREPARED,
+  )
+
 // ---- edits
 
 /** A node that is gone, and the one where its runs go on; null where nothing follows. */
@@ -135,6 +159,24 @@ export const moveOthers = (db: Db, appId: AppId, journeyId: JourneyId, list: rea
     set node_id = coalesce(c.next, r.node_id), until_at = null, due_at = ${now}::timestamptz
     from jsonb_to_recordset(${removedRows(list)}::jsonb) as c(node uuid, next uuid)
     where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.state = 'waiting' and r.node_id = c.node`,
+    LONG,
+  )
+
+/** Those that rest at these nodes, now. Who had no end gets the one that there is, counted from when they came. */
+export const makeDue = (
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  list: readonly { nodeId: NodeId; seconds: number | null }[],
+  now: Date,
+) =>
+  db.query(
+    sql`
+    update journey_runs r
+    set until_at = coalesce(r.until_at, r.arrived_at + c.seconds * interval '1 second'), due_at = ${now}::timestamptz
+    from jsonb_to_recordset(${rows(list)}::jsonb) as c("nodeId" uuid, seconds integer)
+    where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.state = 'waiting' and r.node_id = c."nodeId"
+      and r.arrived_at is not null`,
     LONG,
   )
 

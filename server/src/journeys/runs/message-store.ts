@@ -1,6 +1,6 @@
 // SQL on the hidden messages of send nodes.
 
-import type { AppId, Id } from '../../lib/ids.ts'
+import type { AppId, Id, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 import type { JourneyId } from '../journey.ts'
@@ -34,37 +34,57 @@ export const findSent = (
     { prepare: false },
   )
 
-/** Of a day and a version of the template. */
-export type MessageKey = { nodeId: NodeId; day: Date; templateId: string; revision: number }
+/** Of a day and a version of the template; `nth`: for who passes the node for the nth time that day, counted from 0. */
+export type MessageKey = { nodeId: NodeId; day: Date; templateId: string; revision: number; nth: number }
 
-export async function findNodeMessage(
-  db: Db,
-  appId: AppId,
-  journeyId: JourneyId,
-  { nodeId, day, templateId, revision }: MessageKey,
-): Promise<MessageId | undefined> {
-  const [found] = await db.query<{ messageId: MessageId }>(sql`
-    select m.message_id from journey_messages m
-    where m.app_id = ${appId} and m.journey_id = ${journeyId} and m.node_id = ${nodeId} and m.day = ${day}
-      and m.template_id = ${templateId} and m.template_revision = ${revision}`)
-  return found?.messageId
-}
+/** Answers each that is there, with its place in the list. */
+export const findNodeMessages = (db: Db, appId: AppId, journeyId: JourneyId, keys: readonly MessageKey[]) =>
+  db.query<{ n: number; messageId: MessageId }>(
+    sql`
+    select k.n, m.message_id
+    from jsonb_to_recordset(${rows(keys.map((key, n) => ({ ...key, n })))}::jsonb)
+      as k(n integer, "nodeId" uuid, day timestamptz, "templateId" uuid, revision integer, nth smallint)
+    join journey_messages m on m.app_id = ${appId} and m.journey_id = ${journeyId} and m.node_id = k."nodeId"
+      and m.day = k.day and m.template_id = k."templateId" and m.template_revision = k.revision and m.nth = k.nth`,
+    { prepare: false },
+  )
 
 /** False when somebody else was faster; then theirs is there. */
 export async function insertNodeMessage(
   db: Db,
   appId: AppId,
   journeyId: JourneyId,
-  { nodeId, day, templateId, revision }: MessageKey,
+  { nodeId, day, templateId, revision, nth }: MessageKey,
   messageId: MessageId,
 ): Promise<boolean> {
   const inserted = await db.query(sql`
-    insert into journey_messages (app_id, journey_id, node_id, day, template_id, template_revision, message_id)
+    insert into journey_messages (app_id, journey_id, node_id, day, template_id, template_revision, nth, message_id)
     select a.id, ${journeyId}::uuid, ${nodeId}::uuid, ${day}::timestamptz, ${templateId}::uuid, ${revision}::integer,
-      ${messageId}::uuid
+      ${nth}::smallint, ${messageId}::uuid
     from apps a
     where a.id = ${appId}
     on conflict do nothing
     returning message_id`)
   return inserted.length > 0
 }
+
+export type Passes = { userId: UserId; nodeId: NodeId; count: number }
+
+/**
+ * Adds to how often users passed nodes today, in the order that everybody writes in: whoever does so at once waits, and counts on.
+ * Answers how often it was with these, and on which day, which is the next one where others have begun it meanwhile.
+ */
+export const countPasses = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly Passes[], day: Date) =>
+  db.query<{ userId: UserId; nodeId: NodeId; day: Date; passes: number }>(
+    sql`
+    insert into journey_passes (app_id, journey_id, user_id, node_id, day, passes)
+    select a.id, ${journeyId}::uuid, r."userId", r."nodeId", ${day}::timestamptz, r.count
+    from apps a cross join jsonb_to_recordset(${rows(list)}::jsonb) as r("userId" uuid, "nodeId" uuid, count integer)
+    where a.id = ${appId}
+    order by r."userId", r."nodeId"
+    on conflict (app_id, journey_id, user_id, node_id) do update
+    set passes = excluded.passes + case when journey_passes.day >= excluded.day then journey_passes.passes else 0 end,
+      day = greatest(journey_passes.day, excluded.day)
+    returning user_id, node_id, day, passes`,
+    { prepare: false },
+  )

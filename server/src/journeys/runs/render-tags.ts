@@ -38,7 +38,7 @@ export async function renderTags(
     if (!result) return []
     if (!result.ok)
       log.warn({ appId, journeyId: journey.id }, 'tags of a journey could not be rendered; they stay as they are')
-    return result.ok ? [{ userId: it.run.userId, tags: cut(result.texts) }] : []
+    return result.ok ? [{ userId: it.run.userId, tags: settled(it, result.texts) }] : []
   })
 }
 
@@ -64,11 +64,10 @@ async function itemsFor(db: Db, appId: AppId, journey: Compiled, list: readonly 
 const sourcesOf = (assignments: Record<string, string>): Sources =>
   Object.fromEntries(Object.entries(assignments).map(([key, text]) => [key, { kind: 'text', text }]))
 
-/** What comes out may be longer than a tag can be. */
-const cut = (texts: Record<string, string>) =>
+/** What comes out may be longer than a tag can be. Only a "" that was written takes one away: what is not known now is not lost. */
+const settled = ({ assignments }: Tagged, texts: Record<string, string>) =>
   Object.fromEntries(
-    Object.entries(texts).map(([key, text]) => [
-      key,
-      codePoints(text) > MAX_VALUE ? [...text].slice(0, MAX_VALUE).join('') : text,
-    ]),
+    Object.entries(texts)
+      .filter(([key, text]) => text !== '' || !hasLiquid(assignments[key] ?? ''))
+      .map(([key, text]) => [key, codePoints(text) > MAX_VALUE ? [...text].slice(0, MAX_VALUE).join('') : text]),
   )

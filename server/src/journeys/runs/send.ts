@@ -1,5 +1,6 @@
-// Send nodes. Each has one hidden message for a day and a version of its template; its recipients are added to that message in the
-// transaction that moves them on, and from there on it goes the way of all messages.
+// Send nodes. Each has one hidden message for a day and a version of its template, and more of a push message for those who pass it
+// several times that day; its recipients are added to that message in the transaction that moves them on, and from there on it goes
+// the way of all messages.
 
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -11,18 +12,18 @@ import { findRevisions } from '../../templates/store.ts'
 import type { NodeOf } from '../node.ts'
 import type { Compiled } from './compiled.ts'
 import type { RunsContext } from './context.ts'
-import { findNodeMessage, insertNodeMessage, type MessageKey } from './message-store.ts'
+import { countPasses, findNodeMessages, insertNodeMessage, type MessageKey, type Passes } from './message-store.ts'
 import type { Run } from './run.ts'
 
 type SendNode = NodeOf<'send_push' | 'send_email' | 'send_sms'>
 type Send = { run: Pick<Run, 'id' | 'userId'>; node: SendNode }
 
-/** A message that is to be opened first: outside the transaction, because its content may take other processes. */
+/** Messages that are to be opened first: outside the transaction, because their content may take other processes. */
 export class NotOpen extends Error {
-  readonly key: MessageKey
-  constructor(key: MessageKey) {
-    super(`the message of node ${key.nodeId} is not open`)
-    this.key = key
+  readonly keys: readonly MessageKey[]
+  constructor(keys: readonly MessageKey[]) {
+    super(`messages of nodes ${keys.map(({ nodeId }) => nodeId).join(', ')} are not open`)
+    this.keys = keys
   }
 }
 
@@ -34,29 +35,15 @@ export async function sendToRuns(
   sends: readonly Send[],
   now: Date,
 ): Promise<void> {
-  const byNode = Map.groupBy(sends, ({ node }) => node)
-  const revisions = await findRevisions(
-    db,
-    appId,
-    [...byNode.keys()].map(({ template_id }) => template_id),
-  )
-  const ready: { messageId: MessageId; runs: Send[] }[] = []
-  for (const [node, runs] of byNode) {
-    const revision = revisions.get(node.template_id)
-    // Templates of live journeys cannot be deleted; if one is gone all the same, there is nothing to send.
-    if (revision === undefined) {
-      ctx.log.warn(
-        { appId, journeyId: journey.id, nodeId: node.id },
-        'a template of a journey is gone; nothing is sent',
-      )
-      continue
-    }
-    const key = { nodeId: node.id, day: new Date(dayOf(now.getTime())), templateId: node.template_id, revision }
-    if (ctx.unsendable.has(nameOf(key))) continue
-    const messageId = await findNodeMessage(db, appId, journey.id, key)
-    if (messageId === undefined) throw new NotOpen(key)
-    ready.push({ messageId, runs })
-  }
+  const sendable = await findSendable(ctx, db, appId, journey, sends)
+  const byKey = Map.groupBy(await findPasses(db, appId, journey, sendable, now), ({ key }) => nameOfKey(key))
+  const groups = [...byKey.values()].map((runs) => ({ key: (runs[0] as Pass).key, runs }))
+  const keys = groups.map(({ key }) => key)
+  const found = keys.length > 0 ? await findNodeMessages(db, appId, journey.id, keys) : []
+  const idOf = new Map(found.map(({ n, messageId }) => [n, messageId]))
+  const missing = keys.filter((_, n) => !idOf.has(n))
+  if (missing.length > 0) throw new NotOpen(missing)
+  const ready = groups.map(({ runs }, n) => ({ messageId: idOf.get(n) as MessageId, runs }))
   // In the order that everybody locks in.
   for (const { messageId, runs } of ready.sort((a, b) => (a.messageId < b.messageId ? -1 : 1))) {
     const recipients = runs.map(({ run }) => ({ runId: run.id, userId: run.userId }))
@@ -65,9 +52,79 @@ export async function sendToRuns(
   }
 }
 
+type Sendable = Send & { revision: number }
+type Pass = Send & { key: MessageKey }
+
+async function findSendable(
+  ctx: RunsContext,
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  sends: readonly Send[],
+): Promise<Sendable[]> {
+  const byNode = Map.groupBy(sends, ({ node }) => node)
+  const revisions = await findRevisions(
+    db,
+    appId,
+    [...byNode.keys()].map(({ template_id }) => template_id),
+  )
+  return [...byNode].flatMap(([node, runs]) => {
+    const revision = revisions.get(node.template_id)
+    // Templates of live journeys cannot be deleted; if one is gone all the same, there is nothing to send.
+    if (revision === undefined) {
+      ctx.log.warn(
+        { appId, journeyId: journey.id, nodeId: node.id },
+        'a template of a journey is gone; nothing is sent',
+      )
+      return []
+    }
+    const isUnsendable = ctx.unsendable.has(nameOf({ templateId: node.template_id, revision }))
+    return isUnsendable ? [] : runs.map((send) => ({ ...send, revision }))
+  })
+}
+
+/** Whoever is sent more of one node in a day shares the last message. */
+const MOST_A_DAY = 50
+
+/** A device shows a message once, so that every push message of a user must be another one. */
+async function findPasses(
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  sends: readonly Sendable[],
+  now: Date,
+): Promise<Pass[]> {
+  const today = new Date(dayOf(now.getTime()))
+  const isCounted = ({ node }: Send) => node.kind === 'send_push' && comeAgain(journey)
+  const ofUser = Map.groupBy(sends.filter(isCounted), ({ run, node }) => `${run.userId} ${node.id}`)
+  const list = [...ofUser.values()].map((own): Passes => {
+    const { run, node } = own[0] as Sendable
+    return { userId: run.userId, nodeId: node.id, count: own.length }
+  })
+  const counted = list.length > 0 ? await countPasses(db, appId, journey.id, list, today) : []
+  const next = new Map(
+    counted.map(({ userId, nodeId, day, passes }) => {
+      const name = `${userId} ${nodeId}`
+      return [name, { day, nth: passes - (ofUser.get(name)?.length ?? 0) }]
+    }),
+  )
+  return sends.map((send) => {
+    const { run, node, revision } = send
+    const pass = next.get(`${run.userId} ${node.id}`)
+    const nth = pass ? Math.min(pass.nth++, MOST_A_DAY - 1) : 0
+    return { ...send, key: { nodeId: node.id, day: pass?.day ?? today, templateId: node.template_id, revision, nth } }
+  })
+}
+
+/** Whether a user may pass a node twice in a day. */
+const comeAgain = ({ audience, reentrySeconds }: Compiled) =>
+  audience.kind === 'event_trigger' || (reentrySeconds !== undefined && reentrySeconds * 1_000 < DAY_MS)
+
+const nameOfKey = ({ nodeId, day, nth }: MessageKey) => `${nodeId} ${day.getTime()} ${nth}`
+
 const laneOf = ({ audience }: Compiled): Lane => (audience.kind === 'event_trigger' ? 'direct' : 'bulk')
 
-const nameOf = ({ templateId, revision }: MessageKey) => `${templateId} ${revision}`
+const nameOf = ({ templateId, revision }: Pick<MessageKey, 'templateId' | 'revision'>) => `${templateId} ${revision}`
 
 /** A batch that began just before midnight still adds to the day before. */
 const AFTERWARDS_MS = 3_600_000

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { timeZoneOf } from '../../lib/time-zone.ts'
 import { sameTimeOfDay, whenOpen } from './window.ts'
 
@@ -36,6 +36,14 @@ test('past midnight', () => {
   expect(whenOpen(night, timeZoneOf('UTC'), at('2030-06-04T02:00:00Z'), 0)).toEqual(at('2030-06-10T22:00:00Z'))
 })
 
+test('a whole day', () => {
+  const midnight = { hour: 0, minute: 0 }
+  const monday = [{ start: midnight, end: midnight, day_of_week: 1 }]
+  for (const moment of ['2030-06-03T00:00:00Z', '2030-06-03T23:59:59.999Z'])
+    expect(whenOpen(monday, timeZoneOf('UTC'), at(moment), 0)).toEqual(at(moment))
+  expect(whenOpen(monday, timeZoneOf('UTC'), at('2030-06-04T00:00:00Z'), 0)).toEqual(at('2030-06-10T00:00:00Z'))
+})
+
 test('the earliest of several', () => {
   const two = [{ start: { hour: 18, minute: 0 }, end: { hour: 19, minute: 0 } }, ...day]
   expect(whenOpen(two, timeZoneOf('UTC'), at('2030-06-03T12:00:00Z'), 0)).toEqual(at('2030-06-03T18:00:00Z'))
@@ -58,9 +66,31 @@ test('no window, no moment', () => {
   expect(whenOpen([], timeZoneOf('UTC'), at('2030-06-03T08:00:00Z'), 0)).toBeUndefined()
 })
 
-test('the same time of day as somebody was last there', () => {
-  const now = at('2030-06-03T12:00:00Z')
-  expect(sameTimeOfDay(at('2030-05-20T15:30:00Z'), now)).toEqual(at('2030-06-03T15:30:00Z'))
-  expect(sameTimeOfDay(at('2030-05-20T09:30:00Z'), now)).toEqual(at('2030-06-04T09:30:00Z'))
-  expect(sameTimeOfDay(now, now)).toEqual(now)
+describe('the same time of day as somebody was last there', () => {
+  test('is within a day', () => {
+    const now = at('2030-06-03T12:00:00Z')
+    const zone = timeZoneOf('UTC')
+    expect(sameTimeOfDay(zone, at('2030-05-20T15:30:00Z'), now)).toEqual(at('2030-06-03T15:30:00Z'))
+    expect(sameTimeOfDay(zone, at('2030-05-20T09:30:00Z'), now)).toEqual(at('2030-06-04T09:30:00Z'))
+    expect(sameTimeOfDay(zone, now, now)).toEqual(now)
+  })
+
+  test('is by their clock, also when it was put forward or back since', () => {
+    const zone = timeZoneOf('America/New_York')
+    // 18:00 in winter, and in summer.
+    expect(sameTimeOfDay(zone, at('2030-03-08T23:00:00Z'), at('2030-03-12T12:00:00Z'))).toEqual(
+      at('2030-03-12T22:00:00Z'),
+    )
+    expect(sameTimeOfDay(zone, at('2030-11-01T22:00:00Z'), at('2030-11-05T12:00:00Z'))).toEqual(
+      at('2030-11-05T23:00:00Z'),
+    )
+    // 23:30 there is the next day in UTC.
+    expect(sameTimeOfDay(zone, at('2030-03-09T04:30:00Z'), at('2030-03-12T03:00:00Z'))).toEqual(
+      at('2030-03-12T03:30:00Z'),
+    )
+    // 2:30 does not exist on 2030-03-10.
+    expect(sameTimeOfDay(zone, at('2030-03-08T07:30:00Z'), at('2030-03-10T05:00:00Z'))).toEqual(
+      at('2030-03-10T07:00:00Z'),
+    )
+  })
 })

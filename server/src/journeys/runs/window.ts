@@ -1,7 +1,7 @@
 // When a time window lets somebody through. Pure; walls' clocks are those of lib/time-zone.ts, so that nights in which they are
 // put forward or back are as anybody would expect.
 
-import { DAY_MS, dayOf, instantOf, type TimeZone, wallOf } from '../../lib/time-zone.ts'
+import { DAY_MS, dayOf, instantOf, nextTimeOfDay, type TimeZone, wallOf } from '../../lib/time-zone.ts'
 import type { TimePoint, Window } from '../node.ts'
 
 const MINUTE_MS = 60_000
@@ -40,8 +40,8 @@ export function whenOpen(windows: readonly Window[], zone: TimeZone, now: Date, 
   return next && new Date(next.start.getTime() + Math.floor(drawn * (next.end.getTime() - next.start.getTime())))
 }
 
-/** The same time of day within the next 24 hours. */
-export function sameTimeOfDay(lastActive: Date, now: Date): Date {
-  const ahead = (lastActive.getTime() - now.getTime()) % DAY_MS
-  return new Date(now.getTime() + (ahead < 0 ? ahead + DAY_MS : ahead))
+/** When their clock shows the same time of day again. */
+export function sameTimeOfDay(zone: TimeZone, lastActive: Date, now: Date): Date {
+  const wall = wallOf(zone, lastActive)
+  return nextTimeOfDay(zone, wall - dayOf(wall), now)
 }
