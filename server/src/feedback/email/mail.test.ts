@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
 import {
+  anotherTo,
   aSentEmail,
   bringMail,
   connectSmtp,
@@ -99,7 +100,7 @@ describe('a report that a mail could not be delivered', () => {
     const others: SentEmail[] = []
     for (let i = 0; i < 4; i++) {
       expect(await suppressionOf(app, first)).toBeUndefined()
-      const again = await anotherTo(first)
+      const again = await anotherTo(app, first, clock.now())
       others.push(again)
       await bringMail(app, bounceAddress(again), report(again))
     }
@@ -135,15 +136,6 @@ describe('a report that a mail could not be delivered', () => {
     expect(await standingOf(app, email)).toEqual(UNTOUCHED)
   })
 })
-
-/** Another email to the same address. */
-async function anotherTo(email: SentEmail): Promise<SentEmail> {
-  const other = await sent()
-  await app.db.query(sql`
-    update deliveries set subscription_id = ${email.subscriptionId}
-    where app_id = ${app.tenant.id} and message_id = ${other.message.id}`)
-  return { ...other, subscriptionId: email.subscriptionId, address: email.address }
-}
 
 describe('a complaint', () => {
   const complain = (email: SentEmail, more: object = {}, to = 'fbl@news.example') =>

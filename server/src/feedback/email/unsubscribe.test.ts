@@ -1,16 +1,24 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
-import { aSentEmail, emailFactsOf, notificationTypesOf, references, type SentEmail } from '../../../test/email-back.ts'
+import {
+  anotherTo,
+  aSentEmail,
+  emailFactsOf,
+  notificationTypesOf,
+  references,
+  type SentEmail,
+} from '../../../test/email-back.ts'
 import { suppress } from '../../email/suppressions/store.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
+import { createLog } from '../../lib/log.ts'
 import { sql } from '../../storage/sql.ts'
 import { escaped } from './pages.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-03-15T09:00:00Z')
 beforeAll(async () => {
-  app = await testApp({ clock })
+  app = await testApp({ clock, log: createLog('silent') })
   const answer = await app.app('/event_webhooks', { body: { url: 'https://hooks.example/', kinds: ['unsubscribed'] } })
   expect(answer.status).toBe(201)
 })
@@ -69,6 +77,28 @@ describe('one click', () => {
     expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
     expect(await standing(email)).toEqual(UNSUBSCRIBED)
     expect(await eventsOf(email)).toHaveLength(1)
+  })
+
+  test('counts when it is asked again after it could not be counted', async () => {
+    const email = await sent()
+    const click = async () => (await ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')).status
+    await app.db.query({ text: 'alter table delivery_events rename to delivery_events_gone', values: [] })
+    try {
+      expect(await click()).toBeGreaterThanOrEqual(500)
+    } finally {
+      await app.db.query({ text: 'alter table delivery_events_gone rename to delivery_events', values: [] })
+    }
+    expect(await standing(email)).toEqual({ ...UNSUBSCRIBED, facts: {} })
+    expect(await click()).toBe(200)
+    expect(await standing(email)).toEqual(UNSUBSCRIBED)
+    expect(await eventsOf(email)).toHaveLength(1)
+  })
+
+  test('counts with each mail that it is asked from', async () => {
+    const first = await sent()
+    const second = await anotherTo(app, first, clock.now())
+    for (const email of [first, second, first]) await ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')
+    for (const email of [first, second]) expect(await standing(email)).toEqual(UNSUBSCRIBED)
   })
 
   test('works in capitals, and unsubscribes who cannot be reached for another reason', async () => {
