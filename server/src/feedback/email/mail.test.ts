@@ -18,6 +18,7 @@ import { countEmails } from '../../email/metrics/count.ts'
 import { isEmailPaused } from '../../email/pause.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
+import { createLog } from '../../lib/log.ts'
 import { sql } from '../../storage/sql.ts'
 
 let app: TestApp
@@ -25,6 +26,7 @@ const clock = virtualClock('2030-03-15T09:00:00Z')
 beforeAll(async () => {
   app = await testApp({
     clock,
+    log: createLog('silent'),
     listensForMail: true,
     publicUrl: 'https://bell.example',
     providers: { mail: { way: undefined, helo: 'mail.bell.example', resolver: '127.0.0.1:1' } },
@@ -109,6 +111,31 @@ describe('a report that a mail could not be delivered', () => {
     expect(await notificationTypesOf(app, first)).toBeNull()
   })
 
+  test('because a mailbox is full counts when it is told again after it could not be noted', async () => {
+    const email = await sent()
+    const report = global(aboutOf(email), '552 5.2.2 over quota')
+    await app.db.query({ text: 'alter table soft_bounces rename to soft_bounces_gone', values: [] })
+    try {
+      expect(await bringMail(app, bounceAddress(email), report)).toBe('451 4.3.0 try again later')
+    } finally {
+      await app.db.query({ text: 'alter table soft_bounces_gone rename to soft_bounces', values: [] })
+    }
+    for (let n = 0; n < 2; n++) expect(await bringMail(app, bounceAddress(email), report)).toBe(TAKEN)
+    expect(await softBouncesOf(email)).toEqual([{ count: 1 }])
+    expect(await standingOf(app, email)).toEqual({ ...UNTOUCHED, facts: { bounced: 1 } })
+  })
+
+  test('because a mailbox is full counts for each mail, also when they come at once', async () => {
+    const first = await sent()
+    const emails = [first]
+    for (let n = 0; n < 3; n++) emails.push(await anotherTo(app, first, clock.now()))
+    const told = [...emails, ...emails].map((email) =>
+      bringMail(app, bounceAddress(email), global(aboutOf(email), '552 5.2.2 over quota')),
+    )
+    expect(await Promise.all(told)).toEqual(Array(8).fill(TAKEN))
+    expect(await softBouncesOf(first)).toEqual([{ count: 4 }])
+  })
+
   test.each(['delayed', 'relayed', 'expanded', 'delivered', ''])('says nothing with Action: %s', async (action) => {
     const email = await sent()
     expect(await bringMail(app, bounceAddress(email), postfix(aboutOf(email), { action }))).toBe(TAKEN)
@@ -136,6 +163,10 @@ describe('a report that a mail could not be delivered', () => {
     expect(await standingOf(app, email)).toEqual(UNTOUCHED)
   })
 })
+
+const softBouncesOf = ({ address }: SentEmail) =>
+  app.db.query(sql`
+    select cardinality(times) as count from soft_bounces where app_id = ${app.tenant.id} and address = ${address}`)
 
 describe('a complaint', () => {
   const complain = (email: SentEmail, more: object = {}, to = 'fbl@news.example') =>

@@ -24,7 +24,7 @@ let note: NoteEmail
 setStage((stage) => {
   ;({ app, clock, sender, engine, appId } = stage)
   authorized = { authorization: `Key ${stage.tenant.key}` }
-  note = createNoteEmail({ db: app.db, merger: createMerger({ slots: 2 }) })
+  note = createNoteEmail({ db: app.db, clock, merger: createMerger({ slots: 2 }) })
 })
 
 const read = (text: string) => engine.email.references.read(text) as EmailReference
@@ -224,7 +224,7 @@ test('any interleaving, repeated and at once, gives the counts of a plain model'
     isMachine: fc.boolean(),
     server: fc.nat(1),
   })
-  const notes = [note, createNoteEmail({ db: app.db, merger: createMerger({ slots: 2 }) })]
+  const notes = [note, createNoteEmail({ db: app.db, clock, merger: createMerger({ slots: 2 }) })]
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const { id, references } = await mailed(4)
