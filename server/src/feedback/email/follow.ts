@@ -68,14 +68,16 @@ const plain = (detail: string | undefined) =>
           .slice(0, LONGEST_DETAIL),
       }
 
-/** Copies go out under the reference of the email that they are copies of; what becomes of them says nothing of it. */
-export async function isOfCopy(
+/**
+ * Copies go out under the reference of the email that they are copies of; what becomes of them says nothing of it. Answers
+ * whether one of these addresses is a copy's.
+ */
+export async function findCopies(
   { db }: FeedbackContext,
   reference: EmailReference,
-  addresses: readonly string[],
-): Promise<boolean> {
-  const delivery = addresses.length > 0 ? await findEmailDelivery(db, reference) : undefined
+): Promise<(addresses: readonly string[]) => boolean> {
+  const delivery = await findEmailDelivery(db, reference)
   const message = delivery && (await findMessage(db, reference.appId, delivery.messageId))
   const copies = (message?.content.email_bcc ?? []).map((it) => it.toLowerCase())
-  return addresses.some((it) => copies.includes(it.toLowerCase()))
+  return (addresses) => addresses.some((it) => copies.includes(it.toLowerCase()))
 }

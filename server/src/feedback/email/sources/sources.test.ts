@@ -528,6 +528,68 @@ describe('SES is believed', () => {
   })
 })
 
+describe('SES names several recipients at once, the mail and its copies', () => {
+  const COPY = 'archive@example.com'
+  const bccd = () => sent({ content: { email_bcc: ['Archive@example.com', 'second@example.com'] } })
+  const bounced = (email: SentEmail, list: [address: string, said: string][]) => {
+    const event = JSON.parse(sesEvent(email, 'hard'))
+    event.bounce.bouncedRecipients = list.map(([emailAddress, said]) => ({
+      emailAddress,
+      status: said.slice(4, 9),
+      diagnosticCode: `smtp; ${said}`,
+    }))
+    return postSes(snsMessage({ Message: JSON.stringify(event) }))
+  }
+
+  test('and what became of the mail is heard, wherever it stands', async () => {
+    const [first, last] = [await bccd(), await bccd()]
+    expect(
+      await bounced(first, [
+        [first.address, GONE],
+        [COPY, FULL],
+      ]),
+    ).toEqual(OK)
+    expect(
+      await bounced(last, [
+        [COPY, FULL],
+        [last.address, GONE],
+      ]),
+    ).toEqual(OK)
+    for (const email of [first, last])
+      expect(await standingOf(app, email)).toEqual({ facts: { bounced: 1 }, types: -10, suppressed: 'hard_bounce' })
+  })
+
+  test('and what was said to a copy is not held against the recipient', async () => {
+    const email = await bccd()
+    expect(
+      await bounced(email, [
+        [COPY, GONE],
+        [email.address, FULL],
+      ]),
+    ).toEqual(OK)
+    expect(await standingOf(app, email)).toEqual({ ...UNTOUCHED, facts: { bounced: 1 } })
+  })
+
+  test('and where all are copies nothing is', async () => {
+    const email = await bccd()
+    expect(
+      await bounced(email, [
+        [COPY, GONE],
+        ['second@example.com', GONE],
+      ]),
+    ).toEqual(OK)
+    expect(await standingOf(app, email)).toEqual(UNTOUCHED)
+  })
+
+  test('of whom one may have complained', async () => {
+    const email = await bccd()
+    const event = JSON.parse(sesEvent(email, 'complained'))
+    event.complaint.complainedRecipients.unshift({ emailAddress: COPY })
+    expect(await postSes(snsMessage({ Message: JSON.stringify(event) }))).toEqual(OK)
+    expect(await standingOf(app, email)).toEqual({ facts: { complained: 1 }, types: -2, suppressed: 'complaint' })
+  })
+})
+
 describe('Mailgun is believed', () => {
   test('not with a wrong key, a changed token, or out of its time', async () => {
     const email = await sent()
