@@ -10,6 +10,7 @@ import { addressActivities } from '../activities/address.ts'
 import { type Line, readLine } from '../delivery.ts'
 import { countFailedEmails } from '../email/count.ts'
 import { prepareMail } from '../email/prepare.ts'
+import { noteSoftEnds } from '../email/suppress-bounced.ts'
 import { deliverJobs } from '../jobs.ts'
 import { type Composed, compose, type ToSend } from './compose.ts'
 import { changeCounts, moved } from './count-store.ts'
@@ -159,6 +160,7 @@ async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attem
     const changed = await changeDeliveries(db, appId, changes, { state: 'pending' })
     await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
     await countFailedEmails(db, appId, line.part, changed, clock.now())
+    await noteSoftEnds(db, appId, changed, clock.now())
   })
 }
 
@@ -171,6 +173,7 @@ async function waitOut({ db, clock }: Engine, work: Work, { part }: Line, until:
     const expired = await expireDue(db, appId, key, now, EXPIRE_AT_ONCE)
     await changeCounts(db, appId, part, moved({ state: 'pending' }, expired))
     await countFailedEmails(db, appId, part, expired, now)
+    await noteSoftEnds(db, appId, expired, now)
     return expired
   })
   await completeMessages({ db, clock }, appId, [...new Set(expired.map(({ messageId }) => messageId))])

@@ -317,6 +317,44 @@ test('an address that is full too often is suppressed', async () => {
   )
 })
 
+test('an address that was full for as long as it was tried counts as one that refused, once for each mail', async () => {
+  const [tried, held, shortly] = [anEmail(), anEmail(), anEmail()] as const
+  const softBouncesOf = (address: string) =>
+    app.db.query(sql`
+      select cardinality(times) as count from soft_bounces where app_id = ${appId} and address = ${address.toLowerCase()}`)
+  const wait = async (hours: number) => {
+    for (let passed = 0; passed < hours; passed += 4) {
+      clock.advance({ hours: 4 })
+      await runEngine(engine)
+    }
+  }
+  sender.otherwise = () => ({ kind: 'retry', reason: 'mailbox_full' })
+  // Until it lives no longer, and, living longer, until it was tried often enough.
+  const first = await mailTo([tried])
+  const second = await mailTo([tried], { ttl: 2_419_200 })
+  await runEngine(engine)
+  await wait(84)
+  expect(await tally(app.db, appId, first)).toEqual({ 'expired mailbox_full': 1 })
+  await wait(60)
+  expect(await tally(app.db, appId, second)).toEqual({ 'failed mailbox_full': 1 })
+  expect(await softBouncesOf(tried)).toEqual([{ count: 2 }])
+  // One that had room again in time.
+  const third = await mailTo([shortly])
+  await runEngine(engine)
+  sender.otherwise = () => ({ kind: 'sent' })
+  await wait(4)
+  expect(await tally(app.db, appId, third)).toEqual({ sent: 1 })
+  expect(await softBouncesOf(shortly)).toEqual([])
+  // Given up while sending is held.
+  sender.otherwise = () => ({ kind: 'retry', reason: 'mailbox_full' })
+  const fourth = await mailTo([held])
+  await runEngine(engine)
+  await pauseForComplaints(app.db, appId, async () => ({ delivered: 1_000, complained: 10 }), clock.now())
+  await wait(84)
+  expect(await tally(app.db, appId, fourth)).toEqual({ 'expired mailbox_full': 1 })
+  expect(await softBouncesOf(held)).toEqual([{ count: 1 }])
+})
+
 test('what a server of mail puts off is tried after five minutes, then later each time, and fails when its time is over', async () => {
   const address = anEmail()
   sender.otherwise = () => ({ kind: 'retry', reason: 'greylisted' })
