@@ -8,10 +8,13 @@ import {
   references,
   type SentEmail,
 } from '../../../test/email-back.ts'
+import { readConfig } from '../../config.ts'
 import { suppress } from '../../email/suppressions/store.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
+import { forgetOldMessages } from '../../messages/engine/forget.ts'
+import { keepMonths } from '../../messages/engine/keep-months.ts'
 import { sql } from '../../storage/sql.ts'
 import { escaped } from './pages.ts'
 
@@ -114,6 +117,24 @@ describe('one click', () => {
     expect(await ask(`/e/u/${changed}`, '')).toMatchObject({ status: 404 })
     expect(await ask('/e/u/%2e%2e', '')).toMatchObject({ status: 404 })
     expect(await standing(email)).toEqual(SUBSCRIBED)
+  })
+
+  test('works for 60 days after a mail went out, however soon the app forgets its messages', async () => {
+    const email = await sent()
+    // Delivered as late as anything may be.
+    const later = new Date(clock.now().getTime() + (28 + 60) * 86_400_000)
+    expect((await app.app('/delivery_settings', { method: 'PUT', body: { retention_days: 1 } })).status).toBe(200)
+    const shortest = 90
+    const read = (days: number) => readConfig({ DELIVERY_RETENTION_DAYS: String(days) }).config.deliveryRetentionDays
+    expect(read(shortest)).toBe(shortest)
+    expect(() => read(shortest - 1)).toThrow('DELIVERY_RETENTION_DAYS')
+    await app.db.query(sql`
+      update messages set state = 'done', completed_at = ${clock.now()} where app_id = ${app.tenant.id}`)
+    await forgetOldMessages(app.db, later, shortest)
+    await keepMonths(app.db, later, shortest)
+    expect(await app.db.query(sql`select id from messages where app_id = ${app.tenant.id}`)).toEqual([])
+    expect((await ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')).status).toBe(200)
+    expect(await notificationTypesOf(app, email)).toBe(-2)
   })
 
   test('does not read endless bodies', async () => {
