@@ -151,6 +151,30 @@ test('clicks are not followed where the message says so', async () => {
   expect(mailsOf(sender)[0]?.html).toMatch(/^<a href="https:\/\/shop\.example\/">x<\/a><img src=/)
 })
 
+test('a mail has no picture that tells when it is opened where the message, or its template, says so', async () => {
+  const body = '<p>Ring <a href="https://shop.example/">here</a></p>'
+  await mailTo([anEmail()], { email_body: body, disable_email_open_tracking: true })
+  await runEngine(engine)
+  await mailTo([anEmail()], { email_body: body, disable_email_open_tracking: true, disable_email_click_tracking: true })
+  await runEngine(engine)
+  const template = { name: 'Quiet', isEmail: true, email_subject: 'Bells', email_body: body, contents: { en: 'x' } }
+  const { body: made } = await app.request(`/templates?app_id=${appId}`, {
+    body: { app_id: appId, ...template, disable_email_open_tracking: true },
+    headers: authorized,
+  })
+  await app.request('/notifications', {
+    body: { app_id: appId, template_id: made.id, email_to: [anEmail()] },
+    headers: authorized,
+  })
+  await runEngine(engine)
+  const found = mailsOf(sender).map(({ html }) => [html.includes('/e/o/'), html.includes('/e/c/')])
+  expect(found).toEqual([
+    [false, true],
+    [false, false],
+    [false, true],
+  ])
+})
+
 test('who can unsubscribe in the HTML can do so in the text', async () => {
   await mailTo([anEmail()], { email_body: '<p>Ring</p><a href="%5Bunsubscribe_url%5D"><img src="x"></a>' })
   await runEngine(engine)
