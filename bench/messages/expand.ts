@@ -50,6 +50,7 @@ const email: EmailPort = {
   referenceHeaders: async () => [],
   classify: async () => [],
   lookUpHosts: async () => {},
+  fetchFiles: async () => [],
 }
 
 /** `carillon` runs no jobs: the message waits for us. */

@@ -7,6 +7,7 @@ import { createKeyUsage } from './apps/key-usage.ts'
 import { KEYS_CHANNEL } from './apps/store.ts'
 import type { Outcome } from './channels/channel.ts'
 import { createDial } from './channels/dial.ts'
+import { createFileFetcher } from './channels/email/fetch-files.ts'
 import { openOutbound } from './channels/outbound.ts'
 import { isPublicAddress } from './channels/public-address.ts'
 import { createResolver } from './channels/resolver.ts'
@@ -77,6 +78,7 @@ export type AppOptions = {
     | 'providers'
     | 'inboxProviders'
     | 'mailListen'
+    | 'emailAttachmentsMb'
   >
   connection: PoolOptions['connection']
   /** What the credentials of providers are sealed with; the same on every server of a database. */
@@ -105,6 +107,7 @@ const MERGE_SLOTS = 5
 const WORKER_MERGE_SLOTS = 2
 /** The operator's own relay may be in any network. */
 const EVERYWHERE = ['0.0.0.0/0', '::/0']
+const MEGABYTE = 1024 * 1024
 const MAX_STATEMENT_MS = { api: 4_000, counting: 60_000, worker: 300_000 }
 
 export async function startApp(options: AppOptions): Promise<RunningApp> {
@@ -185,7 +188,14 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const users = createUsersContext(parts)
     const events = createEventsContext({ ...parts, reader: users.reader, retentionDays: config.eventRetentionDays })
     const segments = createSegmentsContext({ ...parts, reader: users.reader, countingDb, isUsed: isUsedAs('segment') })
-    const templates = createTemplatesContext({ ...parts, renderer, users: users.reader, isUsed: isUsedAs('template') })
+    const mayAttach = config.emailAttachmentsMb > 0
+    const templates = createTemplatesContext({
+      ...parts,
+      renderer,
+      users: users.reader,
+      isUsed: isUsedAs('template'),
+      mayAttach,
+    })
     const inApp = createInAppContext({ ...parts, renderer, users: users.reader, isUsed: isUsedAs('iam') })
     const outcomes = createOutcomesContext(parts)
     const reports = createReportsContext({ ...parts, segments, reader: users.reader })
@@ -196,7 +206,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const apps = { db: parts.db, clock, secrets, configureNew, usage, countPlayers, publicUrl }
     const sending = createSendingContext({ ...parts, secrets })
     const email = createEmailContext({ ...forEmail, db: parts.db })
-    const messages = createMessagesContext({ ...parts, users, segments, renderer })
+    const messages = createMessagesContext({ ...parts, users, segments, renderer, mayAttach })
     const feedback = createFeedbackContext({
       ...parts,
       secrets,
@@ -300,7 +310,10 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       log,
       sender: senders,
       renderer,
-      email: createEmailPort({ email, clock, secretKey, mails, inboxProviders: config.inboxProviders }),
+      email: createEmailPort({
+        ...{ email, clock, secretKey, mails, inboxProviders: config.inboxProviders },
+        files: createFileFetcher({ outbound, clock, log, maxBytes: config.emailAttachmentsMb * MEGABYTE }),
+      }),
       noteActions,
       readRunData: createReadRunData(db),
       maxInFlight: config.maxInFlight,

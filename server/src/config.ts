@@ -36,6 +36,7 @@ type Settings = ProviderParts & {
   journeyMinWaitSeconds: number
   inboxProviders: ProviderList | undefined
   mailListen: { host: string; port: number } | undefined
+  emailAttachmentsMb: number
   organizationId: string | undefined
   organizationKey: string | undefined
   sink: boolean
@@ -218,7 +219,7 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     env: 'OUTBOUND_ALLOW',
     fallback: undefined,
     read: readNetworks,
-    help: 'Networks that webhooks, providers of texts and relays of apps may be in although they are not public: 10.1.0.0/16,127.0.0.1.',
+    help: 'Networks that webhooks, attachments, providers of texts and relays of apps may be in although they are not public: 10.1.0.0/16,127.0.0.1.',
   },
   outboundAllowHttp: {
     env: 'OUTBOUND_ALLOW_HTTP',
@@ -261,6 +262,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: undefined,
     read: readInboxProviders,
     help: 'A file of JSON with names of inbox providers that go before ours: {"providers": {"gmail": {"domains": [], "domain_suffixes": [], "mx_suffixes": []}}}.',
+  },
+  emailAttachmentsMb: {
+    env: 'EMAIL_ATTACHMENTS_MB',
+    fallback: 0,
+    read: wholeNumber(0, 20),
+    help: 'How many MB the files that a mail has attached may have together; the server fetches them from where the message says. 0: mails with attachments are refused. The same on every server.',
   },
   sink: {
     env: 'SINK',

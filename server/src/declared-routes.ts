@@ -50,7 +50,7 @@ export function declaredRoutes(): { domains: Route[]; kit: Route[] } {
     port: 0,
     mayReach: () => false,
   })
-  const messages = createMessagesContext({ ...parts, users, segments, renderer })
+  const messages = createMessagesContext({ ...parts, users, segments, renderer, mayAttach: false })
   const domains = allRoutes({
     apps: {
       ...parts,
@@ -65,7 +65,7 @@ export function declaredRoutes(): { domains: Route[]; kit: Route[] } {
     outcomes: createOutcomesContext(parts),
     reports: createReportsContext({ ...parts, segments, reader: users.reader }),
     exports: createExportsContext({ ...parts, segments, publicUrl: undefined }),
-    templates: createTemplatesContext({ ...parts, renderer, users: users.reader, isUsed }),
+    templates: createTemplatesContext({ ...parts, renderer, users: users.reader, isUsed, mayAttach: false }),
     messages,
     activities: createActivitiesContext({ ...parts, reader: users.reader, messages, note: async () => {} }),
     sending: createSendingContext({ ...parts, secrets }),

@@ -1,6 +1,7 @@
 // What the engine asks about mail, answered by the domain of email.
 
 import { findApp } from './apps/store.ts'
+import type { FileFetcher } from './channels/email/fetch-files.ts'
 import type { EmailContext } from './email/context.ts'
 import { defaultFrom, findSendingDomain } from './email/domains/find.ts'
 import { classifyAddresses, lookUpHosts } from './email/inbox-providers/hosts.ts'
@@ -16,11 +17,19 @@ type Parts = {
   clock: Clock
   secretKey: string
   mails: Pick<MailChannels, 'open'>
+  files: FileFetcher
   /** The operator's own names of inbox providers, on top of the usual ones. */
   inboxProviders?: ProviderList | undefined
 }
 
-export const createEmailPort = ({ email, clock, secretKey, mails, inboxProviders: providers }: Parts): EmailPort => ({
+export const createEmailPort = ({
+  email,
+  clock,
+  secretKey,
+  mails,
+  files,
+  inboxProviders: providers,
+}: Parts): EmailPort => ({
   references: createReferences(secretKey),
   findSendingDomain: (appId, domain) => findSendingDomain(email, appId, domain),
   defaultFrom: (appId) => defaultFrom(email, appId),
@@ -31,4 +40,5 @@ export const createEmailPort = ({ email, clock, secretKey, mails, inboxProviders
   referenceHeaders: (appId) => findReferenceHeaders(email.db, appId),
   classify: (addresses) => classifyAddresses(email.db, addresses, providers),
   lookUpHosts: (domains) => lookUpHosts({ ...email, clock, providers }, domains),
+  fetchFiles: files.fetch,
 })

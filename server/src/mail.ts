@@ -3,9 +3,10 @@
 
 import type { Channel, Outcome } from './channels/channel.ts'
 import type { Dial } from './channels/dial.ts'
+import { encodeBase64 } from './channels/email/base64.ts'
 import { buildMail } from './channels/email/build.ts'
 import { type MxRecord, openDirect } from './channels/email/direct.ts'
-import type { MailItem } from './channels/email/message.ts'
+import type { MailContent, MailItem } from './channels/email/message.ts'
 import { openRelay } from './channels/email/relay.ts'
 import type { EmailContext } from './email/context.ts'
 import { findWay, isCaught, type MailWay } from './email/find-way.ts'
@@ -152,10 +153,13 @@ function catchingChannel(email: EmailContext, appId: AppId): Channel<MailItem> {
 const withCopies = (draft: Draft, bcc: readonly string[] = []): Draft[] =>
   [draft.toAddress, ...bcc].map((toAddress) => ({ ...draft, toAddress }))
 
+/** Of the files in a mail, encoded. All that is caught is kept in the database. */
+const MOST_CAUGHT_BYTES = 200_000
+
 /** Undefined for one that no server could take either. */
 async function build(item: MailItem): Promise<Draft | undefined> {
   const { content, to } = item
-  const raw = await buildMail(item).catch(() => undefined)
+  const raw = await buildMail({ ...item, content: withSmallFiles(content) }).catch(() => undefined)
   return (
     raw && {
       fromAddress: content.from.address,
@@ -166,6 +170,15 @@ async function build(item: MailItem): Promise<Draft | undefined> {
     }
   )
 }
+
+/** Large ones are there by name and type, with a note instead of what they hold. */
+function withSmallFiles(content: MailContent): MailContent {
+  const { files = [] } = content
+  if (files.reduce((sum, { encoded }) => sum + encoded.length, 0) <= MOST_CAUGHT_BYTES) return content
+  return { ...content, files: files.map((file) => ({ ...file, encoded: LEFT_OUT })) }
+}
+
+const LEFT_OUT = encodeBase64(Buffer.from('Too large to be kept with caught mail.'))
 
 /** Feedback-ID begins with the id of the message. */
 function messageOf({ content, reference }: MailItem): string | null {

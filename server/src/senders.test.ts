@@ -20,7 +20,7 @@ test('what was never handed to a provider, because the credentials could not be 
     kind: 'sms',
     platform: 'SMS',
     token: '+15550001000',
-    content: { from: '+15550002000', text: 'Bells', mediaUrls: [] },
+    content: { messageId: newId(), from: '+15550002000', text: 'Bells', mediaUrls: [] },
   }
   const again = { kind: 'retry', reason: 'credentials could not be read' }
   expect(await senders.send(newId(), 'sms', [text, text])).toEqual([again, again])

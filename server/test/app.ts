@@ -45,6 +45,7 @@ export type TestAppOptions = {
   role?: AppOptions['config']['role']
   trustProxy?: boolean
   journeyMinWaitSeconds?: number
+  emailAttachmentsMb?: number
   /** Takes in mail that comes back. */
   listensForMail?: boolean
   /** Another server on the database of this one, with the same first app; it leaves the database alone when it closes. */
@@ -71,6 +72,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       maxInFlight: 200,
       journeyMinWaitSeconds: options.journeyMinWaitSeconds ?? 60,
       inboxProviders: undefined,
+      emailAttachmentsMb: options.emailAttachmentsMb ?? 0,
       mailListen: options.listensForMail ? { host: '127.0.0.1', port: 0 } : undefined,
     },
     connection: database.connection,

@@ -23,7 +23,7 @@ import { rows, sql } from '../src/storage/sql.ts'
 import type { Renderer } from '../src/templates/render/renderer.ts'
 import { createRenderer } from '../src/templates/render/renderer.ts'
 import { hashToken, type SubscriptionType } from '../src/users/subscription.ts'
-import { type Tenant, type TestApp, testApp } from './app.ts'
+import { type Tenant, type TestApp, type TestAppOptions, testApp } from './app.ts'
 
 export type Call = { provider: Provider; parcel: Parcel }
 
@@ -80,6 +80,7 @@ export const anEmailPort = (): EmailPort => ({
   referenceHeaders: async () => [],
   classify: async (addresses) => addresses.map((address) => (address.endsWith('@gmail.com') ? 'gmail' : 'other')),
   lookUpHosts: async () => {},
+  fetchFiles: async () => [],
 })
 
 export type Bench = { db: Db; clock: Clock; sender: Sender; maxInFlight?: number; email?: EmailPort }
@@ -107,11 +108,11 @@ export type Stage = {
 }
 
 /** A server and a clock for the file; a sender, an engine and an app for each test. `onSet` hands them over. */
-export function setStage(onSet: (stage: Stage) => void): void {
+export function setStage(onSet: (stage: Stage) => void, options: TestAppOptions = {}): void {
   const clock = virtualClock()
   let app: TestApp
   beforeAll(async () => {
-    app = await testApp({ clock })
+    app = await testApp({ clock, ...options })
   })
   afterAll(async () => {
     await app.close()

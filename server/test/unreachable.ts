@@ -22,6 +22,7 @@ export const startUnreachable = async () =>
       journeyMinWaitSeconds: 60,
       inboxProviders: undefined,
       mailListen: undefined,
+      emailAttachmentsMb: 0,
     },
     connection: { host: '127.0.0.1', port: await closedPort(), user: 'nobody', database: 'none' },
     secretKey: 'the secret key of the tests',

@@ -51,6 +51,15 @@ describe('an exchange', () => {
     expect(cut.kind === 'answer' && cut.body.length).toBe(65_536)
   })
 
+  test('reads as much as was asked for, and takes as long', async () => {
+    const { url } = await sink((path) => (path === '/' ? 'silent' : { status: 200, body: 'x'.repeat(1_000_000) }))
+    const request = (more: object) => client().request({ url: `${url}/file`, method: 'GET', ...more })
+    expect(await request({ maxAnswerBytes: 1_000_000 })).toMatchObject({ status: 200, isWhole: true })
+    expect(await request({ maxAnswerBytes: 999_999 })).toMatchObject({ status: 200, isWhole: false })
+    expect(await request({ maxAnswerBytes: 0 })).toMatchObject({ status: 200, isWhole: false })
+    expect(await client().request({ url, timeoutMs: 100 })).toEqual({ kind: 'unanswered', reason: 'timeout' })
+  })
+
   test('uses a connection again, and goes through no proxy of the environment', async () => {
     const { url, connections } = await sink({ status: 200 })
     const proxy = await sink({ status: 200 })

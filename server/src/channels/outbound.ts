@@ -1,4 +1,5 @@
-// The one client for requests to addresses that customers give: webhooks, and providers whose address an app may choose.
+// The one client for requests to addresses that customers give: webhooks, files for mails, and providers whose address an app may
+// choose.
 //
 // It is node:https with sockets of our own (dial.ts), because that needs nothing else to be believed: no request is repeated
 // behind our back, none is redirected, no proxy of the environment is used, and `finish` says when the last byte had left. That
@@ -26,6 +27,9 @@ export type OutboundRequest = {
   method?: string | undefined
   headers?: Readonly<Record<string, string>> | undefined
   body?: string | Buffer | undefined
+  /** Of this answer, where it is worth more than the usual 64 kB. */
+  maxAnswerBytes?: number | undefined
+  timeoutMs?: number | undefined
 }
 
 export type OutboundResult =
@@ -79,7 +83,7 @@ export function openOutbound(settings: OutboundSettings = {}): Outbound {
   async function request(asked: OutboundRequest): Promise<OutboundResult> {
     try {
       const url = readUrl(asked.url, allowHttp !== false)
-      return await exchange(asked, url, agents[url.protocol as keyof typeof agents], timeoutMs)
+      return await exchange(asked, url, agents[url.protocol as keyof typeof agents], asked.timeoutMs ?? timeoutMs)
     } catch (error) {
       // Thrown before anything was begun: by us, or by Node for a header or method that cannot be written.
       return { kind: 'refused', reason: error instanceof Refused ? error.message : 'request not valid' }
@@ -113,7 +117,7 @@ function readUrl(text: string, allowHttp: boolean): URL {
 }
 
 function exchange(
-  { method = 'POST', headers = {}, body = '' }: OutboundRequest,
+  { method = 'POST', headers = {}, body = '', maxAnswerBytes = MAX_ANSWER_BYTES }: OutboundRequest,
   url: URL,
   agent: HttpAgent | HttpsAgent,
   timeoutMs: number,
@@ -122,7 +126,7 @@ function exchange(
   const options = {
     agent,
     method,
-    headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) },
+    headers: { ...headers, ...(method !== 'GET' && { 'content-length': String(Buffer.byteLength(body)) }) },
     protocol: url.protocol,
     host: url.hostname.replace(/^\[|\]$/g, ''),
     port: Number(url.port) || (isTls ? 443 : 80),
@@ -146,21 +150,26 @@ function exchange(
     })
     request.on('error', fail)
     request.on('close', () => fail(new Error('ECONNRESET')))
-    request.on('response', (answer) => collect(answer, settle, fail))
+    request.on('response', (answer) => collect(answer, maxAnswerBytes, settle, fail))
     request.end(body)
   })
 }
 
-function collect(answer: IncomingMessage, settle: (result: OutboundResult) => void, fail: (error: Error) => void) {
+function collect(
+  answer: IncomingMessage,
+  maxBytes: number,
+  settle: (result: OutboundResult) => void,
+  fail: (error: Error) => void,
+) {
   const { statusCode: status = 0, headers } = answer
   const chunks: Buffer[] = []
   let bytes = 0
   const tell = (isWhole: boolean) =>
-    settle({ kind: 'answer', status, headers, body: Buffer.concat(chunks).subarray(0, MAX_ANSWER_BYTES), isWhole })
+    settle({ kind: 'answer', status, headers, body: Buffer.concat(chunks).subarray(0, maxBytes), isWhole })
   answer.on('data', (chunk: Buffer) => {
     chunks.push(chunk)
     bytes += chunk.length
-    if (bytes <= MAX_ANSWER_BYTES) return
+    if (bytes <= maxBytes) return
     // The status is known, and nobody reads more than this.
     tell(false)
     answer.destroy()

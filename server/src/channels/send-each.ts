@@ -1,6 +1,7 @@
 // Sending one by one, a bounded number at once: what all channels with a request for each item share.
 
 import type { Channel, Outcome } from './channel.ts'
+import { createGate, createLaneGate } from './gate.ts'
 
 export type SendEach<Item> = {
   /** Items under way at once, over all calls of `send`. */
@@ -14,22 +15,11 @@ export type SendEach<Item> = {
 
 export function sendEach<Item>({ atOnce, lanes, sendOne, release }: SendEach<Item>): Channel<Item> {
   let isClosing = false
-  const gate = createGate(atOnce)
-  const laneGates = new Map<string, Gate>()
   const underWay = new Set<Promise<unknown>>()
-
-  /** The lane first: what waits for a slow place must not hold a slot that others could use. */
-  async function inTurn<Result>(item: Item, run: () => Promise<Result>): Promise<Result> {
-    if (!lanes) return gate.pass(run)
-    const lane = lanes.of(item)
-    const laneGate = laneGates.get(lane) ?? createGate(lanes.atOnce)
-    laneGates.set(lane, laneGate)
-    try {
-      return await laneGate.pass(() => gate.pass(run))
-    } finally {
-      if (laneGate.isIdle()) laneGates.delete(lane)
-    }
-  }
+  const gate = createGate(atOnce)
+  const laneGate = lanes && createLaneGate(gate, lanes.atOnce)
+  const inTurn = <Result>(item: Item, run: () => Promise<Result>) =>
+    lanes && laneGate ? laneGate(lanes.of(item), run) : gate.pass(run)
 
   async function sendAll(items: readonly Item[]): Promise<Outcome[]> {
     // A provider that asks for a pause, or refuses the app itself, is not asked for each of the others.
@@ -63,27 +53,5 @@ export function sendEach<Item>({ atOnce, lanes, sendOne, release }: SendEach<Ite
       await Promise.all(underWay)
       await release?.()
     },
-  }
-}
-
-type Gate = { pass<Result>(run: () => Promise<Result>): Promise<Result>; isIdle(): boolean }
-
-function createGate(places: number): Gate {
-  let taken = 0
-  const waiting: (() => void)[] = []
-  return {
-    async pass(run) {
-      // A place is handed on, not put back: nobody who comes later can slip in between.
-      if (taken < places) taken++
-      else await new Promise<void>((go) => waiting.push(go))
-      try {
-        return await run()
-      } finally {
-        const next = waiting.shift()
-        if (next) next()
-        else taken--
-      }
-    },
-    isIdle: () => taken === 0,
   }
 }

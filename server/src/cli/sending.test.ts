@@ -68,7 +68,13 @@ describe('pause and resume', () => {
     })
     expect((await sendingOf(appId)).hold).toMatchObject({ reason: 'paused' })
     expect((await sendingOf(other)).hold).toBeUndefined()
-    expect((await run('sending', 'show', appId)).out).toMatch(/state +held: paused since \d{4}-.+Z$/m)
+    for (const named of [[appId], ['--app', appId]])
+      expect((await run('sending', 'show', ...named)).out).toMatch(/state +held: paused since \d{4}-.+Z$/m)
+    for (const named of [[], [appId, '--app', appId]])
+      expect(await run('sending', 'show', ...named)).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('"sending show" takes one app: APP_ID or --app APP_ID'),
+      })
     expect(await doctor()).toEqual([`warning: paused for ${appId}`])
     expect(await json('resume', '--app', appId)).toMatchObject({ state: 'sending' })
     expect(await doctor()).toEqual(['ok: goes on for every app'])

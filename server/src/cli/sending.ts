@@ -11,7 +11,7 @@ import { pauseServer, resumeServer } from '../sending/control-server.ts'
 import { findAdministrators } from '../sending/notice-store.ts'
 import type { ServerSending } from '../sending/store.ts'
 import { administratorObject, viewSending } from '../sending/view.ts'
-import { type Command, type Outcome, readId, UsageError } from './command.ts'
+import { type Command, type Given, type Outcome, readId, UsageError } from './command.ts'
 import { type Store, withStore } from './connect.ts'
 import { fields, table } from './print.ts'
 
@@ -61,11 +61,12 @@ export const sendingCommands: Command[] = [
   {
     name: 'sending show',
     summary: 'Show whether an app sends, why not, and how much of its application message limit is used.',
-    usage: 'APP_ID',
-    words: ONE,
+    usage: 'APP_ID | --app APP_ID',
+    flags: { app: 'text' },
+    words: { least: 0, most: 1 },
     examples: ['carillon sending show 7d0e6c5e-1f0b-4c52-9a53-2b1c2c9b4e0f'],
     run: ({ config, given }) => {
-      const appId = readId(given.words[0] as string, 'APP_ID')
+      const appId = neededApp(given, 'sending show')
       return withStore(config, async (store) => {
         await present(store, appId)
         return appState(store, appId)
@@ -76,11 +77,12 @@ export const sendingCommands: Command[] = [
     name: 'sending enable',
     summary:
       'Re-enable an app that has exceeded its application message limit. What it has sent so far counts no more.',
-    usage: 'APP_ID',
-    words: ONE,
+    usage: 'APP_ID | --app APP_ID',
+    flags: { app: 'text' },
+    words: { least: 0, most: 1 },
     examples: ['carillon sending enable 7d0e6c5e-1f0b-4c52-9a53-2b1c2c9b4e0f'],
     run: ({ config, given }) => {
-      const appId = readId(given.words[0] as string, 'APP_ID')
+      const appId = neededApp(given, 'sending enable')
       return withStore(config, async (store) => {
         await present(store, appId)
         await enableSending(control(store), appId, OPERATOR)
@@ -163,6 +165,14 @@ export const sendingCommands: Command[] = [
 const control = ({ db, clock }: Store) => ({ db, now: clock.now })
 
 const openSecrets = async (config: Config) => secretBox(await ensureSecretKey(config))
+
+/** As a word, or by the flag that other commands take. */
+function neededApp({ words: [word], id }: Given, command: string): AppId {
+  const named = id('app')
+  if ((word === undefined) === (named === undefined))
+    throw new UsageError(`"${command}" takes one app: APP_ID or --app APP_ID`)
+  return named ?? readId(word as string, 'APP_ID')
+}
 
 async function present({ db }: Store, appId: AppId) {
   if (!(await findApp(db, appId))) throw appNotFound()

@@ -5,6 +5,7 @@ import type { AppId, NewId } from '../lib/ids.ts'
 import { isStorable } from '../lib/text.ts'
 import type { NoteActions } from '../messages/note-actions.ts'
 import { noteReceipts } from '../messages/note-receipts.ts'
+import { OPTED_OUT } from '../messages/reasons.ts'
 import type { Receipt } from '../messages/receipt.ts'
 import { dropOldReceipts, findWaitingReceipts } from '../messages/receipt-store.ts'
 import { createQueue } from '../queue/enqueue.ts'
@@ -56,7 +57,7 @@ async function note(parts: Parts, appId: AppId, receipts: readonly Receipt[], ag
   })
   // After the commit: were it lost, the next text to this number would say the same again.
   await Promise.all(
-    gone.map(({ subscriptionId, reason }) => setUnreachable(change, appId, subscriptionId, reason === 'opted out')),
+    gone.map(({ subscriptionId, reason }) => setUnreachable(change, appId, subscriptionId, reason === OPTED_OUT)),
   )
 }
 

@@ -55,6 +55,7 @@ const DELETED_AT_ONCE = 10_000
 export const tellHandler = (ctx: TellContext): Handler => ({
   run: (work) => tellEvents(ctx, work),
   whenExhausted: 'drop',
+  waitsFor: (webhookId) => webhookId,
 })
 
 /** The schedule: a job for each webhook that may be told something now. */

@@ -8,7 +8,7 @@ import type { AppId } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
 import { advanceJob } from './jobs.ts'
 import { type Audience, type JourneyId, journeyNotFound } from './journey.ts'
-import { partOf, type RunEvent, type RunId } from './runs/run.ts'
+import { partAt, type RunEvent, type RunId } from './runs/run.ts'
 import { insertRuns } from './runs/run-store.ts'
 import { COUNTS_OF, changeCounts } from './stats-store.ts'
 import { holdJourney } from './store.ts'
@@ -47,6 +47,7 @@ export async function addUser(
     const [run] = await insertRuns(
       db,
       appId,
+      partAt(now),
       [{ id: ctx.newId(), journeyId: id, userId, ...(event && { event }) }],
       now,
     )
@@ -67,7 +68,7 @@ export async function addUser(
       ],
       now,
     )
-    await ctx.queue.enqueue(db, [advanceJob(appId, { id, audience }, partOf(userId))])
+    await ctx.queue.enqueue(db, [advanceJob(appId, { id, audience }, run.part)])
     return run.id
   })
 }

@@ -7,7 +7,6 @@ import type { JourneysContext } from './context.ts'
 import { advanceJob } from './jobs.ts'
 import { type JourneyId, journeyNotFound } from './journey.ts'
 import { type Ended, exitRuns, lockRunsOf } from './runs/life-store.ts'
-import { partOf } from './runs/run.ts'
 import { COUNTS_OF, type CountChange, changeCounts } from './stats-store.ts'
 import { holdJourney } from './store.ts'
 import { findUser, readWhom, type Whom } from './whom.ts'
@@ -49,7 +48,11 @@ export async function removeUser(
       ],
       now,
     )
-    if (mayEnterAt) await ctx.queue.enqueue(db, [advanceJob(appId, { id, audience }, partOf(userId), mayEnterAt)])
+    if (mayEnterAt)
+      await ctx.queue.enqueue(
+        db,
+        runs.map(({ part }) => advanceJob(appId, { id, audience }, part, mayEnterAt)),
+      )
     return ids.length
   })
 }

@@ -44,6 +44,7 @@ type Bodies = { text?: string | undefined; html?: string | undefined }
 
 /** The first of each kind. */
 function findBodies({ headers, body }: Part, depth: number): Bodies {
+  if (/^attachment/i.test(headers['content-disposition'] ?? '')) return {}
   const type = headers['content-type'] ?? 'text/plain'
   const [, quoted, bare] = /boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(type) ?? []
   const boundary = quoted ?? bare

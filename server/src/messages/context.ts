@@ -21,6 +21,8 @@ export type MessagesContext = {
   segments: SegmentsContext
   renderer: Renderer
   findTemplate: FindTemplate
+  /** Whether mails may have attachments on this server. */
+  mayAttach: boolean
   isDisabled: IsDisabled
   accept: Accept
 }
@@ -33,8 +35,9 @@ export function createMessagesContext(parts: {
   users: EnsureContext
   segments: SegmentsContext
   renderer: Renderer
+  mayAttach: boolean
 }): MessagesContext {
-  const { db, clock, newId, users, segments, renderer, merger } = parts
+  const { db, clock, newId, users, segments, renderer, mayAttach, merger } = parts
   const queue = createQueue({ clock, newId })
   const isDisabled: IsDisabled = async (appId) =>
     (await readSending(db, appId, clock.now())).hold?.reason === 'disabled'
@@ -46,6 +49,7 @@ export function createMessagesContext(parts: {
     users,
     segments,
     renderer,
+    mayAttach,
     findTemplate: createFindTemplate({ db, merger }),
     isDisabled,
     accept: createAccept({ db, now: clock.now, queue, isDisabled, merger }),

@@ -57,6 +57,9 @@ export function readLine(name: string): Line {
   return { lane: lane as Lane, provider: provider as Provider, part: Number(part) }
 }
 
+/** What all parts of it share: lane and provider. */
+export const beginningOf = (line: string) => line.slice(0, line.lastIndexOf('/') + 1)
+
 /** Of those that are never sent. */
 export const NO_LINE = 'none'
 

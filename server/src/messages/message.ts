@@ -64,6 +64,7 @@ export type Options = {
   delayedOption?: 'timezone' | 'last-active'
   /** Seconds after midnight, for `timezone`. */
   timeOfDay?: number
+  /** 0: not throttled, whatever the app's setting is. */
   throttlePerMinute?: number
   /** False: this message is sent however many went before. */
   frequencyCap?: boolean

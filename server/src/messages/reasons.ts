@@ -7,6 +7,8 @@ export const DELETED = 'deleted'
 const GONE = 'gone: '
 export const goneReason = (word: string) => `${GONE}${word}`
 export const isGone = (reason: string) => reason.startsWith(GONE)
+/** So a provider of texts calls who has told it to stop. */
+export const OPTED_OUT = 'opted out'
 
 /** The person has had enough messages. */
 export const CAPPED = 'frequency_cap'

@@ -37,7 +37,14 @@ export type Waiting = {
 }
 
 /** What became of it. `unsubscribed` are places among its targets, one for each subscription that is there and cannot be reached. */
-export type Probed = { isStored: boolean; recipients: number | null; unsubscribed: number[]; isHeld: boolean }
+export type Probed = {
+  isStored: boolean
+  recipients: number | null
+  unsubscribed: number[]
+  isHeld: boolean
+  /** A job was not waiting already, or for a later time. The same for all. */
+  hasNewJobs: boolean
+}
 
 /**
  * Store messages, but for those that name people of whom none can be reached, and those of which a key was taken after
@@ -74,8 +81,7 @@ export async function insertWaiting(
     with held as materialized (
       select ${heedsHold}::boolean and ${isHeld} as is_held
     ), given as materialized (
-      select g.m, array(select jsonb_array_elements_text(${JSON.stringify(lists)}::jsonb -> g.types)) as types, g.names_people,
-        g.takes_all, g.key_count, ${prefixed}
+      select g.m, g.types, g.names_people, g.takes_all, g.key_count, ${prefixed}
       from jsonb_to_recordset(${rows(given)}::jsonb)
         as g(m integer, types integer, names_people boolean, takes_all boolean, key_count integer, ${columnTypes})
     ), named as materialized (
@@ -97,7 +103,7 @@ export async function insertWaiting(
         jsonb_agg(f.place order by f.place) filter (where not f.is_reached) as unsubscribed
       from (
         select f.m, f.place, f.id, f.is_subscribed or (g.takes_all and f.has_token) as is_reached
-        from found f join given g on g.m = f.m and f.type = any(g.types)
+        from found f join given g on g.m = f.m and (${JSON.stringify(lists)}::jsonb -> g.types) ? f.type
       ) f
       group by f.m
     ), probed as materialized (
@@ -127,7 +133,8 @@ export async function insertWaiting(
         or (g.id, g.key_count) in (select t.message_id, count(*)::integer from taken t group by t.message_id))
       returning id
     ), queued as (${jobs})
-    select g.id in (select s.id from stored s) as is_stored, g.recipients, g.unsubscribed, h.is_held
+    select g.id in (select s.id from stored s) as is_stored, g.recipients, g.unsubscribed, h.is_held,
+      exists (select 1 from queued) as has_new_jobs
     from probed g cross join held h
     order by g.m`)
 }

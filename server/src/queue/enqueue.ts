@@ -27,11 +27,7 @@ export const createQueue = ({ clock, newId }: { clock: Pick<Clock, 'now'>; newId
   async enqueue(db, jobs) {
     if (jobs.length === 0) return
     const now = clock.now()
-    await db.transaction(async (db) => {
-      const all = byApp(jobs, now, newId)
-      for (const [appId, rows] of all) await insertJobs(db, appId, rows, now)
-      await announceSoon(db, all, now)
-    })
+    await db.transaction((db) => insertAll(db, byApp(jobs, now, newId), now))
   },
   rowsOf: (appId, jobs) => new Map(byApp(jobs, clock.now(), newId)).get(appId) ?? [],
   async announce(db, jobs) {
@@ -39,6 +35,19 @@ export const createQueue = ({ clock, newId }: { clock: Pick<Clock, 'now'>; newId
     await announceSoon(db, byApp(jobs, now, newId), now)
   },
 })
+
+/**
+ * Workers are told, unless all of it runs and is to be done again now: who has it looks once more. Every announcement makes all workers
+ * look for jobs, and PostgreSQL commits those that announce something one after the other.
+ */
+async function insertAll(db: Db, all: readonly [AppId, JobRow[]][], now: Date) {
+  const news: [AppId, JobRow[]][] = []
+  for (const [appId, rows] of all) {
+    const running = await insertJobs(db, appId, rows, now)
+    if (running < rows.length || rows.some(({ runAt }) => runAt > now)) news.push([appId, rows])
+  }
+  await announceSoon(db, news, now)
+}
 
 async function announceSoon(db: Db, jobs: readonly [AppId, JobRow[]][], now: Date) {
   const soon = jobs.flatMap(([appId, rows]): WakeUp[] => {

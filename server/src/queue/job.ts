@@ -45,6 +45,8 @@ export type Handler = {
   timeLimitMs?: number
   /** What becomes of a job that failed for the last time: kept for the operator, or given up. */
   whenExhausted?: 'park' | 'drop'
+  /** Of one that waits for somebody outside: the beginning of its key that says for whom. It takes no slot of those who do not. */
+  waitsFor?(key: string): string
 }
 
 export type Handlers = Readonly<Record<string, Handler>>

@@ -28,10 +28,14 @@ export const jobsInsert = (appId: AppId, jobs: readonly JobRow[], now: Date, wan
       run_at = case when jobs.state = 'ready' and jobs.attempts = 0 then least(jobs.run_at, excluded.run_at) else jobs.run_at end,
       again_at = case when jobs.state = 'running' then least(jobs.again_at, excluded.run_at) else jobs.again_at end
     where jobs.state = 'running'
-      or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))`
+      or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))
+    returning id, state`
 
-export const insertJobs = (db: Db, appId: AppId, jobs: readonly JobRow[], now: Date) =>
-  db.query(jobsInsert(appId, jobs, now, sql`true`))
+/** Answers how many of them run at this moment, and are done once more by whoever has them. */
+export async function insertJobs(db: Db, appId: AppId, jobs: readonly JobRow[], now: Date): Promise<number> {
+  const found = await db.query<{ state: string }>(jobsInsert(appId, jobs, now, sql`true`))
+  return found.filter(({ state }) => state === 'running').length
+}
 
 /** An app that has work to do: now, or at that time. */
 export type WakeUp = { appId: AppId; at?: Date }
@@ -47,9 +51,25 @@ export function heardWakeUp(payload: string): WakeUp {
 export const notifyApps = (db: Db, wakeUps: readonly WakeUp[]) =>
   db.query(sql`select pg_notify(${JOBS_CHANNEL}, payload) from unnest(${wakeUps.map(spoken)}::text[]) payload`)
 
-export type Claim = { lane: Lane; now: Date; leaseUntil: Date; limit: number; maxCrashes: number }
+/** `crowded`: jobs of these names, with keys that begin like this, are left where they are. */
+export type Claim = {
+  lane: Lane
+  now: Date
+  leaseUntil: Date
+  limit: number
+  maxCrashes: number
+  crowded: readonly { name: string; prefix: string }[]
+}
 
-export const claimJobs = (db: Db, appId: AppId, { lane, now, leaseUntil, limit, maxCrashes }: Claim) =>
+const isNotAmong = (crowded: Claim['crowded']) =>
+  crowded.length === 0
+    ? sql`true`
+    : sql`not exists (
+        select from unnest(${crowded.map(({ name }) => name)}::text[], ${crowded.map(({ prefix }) => prefix)}::text[])
+          c(name, prefix)
+        where c.name = jobs.name and starts_with(jobs.key, c.prefix))`
+
+export const claimJobs = (db: Db, appId: AppId, { lane, now, leaseUntil, limit, maxCrashes, crowded }: Claim) =>
   db.query<ClaimedJob>(sql`
     update jobs set
       state = 'running',
@@ -59,6 +79,7 @@ export const claimJobs = (db: Db, appId: AppId, { lane, now, leaseUntil, limit, 
     where app_id = ${appId} and ctid = any(array(
       select ctid from jobs
       where app_id = ${appId} and state = 'ready' and lane = ${lane} and run_at <= ${now} and crashes <= ${maxCrashes}
+        and ${isNotAmong(crowded)}
       order by run_at
       limit ${limit}
       for update skip locked))
@@ -146,6 +167,11 @@ export const findDueAppsAcrossApps = (db: Db, soon: Date, leaseNow: Date) =>
     union all
     select app_id, true as crashed, count(*) as count, min(lease_until) as at
     from jobs where state = 'running' and lease_until <= ${leaseNow} group by app_id`)
+
+/** Also those whose job is running: it may have begun before what the caller knows. */
+export const findAppsWithJobAcrossApps = (db: Db, name: string) =>
+  db.query<{ appId: AppId }>(sql`
+    select distinct app_id from jobs where name = ${name} and state <> 'parked' order by app_id`)
 
 /** Also makes PostgreSQL think again about the plans that it keeps for this table. */
 export const analyzeJobs = (db: Db) => db.query(sql`analyze jobs`)

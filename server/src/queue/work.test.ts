@@ -12,7 +12,7 @@ import { createQueue } from './enqueue.ts'
 import type { Handlers, Work } from './job.ts'
 import { countParked, deleteParked, listParked, releaseParked } from './parked.ts'
 import type { Schedule } from './schedule.ts'
-import { takeLead } from './store.ts'
+import { JOBS_CHANNEL, notifyApps, takeLead } from './store.ts'
 import { createWorker, type Worker, type WorkerOptions } from './work.ts'
 
 let database: Awaited<ReturnType<typeof testDatabase>>
@@ -476,6 +476,42 @@ test('a notification wakes a worker between two sweeps', async () => {
   }
 })
 
+test('who is asked for what runs already tells nobody else', async () => {
+  const appId = await anApp()
+  const listener = createListener(database.connection, log)
+  const long = gated()
+  const heard: string[] = []
+  let isListening = false
+  listener.on(
+    JOBS_CHANNEL,
+    (payload) => void heard.push(payload),
+    () => {
+      isListening = true
+    },
+  )
+  const said = async (...names: string[]) => {
+    heard.length = 0
+    await enqueue(...names.map((name) => ({ appId, name, key: 'k' })))
+    await notifyApps(db, [{ appId: SYSTEM_APP_ID }])
+    await until(() => heard.includes(SYSTEM_APP_ID))
+    return heard.filter((it) => it === appId).length
+  }
+  try {
+    await until(() => isListening)
+    expect(await said('long')).toBe(1)
+    // Nothing about it changes, but whoever looked just now may have passed it over, because it was locked.
+    expect(await said('long')).toBe(1)
+    aWorker({ long, other: { run: never } }, { timing: { ...quick, sweepMs: 600_000 } }).start()
+    await until(() => long.runs.length === 1)
+    expect(await said('long')).toBe(0)
+    expect(await said('long', 'other')).toBe(1)
+    at(0, long).end()
+    await until(() => long.runs.length === 2)
+  } finally {
+    await listener.close()
+  }
+})
+
 test('the sweep finds timers and lost notifications without being told', async () => {
   const appId = await anApp()
   await enqueue({ appId, name: 'x', key: 'timer', runAt: new Date(clock.now().getTime() + 60_000) })
@@ -587,6 +623,57 @@ test('an app whose jobs are slow leaves slots for the others', async () => {
   await enqueue({ appId: other, name: 'x', key: 'k' })
   await until(() => isDone)
   expect(long.runs).toHaveLength(3)
+})
+
+/** Whom jobs of this name wait for stands before the last slash of their key. */
+const beforeSlash = (key: string) => key.slice(0, key.lastIndexOf('/') + 1)
+
+async function manyWaiting(whom: string, apps: number) {
+  const ids = await Promise.all(Array.from({ length: apps }, anApp))
+  await enqueue(
+    ...ids.flatMap((appId) => [0, 1, 2, 3].map((part) => ({ appId, name: 'send', key: `${whom}/${part}` }))),
+  )
+  return ids
+}
+
+test('whoever waits for somebody slow holds up nobody who waits for another, or for nobody', async () => {
+  await manyWaiting('slow', 10)
+  const long = gated()
+  const done: string[] = []
+  const send = {
+    waitsFor: beforeSlash,
+    run: async (work: Work) => {
+      if (work.job.key.startsWith('slow')) return long.run(work)
+      done.push(work.job.key)
+    },
+  }
+  aWorker({ send, x: { run: async ({ job }) => void done.push(job.name) } }, { concurrency: 4 }).start()
+  await until(() => long.runs.length >= 16)
+  await enqueue(
+    ...(await Promise.all([anApp(), anApp()])).flatMap((appId) => [
+      { appId, name: 'x', key: 'k' },
+      { appId, name: 'send', key: 'fast/0' },
+    ]),
+  )
+  await until(() => done.length === 4)
+  expect(done.toSorted()).toEqual(['fast/0', 'fast/0', 'x', 'x'])
+  // A claim can bring some more than there should be, and no more than it has slots for.
+  expect(long.runs.length).toBeLessThan(20)
+})
+
+test('who found that enough others wait has a turn when one of them is done, without a sweep', async () => {
+  const apps = await manyWaiting('slow', 6)
+  const long = gated()
+  const timing = { ...quick, sweepMs: 3_600_000 }
+  aWorker({ send: { ...long, waitsFor: beforeSlash } }, { concurrency: 4, timing }).start()
+  await until(() => long.runs.length >= 16)
+  await quiet()
+  expect(long.runs.length).toBeLessThan(24)
+  for (let ended = 0; ended < 24; ended++) {
+    await until(() => long.runs.length > ended)
+    at(ended, long).end()
+  }
+  expect(new Set(long.runs.map(({ work }) => work.job.appId))).toEqual(new Set(apps))
 })
 
 test('a quarter of the slots is kept for direct jobs, which may use all of them', async () => {

@@ -10,7 +10,7 @@ import type { ClaimedJob, Handlers } from './job.ts'
 import { createRota, type Turn } from './rota.ts'
 import { LeaseLost, runAttempt, Stopping } from './run.ts'
 import { createSlots, type Schedule, scheduleHandlers } from './schedule.ts'
-import { settle, whenDatabaseIsBack } from './settle.ts'
+import { type Settled, settle, whenDatabaseIsBack } from './settle.ts'
 import * as store from './store.ts'
 import { CRASHES_TO_PARK, createSweep } from './sweep.ts'
 
@@ -87,7 +87,12 @@ export function createWorker(options: WorkerOptions): Worker {
   })
 
   const held = new Map<string, Held>()
-  const rota = createRota(concurrency, () => [...held.values()].map(({ job }) => job))
+  const handlerOf = (name: string) => (Object.hasOwn(handlers, name) ? handlers[name] : undefined)
+  const rota = createRota({
+    slots: concurrency,
+    running: () => [...held.values()].map(({ job }) => job),
+    waitsFor: ({ name, key }) => handlerOf(name)?.waitsFor?.(key),
+  })
   // Apps to be woken at a time that was announced.
   const alarms = new Map<string, NodeJS.Timeout>()
   const timers: NodeJS.Timeout[] = []
@@ -135,7 +140,7 @@ export function createWorker(options: WorkerOptions): Worker {
     )
   }
 
-  async function claim({ appId, lane, most }: Turn): Promise<number> {
+  async function claim({ appId, lane, most, crowded }: Turn): Promise<number> {
     const leaseUntilMs = clock.leaseMs() + timing.leaseMs
     const hasSuspect = [...held.values()].some(({ job }) => isSuspect(job))
     const jobs = await store.claimJobs(db, appId, {
@@ -144,6 +149,7 @@ export function createWorker(options: WorkerOptions): Worker {
       leaseUntil: new Date(leaseUntilMs),
       limit: most,
       maxCrashes: hasSuspect ? CRASHES_TO_SUSPECT - 1 : CRASHES_TO_PARK,
+      crowded,
     })
     const suspects = jobs.filter(isSuspect)
     const unwanted = isStopping ? jobs : suspects.slice(1)
@@ -166,20 +172,23 @@ export function createWorker(options: WorkerOptions): Worker {
       if (job.crashes > 0) await store.forgetCrashes(db, job)
     }
     const work = { job: rest, fence, signal: abort.signal, isLeaving: () => isStopping, stillMine, noteProgress }
-    const handler = Object.hasOwn(handlers, job.name) ? handlers[job.name] : undefined
+    const handler = handlerOf(job.name)
     const about = { job: job.name, appId: job.appId, id: job.id }
+    let settled: Settled | undefined
     try {
       const failure = await runAttempt({ handler, work, abort, unwindMs: timing.unwindMs })
-      const settled = await whenDatabaseIsBack(
+      settled = await whenDatabaseIsBack(
         () => settle({ db, clock, log, random }, job, handler, failure),
         () => isStopping,
       )
-      if (settled === 'again') rota.add([job.appId])
       if (settled === 'lost') log.warn(about, 'job was taken over; its outcome here changes nothing')
     } catch (error) {
       log.error({ ...about, reason: (error as Error).message }, 'the outcome of a job could not be recorded')
     } finally {
       held.delete(job.id)
+      // Who was sent away comes before who was just served.
+      rota.leave(job)
+      if (settled === 'again') rota.again(job)
       wake([])
     }
   }

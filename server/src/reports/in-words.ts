@@ -2,10 +2,12 @@
 
 import { NO_ACTIVITY_TOKEN } from '../messages/activities/address.ts'
 import type { DeliveryState } from '../messages/delivery.ts'
+import { ATTACHMENT_AWAITED, ATTACHMENT_FAILED } from '../messages/email/attach.ts'
 import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../messages/email/letterhead.ts'
 import { SUPPRESSED } from '../messages/email/prepare.ts'
 import { BEYOND_WARM_UP } from '../messages/engine/expand-statement.ts'
 import { INTERRUPTED } from '../messages/engine/slice.ts'
+import { THROTTLED } from '../messages/engine/throttle.ts'
 import { CAPPED, DELETED, isGone, UNSUBSCRIBED } from '../messages/reasons.ts'
 import type { Delivery } from './report.ts'
 
@@ -37,9 +39,12 @@ const REASONS: Record<string, string> = {
   [NO_ACTIVITY_TOKEN]: 'the device has no token for this live activity',
   [INTERRUPTED]: 'the server broke off while it was being sent',
   not_configured: 'the app has no credentials for the service that reaches it',
+  not_supported: 'the server does not speak to the service that reaches it',
   [SUPPRESSED]: 'the address is on the suppression list',
   [NO_FROM_ADDRESS]: 'neither the message nor the app says whom the mail is from',
   [DOMAIN_INACTIVE]: 'the domain that the mail is from is not an active sending domain of the app',
+  [ATTACHMENT_FAILED]: 'an attachment could not be fetched from its address',
+  [ATTACHMENT_AWAITED]: 'an attachment was still being fetched',
   [BEYOND_WARM_UP]: 'all stages of the warm-up were full',
   hard_bounce: 'there is no such mailbox',
   soft_bounce: 'the server of the mailbox refused it',
@@ -48,12 +53,15 @@ const REASONS: Record<string, string> = {
   slowed: 'the inbox provider asked for fewer mails at a time',
   no_test_user: 'the message is a test, and the user is no test user',
   discarded: 'what was due was given up after a restore',
-  quiet_hours: 'it was due in quiet hours',
+  [THROTTLED]: 'its message goes to so many people in a minute',
 }
 
 /** Where the state alone would say something else. */
 const WHOLE: Record<string, string> = {
   'pending quiet_hours': 'It waits until the quiet hours are over.',
+  'pending throttled': 'It waits for its turn: the message goes to so many people in a minute.',
+  [`failed ${ATTACHMENT_FAILED}`]: 'It could not be made: an attachment could not be fetched, or is too large.',
+  'expired quiet_hours': 'It was due in quiet hours, and lived no longer than they last.',
   'failed render_failed': 'It could not be made: its Liquid could not be rendered for this user.',
   'failed closed': 'Nobody knew whether it arrived, and somebody closed it.',
 }

@@ -4,6 +4,7 @@ import { urlOf } from '../../test/command-line.ts'
 import { aStoredMessage, countsOf, deliver, type StoredMessage } from '../../test/stored-messages.ts'
 import { NOBODY } from '../../test/users.ts'
 import { runCarillon } from '../cli/run.ts'
+import { insertWebhook } from '../feedback/webhook-store.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { sql } from '../storage/sql.ts'
@@ -58,6 +59,10 @@ test('are sent again, some or all, and counted as waiting', async () => {
 
 test('are closed as failed', async () => {
   const it = await aMessageInDoubt()
+  await insertWebhook(app.db, app.tenant.id, {
+    ...{ id: newId(), url: 'https://hook.example/', kinds: ['failed'], secret: '' },
+    ...{ createdAt: clock.now(), updatedAt: clock.now() },
+  })
   expect((await app.app(at(it, '/close'), { body: { subscription_ids: it.ids.slice(0, 2) } })).body).toEqual({
     closed: 2,
   })
@@ -68,6 +73,12 @@ test('are closed as failed', async () => {
   const rows = await app.db.query<{ action: string; detail: object }>(sql`
     select action, detail from audit_log where app_id = ${app.tenant.id} and target_id = ${it.message.id} order by id`)
   expect(rows).toHaveLength(2)
+  const told = await app.db.query(sql`
+    select kind, message_id, subscription_id, reason from delivery_events
+    where app_id = ${app.tenant.id} order by subscription_id`)
+  expect(told).toEqual(
+    it.ids.map((subscriptionId) => ({ kind: 'failed', messageId: it.message.id, subscriptionId, reason: 'closed' })),
+  )
 })
 
 test('what is wrong is told', async () => {

@@ -5,7 +5,7 @@ import { findAllApps, insertOrganizationAuditEntries } from '../apps/store.ts'
 import { AppError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import type { ControlContext } from './control.ts'
+import { type ControlContext, wakeAll } from './control.ts'
 import { lockServerSending, type ServerSending, updateServerSending } from './store.ts'
 
 /** Slices that are being handed over at this moment still go out. Pausing twice is pausing once. */
@@ -23,7 +23,7 @@ export function pauseServer({ db, now }: ControlContext): Promise<ServerSending>
 
 /**
  * After a restore somebody has to choose: `send` what the database takes to be due, or `discard` what was due before now.
- * Nobody is woken: apps are many, and whoever sends looks for what is due from time to time.
+ * Whoever sends is woken by one job: apps are many, and the command does not wait until all of them are.
  */
 export function resumeServer({ db, now }: ControlContext, choice?: 'send' | 'discard'): Promise<ServerSending> {
   const at = now()
@@ -44,6 +44,7 @@ export function resumeServer({ db, now }: ControlContext, choice?: 'send' | 'dis
     }
     await updateServerSending(db, after)
     await note(db, 'server.sending.resume', { ...(choice && { choice }) }, at)
+    await wakeAll(db, at)
     return after
   })
 }

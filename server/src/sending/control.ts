@@ -2,7 +2,7 @@
 
 import { actorOf, type Request } from '../apps/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
-import { type AppId, newId } from '../lib/ids.ts'
+import { type AppId, newId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import { nextSecond } from './limit.ts'
@@ -14,9 +14,14 @@ export type ControlContext = { db: Db; now: () => Date }
 
 /** Whoever sends does this job: look again at what is due for the app. */
 export const WAKE = 'messages.wake'
+/** The same for every app; the system's. */
+export const WAKE_ALL = 'messages.wake-all'
 
 export const wake = (db: Db, appId: AppId, now: Date) =>
   createQueue({ clock: { now: () => now }, newId }).enqueue(db, [{ appId, name: WAKE, key: 'wake' }])
+
+export const wakeAll = (db: Db, now: Date) =>
+  createQueue({ clock: { now: () => now }, newId }).enqueue(db, [{ appId: SYSTEM_APP_ID, name: WAKE_ALL, key: 'wake' }])
 
 /** Nothing is reserved for this app once this has returned. Pausing twice is pausing once. */
 export function pauseSending({ db, now }: ControlContext, appId: AppId, by: Request): Promise<void> {

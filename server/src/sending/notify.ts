@@ -32,9 +32,11 @@ export type NotifyContext = WebhookNoticeContext & MailNoticeContext
 
 export const notifyHandler = (ctx: WebhookNoticeContext): Handler => ({
   run: ({ job }) => notify(ctx, job.appId, job.key),
+  waitsFor: (noticeId) => noticeId,
 })
 export const mailNoticeHandler = (ctx: MailNoticeContext): Handler => ({
   run: ({ job }) => notifyByMail(ctx, job.appId, job.key),
+  waitsFor: (noticeId) => noticeId,
 })
 
 async function notify(ctx: WebhookNoticeContext, appId: AppId, id: NoticeId): Promise<void> {

@@ -18,6 +18,7 @@ import { type ApnsItem, apnsChannel } from '../channels/push/apns.ts'
 import { apnsPush } from '../channels/push/apns-payload.ts'
 import { type FcmItem, fcmChannel } from '../channels/push/fcm.ts'
 import { fcmPush } from '../channels/push/fcm-payload.ts'
+import { liveActivityPush } from '../channels/push/live-activity.ts'
 import { type WebPushItem, webPushChannel } from '../channels/push/web-push.ts'
 import { webPush } from '../channels/push/web-push-payload.ts'
 import { openSmpp } from '../channels/sms/smpp.ts'
@@ -126,7 +127,7 @@ const ways: Record<'web_push' | 'apns' | 'fcm' | 'email' | 'sms' | 'webhook', ()
     const channel = opened(openTwilio({ outbound: outbound(), clock, accountSid, password, from }))
     return {
       channel: channel as Channel<unknown>,
-      item: async () => ({ to: '+15005550001', text: 'They ring' }),
+      item: async () => ({ to: '+15005550001', text: 'They ring', messageId }),
       to: ({ to }: { to: string }) => to,
     }
   },
@@ -142,7 +143,6 @@ const ways: Record<'web_push' | 'apns' | 'fcm' | 'email' | 'sms' | 'webhook', ()
   }),
 }
 const names = Object.keys(ways) as (keyof typeof ways)[]
-const isOurs = (name: string) => name !== 'sms'
 
 describe('what is sent', () => {
   test.each(names)(
@@ -151,16 +151,22 @@ describe('what is sent', () => {
       const { channel, item, to } = await ways[name]()
       const it = await item()
       expect(await channel.send([it])).toMatchObject([{ kind: 'sent' }])
-      const shown = [
-        { channel: name, to: to(it as never), message_id: isOurs(name) ? messageId : null, text: 'They ring' },
-      ]
+      const shown = [{ channel: name, to: to(it as never), message_id: messageId, text: 'They ring' }]
       expect(await deliveries()).toMatchObject(shown)
       const lines = (await readFile(join(folder, 'log.jsonl'), 'utf8')).trim().split('\n')
       expect(lines.map((line) => JSON.parse(line))).toEqual(await deliveries())
     },
   )
 
-  test('over SMPP is shown whole, though it came in parts', async () => {
+  test('as a live activity is shown with its message', async () => {
+    const { channel, item } = await ways.apns()
+    const { expiresAt } = push()
+    const activity = liveActivityPush({ messageId, expiresAt, priority: 10, state: { score: 1 } }, clock.now())
+    expect(await channel.send([{ ...((await item()) as ApnsItem), push: activity }])).toMatchObject([{ kind: 'sent' }])
+    expect(await deliveries()).toMatchObject([{ channel: 'apns', message_id: messageId, text: null }])
+  })
+
+  test('over SMPP is shown whole, though it came in parts, without its message', async () => {
     const channel = opened(
       openSmpp({
         outbound: outbound(),
@@ -174,7 +180,7 @@ describe('what is sent', () => {
       }),
     )
     const text = `${'ж'.repeat(66)}🎉${'ж'.repeat(70)}`
-    expect(await channel.send([{ to: '+15005550002', text }])).toMatchObject([{ kind: 'sent' }])
+    expect(await channel.send([{ to: '+15005550002', text, messageId }])).toMatchObject([{ kind: 'sent' }])
     expect(await deliveries()).toMatchObject([{ channel: 'sms', to: '+15005550002', message_id: null, text }])
   })
 

@@ -60,8 +60,8 @@ export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings)
   const apns = apnsService({ clock, onReceived: (it) => deliveries.add(readApns(it)) })
   const webPush = webPushService({ clock, takesForeign: true, onReceived: (it) => deliveries.add(readWebPush(it)) })
   const twilio = twilioService({
-    onReceived: ({ form }) =>
-      deliveries.add({ channel: 'sms', to: form.get('To') ?? '', message_id: null, text: form.get('Body') }),
+    onReceived: ({ form, messageId: message_id = null }) =>
+      deliveries.add({ channel: 'sms', to: form.get('To') ?? '', message_id, text: form.get('Body') }),
   })
   const webhook = webhookService({
     onReceived: ({ url, id, body }) => deliveries.add({ channel: 'webhook', to: url, message_id: id, text: body }),

@@ -11,10 +11,21 @@ type Read = Omit<Delivery, 'at'>
 const textOf = (value: unknown) => (typeof value === 'string' ? value : null)
 const messageIdOf = (custom: unknown) => textOf((custom as { i?: unknown } | undefined)?.i)
 
+/** A live activity names its message in what it shows. */
+type Aps = {
+  alert?: string | { title?: unknown; body?: unknown }
+  'content-state'?: { onesignal?: { notificationId?: unknown } }
+}
+
 export function readApns({ token, payload }: ApnsReceived): Read {
-  const { alert } = (payload.aps ?? {}) as { alert?: string | { title?: unknown; body?: unknown } }
+  const { alert, 'content-state': shown } = (payload.aps ?? {}) as Aps
   const text = typeof alert === 'object' ? (textOf(alert?.body) ?? textOf(alert?.title)) : textOf(alert)
-  return { channel: 'apns', to: token, message_id: messageIdOf(payload.custom), text }
+  return {
+    channel: 'apns',
+    to: token,
+    message_id: messageIdOf(payload.custom) ?? textOf(shown?.onesignal?.notificationId),
+    text,
+  }
 }
 
 export function readFcm({ token, data = {}, notification = {} }: FcmMessage): Read {

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { type ChannelService, RETRY_AFTER, type SinkAnswer, type SinkRequest } from './service.ts'
 
-export type TwilioReceived = { sid: string; form: URLSearchParams }
+export type TwilioReceived = { sid: string; form: URLSearchParams; messageId: string | undefined }
 
 export type TwilioSettings = {
   /** The one account that is known; without it every account is. `user` is the account's SID, or that of an API key. */
@@ -47,10 +47,10 @@ export function twilioService({ account, onReceived }: TwilioSettings): ChannelS
       if (!form.has('From') && !form.has('MessagingServiceSid')) return twilioRefusal(400, 21603)
       return form.has('Body') || form.has('MediaUrl') ? undefined : twilioRefusal(400, 21602)
     },
-    accept({ path, body }) {
+    accept({ path, headers, body }) {
       const form = new URLSearchParams(body.toString())
       const sid = `SM${randomBytes(16).toString('hex')}`
-      onReceived({ sid, form })
+      onReceived({ sid, form, messageId: headers['x-message-id'] })
       return {
         status: 201,
         headers: { 'content-type': 'application/json' },

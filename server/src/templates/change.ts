@@ -5,7 +5,7 @@ import { findAppGate, insertAuditEntries } from '../apps/store.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import type { AppId, OrganizationId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { readDynamicContent } from './check-content.ts'
+import { checkMayAttach, readDynamicContent } from './check-content.ts'
 import { channelOf, contentFields, readContent } from './content.ts'
 import type { TemplatesContext } from './context.ts'
 import { prepareContent } from './prepare.ts'
@@ -24,6 +24,7 @@ export async function createTemplate(
 ): Promise<Template> {
   const name = readName(body.name)
   const content = readContent(body)
+  checkMayAttach(content, ctx.mayAttach)
   readDynamicContent(body.dynamic_content)
   const emailHtml = await prepareContent(ctx.renderer, appId, content)
   const now = ctx.now()
@@ -62,6 +63,7 @@ async function changeNow(
   by: Request,
 ): Promise<Template> {
   const given = readContent(body)
+  checkMayAttach(given, ctx.mayAttach)
   const removed = removedFields(body)
   readDynamicContent(body.dynamic_content)
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -1,8 +1,9 @@
 // What the schema of content cannot say: that a text is an address, a language, or fit for a mail's header.
 
 import { AppError, invalid } from '../lib/errors.ts'
+import { isMediaType } from '../lib/media-type.ts'
 import { isEmail, isPhoneNumber } from '../users/subscription.ts'
-import { type Channel, type Content, type ContentField, channelOf, LANGUAGES } from './content.ts'
+import { type Attachment, type Channel, type Content, type ContentField, channelOf, LANGUAGES } from './content.ts'
 import { hasLiquid } from './render/source.ts'
 
 const MAX_DATA_BYTES = 2_048
@@ -104,6 +105,26 @@ function* findMailProblems(content: Content): Generator<string> {
   if (domain && !isEmail(`x@${domain}`)) yield 'email_sender_domain must be a domain such as mail.example.com'
   for (const [i, address] of (content.email_bcc ?? []).entries())
     if (!isEmail(address)) yield `email_bcc[${i}] must be an email address`
+  for (const [i, attachment] of (content.email_attachments ?? []).entries())
+    for (const problem of findAttachmentProblems(attachment)) yield `email_attachments[${i}].${problem}`
+}
+
+/** One file hangs on to all mails of a message: it cannot be another for each recipient. */
+function* findAttachmentProblems({ url, filename, content_type: type }: Attachment): Generator<string> {
+  if (hasLiquid(url)) yield 'url cannot hold Liquid'
+  else if (hasControls(url) || !isWebAddress(url)) yield notWeb('url')
+  if (filename && hasLiquid(filename)) yield 'filename cannot hold Liquid'
+  if (filename && (hasControls(filename) || /[/\\]/.test(filename)))
+    yield 'filename must be a name without slashes and control characters'
+  if (type && !isMediaType(type)) yield 'content_type must be one such as application/pdf, without parameters'
+}
+
+/** Whoever may send mail has the server fetch from wherever it can reach: that is for the operator to allow. */
+export function checkMayAttach({ email_attachments: attachments }: Content, mayAttach: boolean): void {
+  if (!mayAttach && attachments && attachments.length > 0)
+    throw invalid(
+      'email_attachments are not allowed on this server: its operator can allow them by the setting EMAIL_ATTACHMENTS_MB',
+    )
 }
 
 const notWeb = (field: string) => `${field} must be an http or https address`

@@ -35,9 +35,13 @@ const required = (fields: Record<string, object>, names: string[]) => ({
   required: names,
 })
 const short = { type: 'string', minLength: 1, maxLength: 128 }
+const optionalName = { type: ['string', 'null'], maxLength: 255 }
 const optionalShort = { type: ['string', 'null'], maxLength: 2_048 }
 
 export type Button = { id: string; text: string; icon?: string | null; url?: string | null }
+
+/** Of a mail: a file that the server fetches when it sends. */
+export type Attachment = { url: string; filename?: string | null; content_type?: string | null }
 
 /** Which platforms a push goes to; none given means all. */
 export const PLATFORMS = [
@@ -104,6 +108,14 @@ export const contentFields = {
   email_sender_domain: text(253),
   email_reply_to_address: text(1_000),
   email_bcc: list<string>({ type: 'string' }, 5, 'Email addresses.'),
+  email_attachments: list<Attachment>(
+    required(
+      { url: { type: 'string', minLength: 1, maxLength: 2_048 }, filename: optionalName, content_type: optionalName },
+      ['url'],
+    ),
+    10,
+    'Ours: files that the server fetches when it sends the mail, where its operator allows it. Without Liquid.',
+  ),
   include_unsubscribed: flag(),
   disable_email_click_tracking: flag(),
   disable_email_open_tracking: flag(),

@@ -15,6 +15,8 @@ export type TemplatesContext = {
   users: Reader
   /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
   isUsed: (db: Db, appId: AppId, id: string) => Promise<boolean>
+  /** Whether mails may have attachments on this server. */
+  mayAttach: boolean
   /** Updates of one template: at once they would only undo each other's work. */
   inTurn: Turns
 }
@@ -26,6 +28,7 @@ export const createTemplatesContext = (parts: {
   renderer: Renderer
   users: Reader
   isUsed: TemplatesContext['isUsed']
+  mayAttach: boolean
 }): TemplatesContext => ({
   db: parts.db,
   now: parts.clock.now,
@@ -33,5 +36,6 @@ export const createTemplatesContext = (parts: {
   renderer: parts.renderer,
   users: parts.users,
   isUsed: parts.isUsed,
+  mayAttach: parts.mayAttach,
   inTurn: createTurns(),
 })

@@ -1,5 +1,6 @@
-// What a person sees and does in a real browser, on a site with our SDK: from the permission to the click, with nothing in
-// between that is not the browser's own or ours.
+// What a person sees and does in a real browser, on a site with our SDK: from the permission to what follows from a click, with
+// nothing in between that is not the browser's own or ours. The click itself is a test's: Chromium has no way to press a
+// notification, so the site's worker dispatches the event (site.ts). Firefox has one, and its own tests press (firefox.test.ts).
 
 import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

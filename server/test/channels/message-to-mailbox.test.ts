@@ -1,10 +1,15 @@
 // A message that is made over HTTP, all the way through the server to a mail that a person can read.
 
-import { generateKeyPairSync } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import PostalMime from 'postal-mime'
+import { expect, onTestFinished, test } from 'vitest'
 import { createReferences } from '../../src/email/reference.ts'
 import { testApp } from '../app.ts'
 import { messagesOf } from '../messages.ts'
+import { startMailSink } from '../sinks/mail.ts'
 
 const SECRET = 'the secret of this test'
 
@@ -71,6 +76,61 @@ test('a message becomes a mail, caught where no relay is set, with links that le
     ])
   } finally {
     await server.close()
+  }
+}, 60_000)
+
+test('a message with attachments becomes a mail that holds them, at a real server of mail and in the mailbox', async () => {
+  const pdf = randomBytes(300_000)
+  const files = createServer((request, response) =>
+    response.writeHead(200, { 'content-type': 'application/pdf' }).end(request.url === '/small' ? 'small' : pdf),
+  ).listen(0, '127.0.0.1')
+  onTestFinished(() => void files.close())
+  await once(files, 'listening')
+  const url = `http://127.0.0.1:${(files.address() as AddressInfo).port}`
+  const relay = await startMailSink()
+  onTestFinished(() => relay.close())
+  const way = { host: '127.0.0.1', port: relay.port, tls: 'none', connections: 2, isCatcher: true } as const
+  const allowing = { allow: ['127.0.0.1'], allowHttp: 'inside' } as const
+  for (const mail of [way, undefined]) {
+    const server = await testApp({
+      role: 'all',
+      emailAttachmentsMb: 1,
+      providers: { outbound: allowing, mail: { way: mail, helo: 'bell.example', resolver: undefined } },
+    })
+    try {
+      const { sent, view } = messagesOf(server)
+      const id = await sent({
+        email_to: ['ann@gmail.com', 'bob@gmail.com'],
+        email_subject: 'Bells',
+        email_body: '<p>Bells</p>',
+        email_from_address: 'tower@news.example',
+        email_attachments: [{ url: `${url}/large`, filename: 'Glöckchen.pdf' }, { url: `${url}/small` }],
+      })
+      await until(async () => ((await view(id)).body.completed_at ? true : undefined))
+      const caught = await Promise.all(
+        (await server.app('/email/mailbox')).body.mails.map(async (it: { id: string }) => {
+          const { body } = await server.app(`/email/mailbox/${it.id}`)
+          expect(body.html).toContain('<p>Bells</p>')
+          return Buffer.from(body.raw)
+        }),
+      )
+      const mails = mail ? relay.received.map(({ source }) => source) : caught
+      expect(mails).toHaveLength(2)
+      for (const source of mails) {
+        const { attachments, html, text } = await PostalMime.parse(source)
+        expect([html?.includes('<p>Bells</p>'), text?.trim()]).toEqual([true, 'Bells'])
+        expect(attachments.map(({ filename, mimeType }) => [filename, mimeType])).toEqual([
+          ['Glöckchen.pdf', 'application/pdf'],
+          ['small', 'application/pdf'],
+        ])
+        const bytes = Buffer.from(attachments[0]?.content as ArrayBuffer)
+        // The database is no place for large ones.
+        if (mail) expect(bytes.equals(pdf)).toBe(true)
+        else expect(bytes.toString()).toBe('Too large to be kept with caught mail.')
+      }
+    } finally {
+      await server.close()
+    }
   }
 }, 60_000)
 

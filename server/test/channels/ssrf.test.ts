@@ -4,12 +4,15 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { createFileFetcher } from '../../src/channels/email/fetch-files.ts'
 import { type Outbound, openOutbound } from '../../src/channels/outbound.ts'
 import { isPublicAddress } from '../../src/channels/public-address.ts'
 import { openTwilio } from '../../src/channels/sms/twilio.ts'
 import { newWebhookSecret } from '../../src/channels/webhook/sign.ts'
 import { openWebhooks } from '../../src/channels/webhook/webhook.ts'
 import { systemClock } from '../../src/lib/clock.ts'
+import { newId } from '../../src/lib/ids.ts'
+import { createLog } from '../../src/lib/log.ts'
 import { startHttpSink } from '../sinks/http.ts'
 
 /** Every name leads to what stands here; others are unknown. */
@@ -48,6 +51,8 @@ const ADDRESSES = [
   'http://１２７.０.０.１:PORT/',
   'http://127。0。0。1:PORT/',
   'http://%31%32%37.0.0.1:PORT/',
+  'http://127.0\n.0.1:PORT/',
+  'http://127.0\u00ad.0.1:PORT/',
   'http:127.0.0.1:PORT/',
   'http:\\\\127.0.0.1:PORT\\',
   'http://0:PORT/',
@@ -61,6 +66,8 @@ const ADDRESSES = [
   'http://169.254.169.254/latest/meta-data/',
   'http://2852039166/latest/meta-data/',
   'http://0xa9fea9fe/',
+  'http://0251.0376.0251.0376/',
+  'http://169.254.43518/',
   'http://172.16.0.1/',
   'http://172.31.255.255/',
   'http://192.0.0.1/',
@@ -87,12 +94,14 @@ const ADDRESSES = [
   'http://[::127.0.0.1]:PORT/',
   'http://[::ffff:0:127.0.0.1]:PORT/',
   'http://[::ffff:10.0.0.1]/',
+  'http://[::ffff:a9fe:a9fe]/',
   'http://[::ffff:93.184.215.14]/',
   'http://[64:ff9b::127.0.0.1]/',
   'http://[64:ff9b::10.0.0.1]/',
   'http://[64:ff9b:1::7f00:1]/',
   'http://[2002:7f00:1::]/',
   'http://[2002:a00:1::1]/',
+  'http://[2002:a9fe:a9fe::1]/',
   'http://[2001:0:4136:e378:8000:63bf:80ff:fffe]/',
   'http://[2001:db8::1]/',
   'http://[2001:2::1]/',
@@ -213,7 +222,7 @@ const asked = (address: string) => address.replaceAll('PORT', String(port))
 
 describe('an address that leads inside', () => {
   test('there are many shapes of it', () => {
-    expect(new Set(ADDRESSES).size).toBeGreaterThanOrEqual(100)
+    expect(new Set(ADDRESSES).size).toBeGreaterThanOrEqual(120)
   })
 
   test.each(ADDRESSES)('%s is refused', async (address) => {
@@ -221,12 +230,18 @@ describe('an address that leads inside', () => {
     expect(result.kind).toBe('refused')
   })
 
-  test('is refused through every door: as a webhook, as the address of a provider, as a message centre', async () => {
+  test('is refused through every door: as a webhook, as a file, as the address of a provider, as a message centre', async () => {
     const clock = systemClock()
     const webhooks = openWebhooks({ outbound, clock })
     const webhook = { id: 'msg_1', body: '{}', secrets: [newWebhookSecret()] }
     const outcomes = await webhooks.send(ADDRESSES.map((address) => ({ ...webhook, url: asked(address) })))
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['failed']))
+
+    const files = createFileFetcher({ outbound, clock, log: createLog('silent'), maxBytes: 1_000 })
+    for (const address of ADDRESSES)
+      expect(await files.fetch(newId(), newId(), [{ url: asked(address), name: 'a' }]), address).toMatchObject({
+        kind: 'failed',
+      })
 
     for (const address of ADDRESSES) {
       const provider = openTwilio({

@@ -8,6 +8,9 @@ import { openRig, takenOf } from './rig.ts'
 const GOOD = isFull ? 1_000 : 100
 /** Messages are tried for a day before they are given up; here the day is nearly over. */
 const LAST_ATTEMPT = 99
+/** How much longer the good may take among the bad than alone. What is alone and quicker than promised counts as on time. */
+const MOST_TIMES = 5
+const ON_TIME_MS = 2_000
 
 /** As no request can write them; as a fault of ours, or somebody with a database client, might. */
 const CONTENTS: unknown[] = [
@@ -51,9 +54,40 @@ test('messages and jobs that are nonsense end by themselves, and keep nothing el
     return answer.body.id
   }
 
-  // Each to every kind of device, so that no line is without.
   const later = new Date(Date.now() + 3_600_000)
   const send_after = later.toISOString()
+  /** Half of the good waits to be released; the other half comes while that is sent. */
+  const waiting = async () => {
+    const ids: string[] = []
+    for (let n = 0; n < GOOD; n += 2) ids.push(await created(order(n, { send_after })))
+    return ids
+  }
+  /** All that waits is due now. Answers what else came, and how long each of the good took. */
+  const release = async (ids: readonly string[]) => {
+    const began = Date.now()
+    const since = new Map(ids.map((id) => [id, began]))
+    await db.transaction(async (db) => {
+      await db.query(sql`update messages set send_after = queued_at where app_id = ${appId}`)
+      await db.query(sql`update jobs set run_at = ${new Date(began)} where app_id = ${appId}`)
+    })
+    for (let n = 1; n < GOOD; n += 2) {
+      const asked = Date.now()
+      since.set(await created(order(n)), asked)
+    }
+    const takenAt = async () => new Map((await rig.taken()).map(({ message_id, at }) => [message_id as string, at]))
+    await until(async () => {
+      const taken = await takenAt()
+      return [...since.keys()].every((id) => taken.has(id))
+    }, 60_000)
+    const taken = await takenAt()
+    const tookMs = [...since].map(([id, from]) => (taken.get(id) as number) - from).sort((a, b) => a - b)
+    return { good: [...since.keys()], p99Ms: tookMs[Math.ceil(tookMs.length * 0.99) - 1] as number }
+  }
+  // The first time everything is slow, whatever it is.
+  await release(await waiting())
+  const alone = await release(await waiting())
+
+  // Each to every kind of device, so that no line is without.
   const poison: string[] = []
   for (const content of CONTENTS)
     for (let n = 0; n < 3; n++) {
@@ -66,21 +100,8 @@ test('messages and jobs that are nonsense end by themselves, and keep nothing el
     await db.query(sql`
       insert into jobs (app_id, id, name, key, payload, lane, run_at, enqueued_at, attempts)
       values (${appId}, ${newId()}, ${name}, ${key}, '"nonsense"', 'direct', ${later}, ${later}, ${LAST_ATTEMPT})`)
-  const good: string[] = []
-  for (let n = 0; n < GOOD; n += 2) good.push(await created(order(n, { send_after })))
-
-  // All of it is due now, the good among the bad, and more of the good comes.
-  const began = performance.now()
-  await db.transaction(async (db) => {
-    await db.query(sql`update messages set send_after = queued_at where app_id = ${appId}`)
-    await db.query(sql`update jobs set run_at = ${new Date()} where app_id = ${appId}`)
-  })
-  for (let n = 1; n < GOOD; n += 2) good.push(await created(order(n)))
-  await until(async () => {
-    const taken = new Set([...(await takenOf(rig)).keys()].map((name) => name.split(' ')[0]))
-    return good.every((id) => taken.has(id))
-  }, 60_000)
-  const goodMs = Math.round(performance.now() - began)
+  // The good among the bad.
+  const { good, p99Ms } = await release(await waiting())
 
   const open = () =>
     db.query<{ id: string }>(sql`
@@ -90,7 +111,8 @@ test('messages and jobs that are nonsense end by themselves, and keep nothing el
   const ends = await db.query<{ state: string; reason: string | null; count: number }>(sql`
     select state, reason, count(*)::integer as count from deliveries
     where app_id = ${appId} and message_id = any(${poison}::uuid[]) group by state, reason order by state, reason`)
-  console.log(`poison: others sent within ${goodMs} ms; ${JSON.stringify(ends)}`)
+  console.log(`poison: p99 of others ${p99Ms} ms, alone ${alone.p99Ms} ms; ${JSON.stringify(ends)}`)
+  expect(p99Ms).toBeLessThanOrEqual(MOST_TIMES * Math.max(alone.p99Ms, ON_TIME_MS))
   for (const { state } of ends) expect(['sent', 'failed', 'unknown']).toContain(state)
   await until(async () => {
     const sent = (await rig.deliveries()).filter(({ state }) => state === 'sent').map(({ messageId }) => messageId)

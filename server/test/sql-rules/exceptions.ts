@@ -139,6 +139,11 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     rules: ['one app'],
     because: 'the sweep: one leader finds the apps with due work, without locks, and claims follow per app',
   },
+  {
+    at: 'queue/store.ts findAppsWithJobAcrossApps',
+    rules: ['one app'],
+    because: 'one job finds the apps to be woken when the whole server sends again, without locks',
+  },
   { at: 'queue/store.ts countParkedAcrossApps', rules: ['one app'], because: "the operator's overview" },
   { at: 'queue/store.ts analyzeJobs', rules: ['queries only'], because: 'statistics' },
   {

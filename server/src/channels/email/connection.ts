@@ -28,7 +28,8 @@ export type Exchange =
   /** No reply that says what became of it. Only when all was written, final dot included, may it have been taken. */
   | { kind: 'lost'; reason: string; isWritten: boolean; isUnheard: boolean }
 
-export type Mail = { envelope: Envelope; message: Wire }
+/** `files` follow on the message, and are part of it. */
+export type Mail = { envelope: Envelope; message: Wire; files?: readonly Wire[] }
 
 export type Connection = {
   /**
@@ -102,10 +103,11 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
     return replies
   }
 
-  function stepsFor({ envelope, message }: Mail): Step[] {
+  function stepsFor(mail: Mail): Step[] {
+    const { envelope } = mail
     return [
       ...(isBegun ? [['mail', 'RSET', 250] as Step] : []),
-      ['mail', mailCommand(envelope, message.length, extensions), 250],
+      ['mail', mailCommand(envelope, sizeOf(mail), extensions), 250],
       ['rcpt', rcptCommand(envelope.to, extensions), 250],
       ...(isAtOnce(envelope) ? [DATA] : []),
     ]
@@ -145,15 +147,19 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
   }
 
   /** Writes the mail, and with it the envelope of the next one if there is one. */
-  function hand({ message }: Mail, progress: Progress, follow: Follow) {
+  function hand({ message, files = [] }: Mail, progress: Progress, follow: Follow) {
     let isFlushed = false
-    const next = isPipelining && talk.isOpen() && message.length <= MOST_TOGETHER ? follow() : undefined
+    const isShort = files.length === 0 && message.length <= MOST_TOGETHER
+    const next = isPipelining && talk.isOpen() && isShort ? follow() : undefined
     // With the final dot this transaction ends, whatever the answer to it.
     isBegun = false
     const isBesides = next && isAtOnce(next.envelope) && findUnfit(next, extensions) === undefined
     const steps = isBesides ? stepsFor(next) : []
     progress.isWritten = isBesides === true
-    talk.write(Buffer.concat([message, END, Buffer.from(linesOf(steps.map(([, command]) => command)))]), () => {
+    const pieces = [message, ...files]
+    const last = pieces.pop() as Wire
+    for (const piece of pieces) talk.write(piece)
+    talk.write(Buffer.concat([last, END, Buffer.from(linesOf(steps.map(([, command]) => command)))]), () => {
       isFlushed = true
       progress.isWritten = true
     })
@@ -212,10 +218,13 @@ const linesOf = (commands: readonly string[]) => commands.map((command) => `${co
 
 const END = Buffer.from('.\r\n')
 
-function findUnfit({ envelope, message }: Mail, extensions: Session['extensions']): string | undefined {
+const sizeOf = ({ message, files = [] }: Mail) => files.reduce((size, { length }) => size + length, message.length)
+
+function findUnfit(mail: Mail, extensions: Session['extensions']): string | undefined {
+  const { envelope } = mail
   if (envelope.isUtf8 && !extensions.has('SMTPUTF8')) return 'address not supported'
   const most = Number(extensions.get('SIZE') ?? 0)
-  return most > 0 && message.length > most ? 'message too large' : undefined
+  return most > 0 && sizeOf(mail) > most ? 'message too large' : undefined
 }
 
 function mailCommand({ from, id, isUtf8 }: Envelope, size: number, extensions: Session['extensions']): string {

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import { describe, expect, test } from 'vitest'
 import { aMail, CONTENT } from '../../../test/channels/subjects/mail.ts'
+import { encodeBase64 } from './base64.ts'
 import { buildMail } from './build.ts'
 import type { DkimKey, MailItem } from './message.ts'
 
@@ -93,6 +94,21 @@ describe('a signed mail', () => {
       }),
       { numRuns: 100 },
     )
+  })
+
+  test('is signed with the files that hang on to it', async () => {
+    const fileOf = (name: string) => ({
+      name,
+      contentType: 'text/csv',
+      encoded: encodeBase64(Buffer.from('a  b\n\n ')),
+    })
+    for (const said of [{}, { text: [], html: ['<p>They ring</p> \n\n\n'] }, { text: [], html: [] }]) {
+      const content = { ...CONTENT, ...said, files: ['two  spaces .csv', 'Glöckchen  .csv', ''].map(fileOf) }
+      const message = (await signed({ content })).toString('latin1')
+      expect(await results(Buffer.from(message, 'latin1'))).toEqual(['pass', 'pass'])
+      const changed = message.replace('text/csv', 'text/xml')
+      for (const result of await results(Buffer.from(changed, 'latin1'))) expect(result).not.toBe('pass')
+    }
   })
 
   test('is not made with a key of another kind', async () => {

@@ -1,6 +1,6 @@
 // Signatures of mail: DKIM (RFC 6376), relaxed/relaxed, with RSA or Ed25519 (RFC 8463).
 
-import { hash, sign as signBytes } from 'node:crypto'
+import { createHash, hash, sign as signBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { BadMail, type DkimKey } from './message.ts'
 import { type ComposedMail, join } from './mime.ts'
@@ -26,7 +26,7 @@ const SIGNED = [
 export async function signaturesOf(mail: ComposedMail, keys: readonly DkimKey[], date: Date): Promise<string> {
   if (keys.length === 0) return ''
   const { own, reference, shared } = mail
-  const bodyHash = hash('sha256', join(shared.signedBody, Buffer.from(reference)), 'base64')
+  const bodyHash = hashOf(join(shared.signedBody, Buffer.from(reference)), shared.files)
   const headers = new Map(shared.signedHeaders)
   for (const [name, value] of own) headers.set(name.toLowerCase(), [value.replaceAll(/[ \t]+/g, ' ')])
   const names = SIGNED.filter((name) => headers.has(name))
@@ -40,6 +40,13 @@ export async function signaturesOf(mail: ComposedMail, keys: readonly DkimKey[],
   ]
   const signatures = await Promise.all(keys.map((key) => signatureOf(key, signed, tags)))
   return signatures.join('')
+}
+
+function hashOf(body: Buffer, files: readonly Buffer[]): string {
+  if (files.length === 0) return hash('sha256', body, 'base64')
+  const all = createHash('sha256').update(body)
+  for (const piece of files) all.update(piece)
+  return all.digest('base64')
 }
 
 const NAME = /^[a-z0-9_.-]{1,253}$/i

@@ -10,7 +10,15 @@ export type MailContent = {
   text: readonly string[]
   /** Further headers; pieces as above. */
   headers: readonly (readonly [name: string, pieces: readonly string[]])[]
+  /** What hangs on to it. */
+  files?: readonly MailFile[]
 }
+
+/** A file that is somewhere else. Without a type it is what its server says. */
+export type FileAsked = { url: string; name: string; contentType?: string | undefined }
+
+/** `encoded` is base64, in lines: made once for all mails that it hangs on to. */
+export type MailFile = { name: string; contentType: string; encoded: Buffer }
 
 export type MailItem = {
   content: MailContent

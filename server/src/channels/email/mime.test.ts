@@ -3,8 +3,9 @@ import PostalMime from 'postal-mime'
 import { describe, expect, test } from 'vitest'
 import { aMail, CONTENT } from '../../../test/channels/subjects/mail.ts'
 import { readMail } from '../../lib/read-mail.ts'
-import { buildMail } from './build.ts'
-import type { MailContent, MailItem } from './message.ts'
+import { encodeBase64 } from './base64.ts'
+import { buildMail, buildPieces } from './build.ts'
+import type { MailContent, MailFile, MailItem } from './message.ts'
 import { encodeQuotedPrintable } from './quoted-printable.ts'
 
 const withContent = (changes: Partial<MailContent>, item: Partial<MailItem> = {}) =>
@@ -123,43 +124,43 @@ describe('a mail', () => {
   })
 })
 
-describe('whatever it is given', () => {
-  const nasty = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 300 }),
-    fc.string({ unit: 'grapheme', maxLength: 2_000 }),
-    fc
-      .array(
-        fc.constantFrom(
-          '\r\n',
-          '\n',
-          '\r',
-          '\0',
-          '\u2028',
-          '\u0085',
-          '\v',
-          ' ',
-          '  ',
-          '\t',
-          'Bcc: a@b.example',
-          '=?utf-8?q?a?=',
-          '"',
-          '\\',
-          ':',
-          '.',
-          '<',
-          '>',
-          ',',
-          'ä',
-          '🎉',
-          'word',
-          '=',
-        ),
-        { maxLength: 60 },
-      )
-      .map((parts) => parts.join('')),
-    fc.constantFrom('x'.repeat(5_000), `${'a  '.repeat(900)}b`, ' ', '"', `${'🎉'.repeat(80)}`),
-  )
+const nasty = fc.oneof(
+  fc.string({ unit: 'binary', maxLength: 300 }),
+  fc.string({ unit: 'grapheme', maxLength: 2_000 }),
+  fc
+    .array(
+      fc.constantFrom(
+        '\r\n',
+        '\n',
+        '\r',
+        '\0',
+        '\u2028',
+        '\u0085',
+        '\v',
+        ' ',
+        '  ',
+        '\t',
+        'Bcc: a@b.example',
+        '=?utf-8?q?a?=',
+        '"',
+        '\\',
+        ':',
+        '.',
+        '<',
+        '>',
+        ',',
+        'ä',
+        '🎉',
+        'word',
+        '=',
+      ),
+      { maxLength: 60 },
+    )
+    .map((parts) => parts.join('')),
+  fc.constantFrom('x'.repeat(5_000), `${'a  '.repeat(900)}b`, ' ', '"', `${'🎉'.repeat(80)}`),
+)
 
+describe('whatever it is given', () => {
   test('no text becomes another header, and no line is too long', async () => {
     await fc.assert(
       fc.asyncProperty(nasty, nasty, nasty, async (subject, name, value) => {
@@ -248,6 +249,124 @@ describe('whatever it is given', () => {
           expect(line).toMatch(/^(?![.F])[\t -~]*$/)
           expect(line).not.toMatch(/[ \t]$/)
         }
+      }),
+    )
+  })
+})
+
+describe('files', () => {
+  const aFile = (name: string, bytes = Buffer.from('They ring'), contentType = 'application/pdf'): MailFile => ({
+    name,
+    contentType,
+    encoded: encodeBase64(bytes),
+  })
+  const every = Buffer.from(Array.from({ length: 3_000 }, (_, i) => i % 256))
+
+  test.each([
+    ['both forms', {}],
+    ['HTML alone', { text: [''], html: ['<p>a</p>\n\n\n'] }],
+    ['neither', { text: [], html: [] }],
+  ])('hang on to a mail with %s, and leave what it says as it was', async (_, said) => {
+    const files = [aFile('a.pdf', every), aFile('empty.txt', Buffer.alloc(0), 'text/plain'), aFile('c.pdf')]
+    const item = withContent({ ...said, files })
+    const mail = await parse(item)
+    const plain = await parse({ ...item, content: { ...CONTENT, ...said } })
+    expect([mail.html, mail.text?.trim()]).toEqual([plain.html, plain.text?.trim()])
+    expect(mail.attachments.map(({ filename, mimeType, disposition }) => [filename, mimeType, disposition])).toEqual([
+      ['a.pdf', 'application/pdf', 'attachment'],
+      ['empty.txt', 'text/plain', 'attachment'],
+      ['c.pdf', 'application/pdf', 'attachment'],
+    ])
+    const contents = mail.attachments.map(({ content }) => Buffer.from(content as ArrayBuffer))
+    expect(contents).toEqual([every, Buffer.alloc(0), Buffer.from('They ring')])
+    expect(mail.headers.map(({ key }) => key)).toEqual(OUR_NAMES)
+    const message = await textOf(item)
+    expect(message.split('\r\n').every((line) => line.length <= 200 && !line.startsWith('.'))).toBe(true)
+  })
+
+  test('are the same bytes in the mails of all, and in none that has none', async () => {
+    const files = [aFile('a.pdf', every)]
+    const content = { ...CONTENT, files }
+    const [one, other] = await Promise.all([buildPieces(aMail({ content })), buildPieces(aMail({ content }))])
+    expect(one?.files).toBe(other?.files)
+    expect(one?.files[1]).toBe(files[0]?.encoded)
+    expect(await buildPieces(aMail())).toMatchObject({ files: [] })
+    const without = await buildPieces(withContent({ files: [] }))
+    expect(without.message.toString()).toContain('\r\nContent-Type: multipart/alternative; boundary=')
+    expect(without.message.toString()).not.toContain('mixed')
+  })
+
+  test('are read by the sink as well, which does not take them for what the mail says', async () => {
+    const files = [aFile('a.txt', Buffer.from('not this'), 'text/plain'), aFile('a.html', every, 'text/html')]
+    const { text, html } = readMail(await buildMail(withContent({ text: [''], html: ['<p>this</p>'], files })))
+    expect([text, html]).toEqual([null, '<p>this</p>'])
+  })
+
+  test.each([
+    ['invoice 7 (final).pdf', 'filename="invoice 7 (final).pdf"'],
+    ['Rechnung für Müller.pdf', "filename*=UTF-8''Rechnung%20f%C3%BCr%20M%C3%BCller.pdf"],
+    ['100% "so".pdf', "filename*=UTF-8''100%25%20%22so%22.pdf"],
+  ])('%s is written as %s', async (name, written) => {
+    expect(await textOf(withContent({ files: [aFile(name)] }))).toContain(
+      `\r\nContent-Disposition: attachment;\r\n ${written}\r\n`,
+    )
+  })
+
+  test.each([
+    ['领收书'.repeat(40), '领收书'.repeat(40)],
+    [`${'👩‍🚒'.repeat(30)}.pdf`, `${'👩‍🚒'.repeat(30)}.pdf`],
+    [`${'x'.repeat(400)}.pdf`, `${'x'.repeat(251)}.pdf`],
+    ['a.pdf"; x="y', 'a.pdf"; x="y'],
+    ['a\r\nBcc: all@example.com\r\n\r\n.pdf', 'a Bcc: all@example.com .pdf'],
+    ['../../etc/passwd', 'passwd'],
+    ['C:\\temp\\a.pdf', 'a.pdf'],
+    ['invoice\u202efdp.exe', 'invoice fdp.exe'],
+    ['  two  spaces\t.pdf ', 'two spaces .pdf'],
+    ['', 'attachment'],
+    ['\0', 'attachment'],
+  ])('the name %j is read as %j', async (name, read) => {
+    const item = withContent({ files: [aFile(name)] })
+    const mail = await parse(item)
+    expect(mail.attachments.map(({ filename }) => filename)).toEqual([read])
+    for (const line of (await textOf(item)).split('\r\n')) expect(line.length).toBeLessThanOrEqual(200)
+  })
+
+  test.each([
+    'text/html\r\nBcc: all@example.com',
+    'text/html; charset="x"',
+    'message/rfc822',
+    'multipart/mixed',
+    'pdf',
+    '',
+  ])('a type like %j is none', async (contentType) => {
+    const mail = await parse(withContent({ files: [aFile('a', every, contentType)] }))
+    expect(mail.attachments).toMatchObject([{ filename: 'a', mimeType: 'application/octet-stream' }])
+    expect(mail.headers.map(({ key }) => key)).toEqual(OUR_NAMES)
+  })
+
+  test('whatever their names and types are, they add no part and no header', async () => {
+    await fc.assert(
+      fc.asyncProperty(nasty, nasty, async (name, contentType) => {
+        const item = withContent({ files: [aFile(name, every, contentType)] })
+        const mail = await parse(item)
+        expect(mail.attachments).toHaveLength(1)
+        expect(Buffer.from(mail.attachments[0]?.content as ArrayBuffer)).toEqual(every)
+        expect(mail.headers.map(({ key }) => key)).toEqual(OUR_NAMES)
+        const message = await textOf(item)
+        expect(message.split('\r\n').every((line) => line.length <= 998 && /^[ -~]*$/.test(line))).toBe(true)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  test('base64 stands in lines of 76', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
+        const encoded = encodeBase64(Buffer.from(bytes)).toString('latin1')
+        expect(encoded.replaceAll('\r\n', '')).toBe(Buffer.from(bytes).toString('base64'))
+        const lines = encoded.split('\r\n')
+        expect(lines.pop()).toBe('')
+        expect(lines.slice(0, -1).every((line) => line.length === 76)).toBe(true)
       }),
     )
   })

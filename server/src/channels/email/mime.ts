@@ -3,14 +3,17 @@
 
 import { randomBytes } from 'node:crypto'
 import { type Address, readAddress } from './address.ts'
+import { fileHeadersOf } from './file-headers.ts'
 import { headerOf, mailboxHeaderOf, PLACE } from './headers.ts'
-import { BadMail, type MailContent, type MailItem } from './message.ts'
+import { BadMail, type MailContent, type MailFile, type MailItem } from './message.ts'
 import { encodeQuotedPrintable } from './quoted-printable.ts'
 import { toWire, type Wire } from './wire.ts'
 
 export type PreparedMail = {
   /** Shared headers, an empty line, the body: joined by the reference. */
   pieces: readonly Buffer[]
+  /** What follows on that, the same for all: never copied, as it may be large. Also as a signature sees it. */
+  files: readonly Wire[]
   /** Headers and body as a signature sees them ("relaxed", RFC 6376, 3.4); joined by the reference. */
   signedHeaders: ReadonlyMap<string, readonly string[]>
   signedBody: readonly Buffer[]
@@ -39,12 +42,12 @@ export function prepareMail(content: MailContent): PreparedMail {
 const OURS =
   /^(from|to|cc|bcc|sender|subject|date|message-id|reply-to|mime-version|content-.*|dkim-signature|return-path|received)$/i
 
-function prepare({ from, replyTo, subject, html, text, headers }: MailContent): PreparedMail {
+function prepare({ from, replyTo, subject, html, text, headers, files: attached }: MailContent): PreparedMail {
   const sender = mustRead(from.address)
   const answers = replyTo === undefined ? undefined : readMailbox(replyTo)
   const names = headers.map(([name]) => name.toLowerCase())
   if (names.some((name, n) => OURS.test(name) || names.indexOf(name) !== n)) throw new BadMail('header not valid')
-  const { contentHeaders, body } = bodyOf(text, html)
+  const { contentHeaders, body, files } = withFiles(bodyOf(text, html), attached)
   const lines = [
     mailboxHeaderOf('From', from.name, sender.text),
     headerOf('Subject', [subject]),
@@ -59,8 +62,9 @@ function prepare({ from, replyTo, subject, html, text, headers }: MailContent): 
   if (!toWire(whole).equals(whole)) throw new BadMail('content not valid')
   return {
     pieces,
+    files,
     signedHeaders: new Map(lines.map(relaxHeader)),
-    signedBody: relaxBody(body),
+    signedBody: relaxBody(body, files.length === 0),
     isUtf8: sender.isUtf8 || answers?.address.isUtf8 === true,
   }
 }
@@ -102,8 +106,26 @@ function readMailbox(text: string): { name?: string; address: Address } {
   return { name: name.trim().replace(/^"(.*)"$/, '$1'), address: mustRead(address.trim()) }
 }
 
+type Body = { contentHeaders: string[]; body: Buffer[] }
+
+/** The body as the first part, the files behind it. */
+function withFiles({ contentHeaders, body }: Body, attached: readonly MailFile[] = []): Body & { files: Wire[] } {
+  if (attached.length === 0) return { contentHeaders, body, files: [] }
+  const boundary = newBoundary()
+  const headOf = (headers: readonly string[]) => Buffer.from(`--${boundary}\r\n${headers.join('\r\n')}\r\n\r\n`)
+  const files = attached.flatMap((file) => [headOf(fileHeadersOf(file)), file.encoded])
+  return {
+    contentHeaders: [`Content-Type: multipart/mixed; boundary="${boundary}"`],
+    body: chain([headOf(contentHeaders)], body),
+    files: [...files, Buffer.from(`--${boundary}--\r\n`)] as Wire[],
+  }
+}
+
+/** "=_" can be neither in quoted-printable nor in base64: no part can hold the boundary. */
+const newBoundary = () => `=_${randomBytes(12).toString('hex')}`
+
 /** Both forms as alternatives; one alone as it is. */
-function bodyOf(text: readonly string[], html: readonly string[]): { contentHeaders: string[]; body: Buffer[] } {
+function bodyOf(text: readonly string[], html: readonly string[]): Body {
   const parts = [
     { type: 'plain', pieces: text },
     { type: 'html', pieces: html },
@@ -116,8 +138,7 @@ function bodyOf(text: readonly string[], html: readonly string[]): { contentHead
     const { type, pieces } = parts[0] ?? { type: 'plain', pieces: [''] }
     return { contentHeaders: headersOf(type), body: chain(encodePieces(pieces), [CRLF]) }
   }
-  // "=_" cannot be in quoted-printable: no part can hold the boundary.
-  const boundary = `=_${randomBytes(12).toString('hex')}`
+  const boundary = newBoundary()
   const body = parts.reduce<Buffer[]>(
     (before, { type, pieces }) =>
       chain(
@@ -162,13 +183,13 @@ function relaxHeader(line: string): [name: string, pieces: string[]] {
 }
 
 /** Every reference has characters of its line before and behind it, so the pieces can be taken one by one. */
-function relaxBody(body: readonly Buffer[]): Buffer[] {
+function relaxBody(body: readonly Buffer[], isEnd: boolean): Buffer[] {
   return body.map((piece, n) => {
     const relaxed = piece
       .toString('latin1')
       .replaceAll(/[ \t]+\r\n/g, '\r\n')
       .replaceAll(/[ \t]+/g, ' ')
-    if (n < body.length - 1) return Buffer.from(relaxed, 'latin1')
+    if (n < body.length - 1 || !isEnd) return Buffer.from(relaxed, 'latin1')
     const ended = withoutEmptyEnd(relaxed)
     return Buffer.from(ended === '\r\n' && body.length === 1 ? '' : ended, 'latin1')
   })

@@ -1,3 +1,4 @@
+import { hash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
@@ -9,6 +10,8 @@ import { certificateFor } from '../../sink/certificate.ts'
 import type { SmtpFault, SmtpStage } from '../../sink/smtp.ts'
 import type { Outcome } from '../channel.ts'
 import { createDial } from '../dial.ts'
+import { encodeBase64 } from './base64.ts'
+import { buildMail } from './build.ts'
 import type { MailItem } from './message.ts'
 import { openRelay, type RelaySettings } from './relay.ts'
 
@@ -44,6 +47,14 @@ async function started(settings: MailSinkSettings = {}, changes: Partial<RelaySe
   onTestFinished(() => sink.close())
   return { sink, ...relayTo(sink.port, changes, sink.route.ca) }
 }
+
+const hashOf = (bytes: Buffer) => hash('sha256', bytes)
+
+const aFile = (size: number) => ({
+  name: 'a.bin',
+  contentType: 'application/octet-stream',
+  encoded: encodeBase64(randomBytes(size)),
+})
 
 const say = (text: string): SmtpFault => ({ say: text })
 
@@ -123,6 +134,14 @@ describe('a connection that goes wrong', () => {
   test('in the middle of a long message is no more than another try', async () => {
     const { sink, sendOne } = await started()
     const item = aMail({ content: { ...CONTENT, text: ['a long text\n'.repeat(700_000)] } })
+    sink.script(item.to, { at: 'message', fault: 'cut' })
+    expect(await sendOne(item)).toEqual({ kind: 'retry', reason: 'connection lost' })
+    expect(sink.taken.has(item.to)).toBe(false)
+  })
+
+  test('in the middle of a file is no more than another try', async () => {
+    const { sink, sendOne } = await started()
+    const item = aMail({ content: { ...CONTENT, files: [aFile(7_000_000)] } })
     sink.script(item.to, { at: 'message', fault: 'cut' })
     expect(await sendOne(item)).toEqual({ kind: 'retry', reason: 'connection lost' })
     expect(sink.taken.has(item.to)).toBe(false)
@@ -412,6 +431,25 @@ describe('what it says', () => {
     const { lines, sendOne } = await listening(['me', 'SIZE 500'])
     expect(await sendOne()).toEqual({ kind: 'failed', reason: 'message too large' })
     expect(lines).toHaveLength(1)
+  })
+
+  test('files with the mail that they belong to, counted in its size', async () => {
+    for (const settings of [{}, { name: NAME }, { without: ['PIPELINING'] }]) {
+      const { sink, send } = await started(settings, { tls: settings.name ? 'starttls' : 'none' })
+      const content = { ...CONTENT, files: [aFile(10), aFile(1_000_000), aFile(0)] }
+      const items = [aMail(), aMail({ content }), aMail(), aMail({ content }), aMail({ content })]
+      expect((await send(...items)).map(({ kind }) => kind)).toEqual(items.map(() => 'sent'))
+      for (const item of items) {
+        const arrived = sink.received.filter(({ recipients }) => recipients.includes(item.to))
+        expect(arrived.map(({ source }) => hashOf(source))).toEqual([hashOf(await buildMail(item))])
+      }
+    }
+    const item = aMail({ content: { ...CONTENT, files: [aFile(50_000)] } })
+    const knowing = await listening(['me', 'SIZE 100000'])
+    expect(await knowing.sendOne(item)).toEqual({ kind: 'sent' })
+    expect(knowing.lines[1]).toContain(` SIZE=${(await buildMail(item)).length}`)
+    const small = await listening(['me', 'SIZE 60000'])
+    expect(await small.sendOne(item)).toEqual({ kind: 'failed', reason: 'message too large' })
   })
 
   test.each(['250-evil\r\n250 AUTH PLAIN\r\n235 welcome\r\n', '250-evil\r\n250 AUTH PL'])(

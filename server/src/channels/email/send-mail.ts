@@ -3,7 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Outcome } from '../channel.ts'
 import { type Address, readAddress } from './address.ts'
-import { buildMail } from './build.ts'
+import { buildPieces } from './build.ts'
 import type { Envelope } from './connection.ts'
 import { asksToSlowDown, judgeExchange, judgeUnopened, type Side } from './judge.ts'
 import type { Lanes } from './lanes.ts'
@@ -46,8 +46,7 @@ async function make(item: MailItem): Promise<Mailing | Outcome> {
   const to = readAddress(item.to)
   if (!to) return { kind: 'gone', reason: 'not a valid address' }
   try {
-    const message = await buildMail(item)
-    return { envelope: envelopeOf(item, to), message }
+    return { ...(await buildPieces(item)), envelope: envelopeOf(item, to) }
   } catch (error) {
     return { kind: 'failed', reason: error instanceof BadMail ? error.message : 'content not valid' }
   }

@@ -27,13 +27,12 @@ export function judge(reply: Reply, now: Date): Outcome {
   const afterMs = retryAfterMs(reply, now)
   switch (code) {
     case 'UNREGISTERED':
+    // Of another project.
+    case 'SENDER_ID_MISMATCH':
       return { kind: 'gone', reason }
     case 'INVALID_ARGUMENT':
       // Either the token is none, or a field of the message is wrong; Google names the field then.
       return isOurPayload ? { kind: 'failed', reason } : { kind: 'gone', reason }
-    case 'SENDER_ID_MISMATCH':
-      // Of another project. A wrong service account must not cost an app its audience.
-      return { kind: 'failed', reason }
     case 'THIRD_PARTY_AUTH_ERROR':
       return { kind: 'misconfigured', reason }
   }

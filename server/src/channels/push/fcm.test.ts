@@ -177,10 +177,7 @@ describe('an answer', () => {
       { kind: 'failed', reason: 'INVALID_ARGUMENT' },
     ],
     [refusal(400, 'INVALID_ARGUMENT', { field: 'message.data' }), { kind: 'failed', reason: 'status 400' }],
-    [
-      refusal(403, 'PERMISSION_DENIED', { code: 'SENDER_ID_MISMATCH' }),
-      { kind: 'failed', reason: 'SENDER_ID_MISMATCH' },
-    ],
+    [refusal(403, 'PERMISSION_DENIED', { code: 'SENDER_ID_MISMATCH' }), { kind: 'gone', reason: 'SENDER_ID_MISMATCH' }],
     [refusal(403, 'PERMISSION_DENIED'), { kind: 'misconfigured', reason: 'status 403' }],
     [refusal(404, 'NOT_FOUND'), { kind: 'misconfigured', reason: 'status 404' }],
     [

@@ -9,6 +9,8 @@ export type SmsItem = {
   /** A number, a short code or a name; otherwise the one of the settings. */
   from?: string | undefined
   mediaUrls?: readonly string[] | undefined
+  /** Of the message that it belongs to where the provider's protocol has a place for it. */
+  messageId?: string | undefined
   /** Where the provider reports what became of this one, if it reports by HTTP. */
   statusCallback?: string | undefined
 }

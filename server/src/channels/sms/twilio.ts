@@ -34,7 +34,11 @@ export function openTwilio(settings: TwilioSettings): Channel<SmsItem> {
       if (!sender) return { kind: 'misconfigured', reason: 'no sender' }
       const result = await outbound.request({
         url,
-        headers: { authorization, 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+        headers: {
+          ...{ authorization, 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+          // Twilio leaves it aside; who stands in for it can tell by it what was sent.
+          ...(item.messageId !== undefined && { 'x-message-id': item.messageId }),
+        },
         body: formOf(item, sender).toString(),
       })
       return judge(result, clock.now())

@@ -6,7 +6,7 @@ import type { Db } from '../../storage/db.ts'
 import { advanceJob } from '../jobs.ts'
 import type { JourneyId } from '../journey.ts'
 import type { Compiled } from '../runs/compiled.ts'
-import { type Part, partOf } from '../runs/run.ts'
+import { type Part, partAt } from '../runs/run.ts'
 import { insertRuns, type NewRun } from '../runs/run-store.ts'
 import { COUNTS_OF, changeCountsOf } from '../stats-store.ts'
 
@@ -14,7 +14,7 @@ export type Entered = Awaited<ReturnType<typeof insertRuns>>
 
 /** Whoever may not enter does not. */
 export const enter = (db: Db, appId: AppId, list: readonly NewRun[], now: Date): Promise<Entered> =>
-  list.length > 0 ? insertRuns(db, appId, list, now) : Promise.resolve([])
+  list.length > 0 ? insertRuns(db, appId, partAt(now), list, now) : Promise.resolve([])
 
 export async function countEntered(db: Db, appId: AppId, entered: Entered): Promise<void> {
   const sums = Map.groupBy(entered, ({ journeyId }) => journeyId)
@@ -30,12 +30,11 @@ export async function countEntered(db: Db, appId: AppId, entered: Entered): Prom
 export function advanceJobsFor(
   appId: AppId,
   journeys: ReadonlyMap<JourneyId, Compiled>,
-  runs: Iterable<{ journeyId: JourneyId; userId: string }>,
+  runs: Iterable<{ journeyId: JourneyId; part: Part }>,
 ): NewJob[] {
   const parts = new Map<string, { journey: Compiled; part: Part }>()
-  for (const { journeyId, userId } of runs) {
+  for (const { journeyId, part } of runs) {
     const journey = journeys.get(journeyId)
-    const part = partOf(userId)
     if (journey) parts.set(`${journeyId} ${part}`, { journey, part })
   }
   return [...parts.values()].map(({ journey, part }) => advanceJob(appId, journey, part))

@@ -72,7 +72,7 @@ async function advanceBatch(ctx: RunsContext, db: Db, appId: AppId, journey: Com
   await writeMoves(db, appId, journey, moves, now)
   await changeCounts(db, appId, journey.id, part, [
     ...countMoves(journey.id, moves),
-    ...(await reenter(ctx, db, appId, journey, over, now)),
+    ...(await reenter(ctx, db, appId, journey, part, over, now)),
   ])
   const next = due.length === AT_ONCE ? now : await findNextDue(db, appId, journey.id, part)
   const hasMore = next !== undefined && next <= now

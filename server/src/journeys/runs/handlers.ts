@@ -8,5 +8,5 @@ import type { RunsContext } from './context.ts'
 
 export const runHandlers = (runs: RunsContext, calls: CallContext): Handlers => ({
   [ADVANCE_RUNS]: { run: advanceRuns(runs), ...PATIENT },
-  [CALL_WEBHOOK]: { run: callWebhook(calls), ...PATIENT },
+  [CALL_WEBHOOK]: { run: callWebhook(calls), waitsFor: (webhookId) => webhookId, ...PATIENT },
 })

@@ -5,7 +5,7 @@ import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 import type { JourneyId } from '../journey.ts'
 import type { NodeId } from '../node.ts'
-import type { RunEvent, RunId, RunState } from './run.ts'
+import type { Part, RunEvent, RunId, RunState } from './run.ts'
 import { TAKEN } from './run-store.ts'
 
 /** Planned for their values: how many rows there are changes from nothing to millions. */
@@ -145,8 +145,8 @@ export type Ended = { id: RunId; nodeId: NodeId | null; hasArrived: boolean }
 
 /** Those under way. */
 export const lockRunsOf = (db: Db, appId: AppId, journeyId: JourneyId, userId: UserId) =>
-  db.query<Ended>(sql`
-    select r.id, r.node_id, r.arrived_at is not null as has_arrived from journey_runs r
+  db.query<Ended & { part: Part }>(sql`
+    select r.id, r.part, r.node_id, r.arrived_at is not null as has_arrived from journey_runs r
     where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.user_id = ${userId} and r.state = 'waiting'
     order by r.slot
     for update`)

@@ -7,6 +7,7 @@ import { audienceDemand, judgeMembership } from '../membership.ts'
 import type { CountChange } from '../stats-store.ts'
 import type { Compiled } from './compiled.ts'
 import type { RunsContext } from './context.ts'
+import type { Part } from './run.ts'
 import { freeSlots, insertRuns, type Locked } from './run-store.ts'
 
 export async function reenter(
@@ -14,6 +15,7 @@ export async function reenter(
   db: Db,
   appId: AppId,
   { id: journeyId, audience }: Compiled,
+  part: Part,
   over: readonly Locked[],
   now: Date,
 ): Promise<CountChange[]> {
@@ -30,6 +32,7 @@ export async function reenter(
   const entered = await insertRuns(
     db,
     appId,
+    part,
     again.map((userId) => ({ id: newId(), journeyId, userId })),
     now,
   )

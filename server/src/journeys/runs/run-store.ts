@@ -5,7 +5,7 @@ import type { Db } from '../../storage/db.ts'
 import { rows, type Sql, sql } from '../../storage/sql.ts'
 import type { JourneyId } from '../journey.ts'
 import type { NodeId } from '../node.ts'
-import { PARTS, type Part, partOf, type Run, type RunEvent, type RunId, type RunState } from './run.ts'
+import { PARTS, type Part, type Run, type RunEvent, type RunId, type RunState } from './run.ts'
 
 /** Of a run that keeps its user from entering again. */
 export const TAKEN = '00000000-0000-0000-0000-000000000000'
@@ -17,24 +17,23 @@ const UNPREPARED = { prepare: false } as const
 export type NewRun = { id: RunId; journeyId: JourneyId; userId: UserId; event?: RunEvent }
 
 /** Answers the ones that were entered: those whose user may not enter (again) are not. They are due at once. */
-export const insertRuns = (db: Db, appId: AppId, list: readonly NewRun[], now: Date) =>
-  db.query<{ id: RunId; journeyId: JourneyId; userId: UserId }>(sql`
+export const insertRuns = (db: Db, appId: AppId, part: Part, list: readonly NewRun[], now: Date) =>
+  db.query<{ id: RunId; journeyId: JourneyId; part: Part }>(sql`
     insert into journey_runs (app_id, id, journey_id, user_id, part, slot, due_at, entered_at, entry_event)
-    select a.id, r.id, r.journey_id, r.user_id, r.part, r.slot, ${now}::timestamptz, ${now}::timestamptz, r.event
+    select a.id, r.id, r.journey_id, r.user_id, ${part}::smallint, r.slot, ${now}::timestamptz, ${now}::timestamptz, r.event
     from apps a cross join jsonb_to_recordset(${rows(
       list.map(({ id, journeyId, userId, event }) => ({
         id,
         journey_id: journeyId,
         user_id: userId,
-        part: partOf(userId),
         slot: event ? id : TAKEN,
         event,
       })),
-    )}::jsonb) as r(id uuid, journey_id uuid, user_id uuid, part smallint, slot uuid, event jsonb)
+    )}::jsonb) as r(id uuid, journey_id uuid, user_id uuid, slot uuid, event jsonb)
     where a.id = ${appId}
     order by r.journey_id, r.user_id
     on conflict (app_id, journey_id, user_id, slot) do nothing
-    returning id, journey_id, user_id`)
+    returning id, journey_id, part`)
 
 /**
  * All of a set of users (rows of `user_id`), in one statement. `seed`: an id that nobody has, of which theirs are made. `state`:

@@ -6,10 +6,17 @@ import type { NodeId } from '../node.ts'
 
 export type { RunId } from '../../messages/message.ts'
 
-/** Runs are shared out by their users. */
+/** Workers share a journey by parts. A run stays in the one that it came into. */
 export const PARTS = [0, 1, 2, 3] as const
 export type Part = (typeof PARTS)[number]
-export const partOf = (userId: UserId): Part => (Number.parseInt(userId.slice(-1), 16) % PARTS.length) as Part
+
+const MINUTE_MS = 60_000
+
+/**
+ * Of those who come in now. Each part has a job of its own, so that a few who come together should share one; over the minutes all
+ * parts get as many.
+ */
+export const partAt = (now: Date): Part => (Math.floor(now.getTime() / MINUTE_MS) % PARTS.length) as Part
 
 export type RunEvent = { id: string; name: string; at: string; properties: Record<string, unknown> }
 

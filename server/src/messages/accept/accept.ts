@@ -1,11 +1,12 @@
 // Messages come in: concurrent requests of one app are one transaction, in which whom they name is looked up, their keys are
 // taken, and messages and jobs are written. Who is told the id of a message is told after the commit.
 
-import { AppError, forbidden } from '../../lib/errors.ts'
+import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Queue } from '../../queue/enqueue.ts'
 import type { NewJob } from '../../queue/job.ts'
 import { jobsInsert } from '../../queue/store.ts'
+import { sendingDisabled } from '../../sending/hold.ts'
 import { wasDisabled } from '../../sending/store.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger, Outcome } from '../../storage/merge.ts'
@@ -59,8 +60,8 @@ export function createAccept({ db, now, queue, isDisabled, merger }: Context): A
       )
     const mayHalfTake = list.some(({ keys }) => keys.length > 1)
     const probed = await (mayHalfTake ? db.transaction((db) => insertWhole(db, appId, list, insert)) : insert(db))
-    // Nobody has to wait for this to be told that the message was taken.
-    if (probed.some(({ isStored }) => isStored)) queue.announce(db, jobs).catch(() => {})
+    // Nobody has to wait for this to be told that the message was taken. A job that was waiting already is known.
+    if (probed[0]?.hasNewJobs) queue.announce(db, jobs).catch(() => {})
     return probed
   }
 
@@ -179,9 +180,6 @@ async function refuse(
   const taken = keys.length === 0 ? [] : await findTakenKeys(db, appId, keys, from)
   for (const i of open) outcomes[i] = replayOf(list[i] as Waiting, taken) ?? { error: sendingDisabled() }
 }
-
-export const sendingDisabled = () =>
-  forbidden('Sending is disabled: the app has delivered more messages than its limit. Re-enable it, or wait.')
 
 /** The answer that a request with one of these keys got, or that the key belongs to another request. */
 export function replayOf(

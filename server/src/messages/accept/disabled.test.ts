@@ -18,7 +18,9 @@ afterAll(() => app.close())
 const REFUSED = {
   status: 403,
   body: {
-    errors: ['Sending is disabled: the app has delivered more messages than its limit. Re-enable it, or wait.'],
+    errors: [
+      'This app is disabled: it has delivered more messages within 15 minutes than its application message limit. Re-enable it, or wait.',
+    ],
   },
 }
 

@@ -41,7 +41,7 @@ export function readOptions(
     ttl: content.ttl ?? DEFAULT_TTL_SECONDS,
     priority: content.priority ?? 10,
     ...delay,
-    ...(throttlePerMinute && { throttlePerMinute }),
+    ...(throttlePerMinute !== undefined && { throttlePerMinute }),
     ...(body.enable_frequency_cap === false && { frequencyCap: false }),
     ...(body.at_least_once && { atLeastOnce: true }),
     ...(body.is_test && { isTest: true }),

@@ -2,12 +2,14 @@
 
 import { invalid } from '../../lib/errors.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
+import { sendingDisabled } from '../../sending/hold.ts'
+import { checkMayAttach } from '../../templates/check-content.ts'
 import type { Template } from '../../templates/template.ts'
 import type { MessagesContext } from '../context.ts'
 import type { NewMessage, Options } from '../message.ts'
 import type { CreatedAnswer, CreateMessageBody } from '../schema.ts'
 import { findTakenKeys } from '../store.ts'
-import { type Accepted, replayOf, sendingDisabled } from './accept.ts'
+import { type Accepted, replayOf } from './accept.ts'
 import { type Keys, keysFrom, readKeys } from './keys.ts'
 import { typesFor } from './platforms.ts'
 import { readAudience, targetsOf, unsubscribedErrors } from './read-audience.ts'
@@ -57,6 +59,7 @@ async function acceptDraft(
 ): Promise<Accepted | undefined> {
   const template = body.template_id ? await getTemplate(ctx, appId, body.template_id) : undefined
   const { channel, content, emailHtml } = await readMessageContent(ctx.renderer, appId, body, targeting, template)
+  checkMayAttach(content, ctx.mayAttach)
   const options: Options = {
     ...readOptions(body, channel, content, sendAfter, ctx.now()),
     ...(template && { template: { name: template.name, dynamicContent: template.dynamicContent } }),

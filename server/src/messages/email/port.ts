@@ -1,9 +1,12 @@
 // What sending mail asks of the world; the composition answers.
 
+import type { Outcome } from '../../channels/channel.ts'
+import type { FileAsked, MailFile } from '../../channels/email/message.ts'
 import type { SendingDomain } from '../../email/domains/find.ts'
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
 import type { References } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
+import type { MessageId } from '../message.ts'
 
 /** As the content of a mail has it: split where the reference stands. */
 export type ReferenceHeader = readonly [name: string, pieces: readonly string[]]
@@ -21,4 +24,10 @@ export type EmailPort = {
   classify(addresses: readonly string[]): Promise<InboxProvider[]>
   /** Where the mailboxes of these domains are, so that it is known when mail is sent to them. */
   lookUpHosts(domains: readonly string[]): Promise<void>
+  /** What hangs on to the mails of a message, in the order in which it was asked for; or why it does not. */
+  fetchFiles(
+    appId: AppId,
+    messageId: MessageId,
+    asked: readonly FileAsked[],
+  ): Promise<readonly MailFile[] | Extract<Outcome, { kind: 'retry' | 'failed' }>>
 }

@@ -1,5 +1,6 @@
 // What is really said to each recipient. Messages without Liquid are put together once for all who get the same.
 
+import type { MailFile } from '../../channels/email/message.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { allSources, sourcesFor } from '../../templates/content-sources.ts'
@@ -17,8 +18,13 @@ import type { Engine } from './engine.ts'
 import { pushContent, type Texts } from './push-content.ts'
 import type { ActivityContent, Parcel } from './sender.ts'
 
-/** `mailing`: of those that go by mail. */
-export type ToSend = { due: DueDelivery; message: SentMessage; mailing?: Mailing | undefined }
+/** `mailing`: of those that go by mail; `files`: what hangs on to it. */
+export type ToSend = {
+  due: DueDelivery
+  message: SentMessage
+  mailing?: Mailing | undefined
+  files?: readonly MailFile[] | undefined
+}
 export type Composed = ToSend & { parcel: Parcel }
 export type Composition = { composed: Composed[]; failed: ToSend[] }
 
@@ -99,8 +105,8 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
         <Content extends Parcel['content']>(make: () => Content): Content =>
           isFixed ? (remembered(contents, name, make) as Content) : make()
       if (it.mailing) {
-        const { mailing } = it
-        const content = sharedAs(nameOf(it))(() => emailContent({ ...email, appId }, mailing, message, texts))
+        const { mailing, files } = it
+        const content = sharedAs(nameOf(it))(() => emailContent({ ...email, appId }, mailing, message, texts, files))
         return { ...address, kind: 'email', content, ...envelopeOf(due, message, mailing, clock.now()) }
       }
       const share = sharedAs(`${nameOf(it)} ${due.platform} ${due.expiresAt.getTime()}`)
@@ -128,7 +134,8 @@ function activityContent(it: ToSend, activity: Activity, texts: Texts): Activity
   return { messageId, activity, expiresAt: lastMoment(it), priority: options.priority, alert }
 }
 
-const smsContent = ({ content }: SentMessage, texts: Texts) => ({
+const smsContent = ({ id, content }: SentMessage, texts: Texts) => ({
+  messageId: id,
   text: texts.contents ?? '',
   from: content.sms_from ?? undefined,
   mediaUrls: (content.sms_media_urls ?? []).map((_, i) => texts[`sms_media_urls[${i}]`] ?? ''),

@@ -6,6 +6,9 @@ import { NO_ACTIVITY_TOKEN } from '../activities/address.ts'
 import type { DeliveryState } from '../delivery.ts'
 import type { DeliveryChange, DueDelivery, SentMessage } from './delivery-store.ts'
 
+/** One that is not to be sent now, and what becomes of it. */
+export type Decided = { due: DueDelivery; change: DeliveryChange }
+
 export type Rules = { settings: DeliverySettings; discardBefore: Date | undefined }
 
 export const changeTo = (due: DueDelivery, state: DeliveryState, reason: string | null, now: Date): DeliveryChange => ({
@@ -48,5 +51,8 @@ export function decide(
   // A live activity shows what is so now: later it is of no use, and it began by day.
   const quiet = options.isTest || options.activity ? undefined : quietHoursOf(rules.settings, channel)
   const until = quiet && quietUntil(quiet, due.timeZone, now)
-  return until && { ...changeTo(due, 'pending', 'quiet_hours', now), dueAt: until }
+  if (!until) return undefined
+  // To wait for what cannot be would only hide it.
+  if (due.expiresAt <= until) return changeTo(due, 'expired', 'quiet_hours', now)
+  return { ...changeTo(due, 'pending', 'quiet_hours', now), dueAt: until }
 }

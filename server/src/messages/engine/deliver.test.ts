@@ -16,7 +16,9 @@ import {
 import { insertWebhook } from '../../feedback/webhook-store.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
+import { pauseServer, resumeServer } from '../../sending/control-server.ts'
 import { sql } from '../../storage/sql.ts'
+import type { EventKind } from '../event.ts'
 import type { Engine } from './engine.ts'
 import { findPauses } from './pause-store.ts'
 import { noteNewCredentials } from './wake.ts'
@@ -116,23 +118,23 @@ test('what is refused too often has failed', async () => {
   expect(sender.calls).toHaveLength(20)
 })
 
+const tellMeOf = (...kinds: EventKind[]) =>
+  insertWebhook(app.db, appId, {
+    ...{ id: newId(), url: 'https://hook.example/', kinds, secret: '' },
+    ...{ createdAt: clock.now(), updatedAt: clock.now() },
+  })
+const told = () =>
+  app.db.query(sql`
+    select kind, message_id, subscription_id, reason from delivery_events where app_id = ${appId} order by kind`)
+
 test('who asked to be told of what is sent and what fails is told, in the transaction that decides it', async () => {
   const [fine, bad, slow] = (await recipients(engine, appId, 3)) as [Recipient, Recipient, Recipient]
-  await insertWebhook(app.db, appId, {
-    id: newId(),
-    url: 'https://hook.example/',
-    kinds: ['sent', 'failed'],
-    secret: '',
-    createdAt: clock.now(),
-    updatedAt: clock.now(),
-  })
+  await tellMeOf('sent', 'failed')
   sender.script(bad.token, { kind: 'failed', reason: 'too large' })
   sender.script(slow.token, { kind: 'retry', reason: 'busy' })
   const id = await aMessage(engine, appId, {})
   await runEngine(engine)
-  const told = await app.db.query(sql`
-    select kind, message_id, subscription_id, reason from delivery_events where app_id = ${appId} order by kind`)
-  expect(told).toEqual([
+  expect(await told()).toEqual([
     { kind: 'failed', messageId: id, subscriptionId: bad.id, reason: 'too large' },
     { kind: 'sent', messageId: id, subscriptionId: fine.id, reason: null },
   ])
@@ -152,6 +154,33 @@ test('an address that leads nowhere is unsubscribed, unless it was registered ag
   expect(await subscription(again.id)).toBe(null)
 })
 
+test('who has told the provider of texts to stop has unsubscribed', async () => {
+  const { to, id } = await toOne({ channel: 'sms', content: { contents: { en: 'Bells' } } }, { type: 'SMS' })
+  sender.script(to.token, { kind: 'gone', reason: 'opted out' })
+  await runEngine(engine)
+  expect(sender.calls[0]?.parcel.content).toMatchObject({ messageId: id, text: 'Bells' })
+  expect(await subscription(to.id)).toBe(-2)
+})
+
+test('a token of another sender at Google is dropped where others of the app are known there, and failed where none is', async () => {
+  // So many that some are in every line.
+  const people = await recipients(engine, appId, 80, { type: 'AndroidPush' })
+  const theirs = { kind: 'gone', reason: 'SENDER_ID_MISMATCH' } as const
+  sender.otherwise = () => theirs
+  const wrong = await aMessage(engine, appId, {})
+  await runEngine(engine)
+  expect(await tally(app.db, appId, wrong)).toEqual({ 'failed SENDER_ID_MISMATCH': 80 })
+  expect(await subscription(people[0]?.id as string)).toBe(null)
+
+  sender.otherwise = () => ({ kind: 'sent' })
+  const [stray] = (await recipients(engine, appId, 1, { type: 'AndroidPush' })) as [Recipient]
+  sender.script(stray.token, theirs)
+  const right = await aMessage(engine, appId, {})
+  await runEngine(engine)
+  expect(await tally(app.db, appId, right)).toEqual({ sent: 80, 'failed gone: SENDER_ID_MISMATCH': 1 })
+  expect(await subscription(stray.id)).toBe(-6)
+})
+
 test('an app of which Apple knows no token at all has the wrong environment: nobody is unsubscribed', async () => {
   const people = await recipients(engine, appId, 40)
   sender.otherwise = () => ({ kind: 'gone', reason: 'BadDeviceToken' })
@@ -161,6 +190,10 @@ test('an app of which Apple knows no token at all has the wrong environment: nob
   expect(await subscription(people[0]?.id as string)).toBe(null)
   expect(await findPauses(app.db, appId, clock.now())).toMatchObject([{ provider: 'apns', reason: 'BadDeviceToken' }])
   // Once it has sent something, it is believed.
+  await noteNewCredentials(engine, appId)
+  sender.otherwise = () => ({ kind: 'sent' })
+  await toOne()
+  await runEngine(engine)
   sender.otherwise = ({ parcel }) =>
     parcel.token < '8' ? { kind: 'sent' } : { kind: 'gone', reason: 'BadDeviceToken' }
   clock.advance({ minutes: 10 })
@@ -240,14 +273,18 @@ test('whoever is gone, unsubscribed or moved before it is sent', async () => {
   expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([moved.token])
 })
 
-test('quiet hours put off what is due in them', async () => {
+test('quiet hours put off what is due in them, and end what does not outlive them', async () => {
   const until = new Date(clock.now().getTime() + 3_600_000)
   const hours = { start: clock.now().toISOString().slice(11, 16), end: until.toISOString().slice(11, 16) }
   expect((await settings({ quiet_hours: { ...hours, fallback_timezone: 'UTC' } })).status).toBe(200)
-  const { id } = await toOne()
+  const { id } = await toOne({ options: { ttl: 3_700 } })
+  const short = await toOne({ options: { ttl: 3_500 } })
   await runEngine(engine)
   expect(sender.calls).toEqual([])
   expect(await deliveriesOf(app.db, appId, id)).toMatchObject([{ state: 'pending', reason: 'quiet_hours' }])
+  // It would wait for nothing.
+  expect(await tally(app.db, appId, short.id)).toEqual({ 'expired quiet_hours': 1 })
+  expect(await messageRow(app.db, appId, short.id)).toMatchObject({ state: 'done' })
   clock.advance({ hours: 1 })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
@@ -313,6 +350,77 @@ test('while sending is paused nothing is sent; it goes on when it is resumed', a
   expect(await tally(app.db, appId, kept.id)).toEqual({ sent: 1 })
 })
 
+/** When each of them was sent, in seconds, over so many minutes in steps of two seconds. */
+async function watchSends(minutes: number): Promise<number[]> {
+  const began = clock.now().getTime()
+  const times: number[] = []
+  for (let step = 0; step < minutes * 30; step++) {
+    const before = sender.calls.length
+    await runEngine(engine)
+    times.push(...Array(sender.calls.length - before).fill((clock.now().getTime() - began) / 1_000))
+    clock.advance({ seconds: 2 })
+  }
+  return times
+}
+
+const mostInAMinute = (times: number[]) =>
+  Math.max(...times.map((from) => times.filter((time) => time >= from && time < from + 60).length))
+
+test('a throttle holds also for what waited while sending was paused', async () => {
+  await recipients(engine, appId, 24)
+  const id = await aMessage(engine, appId, { options: { throttlePerMinute: 6 } })
+  await runEngine(engine)
+  expect(sender.calls).toHaveLength(1)
+  await app.request(`/apps/${appId}/sending/pause`, { method: 'POST', body: {}, headers: authorized })
+  clock.advance({ seconds: 125 })
+  await runEngine(engine)
+  await app.request(`/apps/${appId}/sending/resume`, { method: 'POST', body: {}, headers: authorized })
+  const times = await watchSends(5)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 24 })
+  expect(mostInAMinute(times)).toBeLessThanOrEqual(7)
+})
+
+test('a throttle holds also for what waited for the end of quiet hours', async () => {
+  await recipients(engine, appId, 12)
+  const at = (ms: number) => new Date(clock.now().getTime() + ms).toISOString().slice(11, 16)
+  const hours = { start: at(0), end: at(3_600_000), fallback_timezone: 'UTC' }
+  expect((await settings({ quiet_hours: hours })).status).toBe(200)
+  const id = await aMessage(engine, appId, { options: { throttlePerMinute: 6 } })
+  await watchSends(3)
+  expect(await deliveriesOf(app.db, appId, id)).toMatchObject(Array(12).fill({ reason: 'quiet_hours' }))
+  clock.advance({ minutes: 57 })
+  const times = await watchSends(3)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 12 })
+  expect(mostInAMinute(times)).toBeLessThanOrEqual(7)
+})
+
+test('a server that is slower than the throttle is not held up by it', async () => {
+  await recipients(engine, appId, 30)
+  const id = await aMessage(engine, appId, { options: { throttlePerMinute: 600 } })
+  await app.request(`/apps/${appId}/sending/pause`, { method: 'POST', body: {}, headers: authorized })
+  await runEngine(engine)
+  clock.advance({ minutes: 10 })
+  await app.request(`/apps/${appId}/sending/resume`, { method: 'POST', body: {}, headers: authorized })
+  const times = await watchSends(1)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 30 })
+  expect(Math.max(...times)).toBeLessThanOrEqual(4)
+})
+
+test('while the whole server is paused nothing is sent; every app goes on at once when it is resumed', async () => {
+  const control = { db: app.db, now: clock.now }
+  await pauseServer(control)
+  const { id } = await toOne()
+  const other = (await app.anotherTenant()).id
+  const [to] = (await recipients(engine, other, 1)) as [Recipient]
+  const theirs = await aMessage(engine, other, { audience: only(to.id) })
+  await runEngine(engine)
+  expect(sender.calls).toEqual([])
+  await resumeServer(control)
+  await runEngine(engine)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
+  expect(await tally(app.db, other, theirs)).toEqual({ sent: 1 })
+})
+
 test('each is told in their own language and with their own words; who cannot be rendered fails alone', async () => {
   const contents = { en: 'Hi {{ name | default: "you" }}', fr: 'Salut {{ name }}' }
   const [anna] = (await recipients(engine, appId, 1, { tags: { name: 'Anna' }, language: 'fr-CA' })) as [Recipient]
@@ -327,11 +435,13 @@ test('each is told in their own language and with their own words; who cannot be
     ]),
   )
   const poison = { contents: { en: '{% for i in (1..100000000) %}{{ i }}{% endfor %}{{ name }}' } }
+  await tellMeOf('failed')
   const id = await aMessage(engine, appId, { lane: 'direct', audience: only(bob.id), content: poison })
   const fine = await aMessage(engine, appId, { lane: 'direct', audience: only(bob.id) })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ 'failed render_failed': 1 })
   expect(await tally(app.db, appId, fine)).toEqual({ sent: 1 })
+  expect(await told()).toEqual([{ kind: 'failed', messageId: id, subscriptionId: bob.id, reason: 'render_failed' }])
 })
 
 test('those who get the same share one content', async () => {

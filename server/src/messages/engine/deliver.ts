@@ -8,17 +8,17 @@ import type { Work } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
 import { addressActivities } from '../activities/address.ts'
 import { type Line, readLine } from '../delivery.ts'
+import { attachFiles } from '../email/attach.ts'
 import { countFailedEmails } from '../email/count.ts'
 import { prepareMail } from '../email/prepare.ts'
 import { noteSoftEnds } from '../email/suppress-bounced.ts'
 import { deliverJobs } from '../jobs.ts'
 import { type Composed, compose, type ToSend } from './compose.ts'
 import { changeCounts, moved } from './count-store.ts'
-import { changeTo, decide, type Rules } from './decide.ts'
+import { changeTo, type Decided, decide, type Rules } from './decide.ts'
 import { deliverSlice } from './deliver-slice.ts'
 import {
   changeDeliveries,
-  type DeliveryChange,
   type DueDelivery,
   expireDue,
   findDue,
@@ -32,6 +32,8 @@ import { lockUncanceled } from './message-store.ts'
 import { findPause } from './pause-store.ts'
 import { completeMessages } from './settle.ts'
 import { type Attempt, countedUnder, INTERRUPTED } from './slice.ts'
+import { tellFailed } from './tell-failed.ts'
+import { keepPace } from './throttle.ts'
 
 const BATCH = 500
 const SLICE = 100
@@ -111,33 +113,41 @@ async function deliverBatch(
   untilMs: number,
 ): Promise<Ended | undefined> {
   const { appId, line, work } = attempt
-  const ready = await decideAll(engine, attempt, due, rules)
+  const from = { appId, ...line }
+  const { ready, unattached } = await attachFiles(engine, appId, await decideAll(engine, attempt, due, rules))
   const { composed, failed } = await compose(engine, appId, ready)
   const now = engine.clock.now()
-  await settleDecided(
-    engine,
-    attempt,
-    failed.map((it) => ({ ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) })),
+  const unmade = failed.map(
+    (it): Decided => ({
+      due: it.due,
+      change: { ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) },
+    }),
   )
+  await settleDecided(engine, attempt, [...unattached, ...unmade])
   for (const rest: Composed[] = composed; rest.length > 0; ) {
-    const count = await engine.permits.take(line.provider, line.lane, Math.min(SLICE, rest.length))
+    const count = await engine.permits.take(from, Math.min(SLICE, rest.length))
     try {
       if (!mayGoOn(engine, work, untilMs)) return {}
       const { lost, held } = await deliverSlice(engine, attempt, rest.splice(0, count))
       if (lost || held) return { until: held?.until }
     } finally {
-      engine.permits.give(line.provider, line.lane, count)
+      engine.permits.give(from, count)
     }
   }
   return undefined
 }
 
-async function decideAll(engine: Engine, attempt: Attempt, due: DueDelivery[], rules: Rules): Promise<ToSend[]> {
+async function decideAll(
+  engine: Engine,
+  attempt: Attempt,
+  due: DueDelivery[],
+  rules: Rules,
+): Promise<readonly ToSend[]> {
   const { db, clock } = engine
   const found = await findSentMessages(db, attempt.appId, [...new Set(due.map(({ messageId }) => messageId))])
   const messages = new Map(found.map((message) => [message.id, message]))
   const now = clock.now()
-  const decided: DeliveryChange[] = []
+  const decided: Decided[] = []
   const ready: ToSend[] = []
   const addressed = await addressActivities(db, attempt.appId, due, messages)
   const preparedFor = await prepareMail(engine, attempt.appId, addressed, messages)
@@ -146,21 +156,32 @@ async function decideAll(engine: Engine, attempt: Attempt, due: DueDelivery[], r
     if (!message) continue
     const prepared = preparedFor(it)
     const change = decide(it, message, rules, now, prepared?.refusal)
-    if (change) decided.push(change)
+    if (change) decided.push({ due: it, change })
     else ready.push({ due: it, message, mailing: prepared?.mailing })
   }
-  await settleDecided(engine, attempt, decided)
-  return ready
+  const { going, waiting } = await keepPace(db, attempt.appId, ready, rules.settings, now)
+  await settleDecided(engine, attempt, [...decided, ...waiting])
+  return going
 }
 
-async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attempt, changes: DeliveryChange[]) {
-  if (changes.length === 0) return
+async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attempt, decided: readonly Decided[]) {
+  if (decided.length === 0) return
+  const now = clock.now()
+  const changes = decided.map(({ change }) => change)
   await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return
     const changed = await changeDeliveries(db, appId, changes, { state: 'pending' })
     await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
-    await countFailedEmails(db, appId, line.part, changed, clock.now())
-    await noteSoftEnds(db, appId, changed, clock.now())
+    await countFailedEmails(db, appId, line.part, changed, now)
+    const isChanged = new Set(changed)
+    const failed = decided.filter(({ change }) => change.state === 'failed' && isChanged.has(change))
+    await tellFailed(
+      db,
+      appId,
+      failed.map(({ due: { userId }, change }) => ({ ...change, userId })),
+      now,
+    )
+    await noteSoftEnds(db, appId, changed, now)
   })
 }
 

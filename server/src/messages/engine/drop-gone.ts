@@ -5,14 +5,17 @@ import type { AppId } from '../../lib/ids.ts'
 import { dropAddress } from '../../users/drop-address.ts'
 import { tokenNameOf } from '../activities/address.ts'
 import { deleteTokens } from '../activities/store.ts'
+import { OPTED_OUT } from '../reasons.ts'
 import type { Composed } from './compose.ts'
+import { OTHER_SENDER } from './distrust.ts'
 import type { Engine } from './engine.ts'
 
-/** By the provider's word: Apple does not know the token, or Google not this project's. -10 is: uninstalled, or blocked. */
+/** By the provider's word. -10, which stands for all others, is: uninstalled, or blocked. */
 const NOTIFICATION_TYPES: Readonly<Record<string, number>> = {
   BadDeviceToken: -14,
   DeviceTokenNotForTopic: -16,
-  SENDER_ID_MISMATCH: -6,
+  [OTHER_SENDER]: -6,
+  [OPTED_OUT]: -2,
 }
 
 /** What fails here is found out again by the next message. */

@@ -7,6 +7,7 @@ import type { Db } from '../../storage/db.ts'
 import type { WarmUp } from '../message.ts'
 import { type Expansion, findZones, type Timing } from './expand-statement.ts'
 import { countPlanned, type WaitingMessage } from './expand-store.ts'
+import { placeMs, throttleOf } from './throttle.ts'
 
 export async function timingOf(
   db: Db,
@@ -15,28 +16,25 @@ export async function timingOf(
   candidates: Expansion['candidates'],
   settings: DeliverySettings,
 ): Promise<Timing> {
-  const { options, channel } = message
+  const { options } = message
   if (options.warmUp)
     return { kind: 'staged', stages: stagesOf(options.warmUp), after: await countPlanned(db, appId, message.id) }
   if (options.delayedOption === 'last-active') return { kind: 'last active' }
   if (options.delayedOption === 'timezone') return zoneTiming(message, await findZones(db, appId, candidates))
-  const perMinute = channel === 'push' ? (options.throttlePerMinute ?? settings.throttlePerMinute) : undefined
-  if (perMinute) return { kind: 'throttled', perMinute, after: await countBefore(db, appId, message) }
-  return { kind: 'at once' }
+  const perMinute = throttleOf(message, settings)
+  return perMinute ? { kind: 'throttled', perMinute } : { kind: 'at once' }
 }
 
-/** Places are counted from the time of the message; while one is open, from the first that is free. */
-const countBefore = (db: Db, appId: AppId, { id, audience }: WaitingMessage) =>
-  audience.kind === 'recipients' ? 0 : countPlanned(db, appId, id)
-
-/** From when on those are due who were added to an open message. */
-export const firstDue = ({ throttledTo }: WaitingMessage, now: Date): Date =>
-  throttledTo && throttledTo > now ? throttledTo : now
+/** From when on they are due: with a throttle from the first place that is free. Who was added to an open message is to get it now. */
+export function firstDue({ audience, sendAfter, throttledTo }: WaitingMessage, timing: Timing, now: Date): Date {
+  if (timing.kind === 'throttled' && throttledTo && throttledTo > now) return throttledTo
+  return timing.kind === 'throttled' || audience.kind === 'recipients' ? now : sendAfter
+}
 
 /** Until when places are taken, after so many more. */
 export const lastTaken = (message: WaitingMessage, timing: Timing, count: number, now: Date): Date | null =>
-  message.audience.kind === 'recipients' && timing.kind === 'throttled'
-    ? new Date(firstDue(message, now).getTime() + (count * 60_000) / timing.perMinute)
+  timing.kind === 'throttled'
+    ? new Date(firstDue(message, timing, now).getTime() + count * placeMs(timing.perMinute))
     : null
 
 const stagesOf = ({ stages }: WarmUp) =>

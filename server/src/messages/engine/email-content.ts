@@ -1,6 +1,6 @@
 // The content of a message, rendered or the same for all, as the channel for mail takes it. The recipient's reference is left open.
 
-import type { MailContent } from '../../channels/email/message.ts'
+import type { MailContent, MailFile } from '../../channels/email/message.ts'
 import type { References } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { htmlToText } from '../../templates/render/html-to-text.ts'
@@ -19,6 +19,7 @@ export function emailContent(
   { from, domain, referenceHeaders }: Pick<Mailing, 'from' | 'domain' | 'referenceHeaders'>,
   { id, lane, content }: Said,
   texts: Texts,
+  files?: readonly MailFile[],
 ): MailContent {
   const urls = urlsAt(domain.trackingUrl)
   // Liquid can make what cannot be written; it must not be taken for the place of a reference.
@@ -45,6 +46,7 @@ export function emailContent(
       ['X-Message-Id', [id]],
       ...referenceHeaders,
     ],
+    ...(files && { files }),
   }
 }
 

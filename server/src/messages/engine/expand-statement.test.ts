@@ -44,7 +44,7 @@ const way = { messageId, type: 'iOSPush', provider: 'apns', reason: null } as co
 const timings: Timing[] = [
   { kind: 'at once' },
   { kind: 'last active' },
-  { kind: 'throttled', perMinute: 10, after: 0 },
+  { kind: 'throttled', perMinute: 10 },
   { kind: 'staged', stages: [{ start: NOW, end: NOW, quota: 10 }], after: 0 },
   {
     kind: 'zones',

@@ -43,7 +43,7 @@ export type Timing =
       byOffset: { seconds: number; dueAt: Date }[]
     }
   | { kind: 'last active' }
-  | { kind: 'throttled'; perMinute: number; after: number }
+  | { kind: 'throttled'; perMinute: number }
   /** The first `quota` spread over the first stage, and so on; who is beyond the last stage is left out. */
   | { kind: 'staged'; stages: readonly { start: Date; end: Date; quota: number }[]; after: number }
 
@@ -93,7 +93,7 @@ function timeOf(appId: AppId, timing: Timing): { dueAt: Sql; joins: Sql; reason?
     case 'throttled':
       return {
         dueAt: sql`c."dueAt" + interval '1 second' * floor(
-          ${placeOf(timing.after)} * 60.0 / ${timing.perMinute}::integer)`,
+          ${placeOf(0)} * 60.0 / ${timing.perMinute}::integer)`,
         joins: emptySql,
       }
     case 'staged': {

@@ -19,7 +19,7 @@ export type WaitingMessage = Pick<
   | 'expandedTo'
   | 'expandedCount'
 > & {
-  /** Of one that takes recipients: until when the places of its throttle are taken. */
+  /** Until when the places of its throttle are taken. */
   throttledTo: Date | null
 }
 

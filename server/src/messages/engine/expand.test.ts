@@ -57,7 +57,10 @@ test('each candidate has a decision: wanted or not, by somebody or by nobody', a
   const push = await aMessage(engine, appId, {})
   const email = await aMessage(engine, appId, { channel: 'email' })
   await runEngine(engine)
-  expect(await tally(app.db, appId, push)).toEqual({ sent: 1, 'skipped unsubscribed': 1, 'skipped not_configured': 8 })
+  expect(await tally(app.db, appId, push)).toEqual({
+    ...{ sent: 1, 'skipped unsubscribed': 1 },
+    ...{ 'skipped not_configured': 5, 'skipped not_supported': 3 },
+  })
   expect(await tally(app.db, appId, email)).toEqual({ 'skipped not_configured': 4 })
   expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([wants?.token])
   expect(await messageRow(app.db, appId, email)).toMatchObject({ state: 'done' })

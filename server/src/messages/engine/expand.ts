@@ -17,11 +17,12 @@ import { isByRange, isOver, namesIn } from './audience.ts'
 import { changeCounts } from './count-store.ts'
 import { firstDue, lastTaken, timingOf } from './due-times.ts'
 import type { Engine } from './engine.ts'
-import { type Expansion, inRuns, insertDeliveries, named, type Plan } from './expand-statement.ts'
+import { type Expansion, inRuns, insertDeliveries, named, type Plan, type Timing } from './expand-statement.ts'
 import { lockDirectWaiting, lockWaiting, type Progress, type WaitingMessage, writeProgress } from './expand-store.ts'
 import { lookUpDirect, lookUpNext } from './look-up-hosts.ts'
 import { nextRange, RANGE } from './range.ts'
 import { completeMessages } from './settle.ts'
+import { throttleOf } from './throttle.ts'
 import { waysOf } from './ways.ts'
 
 /** Then it is another app's turn. */
@@ -67,11 +68,8 @@ async function expandDirect(engine: Engine, work: Work, known: Known) {
 }
 
 /** All that is due is due at once, and everybody may get it: many of these are one statement. */
-const isPlain = ({ options, channel }: WaitingMessage, { throttlePerMinute }: DeliverySettings) =>
-  !options.delayedOption &&
-  !options.warmUp &&
-  !options.isTest &&
-  !(channel === 'push' && (options.throttlePerMinute ?? throttlePerMinute))
+const isPlain = (message: WaitingMessage, settings: DeliverySettings) =>
+  !message.options.delayedOption && !message.options.warmUp && !message.options.isTest && !throttleOf(message, settings)
 
 /** How many deliveries the message had before and after. */
 type Step = { hasMore: boolean; before: number; after: number }
@@ -160,7 +158,7 @@ async function write(
   const now = clock.now()
   const timing = await timingOf(db, appId, first, candidates, settings)
   const expansion: Expansion = {
-    plans: messages.map((message) => planOf(message, now)),
+    plans: messages.map((message) => planOf(message, timing, now)),
     ways: messages.flatMap((message) => waysOf(message, ready)),
     candidates,
     timing,
@@ -186,12 +184,11 @@ const sumOf = (list: readonly { count: number }[]) => list.reduce((sum, { count 
 /** What was to be sent at once and took a while to come to it is not late for that. */
 const LEAST_LIFE_SECONDS = 60
 
-/** Who was added to an open message is to get it now, however long ago that was made. */
-const planOf = (message: Begun, now: Date): Plan => ({
+const planOf = (message: Begun, timing: Timing, now: Date): Plan => ({
   id: message.id,
   lane: message.lane,
   expandAt: message.expandAt,
-  dueAt: message.audience.kind === 'recipients' ? firstDue(message, now) : message.sendAfter,
+  dueAt: firstDue(message, timing, now),
   lifeSeconds: Math.max(message.options.ttl, LEAST_LIFE_SECONDS),
   includesUnsubscribed: message.options.includeUnsubscribed ?? false,
 })

@@ -2,7 +2,8 @@
 
 import type { Handlers } from '../../queue/job.ts'
 import type { Schedule } from '../../queue/schedule.ts'
-import { WAKE } from '../../sending/control.ts'
+import { WAKE, WAKE_ALL } from '../../sending/control.ts'
+import { beginningOf } from '../delivery.ts'
 import { CLOSE, DELIVER, EXPAND } from '../jobs.ts'
 import { auditCounts } from './audit-counts.ts'
 import { closeCanceled } from './close.ts'
@@ -13,16 +14,17 @@ import { expandLeftOver } from './expand-left-over.ts'
 import { forgetOldMessages } from './forget.ts'
 import { keepMonths } from './keep-months.ts'
 import { settleMessages } from './settle.ts'
-import { wakeApp } from './wake.ts'
+import { wakeAllApps, wakeApp } from './wake.ts'
 
 /** An outage of an hour must not need somebody to release what was given up: about a day. */
 const PATIENT = { maxAttempts: 100 }
 
 export const messageHandlers = (engine: Engine): Handlers => ({
   [EXPAND]: { run: expandMessages(engine), ...PATIENT },
-  [DELIVER]: { run: deliverLine(engine), ...PATIENT },
+  [DELIVER]: { run: deliverLine(engine), waitsFor: beginningOf, ...PATIENT },
   [CLOSE]: { run: closeCanceled(engine), ...PATIENT },
   [WAKE]: { run: wakeApp(engine), ...PATIENT },
+  [WAKE_ALL]: { run: wakeAllApps(engine), ...PATIENT },
 })
 
 export const messageSchedules = (engine: Engine, retentionDays: number): Schedule[] => [

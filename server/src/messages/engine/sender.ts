@@ -20,7 +20,7 @@ export type Parcel = { platform: SubscriptionType; token: string } & (
 /** What differs from one recipient of a mail to the next. */
 export type Envelope = Omit<MailItem, 'content' | 'to'>
 
-export type SmsContent = { text: string; from: string | undefined; mediaUrls: readonly string[] }
+export type SmsContent = { messageId: MessageId; text: string; from: string | undefined; mediaUrls: readonly string[] }
 
 export type ActivityContent = {
   messageId: MessageId

@@ -73,7 +73,7 @@ export const closeUnknownRows = (
   only: readonly SubscriptionId[] | undefined,
   now: Date,
 ) =>
-  db.query<Changed>(
+  db.query<Changed & Pick<UnknownDelivery, 'subscriptionId' | 'userId'>>(
     sql`
     with found as materialized (
       select d.subscription_id, d.run_id, d.reason
@@ -88,6 +88,6 @@ export const closeUnknownRows = (
     from found f
     where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${messageId}
       and d.subscription_id = f.subscription_id and d.run_id = f.run_id
-    returning d.message_id, d.platform, d.state, d.reason, d.line, f.reason as was`,
+    returning d.message_id, d.subscription_id, d.user_id, d.platform, d.state, d.reason, d.line, f.reason as was`,
     UNPREPARED,
   )

@@ -11,6 +11,7 @@ import type { MessageId } from '../message.ts'
 import { changeCounts, moved } from './count-store.ts'
 import type { Engine } from './engine.ts'
 import { lockMessage, reopenMessage } from './message-store.ts'
+import { tellFailed } from './tell-failed.ts'
 import { closeUnknownRows, findUnknown, type Place, resendUnknownRows, type UnknownDelivery } from './unknown-store.ts'
 
 export type { UnknownDelivery } from './unknown-store.ts'
@@ -84,6 +85,7 @@ export function closeUnknown(
       CLOSING_PART,
       rows.flatMap((it) => moved({ state: 'unknown', reason: it.was ?? '' }, [it])),
     )
+    await tellFailed(db, appId, rows, now)
     await note(db, appId, by, 'deliveries.close', messageId, rows.length, now)
     return rows.length
   })

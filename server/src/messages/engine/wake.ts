@@ -2,8 +2,10 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
+import { findAppsWithJobAcrossApps } from '../../queue/store.ts'
+import { WAKE } from '../../sending/control.ts'
 import { linesOf, type Provider, providers } from '../delivery.ts'
-import { deliverJobs } from '../jobs.ts'
+import { DELIVER, deliverJobs } from '../jobs.ts'
 import { findNextDue } from './delivery-store.ts'
 import type { Engine } from './engine.ts'
 import { deleteMisconfigured } from './pause-store.ts'
@@ -15,6 +17,17 @@ async function wakeProviders({ db, queue }: WakeContext, appId: AppId, which: re
 }
 
 export const wakeApp = (ctx: WakeContext) => async (work: Work) => wakeProviders(ctx, work.job.appId, providers)
+
+/** Where something waits, its line has a job; each of these apps then looks for itself. */
+export const wakeAllApps =
+  ({ db, queue }: WakeContext) =>
+  async () => {
+    const waiting = await findAppsWithJobAcrossApps(db, DELIVER)
+    await queue.enqueue(
+      db,
+      waiting.map(({ appId }) => ({ appId, name: WAKE, key: 'wake' })),
+    )
+  }
 
 /** The app was changed. Nothing is asked of a provider that refused it, so nothing is lost where it was not its credentials. */
 export async function noteNewCredentials({ db, queue }: WakeContext, appId: AppId): Promise<void> {

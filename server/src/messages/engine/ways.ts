@@ -11,8 +11,10 @@ const ofChannel: Record<Message['channel'], (type: SubscriptionType) => boolean>
   push: (type) => !['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'].includes(type),
 }
 
-/** The app, or the server, has no account with the service. */
+/** The app has no account with the service. */
 const NOT_CONFIGURED = 'not_configured'
+/** The server does not speak to the service. */
+const NOT_SUPPORTED = 'not_supported'
 
 export function waysOf(
   { id, channel, options }: Pick<Message, 'id' | 'channel' | 'options'>,
@@ -23,7 +25,7 @@ export function waysOf(
     channel === 'push' && options.platforms ? types.filter((type) => options.platforms?.includes(type)) : types
   return wanted.map((type) => {
     const provider = providerOf(type)
-    const isReady = provider !== undefined && ready.has(provider)
-    return { messageId: id, type, provider: provider ?? null, reason: isReady ? null : NOT_CONFIGURED }
+    if (!provider) return { messageId: id, type, provider: null, reason: NOT_SUPPORTED }
+    return { messageId: id, type, provider, reason: ready.has(provider) ? null : NOT_CONFIGURED }
   })
 }

@@ -1,0 +1,16 @@
+// Base64 as mails have it (RFC 2045): in lines of 76, each with its end. Nothing in it begins with a dot or holds "=_".
+
+const LINE_BYTES = 57
+const CR = 13
+const LF = 10
+
+export function encodeBase64(bytes: Buffer): Buffer {
+  const out = Buffer.allocUnsafe(Math.ceil(bytes.length / 3) * 4 + Math.ceil(bytes.length / LINE_BYTES) * 2)
+  let length = 0
+  for (let i = 0; i < bytes.length; i += LINE_BYTES) {
+    length += out.write(bytes.toString('base64', i, Math.min(i + LINE_BYTES, bytes.length)), length, 'latin1')
+    out[length++] = CR
+    out[length++] = LF
+  }
+  return out
+}

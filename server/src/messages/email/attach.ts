@@ -1,0 +1,78 @@
+// Before mail is put together: the files that hang on to it. A file that cannot be had holds up its own message alone.
+
+import type { Outcome } from '../../channels/channel.ts'
+import type { FileAsked, MailFile } from '../../channels/email/message.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { Attachment } from '../../templates/content.ts'
+import type { ToSend } from '../engine/compose.ts'
+import type { Decided } from '../engine/decide.ts'
+import type { SentMessage } from '../engine/delivery-store.ts'
+import type { Engine } from '../engine/engine.ts'
+import { changeAfter } from '../engine/outcomes.ts'
+import { countedUnder } from '../engine/slice.ts'
+import type { EmailPort } from './port.ts'
+
+/** It could not be fetched, for good or so far. */
+export const ATTACHMENT_FAILED = 'attachment_failed'
+/** It is being fetched. */
+export const ATTACHMENT_AWAITED = 'attachment_awaited'
+
+type Attached = { ready: readonly ToSend[]; unattached: Decided[] }
+
+/** `unattached`: those that are not sent now, or not at all. */
+export async function attachFiles(
+  { email, clock, random }: Pick<Engine, 'email' | 'clock' | 'random'>,
+  appId: AppId,
+  list: readonly ToSend[],
+): Promise<Attached> {
+  const messages = new Set(list.filter(hasFiles).map(({ message }) => message))
+  if (messages.size === 0) return { ready: list, unattached: [] }
+  const fetched = new Map(
+    await Promise.all([...messages].map(async (message) => [message, await fetchFor(email, appId, message)] as const)),
+  )
+  const now = clock.now()
+  const ready: ToSend[] = []
+  const unattached: Decided[] = []
+  for (const it of list) {
+    const files = fetched.get(it.message)
+    if (files === undefined || !('kind' in files)) ready.push(files ? { ...it, files } : it)
+    else
+      unattached.push({
+        due: it.due,
+        change: {
+          ...changeAfter(it.due, inOurWords(files), { now, random, atLeastOnce: false }),
+          ...countedUnder(it),
+        },
+      })
+  }
+  return { ready, unattached }
+}
+
+const hasFiles = ({ mailing, message }: ToSend) =>
+  mailing !== undefined && (message.content.email_attachments?.length ?? 0) > 0
+
+const fetchFor = (email: EmailPort, appId: AppId, { id, content }: SentMessage) =>
+  email.fetchFiles(appId, id, (content.email_attachments ?? []).map(fileAsked))
+
+const fileAsked = ({ url, filename, content_type }: Attachment): FileAsked => ({
+  url,
+  name: filename || nameIn(url),
+  contentType: content_type || undefined,
+})
+
+/** The last part of its path, as a person would read it. */
+function nameIn(url: string): string {
+  const last = URL.parse(url)?.pathname.split('/').at(-1) ?? ''
+  try {
+    return decodeURIComponent(last)
+  } catch {
+    return last
+  }
+}
+
+type Failure = Exclude<Awaited<ReturnType<EmailPort['fetchFiles']>>, readonly MailFile[]>
+
+const inOurWords = (failure: Failure): Outcome => ({
+  ...failure,
+  reason: failure.kind === 'retry' && failure.free ? ATTACHMENT_AWAITED : ATTACHMENT_FAILED,
+})
