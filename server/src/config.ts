@@ -181,8 +181,9 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
   deliveryRetentionDays: {
     env: 'DELIVERY_RETENTION_DAYS',
     fallback: 400,
-    read: wholeNumber(31, 3_650),
-    help: 'How long messages and what became of each delivery are kept; deliveries go by whole months. The same on every server.',
+    // People can unsubscribe with a mail for 60 days, and it may have been tried for 28 before it was delivered.
+    read: wholeNumber(90, 3_650),
+    help: 'How long messages and what became of each delivery are kept; deliveries go by whole months. At least 90. The same on every server.',
   },
   maxInFlight: {
     env: 'MAX_IN_FLIGHT',

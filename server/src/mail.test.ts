@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { type Tenant, type TestApp, testApp } from '../test/app.ts'
 import { anEmailContext } from '../test/email.ts'
 import { anId, told } from '../test/users.ts'
 import { createDial } from './channels/dial.ts'
 import type { MailItem } from './channels/email/message.ts'
-import type { ServerMail } from './email/context.ts'
+import type { Relay, ServerMail } from './email/context.ts'
 import { forgetCaught } from './email/mailbox/catch.ts'
 import { virtualClock } from './lib/clock.ts'
 import { newId } from './lib/ids.ts'
@@ -51,7 +51,7 @@ function channelsWith(way: ServerMail['way']) {
   return channels
 }
 
-const relayHere = (): ServerMail['way'] => ({
+const relayHere = (): Relay & { isCatcher: boolean } => ({
   host: '127.0.0.1',
   port: relay.port,
   tls: 'opportunistic',
@@ -109,6 +109,26 @@ describe('with nothing set', () => {
     expect(body).toMatchObject({ ...ann, html: '<p>Hello ref1</p>', text: 'Hello ref1' })
     expect(body.headers).toContainEqual({ name: 'Subject', value: 'Glöckchen läuten' })
     expect(body.raw).toContain('\r\nSubject: =?')
+  })
+
+  test('a copy is caught as well, as the one who gets it would find it', async () => {
+    const { channel } = await channelsWith(undefined).open(tenant.id)
+    const mails = [
+      { ...aMail('ann@example.com'), bcc: ['archive@example.com', 'boss@example.com'] },
+      aMail('bob@example.com'),
+    ]
+    expect(await channel.send(mails)).toEqual([{ kind: 'sent' }, { kind: 'sent' }])
+    const all: { id: string; to: string }[] = await summaries()
+    expect(all.map(({ to }) => to).sort()).toEqual([
+      'ann@example.com',
+      'archive@example.com',
+      'bob@example.com',
+      'boss@example.com',
+    ])
+    const rawOf = async (address: string) =>
+      (await mailbox(`/${all.find(({ to }) => to === address)?.id}`)).body.raw as string
+    expect(await rawOf('archive@example.com')).toBe(await rawOf('ann@example.com'))
+    expect(await rawOf('ann@example.com')).not.toContain('archive@example.com')
   })
 
   test('the mailbox is read page by page, emptied, and is the app’s own', async () => {
@@ -171,8 +191,33 @@ describe('with a relay', () => {
       { to: ['ann@example.com'], subject: 'Glöckchen läuten' },
       { to: ['bob@example.com'], subject: 'Glöckchen läuten' },
     ])
-    const catcher = { ...(relayHere() as object), isCatcher: true } as ServerMail['way']
+    const catcher = { ...relayHere(), isCatcher: true }
     expect((await channelsWith(catcher).open(one.id)).isCaught).toBe(true)
+  })
+
+  test('is given as many connections as it is said to take', async () => {
+    const three = Promise.withResolvers<void>()
+    let held = 0
+    const own = await listenSmtp({
+      async take() {
+        if (++held === 3) three.resolve()
+        await Promise.race([three.promise, new Promise((go) => setTimeout(go, 2_000))])
+        return true
+      },
+    })
+    onTestFinished(() => own.close())
+    const { channel } = await channelsWith({ ...relayHere(), port: own.port, connections: 3 }).open(tenant.id)
+    const outcomes = await channel.send(Array.from({ length: 12 }, (_, n) => aMail(`n${n}@example.com`)))
+    expect(outcomes).toEqual(Array(12).fill({ kind: 'sent' }))
+    expect(own.open()).toBe(3)
+  })
+
+  test('is given as many mails in a second as it is said to take', async () => {
+    const { channel } = await channelsWith({ ...relayHere(), perSecond: 20 }).open(tenant.id)
+    const began = performance.now()
+    const outcomes = await channel.send(Array.from({ length: 16 }, (_, n) => aMail(`n${n}@example.com`)))
+    expect(outcomes).toEqual(Array(16).fill({ kind: 'sent' }))
+    expect(performance.now() - began).toBeGreaterThan(600)
   })
 
   test('an app’s own may not be in a network that nobody allowed', async () => {

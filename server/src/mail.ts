@@ -127,7 +127,7 @@ function catchingChannel(email: EmailContext, appId: AppId): Channel<MailItem> {
 
   async function catchAll(items: readonly MailItem[]): Promise<Outcome[]> {
     const built = await Promise.all(items.map(build))
-    const drafts = built.filter((it): it is Draft => it !== undefined)
+    const drafts = built.flatMap((draft, n) => (draft ? withCopies(draft, items[n]?.bcc) : []))
     try {
       if (drafts.length > 0) await keep(drafts)
     } catch {
@@ -148,6 +148,10 @@ function catchingChannel(email: EmailContext, appId: AppId): Channel<MailItem> {
     },
   }
 }
+
+/** Each in a mailbox of its own, and the same to the letter. */
+const withCopies = (draft: Draft, bcc: readonly string[] = []): Draft[] =>
+  [draft.toAddress, ...bcc].map((toAddress) => ({ ...draft, toAddress }))
 
 /** Of the files in a mail, encoded. All that is caught is kept in the database. */
 const MOST_CAUGHT_BYTES = 200_000

@@ -67,6 +67,15 @@ export async function aSentEmail(app: TestApp, fields: Fields): Promise<SentEmai
   }
 }
 
+/** Another email to the same address. */
+export async function anotherTo(app: TestApp, { subscriptionId, address }: SentEmail, at: Date): Promise<SentEmail> {
+  const other = await aSentEmail(app, { at })
+  await app.db.query(sql`
+    update deliveries set subscription_id = ${subscriptionId}
+    where app_id = ${app.tenant.id} and message_id = ${other.message.id}`)
+  return { ...other, subscriptionId, address }
+}
+
 /** What was counted of a message beside its states: `{ opens: 2, opened: 1 }`. */
 export async function emailFactsOf(app: TestApp, { message }: SentEmail): Promise<Record<string, number>> {
   const found = await app.db.query<{ state: string; count: number }>(sql`

@@ -214,7 +214,7 @@ describe('whoever leads runs learns', () => {
     const { id, runs } = await sentInRuns(2, { channel: 'email', content }, user)
     const [first, second] = runs.map((runId) => ({ userId: user.userId, runId }))
     expect(actions.splice(0)).toEqual([first, second])
-    const noteEmail = createNoteEmail({ db: app.db, merger: createMerger({ slots: 2 }), noteActions })
+    const noteEmail = createNoteEmail({ db: app.db, clock, merger: createMerger({ slots: 2 }), noteActions })
     const mail = mailsOf(sender)[0] as { reference: string }
     const reference = engine.email.references.read(mail.reference) as EmailReference
     await noteEmail(appId, { kind: 'opened', isMachine: false, reference, at: clock.now() })

@@ -155,6 +155,7 @@ describe('email', () => {
       email_bcc: ['a@example.com', 'b@example.com', 'c@example.com', 'd@example.com', 'e@example.com'],
       include_unsubscribed: true,
       disable_email_click_tracking: true,
+      disable_email_open_tracking: true,
     }
     expect((await templates.create(anEmailTemplate(fields))).body.content).toMatchObject(fields)
   })

@@ -118,6 +118,7 @@ export const contentFields = {
   ),
   include_unsubscribed: flag(),
   disable_email_click_tracking: flag(),
+  disable_email_open_tracking: flag(),
 
   sms_from: text(16, 'E.164.'),
   sms_media_urls: list<string>({ type: 'string', maxLength: 2_048 }, 10),

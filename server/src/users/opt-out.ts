@@ -54,25 +54,19 @@ export function setUnreachable(change: Change, appId: AppId, id: SubscriptionId,
 }
 
 /**
- * What the person behind a subscription asks for, in an answer to what was sent there. True when it was otherwise before;
- * undefined when there is no such subscription. Asking to be subscribed does not undo what the app itself has switched off.
+ * What the person behind a subscription asks for, in an answer to what was sent there. Asking to be subscribed does not undo
+ * what the app itself has switched off.
  */
-export function setWanted(
-  change: Change,
-  appId: AppId,
-  id: SubscriptionId,
-  isWanted: boolean,
-): Promise<boolean | undefined> {
+export function setWanted(change: Change, appId: AppId, id: SubscriptionId, isWanted: boolean): Promise<void> {
   return change(appId, {
     refs: [{ subscriptionId: id }],
     needs: { subscriptions: true },
     apply(state, now) {
       const known = state.subscriptions.get(id)
-      if (!known) return undefined
+      if (!known) return
       const isOut = known.notificationTypes === UNSUBSCRIBED
-      if (isWanted ? !(isOut && known.enabled) : isOut) return false
+      if (isWanted ? !(isOut && known.enabled) : isOut) return
       state.putSubscription({ ...known, notificationTypes: isWanted ? SUBSCRIBED : UNSUBSCRIBED, updatedAt: now })
-      return true
     },
   })
 }

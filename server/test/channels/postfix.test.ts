@@ -8,14 +8,14 @@ import { createDial } from '../../src/channels/dial.ts'
 import type { MailItem } from '../../src/channels/email/message.ts'
 import { openRelay } from '../../src/channels/email/relay.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { freePort, HOST, noPostfix, startPostfix } from '../mail/postfix.ts'
+import { freePort, HOST, needPostfix, startPostfix } from '../mail/postfix.ts'
 import { startMailSink } from '../sinks/mail.ts'
 import { aMail, CONTENT } from './subjects/mail.ts'
 
 test('Postfix takes our mail, and what arrives is whole and signed; whom it does not know is gone', async ({
   skip,
 }) => {
-  if (noPostfix) skip(noPostfix)
+  needPostfix(skip)
   const host = await startMailSink()
   onTestFinished(() => host.close())
   const postfix = await startPostfix({ port: await freePort(), transports: { 'behind.test': host.port } })

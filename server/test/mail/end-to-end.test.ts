@@ -3,7 +3,7 @@
 import { createTransport } from 'nodemailer'
 import { expect, test } from 'vitest'
 import { until } from '../process/launch.ts'
-import { HOST, noPostfix } from './postfix.ts'
+import { HOST, needPostfix } from './postfix.ts'
 import { judge, type ReadMail, read } from './received.ts'
 import {
   activateDomain,
@@ -27,7 +27,7 @@ const { arriving, unknown, fine, gone, full, busy, fullNow, unwanted } = WORLD
 test('a message arrives by mail at those who can be reached, and all others come back to be counted', async ({
   skip,
 }) => {
-  if (noPostfix) skip(noPostfix)
+  needPostfix(skip)
   const world = await startWorld()
   const { host, postfix, dns, app, asApp } = world
   await activateDomain(world)

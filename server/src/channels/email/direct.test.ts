@@ -127,6 +127,33 @@ describe('mail to a domain', () => {
     expect(await sendTo('x@127.0.0.1')).toMatchObject({ kind: 'failed', reason: 'address not allowed' })
   })
 
+  test.each(['421 4.7.0 try later', '451 4.3.0 busy'])(
+    'of one inbox provider goes out more slowly after %s, and that of the others as before',
+    async (text) => {
+      const [first, second, other] = [await aHost(), await aHost(), await aHost()]
+      const clock = virtualClock()
+      const { channel } = direct(
+        {
+          'a.example': [record('mx.a.example', 1)],
+          'b.example': [record('mx.b.example', 1)],
+          'c.example': [record('mx.c.example', 1)],
+        },
+        { 'mx.a.example': first, 'mx.b.example': second, 'mx.c.example': other },
+        clock,
+      )
+      const send = async (to: string, lane: string) => (await channel.send([aMail({ to, lane })]))[0] as Outcome
+      first.script('x@a.example', { at: 'rcpt', fault: { say: text } })
+      expect(await send('x@a.example', 'google_workspace')).toEqual({ kind: 'retry', reason: 'slow down' })
+      // Of another domain, on another host, of the same provider.
+      const slowed = await send('y@b.example', 'google_workspace')
+      expect(slowed).toEqual({ kind: 'retry', reason: 'slowed', afterMs: expect.any(Number), free: true })
+      expect(second.met.size).toBe(0)
+      expect(await send('z@c.example', 'microsoft')).toEqual({ kind: 'sent' })
+      clock.advance({ ms: (slowed as { afterMs: number }).afterMs })
+      expect(await send('y@b.example', 'google_workspace')).toEqual({ kind: 'sent' })
+    },
+  )
+
   test('that is slow holds up its own alone', async () => {
     const [slow, fast] = [await aHost(), await aHost()]
     const { channel } = direct(

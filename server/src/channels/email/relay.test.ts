@@ -304,6 +304,21 @@ describe('TLS and credentials', () => {
     expect(unknown.outcome).toEqual({ kind: 'misconfigured', reason: 'sender refused' })
   })
 
+  test('are said the older way where the server knows no other', async () => {
+    const inTurns = async (password: string) => {
+      const said = { user: 'me', password }
+      const { sink, sendOne } = await started(
+        { name: NAME, auth, isImplicit: true },
+        { tls: 'implicit', port: 465, auth: said },
+      )
+      sink.script(ANYBODY, { at: 'hello', fault: say('250-sink.invalid\r\n250-8BITMIME\r\n250 AUTH LOGIN') })
+      return { outcome: await sendOne(), received: sink.received.length }
+    }
+    expect(await inTurns(auth.password)).toEqual({ outcome: { kind: 'sent' }, received: 1 })
+    const refused = { kind: 'misconfigured', reason: 'credentials refused' }
+    expect(await inTurns('wrong')).toEqual({ outcome: refused, received: 0 })
+  })
+
   test('addresses inside are not reached unless they were named', async () => {
     const sink = await startMailSink()
     onTestFinished(() => sink.close())

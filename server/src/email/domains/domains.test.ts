@@ -231,6 +231,9 @@ describe('verifying', () => {
       dkim: { algorithms: ['ed25519'] },
     })
     publish(dns, body)
+    // It has nothing of its own then: the SPF is found at the name that it leads to.
+    dns.set('bounce.alias.example', { cname: HELO })
+    dns.set(HELO, { txt: [recordOf(body, 'spf').value] })
     dns.set('bell.example', { a: ['192.0.2.7'] })
     dns.set('click.alias.example', { a: ['192.0.2.7'] })
     expect((await verify('alias.example')).body.state).toBe('active')

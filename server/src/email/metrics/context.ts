@@ -1,4 +1,4 @@
-import type { Db } from '../../storage/db.ts'
+import type { EmailContext } from '../context.ts'
 
 /** What the operations on metrics of email are made of. */
-export type MetricsContext = { db: Db }
+export type MetricsContext = Pick<EmailContext, 'db' | 'secrets' | 'mail'>

@@ -44,7 +44,10 @@ export async function deleteOldFacts(db: Db, appId: AppId, before: Date, limit: 
 
 export type DomainState = { domain: string; state: 'active' | 'paused' }
 
-/** Those that were in another state, or not there. A domain that is active because of loaded events alone sends nothing. */
+/**
+ * Those that were in another state, or not there. What was not active is so because of loaded events alone, whatever it was before
+ * that, and sends nothing; what is active for caught mail alone stays active for metrics when mail goes out.
+ */
 export const setDomainStates = (db: Db, appId: AppId, states: readonly DomainState[], now: Date) =>
   db.query<DomainState>(sql`
     insert into email_domains (app_id, domain, state, activated_by, created_at, updated_at)
@@ -53,7 +56,7 @@ export const setDomainStates = (db: Db, appId: AppId, states: readonly DomainSta
     where a.id = ${appId}
     order by r.domain
     on conflict (app_id, domain) do update
-    set state = excluded.state, activated_by = coalesce(email_domains.activated_by, excluded.activated_by),
+    set state = excluded.state, activated_by = coalesce(excluded.activated_by, email_domains.activated_by),
       updated_at = excluded.updated_at
-    where email_domains.state <> excluded.state
+    where email_domains.state <> excluded.state or (excluded.state = 'active' and email_domains.activated_by = 'catch')
     returning domain, state`)

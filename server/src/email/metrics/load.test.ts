@@ -156,6 +156,33 @@ describe('the domain', () => {
     expect(await stateOf(domain)).toBe('active by load')
   })
 
+  test.each(['check', 'force', 'catch'])(
+    'that was activated by %s and paused is active for metrics alone',
+    async (by) => {
+      const domain = aDomain()
+      await app.db.query(sql`
+      insert into email_domains (app_id, domain, state, activated_by, created_at, updated_at)
+      values (${app.tenant.id}, ${domain}, 'paused', ${by}, ${clock.now()}, ${clock.now()})`)
+      await load(event(domain, 'sent'))
+      expect(await stateOf(domain)).toBe('active by load')
+      expect(await counts(domain)).toEqual({ gmail: { sent: 1 } })
+    },
+  )
+
+  test.each([
+    ['check', 'active by check'],
+    ['force', 'active by force'],
+    // Active for caught mail, it would not be so any more when mail goes out.
+    ['catch', 'active by load'],
+  ])('that is active by %s stays so', async (by, state) => {
+    const domain = aDomain()
+    await app.db.query(sql`
+      insert into email_domains (app_id, domain, state, activated_by, created_at, updated_at)
+      values (${app.tenant.id}, ${domain}, 'active', ${by}, ${clock.now()}, ${clock.now()})`)
+    await load(event(domain, 'sent'))
+    expect(await stateOf(domain)).toBe(state)
+  })
+
   test('is known but inactive when a line says so, whether before or after its events', async () => {
     const [before, after] = [aDomain(), aDomain()]
     const result = await load({ domain: before, active: false }, event(before, 'sent'), event(after, 'sent'), {

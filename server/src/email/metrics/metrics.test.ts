@@ -148,6 +148,29 @@ describe('the domain', () => {
     expect((await ask({ domain, ...WINDOW })).body.providers).toHaveLength(1)
   })
 
+  test('that is active for caught mail has an empty list as soon as mail goes out, and is shown as pending', async () => {
+    const [caught, loaded] = [aDomain(), aDomain()]
+    await load(
+      app,
+      clock,
+      [caught, loaded].map((domain) => sent(domain, '2030-06-10T10:00:00Z')),
+    )
+    await app.db.query(sql`
+      update email_domains set activated_by = 'catch' where app_id = ${app.tenant.id} and domain = ${caught}`)
+    const standing = async (domain: string) => {
+      const { providers } = (await ask({ domain, ...WINDOW })).body
+      const { state } = (await app.app(`/email/domains/${domain}`)).body
+      return [state, providers.length]
+    }
+    for (const domain of [caught, loaded]) expect(await standing(domain)).toEqual(['active', 1])
+    const relay = { mode: 'relay', relay: { host: 'smtp.example.com' } }
+    expect((await app.app('/email/settings', { method: 'PUT', body: relay })).status).toBe(200)
+    expect(await standing(caught)).toEqual(['pending', 0])
+    // It sends nothing until its records are there; what was loaded for it is shown.
+    expect(await standing(loaded)).toEqual(['pending', 1])
+    await app.app('/email/settings', { method: 'DELETE' })
+  })
+
   test('is found in any case, with a dot at the end, and by its Unicode name', async () => {
     const domain = `${aDomain().split('.')[0]}.xn--bcher-kva.example`
     await load(app, clock, [sent(domain, '2030-06-10T10:00:00Z')])

@@ -6,7 +6,7 @@ import { viewProviderMetrics, viewReputation } from './view.ts'
 
 const access: Access = { kind: 'app', permission: 'messages', appIn: 'path' }
 
-export function emailMetricsRoutes({ db }: MetricsContext): Route[] {
+export function emailMetricsRoutes(ctx: MetricsContext): Route[] {
   const common = { tag: 'Email', method: 'GET' as const, access, limits: [{ rule: 'read' }], params: AppPath }
   return [
     route({
@@ -20,7 +20,7 @@ export function emailMetricsRoutes({ db }: MetricsContext): Route[] {
       query: ProviderMetricsQuery,
       answers: { 200: ProviderMetricsAnswer },
       async handle({ app, query, now }) {
-        return { status: 200, body: { providers: await viewProviderMetrics(db, app.id, query, now) } }
+        return { status: 200, body: { providers: await viewProviderMetrics(ctx, app.id, query, now) } }
       },
     }),
     route({
@@ -33,7 +33,7 @@ export function emailMetricsRoutes({ db }: MetricsContext): Route[] {
       errors: 'apps',
       answers: { 200: Reputation },
       async handle({ app, now }) {
-        return { status: 200, body: await viewReputation(db, app.id, now) }
+        return { status: 200, body: await viewReputation(ctx.db, app.id, now) }
       },
     }),
   ]

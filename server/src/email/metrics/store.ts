@@ -76,10 +76,12 @@ const counted = (appId: AppId, domains: Sql, cover: Cover) => sql`
 export type ProviderSums = { provider: string } & Record<Camel<EmailFact>, string>
 type Camel<Text extends string> = Text extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Tail>}` : Text
 
-/** Of one domain; nothing where it is not known or not active. */
-export const sumByProvider = (db: Db, appId: AppId, domain: string, cover: Cover) => {
+/** Of one domain; nothing where it is not known or not active. One that is so for caught mail is while mail is caught. */
+export const sumByProvider = (db: Db, appId: AppId, domain: string, cover: Cover, isCaught: boolean) => {
   const active = sql`
-    select d.domain from email_domains d where d.app_id = ${appId} and d.domain = ${domain} and d.state = 'active'`
+    select d.domain from email_domains d
+    where d.app_id = ${appId} and d.domain = ${domain} and d.state = 'active'
+      and (${isCaught}::boolean or d.activated_by is distinct from 'catch')`
   return db.query<ProviderSums>(sql`
     ${counted(appId, active, cover)}
     select n.provider, sum(n.sent)::text as sent, sum(n.delivered)::text as delivered, sum(n.opened)::text as opened,

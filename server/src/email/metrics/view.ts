@@ -4,7 +4,9 @@ import { type DateTime, readDateTime } from '../../lib/date-time.ts'
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
+import { findWay, isCaught } from '../find-way.ts'
 import { inboxProviders, readDomain } from '../inbox-providers/providers.ts'
+import type { MetricsContext } from './context.ts'
 import { type Rates, readRates } from './rates.ts'
 import type { ProviderMetrics, ProviderMetricsQuery, Reputation } from './schema.ts'
 import { type ProviderSums, sumByProvider } from './store.ts'
@@ -14,7 +16,7 @@ const DAY_MS = 86_400_000
 const MAX_DAYS_BACK = 365
 
 export async function viewProviderMetrics(
-  db: Db,
+  ctx: MetricsContext,
   appId: AppId,
   query: ProviderMetricsQuery,
   now: Date,
@@ -22,7 +24,7 @@ export async function viewProviderMetrics(
   const window = readWindow(query, now)
   const domain = readDomain(query.domain)
   if (domain === undefined) return []
-  const sums = await sumByProvider(db, appId, domain, coverOf(window))
+  const sums = await sumByProvider(ctx.db, appId, domain, coverOf(window), isCaught(await findWay(ctx, appId)))
   return sums.filter(hasAny).sort(byPlace).map(metricsOf)
 }
 

@@ -54,7 +54,7 @@ export async function suppress(
 const ENOUGH = 5
 const WINDOW_MS = 30 * 86_400_000
 
-/** Answers those that have now had enough of them, and are suppressed by this. */
+/** One for each time that an address is given. Answers those that have now had enough of them, and are suppressed by this. */
 export async function noteSoftBounces(
   db: Db,
   appId: AppId,
@@ -66,12 +66,14 @@ export async function noteSoftBounces(
   return db.transaction(async (db) => {
     const noted = await db.query<{ address: string; isEnough: boolean }>(sql`
       insert into soft_bounces (app_id, address, times, last_at)
-      select a.id, r.address, array[${now}::timestamptz], ${now}::timestamptz
-      from apps a cross join (select distinct address from unnest(${addresses}::text[]) as given(address)) as r
+      select a.id, r.address, array_fill(${now}::timestamptz, array[r.times]), ${now}::timestamptz
+      from apps a cross join (
+        select address, least(count(*), ${ENOUGH}::integer)::integer as times
+        from unnest(${addresses}::text[]) as given(address) group by address) as r
       where a.id = ${appId}
       order by r.address
       on conflict (app_id, address) do update
-      set times = (array[${now}::timestamptz] || soft_bounces.times)[1:${ENOUGH}::integer], last_at = excluded.last_at
+      set times = (excluded.times || soft_bounces.times)[1:${ENOUGH}::integer], last_at = excluded.last_at
       returning address, coalesce(times[${ENOUGH}::integer] > ${since}::timestamptz, false) as is_enough`)
     const full = noted.filter(({ isEnough }) => isEnough).map(({ address }) => address)
     await deleteSoftBounces(db, appId, full)
@@ -93,11 +95,14 @@ export async function deleteOldSoftBounces(db: Db, appId: AppId, now: Date): Pro
     delete from soft_bounces where app_id = ${appId} and last_at < ${new Date(now.getTime() - WINDOW_MS)}`)
 }
 
-/** The reason of the one that was deleted by this very call. It begins anew: what it bounced before counts no more. */
+/**
+ * The reason of the one that was deleted by this very call. It begins anew: what it bounced before counts no more. In the order of
+ * `noteSoftBounces`, so that the two do not wait in a circle; where there was none, nothing may be left of this.
+ */
 export async function deleteSuppression(db: Db, appId: AppId, address: string): Promise<SuppressionReason | undefined> {
+  await deleteSoftBounces(db, appId, [address])
   const [deleted] = await db.query<{ reason: SuppressionReason }>(sql`
     delete from suppressions where app_id = ${appId} and address = ${address} returning reason`)
-  if (deleted) await deleteSoftBounces(db, appId, [address])
   return deleted?.reason
 }
 

@@ -141,7 +141,7 @@ describe('what the server adds', () => {
   test('counts soft bounces: the fifth within 30 days suppresses', async () => {
     const bounce = (...addresses: string[]) => noteSoftBounces(server.db, tenant.id, addresses, clock.now())
     for (let n = 0; n < 4; n++) {
-      expect(await bounce('soft@example.com', 'soft@example.com')).toEqual([])
+      expect(await bounce('soft@example.com')).toEqual([])
       clock.advance({ days: 10 })
     }
     // Days 0, 10, 20, 30: on day 40 the first lies too far back.
@@ -165,6 +165,20 @@ describe('what the server adds', () => {
       ),
     )
     expect(results.flat().sort()).toEqual(['a@example.com', 'b@example.com'])
+  })
+
+  test('counts one that is given more than once as often', async () => {
+    const bounce = (count: number) =>
+      noteSoftBounces(server.db, tenant.id, Array(count).fill('often@example.com'), clock.now())
+    expect([await bounce(2), await bounce(2), await bounce(1)]).toEqual([[], [], ['often@example.com']])
+    expect(await bounce(7)).toEqual([])
+  })
+
+  test('of which there is none is not found, and what it bounced still counts', async () => {
+    const bounce = () => noteSoftBounces(server.db, tenant.id, ['four@example.com'], clock.now())
+    for (let n = 0; n < 4; n++) await bounce()
+    expect((await ask('/four@example.com', { method: 'DELETE' })).status).toBe(404)
+    expect(await bounce()).toEqual(['four@example.com'])
   })
 
   test('forgets those that count no more', async () => {

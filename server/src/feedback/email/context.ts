@@ -32,7 +32,7 @@ export const createMailContext = (
   { db, clock, merger, noteActions }: { db: Db; clock: Clock; merger: Merger; noteActions?: NoteActions | undefined },
 ): MailContext => ({
   ...parts,
-  noteEmail: createNoteEmail({ db, merger, noteActions }),
+  noteEmail: createNoteEmail({ db, clock, merger, noteActions }),
   watch: createWatch(clock),
   findCertificate: createCertificates({ clock, fetchPage: parts.fetchPage }),
 })

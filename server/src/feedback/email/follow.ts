@@ -5,7 +5,7 @@ import { sumOfApp } from '../../email/metrics/store.ts'
 import { coverOf } from '../../email/metrics/unit.ts'
 import { pauseForComplaints } from '../../email/pause.ts'
 import type { EmailReference } from '../../email/reference.ts'
-import { noteSoftBounces, suppress } from '../../email/suppressions/store.ts'
+import { suppress } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { type EmailNews, findEmailDelivery, type NotedEmail } from '../../messages/email/note.ts'
 import { findMessage } from '../../messages/store.ts'
@@ -28,27 +28,21 @@ export async function follow(ctx: FeedbackContext, news: EmailNews, told: Told =
   if (news.kind === 'unsubscribed') return void (await setSubscribed(ctx, news.reference, false, news.at))
   const noted = await ctx.mail.noteEmail(appId, news)
   if (!noted) return
-  if (news.kind === 'bounced') await followBounce(ctx, appId, noted, news.class, told)
+  if (news.kind === 'bounced' && news.class === 'hard') await followHardBounce(ctx, appId, noted, told)
   if (news.kind === 'complained') await followComplaint(ctx, appId, noted)
 }
 
-/** A block says something of us, not of the recipient; what is transient says nothing yet. */
-async function followBounce(
-  ctx: FeedbackContext,
+/** The mailbox is not there. Of one that is full or unwell it was noted how often; a block says something of us, not of the recipient. */
+async function followHardBounce(
+  { db, change, clock }: FeedbackContext,
   appId: AppId,
-  { address, subscriptionId, isNews }: NotedEmail,
-  kind: Extract<EmailNews, { kind: 'bounced' }>['class'],
+  { address, subscriptionId }: NotedEmail,
   told: Told,
 ): Promise<void> {
   if (address === null) return
-  const { db, change, clock } = ctx
-  if (kind === 'hard') {
-    await dropAddress(change, appId, subscriptionId, { token: address, notificationTypes: UNREACHABLE })
-    const detail = plain(told.detail)
-    await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'hard_bounce', ...detail }], clock.now())
-  }
-  if ((kind === 'soft' || kind === 'full') && isNews)
-    await noteSoftBounces(db, appId, [address.toLowerCase()], clock.now())
+  await dropAddress(change, appId, subscriptionId, { token: address, notificationTypes: UNREACHABLE })
+  const detail = plain(told.detail)
+  await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'hard_bounce', ...detail }], clock.now())
 }
 
 async function followComplaint(
@@ -74,14 +68,16 @@ const plain = (detail: string | undefined) =>
           .slice(0, LONGEST_DETAIL),
       }
 
-/** Copies go out under the reference of the email that they are copies of; what becomes of them says nothing of it. */
-export async function isOfCopy(
+/**
+ * Copies go out under the reference of the email that they are copies of; what becomes of them says nothing of it. Answers
+ * whether one of these addresses is a copy's.
+ */
+export async function findCopies(
   { db }: FeedbackContext,
   reference: EmailReference,
-  addresses: readonly string[],
-): Promise<boolean> {
-  const delivery = addresses.length > 0 ? await findEmailDelivery(db, reference) : undefined
+): Promise<(addresses: readonly string[]) => boolean> {
+  const delivery = await findEmailDelivery(db, reference)
   const message = delivery && (await findMessage(db, reference.appId, delivery.messageId))
   const copies = (message?.content.email_bcc ?? []).map((it) => it.toLowerCase())
-  return addresses.some((it) => copies.includes(it.toLowerCase()))
+  return (addresses) => addresses.some((it) => copies.includes(it.toLowerCase()))
 }

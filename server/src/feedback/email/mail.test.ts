@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
 import {
+  anotherTo,
   aSentEmail,
   bringMail,
   connectSmtp,
@@ -17,6 +18,7 @@ import { countEmails } from '../../email/metrics/count.ts'
 import { isEmailPaused } from '../../email/pause.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
+import { createLog } from '../../lib/log.ts'
 import { sql } from '../../storage/sql.ts'
 
 let app: TestApp
@@ -24,6 +26,7 @@ const clock = virtualClock('2030-03-15T09:00:00Z')
 beforeAll(async () => {
   app = await testApp({
     clock,
+    log: createLog('silent'),
     listensForMail: true,
     publicUrl: 'https://bell.example',
     providers: { mail: { way: undefined, helo: 'mail.bell.example', resolver: '127.0.0.1:1' } },
@@ -99,13 +102,38 @@ describe('a report that a mail could not be delivered', () => {
     const others: SentEmail[] = []
     for (let i = 0; i < 4; i++) {
       expect(await suppressionOf(app, first)).toBeUndefined()
-      const again = await anotherTo(first)
+      const again = await anotherTo(app, first, clock.now())
       others.push(again)
       await bringMail(app, bounceAddress(again), report(again))
     }
     expect(await suppressionOf(app, first)).toBe('soft_bounces')
     expect(await emailFactsOf(app, others[3] as SentEmail)).toEqual({ bounced: 1 })
     expect(await notificationTypesOf(app, first)).toBeNull()
+  })
+
+  test('because a mailbox is full counts when it is told again after it could not be noted', async () => {
+    const email = await sent()
+    const report = global(aboutOf(email), '552 5.2.2 over quota')
+    await app.db.query({ text: 'alter table soft_bounces rename to soft_bounces_gone', values: [] })
+    try {
+      expect(await bringMail(app, bounceAddress(email), report)).toBe('451 4.3.0 try again later')
+    } finally {
+      await app.db.query({ text: 'alter table soft_bounces_gone rename to soft_bounces', values: [] })
+    }
+    for (let n = 0; n < 2; n++) expect(await bringMail(app, bounceAddress(email), report)).toBe(TAKEN)
+    expect(await softBouncesOf(email)).toEqual([{ count: 1 }])
+    expect(await standingOf(app, email)).toEqual({ ...UNTOUCHED, facts: { bounced: 1 } })
+  })
+
+  test('because a mailbox is full counts for each mail, also when they come at once', async () => {
+    const first = await sent()
+    const emails = [first]
+    for (let n = 0; n < 3; n++) emails.push(await anotherTo(app, first, clock.now()))
+    const told = [...emails, ...emails].map((email) =>
+      bringMail(app, bounceAddress(email), global(aboutOf(email), '552 5.2.2 over quota')),
+    )
+    expect(await Promise.all(told)).toEqual(Array(8).fill(TAKEN))
+    expect(await softBouncesOf(first)).toEqual([{ count: 4 }])
   })
 
   test.each(['delayed', 'relayed', 'expanded', 'delivered', ''])('says nothing with Action: %s', async (action) => {
@@ -136,14 +164,9 @@ describe('a report that a mail could not be delivered', () => {
   })
 })
 
-/** Another email to the same address. */
-async function anotherTo(email: SentEmail): Promise<SentEmail> {
-  const other = await sent()
-  await app.db.query(sql`
-    update deliveries set subscription_id = ${email.subscriptionId}
-    where app_id = ${app.tenant.id} and message_id = ${other.message.id}`)
-  return { ...other, subscriptionId: email.subscriptionId, address: email.address }
-}
+const softBouncesOf = ({ address }: SentEmail) =>
+  app.db.query(sql`
+    select cardinality(times) as count from soft_bounces where app_id = ${app.tenant.id} and address = ${address}`)
 
 describe('a complaint', () => {
   const complain = (email: SentEmail, more: object = {}, to = 'fbl@news.example') =>

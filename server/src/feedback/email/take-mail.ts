@@ -3,7 +3,7 @@
 
 import type { EmailReference, References } from '../../email/reference.ts'
 import type { FeedbackContext } from '../context.ts'
-import { follow, isOfCopy } from './follow.ts'
+import { findCopies, follow } from './follow.ts'
 
 export type ReportedRecipient = {
   addresses: string[]
@@ -52,20 +52,21 @@ async function takeRequest(ctx: FeedbackContext, reference: EmailReference, repo
 async function takeReport(ctx: FeedbackContext, reference: EmailReference, report: MailReport): Promise<void> {
   if (report.kind === 'complaint') return takeComplaint(ctx, reference, report.type)
   if (report.kind !== 'delivery') return
-  for (const recipient of report.recipients) {
-    if (recipient.action !== 'failed' || (await isOfCopy(ctx, reference, recipient.addresses))) continue
-    const { code, enhanced, text } = recipient
-    const found = ctx.mail.classifyBounce({
-      ...(code !== undefined && { code }),
-      ...(enhanced !== undefined && { enhanced }),
-      ...(text !== undefined && { text }),
-    })
-    // Whoever reports has given up: what looked transient is none any more.
-    const kind = found === 'transient' ? 'soft' : found
-    const reason = reasonOf(kind)
-    await follow(ctx, { reference, at: ctx.clock.now(), kind: 'bounced', class: kind, reason }, { detail: text })
-    return
-  }
+  const failed = report.recipients.filter(({ action }) => action === 'failed')
+  if (failed.length === 0) return
+  const isCopy = await findCopies(ctx, reference)
+  const recipient = failed.find(({ addresses }) => !isCopy(addresses))
+  if (!recipient) return
+  const { code, enhanced, text } = recipient
+  const found = ctx.mail.classifyBounce({
+    ...(code !== undefined && { code }),
+    ...(enhanced !== undefined && { enhanced }),
+    ...(text !== undefined && { text }),
+  })
+  // Whoever reports has given up: what looked transient is none any more.
+  const kind = found === 'transient' ? 'soft' : found
+  const reason = reasonOf(kind)
+  await follow(ctx, { reference, at: ctx.clock.now(), kind: 'bounced', class: kind, reason }, { detail: text })
 }
 
 async function takeComplaints(ctx: FeedbackContext, box: 'fbl' | 'abuse', report: MailReport): Promise<void> {

@@ -1,16 +1,27 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
-import { aSentEmail, emailFactsOf, notificationTypesOf, references, type SentEmail } from '../../../test/email-back.ts'
+import {
+  anotherTo,
+  aSentEmail,
+  emailFactsOf,
+  notificationTypesOf,
+  references,
+  type SentEmail,
+} from '../../../test/email-back.ts'
+import { readConfig } from '../../config.ts'
 import { suppress } from '../../email/suppressions/store.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
+import { createLog } from '../../lib/log.ts'
+import { forgetOldMessages } from '../../messages/engine/forget.ts'
+import { keepMonths } from '../../messages/engine/keep-months.ts'
 import { sql } from '../../storage/sql.ts'
 import { escaped } from './pages.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-03-15T09:00:00Z')
 beforeAll(async () => {
-  app = await testApp({ clock })
+  app = await testApp({ clock, log: createLog('silent') })
   const answer = await app.app('/event_webhooks', { body: { url: 'https://hooks.example/', kinds: ['unsubscribed'] } })
   expect(answer.status).toBe(201)
 })
@@ -71,6 +82,28 @@ describe('one click', () => {
     expect(await eventsOf(email)).toHaveLength(1)
   })
 
+  test('counts when it is asked again after it could not be counted', async () => {
+    const email = await sent()
+    const click = async () => (await ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')).status
+    await app.db.query({ text: 'alter table delivery_events rename to delivery_events_gone', values: [] })
+    try {
+      expect(await click()).toBeGreaterThanOrEqual(500)
+    } finally {
+      await app.db.query({ text: 'alter table delivery_events_gone rename to delivery_events', values: [] })
+    }
+    expect(await standing(email)).toEqual({ ...UNSUBSCRIBED, facts: {} })
+    expect(await click()).toBe(200)
+    expect(await standing(email)).toEqual(UNSUBSCRIBED)
+    expect(await eventsOf(email)).toHaveLength(1)
+  })
+
+  test('counts with each mail that it is asked from', async () => {
+    const first = await sent()
+    const second = await anotherTo(app, first, clock.now())
+    for (const email of [first, second, first]) await ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')
+    for (const email of [first, second]) expect(await standing(email)).toEqual(UNSUBSCRIBED)
+  })
+
   test('works in capitals, and unsubscribes who cannot be reached for another reason', async () => {
     const email = await sent({ subscription: { notification_types: -10 } })
     await ask(`/e/u/${email.reference.toUpperCase()}`, 'List-Unsubscribe=One-Click')
@@ -84,6 +117,24 @@ describe('one click', () => {
     expect(await ask(`/e/u/${changed}`, '')).toMatchObject({ status: 404 })
     expect(await ask('/e/u/%2e%2e', '')).toMatchObject({ status: 404 })
     expect(await standing(email)).toEqual(SUBSCRIBED)
+  })
+
+  test('works for 60 days after a mail went out, however soon the app forgets its messages', async () => {
+    const email = await sent()
+    // Delivered as late as anything may be.
+    const later = new Date(clock.now().getTime() + (28 + 60) * 86_400_000)
+    expect((await app.app('/delivery_settings', { method: 'PUT', body: { retention_days: 1 } })).status).toBe(200)
+    const shortest = 90
+    const read = (days: number) => readConfig({ DELIVERY_RETENTION_DAYS: String(days) }).config.deliveryRetentionDays
+    expect(read(shortest)).toBe(shortest)
+    expect(() => read(shortest - 1)).toThrow('DELIVERY_RETENTION_DAYS')
+    await app.db.query(sql`
+      update messages set state = 'done', completed_at = ${clock.now()} where app_id = ${app.tenant.id}`)
+    await forgetOldMessages(app.db, later, shortest)
+    await keepMonths(app.db, later, shortest)
+    expect(await app.db.query(sql`select id from messages where app_id = ${app.tenant.id}`)).toEqual([])
+    expect((await ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')).status).toBe(200)
+    expect(await notificationTypesOf(app, email)).toBe(-2)
   })
 
   test('does not read endless bodies', async () => {

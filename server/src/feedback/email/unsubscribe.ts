@@ -32,7 +32,10 @@ export async function findPreferences(
   return { sender: app?.name ?? '', address, isSubscribed: isSubscribed(subscription) && suppressed.size === 0 }
 }
 
-/** The same however often it is asked; counted when it is new. Undefined when it is not known any more whom it is about. */
+/**
+ * The same however often it is asked, and counted once for each mail that it is asked from: also where the one before was heard and
+ * not counted. Undefined when it is not known any more whom it is about.
+ */
 export async function setSubscribed(
   ctx: FeedbackContext,
   reference: EmailReference,
@@ -41,8 +44,8 @@ export async function setSubscribed(
 ): Promise<Preferences | undefined> {
   const delivery = await findEmailDelivery(ctx.db, reference)
   if (!delivery) return undefined
-  const isChanged = await setWanted(ctx.change, reference.appId, delivery.subscriptionId, isWanted)
-  if (isChanged && !isWanted) await ctx.mail.noteEmail(reference.appId, { reference, at, kind: 'unsubscribed' })
+  await setWanted(ctx.change, reference.appId, delivery.subscriptionId, isWanted)
+  if (!isWanted) await ctx.mail.noteEmail(reference.appId, { reference, at, kind: 'unsubscribed' })
   return findPreferences(ctx, reference)
 }
 

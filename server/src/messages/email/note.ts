@@ -6,6 +6,8 @@
 import type { BounceClass } from '../../channels/email/classify.ts'
 import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
 import type { EmailReference } from '../../email/reference.ts'
+import { noteSoftBounces } from '../../email/suppressions/store.ts'
+import type { Clock } from '../../lib/clock.ts'
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
@@ -39,12 +41,12 @@ export type NotedEmail = {
 /** Undefined where there is no such delivery (any more). */
 export type NoteEmail = (appId: AppId, news: EmailNews) => Promise<NotedEmail | undefined>
 
-type Parts = { db: Db; merger: Merger; noteActions?: NoteActions | undefined }
+type Parts = { db: Db; clock: Clock; merger: Merger; noteActions?: NoteActions | undefined }
 
-export function createNoteEmail({ db, merger, noteActions }: Parts): NoteEmail {
+export function createNoteEmail({ db, clock, merger, noteActions }: Parts): NoteEmail {
   return merger.merged<EmailNews, NotedEmail | undefined>({
     name: 'messages.note-email',
-    run: async (appId, news) => (await noteAll(db, appId, news, noteActions)).map((value) => ({ value })),
+    run: async (appId, news) => (await noteAll(db, appId, news, clock.now(), noteActions)).map((value) => ({ value })),
   })
 }
 
@@ -65,6 +67,7 @@ function noteAll(
   db: Db,
   appId: AppId,
   list: readonly EmailNews[],
+  now: Date,
   noteActions: NoteActions | undefined,
 ): Promise<(NotedEmail | undefined)[]> {
   return db.transaction(async (db) => {
@@ -103,11 +106,13 @@ function noteAll(
     await insertDeliveryEvents(db, appId, events)
     await tellActions(noteActions, db, appId, acted)
     const addresses = await findMeant(db, appId, list, known)
-    return noted.map((it): NotedEmail | undefined => {
+    const answers = noted.map((it): NotedEmail | undefined => {
       if (!it) return undefined
       const { messageId, subscriptionId, userId } = it.delivery
       return { messageId, subscriptionId, userId, address: addresses.get(subscriptionId) ?? null, isNews: it.isNews }
     })
+    await noteSoftBounces(db, appId, softlyBounced(list, answers), now)
+    return answers
   })
 }
 
@@ -204,4 +209,13 @@ async function findMeant(
       : []
   })
   return ids.length === 0 ? new Map() : findAddresses(db, appId, [...new Set(ids)])
+}
+
+/** In the transaction that notes that they bounced: the next time it is no news, and would not count. */
+function softlyBounced(list: readonly EmailNews[], noted: readonly (NotedEmail | undefined)[]): string[] {
+  return list.flatMap((news, n) => {
+    const it = noted[n]
+    const isSoft = news.kind === 'bounced' && (news.class === 'soft' || news.class === 'full')
+    return isSoft && it?.isNews && it.address !== null ? [it.address.toLowerCase()] : []
+  })
 }

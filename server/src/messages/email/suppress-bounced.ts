@@ -5,8 +5,12 @@ import type { Outcome } from '../../channels/channel.ts'
 import { bounceReasons } from '../../channels/email/classify.ts'
 import { noteSoftBounces, suppress } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
 import type { Composed } from '../engine/compose.ts'
+import type { DeliveryChange, ExpiredDelivery } from '../engine/delivery-store.ts'
 import type { Engine } from '../engine/engine.ts'
+import { isBounced } from './count.ts'
+import { findAddresses } from './store.ts'
 
 /** What fails here is found out again by the next message. */
 export async function suppressBounced(
@@ -15,30 +19,48 @@ export async function suppressBounced(
   sent: readonly Composed[],
   outcomes: readonly Outcome[],
 ): Promise<void> {
-  const addressesWith = (...reasons: string[]) => [
-    ...new Set(
-      sent.flatMap(({ due }, i) => {
-        const outcome = outcomes[i] as Outcome
-        return due.token !== null && 'reason' in outcome && isEnd(outcome) && reasons.includes(outcome.reason)
-          ? [due.token.toLowerCase()]
-          : []
-      }),
-    ),
-  ]
-  const hard = addressesWith(bounceReasons.hard)
-  const soft = addressesWith(bounceReasons.soft, bounceReasons.full)
+  const reason = bounceReasons.hard
+  const hard = sent.flatMap(({ due }, i) => {
+    const outcome = outcomes[i] as Outcome
+    return due.token !== null && isBounced(outcome) && 'reason' in outcome && outcome.reason === reason
+      ? [due.token.toLowerCase()]
+      : []
+  })
+  const list = [...new Set(hard)].map((address) => ({ address, reason }))
   try {
-    if (hard.length > 0)
-      await suppress(
-        db,
-        appId,
-        hard.map((address) => ({ address, reason: bounceReasons.hard })),
-        clock.now(),
-      )
-    if (soft.length > 0) await noteSoftBounces(db, appId, soft, clock.now())
+    await suppress(db, appId, list, clock.now())
   } catch (error) {
     log.warn({ appId, reason: (error as Error).message }, 'addresses that bounced were not suppressed')
   }
 }
 
-const isEnd = ({ kind }: Outcome) => kind === 'gone' || kind === 'failed'
+const SOFT: readonly (string | null)[] = [bounceReasons.soft, bounceReasons.full]
+
+/** Put off until it was given up is refused, too. */
+const isSoftEnd = ({ state, reason }: Pick<DeliveryChange, 'state' | 'reason'>) =>
+  (state === 'failed' || state === 'expired') && SOFT.includes(reason)
+
+type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
+
+/** Of what was answered. A bounce that was reported before its answer came is noted. */
+export async function noteSoftRefusals(db: Db, appId: AppId, judged: readonly Judged[], now: Date): Promise<void> {
+  const addresses = judged.flatMap(({ it: { due }, outcome, change }) => {
+    const isNews = !isBounced(outcome) || change.bouncedAt !== null
+    return isSoftEnd(change) && isNews && due.token !== null ? [due.token.toLowerCase()] : []
+  })
+  await noteSoftBounces(db, appId, addresses, now)
+}
+
+/** Of what was put off before, and lives no longer. */
+export async function noteSoftEnds(
+  db: Db,
+  appId: AppId,
+  ended: readonly Pick<ExpiredDelivery, 'subscriptionId' | 'state' | 'reason'>[],
+  now: Date,
+): Promise<void> {
+  const ids = ended.filter(isSoftEnd).map(({ subscriptionId }) => subscriptionId)
+  if (ids.length === 0) return
+  const known = await findAddresses(db, appId, [...new Set(ids)])
+  const addresses = ids.flatMap((id) => known.get(id)?.toLowerCase() ?? [])
+  await noteSoftBounces(db, appId, addresses, now)
+}

@@ -5,8 +5,8 @@ import { scanHtml } from './scan-html.ts'
 import { writeHtml } from './write-html.ts'
 
 const urls = urlsAt('https://t.example')
-const write = (html: string, more: { sign?: undefined; preheader?: string } = {}) =>
-  piecesOf(writeHtml(html, { urls, sign: () => 'SIG', preheader: undefined, ...more })).join('REF')
+const write = (html: string, more: { sign?: undefined; hasPixel?: boolean; preheader?: string } = {}) =>
+  piecesOf(writeHtml(html, { urls, sign: () => 'SIG', hasPixel: true, preheader: undefined, ...more })).join('REF')
 const PIXEL =
   '<img src="https://t.example/e/o/REF.gif" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0">'
 const hrefsIn = (html: string) => scanHtml(html).links.map(({ href }) => href)
@@ -79,6 +79,12 @@ test('no link is followed where the message says so; the rest is done all the sa
   const html = '<a href="https://a.example/">a</a> <a href="[unsubscribe_url]">u</a>'
   expect(write(html, { sign: undefined })).toBe(
     `<a href="https://a.example/">a</a> <a href="https://t.example/e/u/REF">u</a>${PIXEL}`,
+  )
+})
+
+test('no picture is put in where the message says so; the rest is done all the same', () => {
+  expect(write('<p><a href="https://a.example/">a</a></p>', { hasPixel: false, preheader: 'b' })).toMatch(
+    /^<div [^>]*>b<\/div><p><a href="https:\/\/t\.example\/e\/c\/[^>]*>a<\/a><\/p>$/,
   )
 })
 

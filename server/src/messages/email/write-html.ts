@@ -1,4 +1,5 @@
-// The HTML of a mail as it is sent: its links lead over us, its placeholders are filled, and it tells when it is opened.
+// The HTML of a mail as it is sent: its links lead over us, its placeholders are filled, and it tells when it is opened;
+// the first and the last unless the message says otherwise.
 
 import { fillPlaceholders, hasPlaceholder, type MailUrls } from './pieces.ts'
 import { scanHtml } from './scan-html.ts'
@@ -7,10 +8,12 @@ export type Writing = {
   urls: MailUrls
   /** Of the address that a link leads to; undefined where clicks are not followed. */
   sign: ((url: string) => string) | undefined
+  /** The invisible picture that tells when a mail is opened. */
+  hasPixel: boolean
   preheader: string | undefined
 }
 
-export function writeHtml(html: string, { urls, sign, preheader }: Writing): string {
+export function writeHtml(html: string, { urls, sign, hasPixel, preheader }: Writing): string {
   const { links, top, end } = scanHtml(html)
   const edits: Edit[] = []
   if (preheader) edits.push({ from: top, to: top, text: preheaderOf(preheader) })
@@ -19,7 +22,7 @@ export function writeHtml(html: string, { urls, sign, preheader }: Writing): str
       const target = targetOf(href)
       if (target !== undefined) edits.push({ from, to, text: `"${urls.click(sign(target), target)}"` })
     }
-  edits.push({ from: end, to: end, text: pixelOf(urls) })
+  if (hasPixel) edits.push({ from: end, to: end, text: pixelOf(urls) })
   return edited(html, edits, (text) => fillPlaceholders(text, urls))
 }
 

@@ -11,6 +11,7 @@ import { type Line, readLine } from '../delivery.ts'
 import { attachFiles } from '../email/attach.ts'
 import { countFailedEmails } from '../email/count.ts'
 import { prepareMail } from '../email/prepare.ts'
+import { noteSoftEnds } from '../email/suppress-bounced.ts'
 import { deliverJobs } from '../jobs.ts'
 import { type Composed, compose, type ToSend } from './compose.ts'
 import { changeCounts, moved } from './count-store.ts'
@@ -180,6 +181,7 @@ async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attem
       failed.map(({ due: { userId }, change }) => ({ ...change, userId })),
       now,
     )
+    await noteSoftEnds(db, appId, changed, now)
   })
 }
 
@@ -192,6 +194,7 @@ async function waitOut({ db, clock }: Engine, work: Work, { part }: Line, until:
     const expired = await expireDue(db, appId, key, now, EXPIRE_AT_ONCE)
     await changeCounts(db, appId, part, moved({ state: 'pending' }, expired))
     await countFailedEmails(db, appId, part, expired, now)
+    await noteSoftEnds(db, appId, expired, now)
     return expired
   })
   await completeMessages({ db, clock }, appId, [...new Set(expired.map(({ messageId }) => messageId))])

@@ -188,7 +188,7 @@ export const takeOverSending = (
     UNPREPARED,
   )
 
-export type ExpiredDelivery = Counted & CountedUnder & Pick<DueDelivery, 'attempts'>
+export type ExpiredDelivery = Counted & CountedUnder & Pick<DueDelivery, 'attempts' | 'subscriptionId'>
 
 /** Of a line whose sending is held: what has become too late meanwhile. */
 export const expireDue = (db: Db, appId: AppId, line: string, now: Date, limit: number) =>
@@ -201,7 +201,7 @@ export const expireDue = (db: Db, appId: AppId, line: string, now: Date, limit: 
       where app_id = ${appId} and line = ${line} and state = 'pending' and due_at <= ${now} and expires_at <= ${now}
       limit ${limit}
       for update skip locked)
-    returning message_id, platform, state, reason, attempts, sending_domain, inbox_provider`,
+    returning message_id, subscription_id, platform, state, reason, attempts, sending_domain, inbox_provider`,
     UNPREPARED,
   )
 

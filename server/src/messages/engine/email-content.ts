@@ -28,6 +28,7 @@ export function emailContent(
   const html = writeHtml(body, {
     urls,
     sign: content.disable_email_click_tracking ? undefined : (url) => references.sign(appId, url),
+    hasPixel: !content.disable_email_open_tracking,
     preheader: said('email_preheader'),
   })
   const text = textPart(said('email_text') ?? htmlToText(body), hasUnsubscribe(body), urls)

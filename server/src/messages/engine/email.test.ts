@@ -151,6 +151,30 @@ test('clicks are not followed where the message says so', async () => {
   expect(mailsOf(sender)[0]?.html).toMatch(/^<a href="https:\/\/shop\.example\/">x<\/a><img src=/)
 })
 
+test('a mail has no picture that tells when it is opened where the message, or its template, says so', async () => {
+  const body = '<p>Ring <a href="https://shop.example/">here</a></p>'
+  await mailTo([anEmail()], { email_body: body, disable_email_open_tracking: true })
+  await runEngine(engine)
+  await mailTo([anEmail()], { email_body: body, disable_email_open_tracking: true, disable_email_click_tracking: true })
+  await runEngine(engine)
+  const template = { name: 'Quiet', isEmail: true, email_subject: 'Bells', email_body: body, contents: { en: 'x' } }
+  const { body: made } = await app.request(`/templates?app_id=${appId}`, {
+    body: { app_id: appId, ...template, disable_email_open_tracking: true },
+    headers: authorized,
+  })
+  await app.request('/notifications', {
+    body: { app_id: appId, template_id: made.id, email_to: [anEmail()] },
+    headers: authorized,
+  })
+  await runEngine(engine)
+  const found = mailsOf(sender).map(({ html }) => [html.includes('/e/o/'), html.includes('/e/c/')])
+  expect(found).toEqual([
+    [false, true],
+    [false, false],
+    [false, true],
+  ])
+})
+
 test('who can unsubscribe in the HTML can do so in the text', async () => {
   await mailTo([anEmail()], { email_body: '<p>Ring</p><a href="%5Bunsubscribe_url%5D"><img src="x"></a>' })
   await runEngine(engine)
@@ -315,6 +339,44 @@ test('an address that is full too often is suppressed', async () => {
   expect(await findSuppressed(app.db, appId, [address.toLowerCase()])).toEqual(
     new Map([[address.toLowerCase(), 'soft_bounces']]),
   )
+})
+
+test('an address that was full for as long as it was tried counts as one that refused, once for each mail', async () => {
+  const [tried, held, shortly] = [anEmail(), anEmail(), anEmail()] as const
+  const softBouncesOf = (address: string) =>
+    app.db.query(sql`
+      select cardinality(times) as count from soft_bounces where app_id = ${appId} and address = ${address.toLowerCase()}`)
+  const wait = async (hours: number) => {
+    for (let passed = 0; passed < hours; passed += 4) {
+      clock.advance({ hours: 4 })
+      await runEngine(engine)
+    }
+  }
+  sender.otherwise = () => ({ kind: 'retry', reason: 'mailbox_full' })
+  // Until it lives no longer, and, living longer, until it was tried often enough.
+  const first = await mailTo([tried])
+  const second = await mailTo([tried], { ttl: 2_419_200 })
+  await runEngine(engine)
+  await wait(84)
+  expect(await tally(app.db, appId, first)).toEqual({ 'expired mailbox_full': 1 })
+  await wait(60)
+  expect(await tally(app.db, appId, second)).toEqual({ 'failed mailbox_full': 1 })
+  expect(await softBouncesOf(tried)).toEqual([{ count: 2 }])
+  // One that had room again in time.
+  const third = await mailTo([shortly])
+  await runEngine(engine)
+  sender.otherwise = () => ({ kind: 'sent' })
+  await wait(4)
+  expect(await tally(app.db, appId, third)).toEqual({ sent: 1 })
+  expect(await softBouncesOf(shortly)).toEqual([])
+  // Given up while sending is held.
+  sender.otherwise = () => ({ kind: 'retry', reason: 'mailbox_full' })
+  const fourth = await mailTo([held])
+  await runEngine(engine)
+  await pauseForComplaints(app.db, appId, async () => ({ delivered: 1_000, complained: 10 }), clock.now())
+  await wait(84)
+  expect(await tally(app.db, appId, fourth)).toEqual({ 'expired mailbox_full': 1 })
+  expect(await softBouncesOf(held)).toEqual([{ count: 1 }])
 })
 
 test('what a server of mail puts off is tried after five minutes, then later each time, and fails when its time is over', async () => {

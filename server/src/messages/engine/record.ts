@@ -5,6 +5,7 @@ import type { AppId } from '../../lib/ids.ts'
 import { release } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
 import { arrivalFacts, countEmailOutcomes, isBounced, noteArrivals, sayArrived } from '../email/count.ts'
+import { noteSoftRefusals } from '../email/suppress-bounced.ts'
 import type { DeliveryEvent, EventKind } from '../event.ts'
 import { findWantedEvents, insertDeliveryEvents } from '../event-store.ts'
 import { tellActions } from '../note-actions.ts'
@@ -65,6 +66,7 @@ export async function recordOutcomes(
   await tellEvents(db, appId, written, now)
   const arrived = written.filter(({ change }) => change.deliveredAt !== null).map(({ it }) => it.due)
   await tellActions(noteActions, db, appId, arrived)
+  if (line.provider === 'email') await noteSoftRefusals(db, appId, written, now)
   const count = refused.filter(({ it }) => countsForLimit(it)).length
   if (second && count > 0) await release(db, appId, [{ second, count }], now)
   return pause

@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto'
 import type { ClassifyBounce } from '../context.ts'
 import { fieldsOf, parse, refusalOf, textOf, timeOf } from './json.ts'
-import { type Configured, isMachine, isSame, notGenuine, type Request, type Said, type SourceEvent } from './source.ts'
+import { type Configured, isMachine, isSame, notGenuine, type Request, type Said, type Telling } from './source.ts'
 
 const WINDOW_MS = 15 * 60_000
 
@@ -28,14 +28,13 @@ export function readMailgun(
     id: textOf(data.id) ?? word,
     reference: textOf(fieldsOf(data['user-variables']).carillon_ref) ?? textOf(headers['x-carillon-ref']),
     messageId: textOf(headers['message-id']),
-    recipient: textOf(data.recipient),
     at: timeOf(data.timestamp),
-    news,
+    told: [{ recipient: textOf(data.recipient), news }],
   }
   return { events: event ? [event] : [], once: `token ${word}` }
 }
 
-function readNews(data: Record<string, unknown>, classify: ClassifyBounce): SourceEvent['news'] | undefined {
+function readNews(data: Record<string, unknown>, classify: ClassifyBounce): Telling['news'] | undefined {
   const client = fieldsOf(data['client-info'])
   const isRobot =
     client['client-type'] === 'robot' || textOf(client.bot) !== undefined || isMachine(client['user-agent'])

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import type { BounceClass, ClassifyBounce } from '../context.ts'
 import { type Fields, fieldsOf, parse, refusalOf, textOf, timeOf } from './json.ts'
-import { type Configured, isMachine, isSame, notGenuine, type Request, type Said, type SourceEvent } from './source.ts'
+import { type Configured, isMachine, isSame, notGenuine, type Request, type Said, type Telling } from './source.ts'
 
 export function readPostmark(configured: Configured<'postmark'>, request: Request, classify: ClassifyBounce): Said {
   if (!isGenuine(configured, request)) throw notGenuine()
@@ -16,9 +16,8 @@ export function readPostmark(configured: Configured<'postmark'>, request: Reques
         // Nothing else names an event of every kind; one that comes again is the same to the letter.
         id: createHash('sha256').update(request.body).digest('hex'),
         reference: textOf(fieldsOf(fields.Metadata).carillon_ref),
-        recipient: textOf(fields.Email) ?? textOf(fields.Recipient),
         at: timeOf(fields.DeliveredAt ?? fields.BouncedAt ?? fields.ReceivedAt ?? fields.ChangedAt),
-        news,
+        told: [{ recipient: textOf(fields.Email) ?? textOf(fields.Recipient), news }],
       },
     ],
   }
@@ -46,7 +45,7 @@ const CLASSES = new Map<string, BounceClass>(
   } as const),
 )
 
-function readNews(fields: Fields, classify: ClassifyBounce): SourceEvent['news'] | undefined {
+function readNews(fields: Fields, classify: ClassifyBounce): Telling['news'] | undefined {
   const detail = textOf(fields.Details) ?? textOf(fields.Description)
   switch (fields.RecordType) {
     case 'Delivery':

@@ -3,7 +3,15 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { ClassifyBounce } from '../context.ts'
 import { type Fields, fieldsOf, listOf, parse, refusalOf, textOf, timeOf } from './json.ts'
-import { type Configured, isMachine, notGenuine, type Request, type Said, type SourceEvent } from './source.ts'
+import {
+  type Configured,
+  isMachine,
+  notGenuine,
+  type Request,
+  type Said,
+  type SourceEvent,
+  type Telling,
+} from './source.ts'
 
 /** It tries for a day to bring what was not taken. Within that, what comes twice is known by its id. */
 const OLDEST_MS = 25 * 3_600_000
@@ -44,16 +52,15 @@ export function readSendgrid(
         id,
         reference: textOf(fields.carillon_ref) ?? textOf(fieldsOf(fields.unique_args).carillon_ref),
         messageId: textOf(fields['smtp-id']),
-        recipient: textOf(fields.email),
         at: timeOf(fields.timestamp),
-        news,
+        told: [{ recipient: textOf(fields.email), news }],
       },
     ]
   })
   return { events }
 }
 
-function readNews(fields: Fields, classify: ClassifyBounce): SourceEvent['news'] | undefined {
+function readNews(fields: Fields, classify: ClassifyBounce): Telling['news'] | undefined {
   const detail = textOf(fields.reason)
   switch (fields.event) {
     case 'delivered':

@@ -5,7 +5,15 @@ import type { Clock } from '../../../lib/clock.ts'
 import { unavailable } from '../../../lib/errors.ts'
 import type { BounceClass, ClassifyBounce, FetchPage } from '../context.ts'
 import { type Fields, fieldsOf, listOf, parse, refusalOf, textOf, timeOf } from './json.ts'
-import { type Configured, isMachine, notGenuine, type Request, type Said, type SourceEvent } from './source.ts'
+import {
+  type Configured,
+  isMachine,
+  notGenuine,
+  type Request,
+  type Said,
+  type SourceEvent,
+  type Telling,
+} from './source.ts'
 
 /** SNS gives up within hours. What is older would be forgotten as told, and could be told again. */
 const OLDEST_MS = 7 * 86_400_000
@@ -103,8 +111,11 @@ function readEvent(id: string, text: string, classify: ClassifyBounce): SourceEv
   const said = fieldsOf(parse(text))
   const kind = textOf(said.eventType) ?? textOf(said.notificationType) ?? ''
   const detail = fieldsOf(said[kind.toLowerCase()])
-  const news = readNews(kind, detail, classify)
-  if (!news) return undefined
+  const told = recipientsOf(detail).flatMap((it): Telling[] => {
+    const news = readNews(kind, detail, it, classify)
+    return news ? [{ recipient: textOf(it.emailAddress), news }] : []
+  })
+  if (told.length === 0) return undefined
   const mail = fieldsOf(said.mail)
   const header = (name: string) =>
     listOf(mail.headers)
@@ -115,22 +126,27 @@ function readEvent(id: string, text: string, classify: ClassifyBounce): SourceEv
     id,
     reference: header('x-carillon-ref') ?? textOf(listOf(fieldsOf(mail.tags).carillon_ref)[0]),
     messageId: header('message-id') ?? textOf(fieldsOf(mail.commonHeaders).messageId),
-    recipient: recipientOf(detail),
     at: timeOf(detail.timestamp) ?? timeOf(mail.timestamp),
-    news,
+    told,
   }
 }
 
-function recipientOf(detail: Fields): string | undefined {
-  const [first] = [
+/** A mail and its copies may be in one notice. One without a name where nobody is named. */
+function recipientsOf(detail: Fields): Fields[] {
+  const named = [
     ...listOf(detail.bouncedRecipients),
     ...listOf(detail.complainedRecipients),
     ...listOf(detail.recipients),
-  ]
-  return textOf(first) ?? textOf(fieldsOf(first).emailAddress)
+  ].map((it) => (textOf(it) === undefined ? fieldsOf(it) : { emailAddress: it }))
+  return named.length > 0 ? named : [{}]
 }
 
-function readNews(kind: string, detail: Fields, classify: ClassifyBounce): SourceEvent['news'] | undefined {
+function readNews(
+  kind: string,
+  detail: Fields,
+  recipient: Fields,
+  classify: ClassifyBounce,
+): Telling['news'] | undefined {
   switch (kind) {
     case 'Delivery':
       return { kind: 'delivered' }
@@ -143,16 +159,15 @@ function readNews(kind: string, detail: Fields, classify: ClassifyBounce): Sourc
     case 'Subscription':
       return { kind: 'unsubscribed' }
     case 'Bounce':
-      return readBounce(detail, classify)
+      return readBounce(detail, recipient, classify)
     default:
       return undefined
   }
 }
 
 /** What the other server said decides, where SES hands it on; else SES's own word for it. */
-function readBounce(detail: Fields, classify: ClassifyBounce): SourceEvent['news'] {
-  const [first] = listOf(detail.bouncedRecipients).map(fieldsOf)
-  const [status, diagnostic] = [textOf(first?.status), textOf(first?.diagnosticCode)]
+function readBounce(detail: Fields, recipient: Fields, classify: ClassifyBounce): Telling['news'] {
+  const [status, diagnostic] = [textOf(recipient.status), textOf(recipient.diagnosticCode)]
   const found = diagnostic === undefined ? undefined : classify(refusalOf(diagnostic, status))
   const kind = found === undefined || found === 'transient' ? classOf(detail) : found
   return { kind: 'bounced', class: kind, detail: diagnostic }

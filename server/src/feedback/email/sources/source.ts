@@ -40,10 +40,11 @@ export type SourceEvent = {
   /** Our signed reference, where the provider hands it on; else the Message-ID that we gave. */
   reference?: string | undefined
   messageId?: string | undefined
-  recipient?: string | undefined
   at: Date | undefined
-  news: Told<EmailNews>
+  /** Of each recipient that it is about, at least one; nameless where the provider names none. */
+  told: Telling[]
 }
+export type Telling = { recipient?: string | undefined; news: Told<EmailNews> }
 
 /** What a request says once it is known to be the provider's. */
 export type Said = {

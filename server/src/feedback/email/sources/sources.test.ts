@@ -83,6 +83,8 @@ type Tell = {
   recipient?: string
   appId?: string
   agent?: string
+  /** When it happened; now unless told. */
+  at?: Date
 }
 
 const GONE = '550 5.1.1 The email account that you tried to reach does not exist'
@@ -119,7 +121,7 @@ const postSes = (message: object) =>
 function sesEvent(
   email: SentEmail,
   kind: Kind,
-  { by = 'reference', recipient = email.address, agent = 'x' }: Tell = {},
+  { by = 'reference', recipient = email.address, agent = 'x', at = clock.now() }: Tell = {},
 ) {
   const headers = [
     { name: 'From', value: 'news@news.example' },
@@ -139,7 +141,7 @@ function sesEvent(
     bounce: {
       bounceType,
       bounceSubType,
-      timestamp: clock.now().toISOString(),
+      timestamp: at.toISOString(),
       bouncedRecipients: [
         {
           emailAddress: recipient,
@@ -154,20 +156,20 @@ function sesEvent(
     delivered: {
       eventType: 'Delivery',
       mail,
-      delivery: { recipients: [recipient], timestamp: clock.now().toISOString() },
+      delivery: { recipients: [recipient], timestamp: at.toISOString() },
     },
-    opened: { eventType: 'Open', mail, open: { timestamp: clock.now().toISOString(), userAgent: agent } },
+    opened: { eventType: 'Open', mail, open: { timestamp: at.toISOString(), userAgent: agent } },
     clicked: {
       eventType: 'Click',
       mail,
-      click: { timestamp: clock.now().toISOString(), link: 'https://x.example', userAgent: agent },
+      click: { timestamp: at.toISOString(), link: 'https://x.example', userAgent: agent },
     },
     complained: {
       notificationType: 'Complaint',
       mail,
-      complaint: { complainedRecipients: [{ emailAddress: recipient }], timestamp: clock.now().toISOString() },
+      complaint: { complainedRecipients: [{ emailAddress: recipient }], timestamp: at.toISOString() },
     },
-    unsubscribed: { eventType: 'Subscription', mail, subscription: { timestamp: clock.now().toISOString() } },
+    unsubscribed: { eventType: 'Subscription', mail, subscription: { timestamp: at.toISOString() } },
     hard: bounce('Permanent', 'General'),
     full: bounce('Transient', 'MailboxFull'),
     block: bounce('Transient', 'ContentRejected'),
@@ -193,11 +195,11 @@ const postMailgun = (body: string) => post('mailgun', body, { 'content-type': 'a
 function mailgunData(
   email: SentEmail,
   kind: Kind,
-  { id = newId(), by = 'reference', recipient = email.address, agent }: Tell = {},
+  { id = newId(), by = 'reference', recipient = email.address, agent, at }: Tell = {},
 ) {
   const common = {
     id,
-    timestamp: seconds() + 0.25,
+    timestamp: at ? at.getTime() / 1_000 : seconds() + 0.25,
     'client-info': { 'user-agent': agent },
     recipient,
     'user-variables': by === 'reference' ? { carillon_ref: email.reference } : {},
@@ -236,7 +238,7 @@ function postSendgrid(
 function sendgridEvent(
   email: SentEmail,
   kind: Kind,
-  { id = newId(), by = 'reference', recipient = email.address, agent }: Tell = {},
+  { id = newId(), by = 'reference', recipient = email.address, agent, at = clock.now() }: Tell = {},
 ) {
   const names: Record<Kind, object> = {
     delivered: { event: 'delivered', response: '250 OK' },
@@ -251,7 +253,7 @@ function sendgridEvent(
   }
   return {
     email: recipient,
-    timestamp: seconds(),
+    timestamp: Math.floor(at.getTime() / 1_000),
     sg_event_id: id,
     useragent: agent,
     sg_message_id: 'x.filter',
@@ -273,9 +275,9 @@ const basic = (username = BASIC.username, password = BASIC.password) => ({
 function postmarkEvent(
   email: SentEmail,
   kind: Kind,
-  { id = newId(), by = 'reference', recipient = email.address, agent }: Tell = {},
+  { id = newId(), by = 'reference', recipient = email.address, agent, at: when = clock.now() }: Tell = {},
 ) {
-  const at = clock.now().toISOString()
+  const at = when.toISOString()
   const kinds: Record<Kind, object> = {
     delivered: { RecordType: 'Delivery', DeliveredAt: at, Recipient: recipient },
     opened: { RecordType: 'Open', ReceivedAt: at, FirstOpen: true, UserAgent: agent, Recipient: recipient },
@@ -307,6 +309,18 @@ const postmark: Provider = {
 }
 
 const providers = [ses, mailgun, sendgrid, postmark]
+
+async function openedAt({ message }: SentEmail): Promise<Date | undefined> {
+  const [row] = await app.db.query<{ openedAt: Date }>(sql`
+    select opened_at from deliveries where app_id = ${app.tenant.id} and message_id = ${message.id}`)
+  return row?.openedAt
+}
+/** How many opens were counted at that very time. */
+async function openedIn(at: Date): Promise<number> {
+  const [row] = await app.db.query<{ opened: number }>(sql`
+    select coalesce(sum(opened), 0) as opened from email_instants where app_id = ${app.tenant.id} and at = ${at}`)
+  return row?.opened ?? 0
+}
 
 describe.each(providers)('$name', ({ tell }) => {
   test.each<[Kind, object]>([
@@ -350,6 +364,23 @@ describe.each(providers)('$name', ({ tell }) => {
     expect(answers.map(({ status }) => status)).toContain(200)
     expect(await tell(email, 'complained', { id })).toEqual(OK)
     expect(await standingOf(app, email)).toEqual({ facts: { complained: 1 }, types: -2, suppressed: 'complaint' })
+  })
+
+  test('tells when it happened, which counts unless it lies more than 31 days back, or ahead', async () => {
+    const DAY_MS = 86_400_000
+    const now = clock.now()
+    for (const [agoMs, isKept] of [
+      [3 * DAY_MS, true],
+      [31 * DAY_MS, true],
+      [31 * DAY_MS + 1_000, false],
+      [-5_000, false],
+    ] as const) {
+      const email = await sent()
+      const at = new Date(now.getTime() - agoMs)
+      expect(await tell(email, 'opened', { at })).toEqual(OK)
+      expect([agoMs, await openedAt(email), await openedIn(at)]).toEqual([agoMs, isKept ? at : now, isKept ? 1 : 0])
+    }
+    expect(await openedIn(now)).toBe(2)
   })
 
   test('of a mail that nobody can name, or of a copy, is heard without effect', async () => {
@@ -525,6 +556,68 @@ describe('SES is believed', () => {
     await bounced(hard, 'hard', { bounceType: 'Permanent', bounceSubType: 'NoEmail' })
     await bounced(full, 'full', { bounceType: 'Transient', bounceSubType: 'MailboxFull' })
     expect([await suppressionOf(app, hard), await suppressionOf(app, full)]).toEqual(['hard_bounce', undefined])
+  })
+})
+
+describe('SES names several recipients at once, the mail and its copies', () => {
+  const COPY = 'archive@example.com'
+  const bccd = () => sent({ content: { email_bcc: ['Archive@example.com', 'second@example.com'] } })
+  const bounced = (email: SentEmail, list: [address: string, said: string][]) => {
+    const event = JSON.parse(sesEvent(email, 'hard'))
+    event.bounce.bouncedRecipients = list.map(([emailAddress, said]) => ({
+      emailAddress,
+      status: said.slice(4, 9),
+      diagnosticCode: `smtp; ${said}`,
+    }))
+    return postSes(snsMessage({ Message: JSON.stringify(event) }))
+  }
+
+  test('and what became of the mail is heard, wherever it stands', async () => {
+    const [first, last] = [await bccd(), await bccd()]
+    expect(
+      await bounced(first, [
+        [first.address, GONE],
+        [COPY, FULL],
+      ]),
+    ).toEqual(OK)
+    expect(
+      await bounced(last, [
+        [COPY, FULL],
+        [last.address, GONE],
+      ]),
+    ).toEqual(OK)
+    for (const email of [first, last])
+      expect(await standingOf(app, email)).toEqual({ facts: { bounced: 1 }, types: -10, suppressed: 'hard_bounce' })
+  })
+
+  test('and what was said to a copy is not held against the recipient', async () => {
+    const email = await bccd()
+    expect(
+      await bounced(email, [
+        [COPY, GONE],
+        [email.address, FULL],
+      ]),
+    ).toEqual(OK)
+    expect(await standingOf(app, email)).toEqual({ ...UNTOUCHED, facts: { bounced: 1 } })
+  })
+
+  test('and where all are copies nothing is', async () => {
+    const email = await bccd()
+    expect(
+      await bounced(email, [
+        [COPY, GONE],
+        ['second@example.com', GONE],
+      ]),
+    ).toEqual(OK)
+    expect(await standingOf(app, email)).toEqual(UNTOUCHED)
+  })
+
+  test('of whom one may have complained', async () => {
+    const email = await bccd()
+    const event = JSON.parse(sesEvent(email, 'complained'))
+    event.complaint.complainedRecipients.unshift({ emailAddress: COPY })
+    expect(await postSes(snsMessage({ Message: JSON.stringify(event) }))).toEqual(OK)
+    expect(await standingOf(app, email)).toEqual({ facts: { complained: 1 }, types: -2, suppressed: 'complaint' })
   })
 })
 

@@ -9,7 +9,7 @@ import { type AppId, isUuid } from '../../../lib/ids.ts'
 import type { EmailNews } from '../../../messages/email/note.ts'
 import type { Db } from '../../../storage/db.ts'
 import type { FeedbackContext } from '../../context.ts'
-import { follow, isOfCopy } from '../follow.ts'
+import { findCopies, follow } from '../follow.ts'
 import { reasonOf } from '../take-mail.ts'
 import { readMailgun } from './mailgun.ts'
 import { readPostmark } from './postmark.ts'
@@ -88,13 +88,22 @@ async function claim(ctx: FeedbackContext, appId: AppId, source: Source, names: 
 async function takeEvent(ctx: FeedbackContext, appId: AppId, event: SourceEvent): Promise<void> {
   const reference = referenceOf(ctx, appId, event)
   if (!reference) return
-  const { news, recipient } = event
-  const isGrave = news.kind === 'bounced' || news.kind === 'complained' || news.kind === 'unsubscribed'
-  if (isGrave && recipient !== undefined && (await isOfCopy(ctx, reference, [recipient]))) return
+  const news = await newsOf(ctx, reference, event)
+  if (!news) return
   const about = { reference, at: within(event.at, ctx.clock.now()) }
   if (news.kind !== 'bounced') return follow(ctx, { ...about, ...news } as EmailNews)
   const kind = news.class === 'transient' ? 'soft' : news.class
   await follow(ctx, { ...about, kind: 'bounced', class: kind, reason: reasonOf(kind) }, { detail: news.detail })
+}
+
+const GRAVE: readonly EmailNews['kind'][] = ['bounced', 'complained', 'unsubscribed']
+
+/** What is said of the mail itself; undefined where a grave thing is said of its copies alone. */
+async function newsOf(ctx: FeedbackContext, reference: EmailReference, { told }: SourceEvent) {
+  const [first] = told
+  if (!first || !GRAVE.includes(first.news.kind)) return first?.news
+  const isCopy = await findCopies(ctx, reference)
+  return told.find(({ recipient }) => recipient === undefined || !isCopy([recipient]))?.news
 }
 
 /** Signed by us, or the Message-ID that we gave, now that it is known who says it. Another app's is none of its business. */
