@@ -24,7 +24,10 @@ export async function findCanceled(db: Db, appId: AppId, id: MessageId): Promise
 
 export type Uncanceled = { id: MessageId; atLeastOnce: boolean }
 
-/** Those of the messages that nobody has canceled; nobody can until the transaction ends. */
+/**
+ * Those of the messages that nobody has canceled; nobody can until the transaction ends. Who cancels locks them `for update`; who
+ * expands one meanwhile, as those of journeys are all day, need not wait for this.
+ */
 export async function lockUncanceled(
   db: Db,
   appId: AppId,
@@ -35,7 +38,7 @@ export async function lockUncanceled(
     from messages m
     where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and m.state <> 'canceled'
     order by m.id
-    for share`)
+    for key share`)
   return new Map(found.map((it) => [it.id, it]))
 }
 
