@@ -636,13 +636,16 @@ describe('options', () => {
 
   test('that say what is so anyway are left out', async () => {
     const fields = {
-      throttle_rate_per_minute: 0,
       enable_frequency_cap: true,
       at_least_once: false,
       is_test: false,
       delayed_option: 'immediate',
     }
     expect(await optionsOf(saying(fields))).toEqual({ ttl: 259_200, priority: 10 })
+  })
+
+  test('no throttle is kept: it lifts the one of the app', async () => {
+    expect(await optionsOf(saying({ throttle_rate_per_minute: 0 }))).toMatchObject({ throttlePerMinute: 0 })
   })
 
   test('each at their own time', async () => {

@@ -394,6 +394,16 @@ test('a throttle holds also for what waited for the end of quiet hours', async (
   expect(mostInAMinute(times)).toBeLessThanOrEqual(7)
 })
 
+test('a throttle of the app holds for each message that does not lift it', async () => {
+  expect((await settings({ throttle_per_minute: 6 })).status).toBe(200)
+  await recipients(engine, appId, 5)
+  const slow = await aMessage(engine, appId, {})
+  const free = await aMessage(engine, appId, { options: { throttlePerMinute: 0 } })
+  await runEngine(engine)
+  expect(await tally(app.db, appId, slow)).toEqual({ sent: 1, pending: 4 })
+  expect(await tally(app.db, appId, free)).toEqual({ sent: 5 })
+})
+
 test('a server that is slower than the throttle is not held up by it', async () => {
   await recipients(engine, appId, 30)
   const id = await aMessage(engine, appId, { options: { throttlePerMinute: 600 } })
