@@ -402,6 +402,8 @@ test('a throttle of the app holds for each message that does not lift it', async
   await runEngine(engine)
   expect(await tally(app.db, appId, slow)).toEqual({ sent: 1, pending: 4 })
   expect(await tally(app.db, appId, free)).toEqual({ sent: 5 })
+  await watchSends(1)
+  expect(await tally(app.db, appId, slow)).toEqual({ sent: 5 })
 })
 
 test('a server that is slower than the throttle is not held up by it', async () => {
