@@ -255,7 +255,7 @@ describe('parked jobs', () => {
     expect(await json('jobs', 'delete', '--all', '--app', other)).toEqual({ deleted: 1 })
     expect(await json('jobs', 'delete', '--all')).toEqual({ deleted: 1 })
     expect((await run('jobs', 'list')).out).toBe('There are no parked jobs.')
-    expect(await database.db.query(sql`select id, state, attempts from jobs`)).toEqual([
+    expect(await database.db.query(sql`select id, state, attempts from jobs where name = 'test.fail'`)).toEqual([
       { id: second, state: 'ready', attempts: 0 },
     ])
   })
