@@ -18,7 +18,7 @@ import type { Audience, Message, Options } from '../src/messages/message.ts'
 import { createQueue } from '../src/queue/enqueue.ts'
 import { createWorker, type WorkerOptions } from '../src/queue/work.ts'
 import { defaultSegments } from '../src/segments/segment.ts'
-import type { Db } from '../src/storage/db.ts'
+import { createPool, type Db, type Pool } from '../src/storage/db.ts'
 import { rows, sql } from '../src/storage/sql.ts'
 import type { Renderer } from '../src/templates/render/renderer.ts'
 import { createRenderer } from '../src/templates/render/renderer.ts'
@@ -107,20 +107,27 @@ export type Stage = {
   tenant: Tenant
 }
 
+/** As patient as the one of a server's workers: machines of tests are slow. */
+const aWorkerPool = ({ connection }: TestApp) =>
+  createPool({ connection, size: 10, statementTimeoutMs: 300_000, connectTimeoutMs: 60_000 })
+
 /** A server and a clock for the file; a sender, an engine and an app for each test. `onSet` hands them over. */
 export function setStage(onSet: (stage: Stage) => void, options: TestAppOptions = {}): void {
   const clock = virtualClock()
   let app: TestApp
+  let workerDb: Pool
   beforeAll(async () => {
     app = await testApp({ clock, ...options })
+    workerDb = aWorkerPool(app)
   })
   afterAll(async () => {
+    await workerDb.close()
     await app.close()
     await closeRenderer()
   })
   beforeEach(async () => {
     const sender = fakeSender()
-    const engine = anEngine({ db: app.db, clock, sender })
+    const engine = anEngine({ db: workerDb, clock, sender })
     const tenant = await app.anotherTenant()
     onSet({ app, clock, sender, engine, appId: tenant.id, tenant })
   })
