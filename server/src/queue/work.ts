@@ -31,8 +31,8 @@ const HAND_BACK_MS = 2_000
 const LEAVE_MS = 500
 
 /**
- * Every job in a process that dies counts a crash, the innocent too. After two of them a
- * job runs beside no other such job, so that of those that died together the culprit alone is parked in the end.
+ * Every job in a process that dies counts a crash, the innocent too. After two of them a job runs beside no other such job, so
+ * that of those that died together the culprit alone is parked in the end.
  */
 const CRASHES_TO_SUSPECT = 2
 

@@ -6,6 +6,8 @@ import { NO_ACTIVITY_TOKEN } from '../activities/address.ts'
 import type { DeliveryState } from '../delivery.ts'
 import type { DeliveryChange, DueDelivery, SentMessage } from './delivery-store.ts'
 
+export const QUIET_HOURS = 'quiet_hours'
+
 /** One that is not to be sent now, and what becomes of it. */
 export type Decided = { due: DueDelivery; change: DeliveryChange }
 
@@ -53,6 +55,6 @@ export function decide(
   const until = quiet && quietUntil(quiet, due.timeZone, now)
   if (!until) return undefined
   // To wait for what cannot be would only hide it.
-  if (due.expiresAt <= until) return changeTo(due, 'expired', 'quiet_hours', now)
-  return { ...changeTo(due, 'pending', 'quiet_hours', now), dueAt: until }
+  if (due.expiresAt <= until) return changeTo(due, 'expired', QUIET_HOURS, now)
+  return { ...changeTo(due, 'pending', QUIET_HOURS, now), dueAt: until }
 }

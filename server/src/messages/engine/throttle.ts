@@ -6,11 +6,10 @@ import type { DeliverySettings } from '../../sending/settings.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import type { Message, MessageId } from '../message.ts'
-import { changeTo, type Decided } from './decide.ts'
+import { changeTo, type Decided, QUIET_HOURS } from './decide.ts'
 import type { DueDelivery } from './delivery-store.ts'
 
 export const THROTTLED = 'throttled'
-const QUIET_HOURS = 'quiet_hours'
 
 /** What a busy server may be late by. */
 const LATE_MS = 2_000
