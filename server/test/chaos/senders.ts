@@ -9,8 +9,10 @@ import { type Dice, expectCounted, type Rig, takenOf, untilDone, untilSettled } 
 const CLIENTS = isFull ? 12 : 6
 /** What the box takes in a second: about what the clients bring, so that something is always under way. */
 export const PER_SECOND = 25 * CLIENTS
-/** Leases run for 30 s, and what a dead server held is taken up after that. Tests share their machine. */
-const SETTLED_MS = 60_000 * 2
+/** A minute is promised: leases of the dead run for 30 s, and what waited behind them is then sent. Tests share their machine. */
+const SETTLED_MS = 60_000 * 5
+/** Of all messages. Few: what the dead hold is not sent for half a minute, and clients bring more meanwhile. */
+const BROADCASTS = isFull ? 0.003 : 0.01
 const PROVIDERS = ['apns', 'fcm', 'web-push']
 
 type Order = { body: object; to: string[] }
@@ -40,7 +42,7 @@ export function startSenders(rig: Rig, dice: Dice): Senders {
   }
   async function client() {
     while (isSending) {
-      await bring(dice.next() < 0.01 ? toAll() : toSome())
+      await bring(dice.next() < BROADCASTS ? toAll() : toSome())
       await pause(dice.between(50, 150))
     }
   }
