@@ -22,6 +22,8 @@ type Settings = {
 export function openH2Session(origin: string, socket: TLSSocket, settings: Settings): Promise<Session> {
   const { onChange, pingMs, idleMs, timeoutMs } = settings
   return new Promise((resolve, reject) => {
+    // What ended between its handshake and now says so to nobody any more.
+    if (socket.destroyed) return reject(new Error('closed'))
     let failure: Error | undefined
     let answered = 0
     let silentTicks = 0

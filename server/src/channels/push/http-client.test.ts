@@ -1,7 +1,10 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Provider, type ProviderSettings, startProvider } from '../../../test/sinks/scripted.ts'
 import type { Service } from '../../sink/service.ts'
+import { openH2Session } from './h2-session.ts'
 import { type ClientSettings, createHttpClient, type HttpClient } from './http-client.ts'
 import { explainUnreachable } from './open-tls.ts'
 import type { Reply } from './reply.ts'
@@ -262,6 +265,14 @@ describe('a service without HTTP/2', () => {
 })
 
 describe('connections', () => {
+  test('that ended before anybody listened are no connections', async () => {
+    const socket = new TLSSocket(new Socket())
+    socket.destroy()
+    await once(socket, 'close')
+    const settings = { onChange() {}, pingMs: 1_000, idleMs: 1_000, timeoutMs: 1_000 }
+    await expect(openH2Session(ORIGIN, socket, settings)).rejects.toThrow('closed')
+  })
+
   test('are let go when nothing was asked of them for long, and opened again', async () => {
     const { provider, client } = await start({}, { pingMs: 20, idleMs: 60 })
     await post(client, '/a')
