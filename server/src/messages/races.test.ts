@@ -16,7 +16,10 @@ import {
 } from '../../test/engine.ts'
 import type { AppId } from '../lib/ids.ts'
 import { sql } from '../storage/sql.ts'
+import { cancelMessage } from './cancel.ts'
 import type { Engine } from './engine/engine.ts'
+import { lockUncanceled } from './engine/message-store.ts'
+import { queueToSend } from './store.ts'
 
 let app: TestApp
 let sender: FakeSender
@@ -27,11 +30,11 @@ setStage((stage) => {
   ;({ app, sender, engine, appId } = stage)
 })
 
-/** Somebody in this database waits for a row or a transaction of somebody else. */
-async function somebodyWaits() {
+/** So many in this database wait for a row or a transaction of somebody else. */
+async function somebodyWaits(least = 1) {
   for (let i = 0; i < 2_000; i++) {
     const [found] = await app.db.query<{ count: number }>(sql`select count(*) as count from pg_locks where not granted`)
-    if (found && found.count > 0) return
+    if (found && found.count >= least) return
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
   throw new Error('nobody waits')
@@ -85,4 +88,34 @@ test('a direct message that somebody has locked for a moment is expanded when th
   letGo.resolve()
   await Promise.all([other, running])
   expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'done' })
+})
+
+test('who cancels a broadcast goes before those who come to send more of it', async () => {
+  const people = await recipients(engine, appId, 1_000)
+  const id = await aMessage(engine, appId, { lane: 'bulk', audience: only(...people.map((it) => it.id)) })
+  const now = () => engine.clock.now()
+  const letGo = Promise.withResolvers<void>()
+  let slow: Promise<unknown> | undefined
+  let canceled: Promise<unknown> | undefined
+  // Somebody who sends is slow, and somebody cancels meanwhile.
+  sender.otherwise = async () => {
+    if (slow) return { kind: 'sent' }
+    const locked = Promise.withResolvers<void>()
+    slow = app.db.transaction(async (db) => {
+      await queueToSend(db, [id])
+      await lockUncanceled(db, appId, [id])
+      locked.resolve()
+      await letGo.promise
+    })
+    await locked.promise
+    canceled = cancelMessage({ db: app.db, queue: engine.queue, now }, appId, id)
+    await somebodyWaits()
+    return { kind: 'sent' }
+  }
+  const running = runEngine(engine)
+  await Promise.race([somebodyWaits(2), running])
+  letGo.resolve()
+  await Promise.all([slow, canceled, running])
+  await runEngine(engine)
+  expect((await tally(app.db, appId, id)).canceled).toBeGreaterThan(0)
 })

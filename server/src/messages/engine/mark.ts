@@ -1,9 +1,10 @@
-// Before anybody outside is asked, what is to be sent is committed as being sent. Order of the locks: the job, messages, users of
-// a cap, deliveries, counts, and last the app's limit, for which all lines of the app wait.
+// Before anybody outside is asked, what is to be sent is committed as being sent. Order of the locks: the job, turns, messages, users
+// of a cap, deliveries, counts, and last the app's limit, for which all lines of the app wait.
 
 import type { Hold } from '../../sending/hold.ts'
 import { reserve } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
+import { queueToSend } from '../store.ts'
 import { admit } from './cap.ts'
 import type { Composed } from './compose.ts'
 import { changeCounts, moved } from './count-store.ts'
@@ -29,7 +30,9 @@ export async function markSlice(
 ): Promise<Marked | undefined> {
   const { appId, work, line } = attempt
   if (!(await work.stillMine(db))) return undefined
-  const uncanceled = await lockUncanceled(db, appId, idsOf(slice))
+  const ids = idsOf(slice)
+  if (line.lane === 'bulk') await queueToSend(db, ids)
+  const uncanceled = await lockUncanceled(db, appId, ids)
   const wanted = slice.filter(({ message }) => uncanceled.has(message.id))
   const { admitted, refused, note } = await admitCapped(db, attempt, wanted, now)
   const marks = admitted.map((it) => markOf(attempt, it, now))
