@@ -3,7 +3,6 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, sql } from '../storage/sql.ts'
-import { createTurns } from '../storage/turns.ts'
 import type { Document, Journey, JourneyId, State, Summary } from './journey.ts'
 import type { UseKind } from './reading.ts'
 
@@ -24,12 +23,18 @@ export async function findJourney(db: Db, appId: AppId, id: JourneyId): Promise<
   return found
 }
 
-/** Who moves runs shares the journey; there is always somebody. */
-const turns = createTurns(22_745_572)
+/** Any constant of our own that no other lock has. */
+const TURNS = 22_745_572
+
+// PostgreSQL lets those who share a row go before one who waits to change it: while somebody always moves runs, nobody could ever
+// stop the journey. So all of them queue here first, where who came first goes first.
+const queueToChange = (db: Db, id: JourneyId) => db.query(sql`select pg_advisory_xact_lock(${TURNS}, hashtext(${id}))`)
+const queueToShare = (db: Db, id: JourneyId) =>
+  db.query(sql`select pg_advisory_xact_lock_shared(${TURNS}, hashtext(${id}))`)
 
 /** Until the transaction ends nobody else changes or deletes it. */
 export async function lockJourney(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
-  await turns.toChange(db, [id])
+  await queueToChange(db, id)
   const [found] = await db.query<Journey>(sql`
     select ${columns} from journeys j where j.app_id = ${appId} and j.id = ${id} for update`)
   return found
@@ -37,7 +42,7 @@ export async function lockJourney(db: Db, appId: AppId, id: JourneyId): Promise<
 
 /** Until the transaction ends it stays as it is; who moves its runs, or lets somebody in or out, shares it. */
 export async function holdJourney(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
-  await turns.toShare(db, [id])
+  await queueToShare(db, id)
   const [found] = await db.query<Journey>(sql`
     select ${columns} from journeys j where j.app_id = ${appId} and j.id = ${id} for share`)
   return found
@@ -55,7 +60,7 @@ export const updateJourneyRow = (db: Db, appId: AppId, it: Journey) =>
 
 /** The name of the one that this very call deleted. Its versions and uses go with it. */
 export async function deleteJourneyRow(db: Db, appId: AppId, id: JourneyId): Promise<string | undefined> {
-  await turns.toChange(db, [id])
+  await queueToChange(db, id)
   const [gone] = await db.query<{ name: string }>(sql`
     delete from journeys where app_id = ${appId} and id = ${id} returning document ->> 'name' as name`)
   return gone?.name
@@ -162,7 +167,7 @@ export const findActive = (db: Db, appId: AppId, id: JourneyId) => db.query<Mark
 
 /** Until the transaction ends it stays as it is, and active. */
 export async function holdActive(db: Db, appId: AppId, id: JourneyId): Promise<Marked[]> {
-  await turns.toShare(db, [id])
+  await queueToShare(db, id)
   return db.query<Marked>(sql`${active(appId, id)} for share`)
 }
 

@@ -19,7 +19,7 @@ import { sql } from '../storage/sql.ts'
 import { cancelMessage } from './cancel.ts'
 import type { Engine } from './engine/engine.ts'
 import { lockUncanceled } from './engine/message-store.ts'
-import { queueToSend } from './store.ts'
+import { queueToSend } from './turns.ts'
 
 let app: TestApp
 let sender: FakeSender

@@ -3,8 +3,8 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../storage/sql.ts'
-import { createTurns } from '../storage/turns.ts'
 import type { Key, Message, MessageId, NewMessage } from './message.ts'
+import { queueToCancel } from './turns.ts'
 
 /** What is not there is null in the row; nobody has to write and read it. */
 const messageRow = (it: NewMessage) => ({
@@ -208,15 +208,9 @@ export async function findMessage(db: Db, appId: AppId, id: MessageId): Promise<
   return found
 }
 
-/** Of a broadcast there is always somebody who sends, and shares the message. */
-const turns = createTurns(22_745_573)
-
-/** For those who then lock these messages to send them, where they are many. */
-export const queueToSend = (db: Db, ids: readonly MessageId[]) => turns.toShare(db, ids)
-
 /** Who changes the message waits, and who marks deliveries of it as sending. */
 export async function lockMessage(db: Db, appId: AppId, id: MessageId) {
-  await turns.toChange(db, [id])
+  await queueToCancel(db, [id])
   const [found] = await db.query<Pick<Message, 'id' | 'state' | 'isListed'>>(sql`
     select m.id, m.state, m.is_listed from messages m where m.app_id = ${appId} and m.id = ${id} for update`)
   return found
@@ -224,7 +218,7 @@ export async function lockMessage(db: Db, appId: AppId, id: MessageId) {
 
 /** Of the messages that stand in no list, those of which something may still be sent; locked in the order of their ids. */
 export async function lockHidden(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
-  await turns.toChange(db, ids)
+  await queueToCancel(db, ids)
   const found = await db.query<{ id: MessageId }>(sql`
     select m.id from messages m
     where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and not m.is_listed and m.state not in ('done', 'canceled')

@@ -4,7 +4,7 @@
 import type { Hold } from '../../sending/hold.ts'
 import { reserve } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
-import { queueToSend } from '../store.ts'
+import { queueToSend } from '../turns.ts'
 import { admit } from './cap.ts'
 import type { Composed } from './compose.ts'
 import { changeCounts, moved } from './count-store.ts'
