@@ -3,6 +3,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { newId } from '../../src/lib/ids.ts'
+import { sql } from '../../src/storage/sql.ts'
 import { isFull } from './ledger.ts'
 import { type Dice, expectCounted, type Rig, takenOf, untilDone, untilSettled } from './rig.ts'
 
@@ -11,8 +12,8 @@ const CLIENTS = isFull ? 12 : 6
 export const PER_SECOND = 25 * CLIENTS
 /** A minute is promised: leases of the dead run for 30 s, and what waited behind them is then sent. Tests share their machine. */
 const SETTLED_MS = 60_000 * 5
-/** Of all messages. Few: what the dead hold is not sent for half a minute, and clients bring more meanwhile. */
-const BROADCASTS = isFull ? 0.003 : 0.01
+/** What the dead hold is not sent for half a minute: with more than this waiting, clients bring nothing for a while. */
+const MOST_WAITING = 3_000
 const PROVIDERS = ['apns', 'fcm', 'web-push']
 
 type Order = { body: object; to: string[] }
@@ -24,6 +25,7 @@ export function startSenders(rig: Rig, dice: Dice): Senders {
   const acknowledged = new Map<string, string[]>()
   const statuses = new Set<number>()
   let isSending = true
+  let isCrowded = false
 
   const toSome = (): Order => {
     const to = [...new Set(Array.from({ length: dice.between(1, 5) }, () => dice.pick(everybody)))]
@@ -40,21 +42,39 @@ export function startSenders(rig: Rig, dice: Dice): Senders {
       await pause(20)
     }
   }
+  async function watch() {
+    while (isSending) {
+      isCrowded = (await countWaiting(rig)) > MOST_WAITING
+      await pause(500)
+    }
+  }
   async function client() {
     while (isSending) {
-      await bring(dice.next() < BROADCASTS ? toAll() : toSome())
+      if (!isCrowded) await bring(dice.next() < 0.01 ? toAll() : toSome())
       await pause(dice.between(50, 150))
     }
   }
-  const clients = Array.from({ length: CLIENTS }, client)
+  const working = [watch(), ...Array.from({ length: CLIENTS }, client)]
   return {
     acknowledged,
     statuses,
     async stop() {
       isSending = false
       await bring(toAll())
-      await Promise.all(clients)
+      await Promise.all(working)
     },
+  }
+}
+
+/** Nobody knows while the database is away. */
+async function countWaiting({ database, keys }: Rig): Promise<number> {
+  try {
+    const [found] = await database.db.query<{ waiting: number }>(sql`
+      select coalesce(sum(count), 0)::integer as waiting from message_counts
+      where app_id = ${keys.appId} and state = 'pending'`)
+    return found?.waiting ?? 0
+  } catch {
+    return 0
   }
 }
 
