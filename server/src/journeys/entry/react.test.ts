@@ -243,6 +243,22 @@ describe('early exit', () => {
     expect(await countsOf(app, id)).toMatchObject({ started: 1, exited_early: 1 })
   })
 
+  test('by the event that let in, also where somebody was let in by hand', async () => {
+    const { id } = await active({
+      audience: byEvent('bought'),
+      nodes: twoSteps,
+      early_exit: { rules: { on_event: { name: 'bought' } } },
+    })
+    const user = await aReachableUser(app)
+    const body = { external_id: user.externalId, event: { properties: {} } }
+    expect((await app.app(`/journeys/${id}/users`, { body })).status).toBe(201)
+    await work()
+    expect(await runsOf(app, id)).toMatchObject([{ state: 'waiting', wantsExit: true }])
+    clock.advance({ seconds: 60 })
+    await work()
+    expect(await runsOf(app, id)).toMatchObject([{ state: 'exited' }])
+  })
+
   test('by an event that comes later, not by one that came before', async () => {
     const { id } = await active({
       audience: byEvent('came'),

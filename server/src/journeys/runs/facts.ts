@@ -91,7 +91,10 @@ function sinceOf({ startedAt }: Compiled, { entryEvent, enteredAt }: Run): Date 
 }
 
 const eventOf = (name: string, { id, at, properties }: Found): RunEvent => ({
-  ...{ id, name, at: at.toISOString(), properties },
+  id,
+  name,
+  at: at.toISOString(),
+  properties,
 })
 
 /** Each is told the last of the events that are meant. */
