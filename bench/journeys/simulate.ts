@@ -158,7 +158,9 @@ function interpretAll(answered: Record<string, unknown>, users: number): number 
       untilAt: undefined,
       enteredAt: new Date(startMs),
       entryEvent: undefined,
+      metEvents: [],
       wantsExit: false,
+      exitsLater: false,
       hasPassed: false,
     }
     for (let atMs = startMs; atMs < endMs; ) {

@@ -534,6 +534,8 @@ create table journey_runs (
   entry_event jsonb,
   path uuid[] not null default '{}'::uuid[],
   path_at timestamp with time zone[] not null default '{}'::timestamp with time zone[],
+  met_events jsonb not null default '[]'::jsonb,
+  exits_later boolean not null default false,
   constraint journey_runs_ended_when CHECK (((ended_at IS NULL) = (state = ANY (ARRAY['waiting'::text, 'barred'::text])))),
   constraint journey_runs_pk PRIMARY KEY (app_id, id),
   constraint journey_runs_slot_unique UNIQUE (app_id, journey_id, user_id, slot),

@@ -5,8 +5,8 @@ import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
 import type { EventId } from './store.ts'
 
-export type Wanted = { n: number; userId: UserId; name: string; since: Date }
-export type Found = { n: number; id: EventId; properties: Record<string, unknown> }
+export type Wanted = { n: number; userId: UserId; name: string; since: Date; upTo?: Date | undefined }
+export type Found = { n: number; id: EventId; at: Date; properties: Record<string, unknown> }
 
 /** Of each the newest: who does something more often than this is not asked about the older ones. */
 const MOST = 200
@@ -16,11 +16,13 @@ export function findEventsSince(db: Db, appId: AppId, wanted: readonly Wanted[])
   const earliest = new Date(Math.min(...wanted.map(({ since }) => since.getTime())))
   return db.query<Found>(
     sql`
-    select r.n, e.id, e.properties
-    from jsonb_to_recordset(${rows(wanted)}::jsonb) as r(n integer, "userId" uuid, name text, since timestamptz)
+    select r.n, e.id, e.at, e.properties
+    from jsonb_to_recordset(${rows(wanted)}::jsonb) as r(n integer, "userId" uuid, name text, since timestamptz,
+      "upTo" timestamptz)
     cross join lateral (
-      select e.id, e.properties from events e
+      select e.id, e.at, e.properties from events e
       where e.app_id = ${appId} and e.user_id = r."userId" and e.name = r.name and e.at >= r.since and e.at >= ${earliest}
+        and e.at <= coalesce(r."upTo", 'infinity')
       order by e.at desc
       limit ${MOST}) e`,
     { prepare: false },

@@ -9,7 +9,7 @@ import type { JourneysContext } from './context.ts'
 import { advanceJob } from './jobs.ts'
 import { type Audience, type JourneyId, journeyNotFound } from './journey.ts'
 import { partAt, type RunEvent, type RunId } from './runs/run.ts'
-import { insertRuns } from './runs/run-store.ts'
+import { insertRuns, wakeRuns } from './runs/run-store.ts'
 import { COUNTS_OF, changeCounts } from './stats-store.ts'
 import { holdJourney } from './store.ts'
 import { findUser, readWhom, type Whom } from './whom.ts'
@@ -39,7 +39,7 @@ export async function addUser(
   return ctx.db.transaction(async (db) => {
     const journey = await holdJourney(db, appId, id)
     if (!journey) throw journeyNotFound()
-    const { audience } = journey.document
+    const { audience, early_exit: early } = journey.document
     const now = ctx.now()
     const event = readEvent(audience, body, () => ({ id: ctx.newId(), at: now.toISOString() }))
     const userId = await findUser(db, appId, body)
@@ -52,6 +52,9 @@ export async function addUser(
       now,
     )
     if (!run) throw userPresent()
+    // As for anybody who comes in by the event that makes them leave.
+    if (event && event.name === early?.rules.on_event?.name)
+      await wakeRuns(db, appId, [run.id], { atOnce: new Set(), later: new Set([run.id]) }, now)
     await changeCounts(db, appId, id, COUNTS_OF.changes, [{ placeId: id, fact: 'started', by: 1 }])
     await insertAuditEntries(
       db,

@@ -9,6 +9,9 @@ import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { sql } from '../storage/sql.ts'
 import { forgetOldRuns } from './forget.ts'
+import { deleteOldPasses, endOfPasses, type PassPlace } from './runs/life-store.ts'
+import { countPasses } from './runs/message-store.ts'
+import { TAKEN } from './runs/run-store.ts'
 
 let server: TestApp
 let app: TestApp
@@ -85,4 +88,58 @@ test('old runs go, unless they keep their user out; those of journeys archived l
   expect(await daysLeft()).toEqual([{ day: new Date(firstDay) }, { day: new Date(today) }])
   await forgetOldRuns(app.db, new Date(clock.now().getTime() + 86_400_000), 30)
   expect(await daysLeft()).toEqual([{ day: new Date(today) }])
+})
+
+const passesOf = async (journeyId: string) => {
+  const found = await app.db.query<{ userId: string; day: Date; passes: number }>(sql`
+    select user_id, day, passes from journey_passes
+    where app_id = ${app.tenant.id} and journey_id = ${journeyId} order by user_id, node_id`)
+  return found.map(({ userId, day, passes }) => [userId, day.toISOString().slice(0, 10), passes])
+}
+const count = (journeyId: string, users: readonly string[], day: string, nodeId = newId()) =>
+  countPasses(
+    app.db,
+    app.tenant.id,
+    journeyId,
+    users.map((userId) => ({ userId, nodeId, count: 1 })),
+    new Date(day),
+  )
+
+test('how often users passed a node is forgotten once its day and the next are over', async () => {
+  const [journeyId, another] = [newId(), newId()]
+  const [gone, back, stays] = [newId(), newId(), newId()].sort() as [string, string, string]
+  const nodeId = newId()
+  await count(journeyId, [gone, back], '2031-05-01', nodeId)
+  await count(another, [gone], '2031-05-01', nodeId)
+  await count(journeyId, [stays], '2031-05-02', nodeId)
+  await forgetOldRuns(app.db, new Date('2031-05-03T00:00:00Z'), 400)
+  expect(await passesOf(journeyId)).toHaveLength(3)
+  await count(journeyId, [back], '2031-05-03', nodeId)
+  await forgetOldRuns(app.db, new Date('2031-05-03T00:00:00.001Z'), 400)
+  expect(await passesOf(journeyId)).toEqual([
+    [back, '2031-05-03', 1],
+    [stays, '2031-05-02', 1],
+  ])
+  expect(await passesOf(another)).toEqual([])
+  // Who comes back is counted from the beginning.
+  expect(await count(journeyId, [gone], '2031-05-03', nodeId)).toMatchObject([{ passes: 1 }])
+})
+
+test('page by page, none is left out; who is just being counted is not waited for', async () => {
+  const journeyId = newId()
+  const users = Array.from({ length: 10 }, () => newId()).sort()
+  await count(journeyId, users, '2031-05-01')
+  await app.db.transaction(async (db) => {
+    await db.query(sql`
+      select 1 from journey_passes
+      where app_id = ${app.tenant.id} and journey_id = ${journeyId} and user_id = ${users[4]} for update`)
+    let pages = 0
+    for (let after: PassPlace | undefined = { journeyId: TAKEN, userId: TAKEN, nodeId: TAKEN }; after; pages++) {
+      const upTo = await endOfPasses(app.db, app.tenant.id, after, 3)
+      await deleteOldPasses(app.db, app.tenant.id, { after, upTo }, new Date('2031-05-02'))
+      after = upTo
+    }
+    expect(pages).toBe(4)
+  })
+  expect(await passesOf(journeyId)).toEqual([[users[4], '2031-05-01', 1]])
 })

@@ -8,12 +8,15 @@ import { exitsOf } from './remove-user.ts'
 import { deleteCallsOfUser } from './runs/call-store.ts'
 import {
   deleteOldMessages,
+  deleteOldPasses,
   deleteOldRuns,
   deletePassesOf,
   deleteRunsOf,
   endOfPage,
+  endOfPasses,
   findArchivedBefore,
   holdJourneysOf,
+  type PassPlace,
 } from './runs/life-store.ts'
 import { TAKEN } from './runs/run-store.ts'
 import { COUNTS_OF, changeCounts } from './stats-store.ts'
@@ -53,5 +56,20 @@ export async function forgetOldRuns(db: Db, now: Date, retentionDays: number): P
       after = upTo
     }
     await deleteOldMessages(db, appId, before)
+    await forgetOldPasses(db, appId, now)
+  }
+}
+
+/** Passes are counted by the day; whoever moves runs may have begun just before midnight, so the day before is kept too. */
+const PASSES_MS = 2 * DAY_MS
+
+/** Every row is looked at, by pages: those that are left are of two days, or three. */
+async function forgetOldPasses(db: Db, appId: AppId, now: Date): Promise<void> {
+  const before = new Date(now.getTime() - PASSES_MS)
+  let after: PassPlace | undefined = { journeyId: TAKEN, userId: TAKEN, nodeId: TAKEN }
+  while (after) {
+    const upTo = await endOfPasses(db, appId, after, PAGE)
+    await deleteOldPasses(db, appId, { after, upTo }, before)
+    after = upTo
   }
 }

@@ -1,118 +1,109 @@
-// Journeys of one user each, as plain objects in memory: what the engine with all its sets, jobs and rows must come to as well.
+// All who may be in a journey, each a reading of the journey of their own (one-user.ts): who comes in and when, who comes again, and
+// what was done for them. The engine with all its sets, jobs and rows must come to the same.
 
-import type { Compiled } from '../../src/journeys/runs/compiled.ts'
-import { type Effect, interpret, type Question } from '../../src/journeys/runs/interpret.ts'
-import { matchesEntry, matchesEvent } from '../../src/journeys/runs/match-event.ts'
-import type { Run, RunEvent } from '../../src/journeys/runs/run.ts'
+import {
+  type Happening,
+  isMeant,
+  isMember,
+  type Journey,
+  type Node,
+  type Person,
+  type Run,
+  setTags,
+  travel,
+  type World,
+} from './one-user.ts'
 
-export type ModelUser = { id: string; tags: Record<string, string>; events: (RunEvent & { ms: number })[] }
+export type ModelRun = Run & { nth: number; goOn: () => void }
 
-export type ModelRun = Run & {
-  state: 'waiting' | 'completed' | 'exited'
-  dueAt: Date | undefined
-  path: string[]
-}
+export type Told = { sends: number; calls: number; grantedUntil: Date | 'ever' | undefined }
 
-/** Whether a user is in a segment: these ask for a tag. */
-export type IsIn = (segmentId: string, user: ModelUser) => boolean
-
-export type Told = { sends: number; calls: number; grants: number }
-
-export function createModel(journey: Compiled, isIn: IsIn) {
-  const users = new Map<string, ModelUser>()
-  const runs = new Map<string, ModelRun>()
+/** `idOf`: what the engine calls the nth run of a user. */
+export function createModel(
+  journey: Journey,
+  { isIn, idOf }: { isIn: World['isIn']; idOf: (userId: string, nth: number) => string },
+) {
+  const people = new Map<string, Person>()
+  const runs: ModelRun[] = []
   const told = new Map<string, Told>()
+  /** Who can never enter because they were there before. */
+  const barred = new Set<string>()
+  let clock = new Date(0)
+  const world: World = { now: () => clock, isIn, tell }
+  const { audience, reentry_rules: reentry } = journey
 
-  const meets = (user: ModelUser, included: readonly string[], excluded: readonly string[]) =>
-    (included.length === 0 || included.some((id) => isIn(id, user))) && !excluded.some((id) => isIn(id, user))
-
-  function answer(run: ModelRun, user: ModelUser, question: Question): boolean | null {
-    if (question.kind === 'exit') return meets(user, journey.exit?.segmentIds ?? [], [])
-    if (question.kind !== 'condition') return null
-    const { condition } = question
-    if (condition.kind === 'segment_membership')
-      return meets(user, condition.included_segment_ids, condition.excluded_segment_ids)
-    if (condition.kind !== 'event_trigger') return false
-    const since = Date.parse(run.entryEvent?.at ?? '')
-    return user.events.some(
-      (it) =>
-        it.id !== run.entryEvent?.id &&
-        it.ms >= since &&
-        matchesEvent(condition, it) &&
-        matchesEntry(condition.entry_event_match_attributes, it.properties, run.entryEvent?.properties ?? {}),
-    )
+  function tell(kind: 'send' | 'call' | 'grant', { id }: Person, { user_ttl_seconds: seconds }: Node) {
+    const sum = told.get(id) as Told
+    if (kind === 'send') sum.sends++
+    if (kind === 'call') sum.calls++
+    if (kind !== 'grant' || sum.grantedUntil === 'ever') return
+    const until = seconds === null ? 'ever' : new Date(clock.getTime() + seconds * 1_000)
+    if (until === 'ever' || !sum.grantedUntil || until > sum.grantedUntil) sum.grantedUntil = until
   }
 
-  function apply(user: ModelUser, effect: Effect) {
-    const sum = told.get(user.id) ?? { sends: 0, calls: 0, grants: 0 }
-    told.set(user.id, sum)
-    if (effect.kind === 'send') sum.sends++
-    if (effect.kind === 'call') sum.calls++
-    if (effect.kind === 'grant') sum.grants++
-    if (effect.kind !== 'tag') return
-    for (const [key, value] of Object.entries(effect.assignments))
-      if (value === '') delete user.tags[key]
-      else user.tags[key] = value
-  }
+  const runsOf = ({ id }: Person) => runs.filter(({ person }) => person.id === id)
 
-  function step(run: ModelRun, now: Date) {
-    const user = users.get(run.userId) as ModelUser
-    const known = new Map<string, boolean | null>()
-    for (;;) {
-      const outcome = interpret(journey, run, now, known, { heldUntil: undefined })
-      if (outcome.kind === 'asks') {
-        for (const question of outcome.questions) known.set(question.key, answer(run, user, question))
-        continue
-      }
-      for (const effect of outcome.effects) apply(user, effect)
-      run.path.push(...outcome.trail)
-      run.nodeId = outcome.nodeId
-      run.arrivedAt = outcome.kind === 'rests' ? outcome.arrivedAt : undefined
-      run.untilAt = outcome.kind === 'rests' ? outcome.untilAt : undefined
-      run.dueAt = outcome.kind === 'rests' ? outcome.dueAt : undefined
-      run.state = outcome.kind === 'rests' ? 'waiting' : outcome.state
-      run.hasPassed = run.path.length > 1 || (run.path.length === 1 && run.arrivedAt === undefined)
-      return
+  function enter(person: Person, entryEvent?: Happening) {
+    const nth = runsOf(person).length
+    const run: ModelRun = {
+      ...{ id: () => idOf(person.id, nth), nth, person, entryEvent, enteredAt: clock, state: 'waiting', goOn },
+      ...{ nodeId: null, untilAt: null, path: [], done: [], met: [] },
     }
+    const way = travel(journey, run, world)
+    function goOn() {
+      if (way.next().done) endings.set(run, clock)
+    }
+    runs.push(run)
   }
 
-  const runsOf = (userId: string) => [...runs.values()].filter((it) => it.userId === userId && it.state === 'waiting')
+  const endings = new Map<Run, Date>()
+
+  /** By segment: once, and again when the time of the rule is over since the end. */
+  function mayEnter(person: Person): boolean {
+    const last = runsOf(person).at(-1)
+    if (barred.has(person.id)) return false
+    if (!last) return true
+    const endedAt = endings.get(last)
+    return !!endedAt && !!reentry && clock.getTime() >= endedAt.getTime() + reentry.duration_seconds * 1_000
+  }
+
+  const find = (id: string) => people.get(id) as Person
+  /** What happened since anybody looked that lets people in. */
+  let entries: { person: Person; event: Happening }[] = []
 
   return {
-    users,
+    people,
     runs,
     told,
-    add: (id: string) => users.set(id, { id, tags: {}, events: [] }),
-    enter(id: string, userId: string, event: RunEvent, now: Date) {
-      runs.set(id, {
-        ...{ id, userId, nodeId: undefined, arrivedAt: undefined, untilAt: undefined, enteredAt: now },
-        ...{ entryEvent: event, wantsExit: false, hasPassed: false, state: 'waiting', dueAt: now, path: [] },
-      })
+    add(person: Person) {
+      people.set(person.id, person)
+      told.set(person.id, { sends: 0, calls: 0, grantedUntil: undefined })
     },
-    /** Whoever rests is looked at whenever something happens to their user. */
-    setTag(userId: string, key: string, value: string, now: Date) {
-      const user = users.get(userId) as ModelUser
-      if (value === '') delete user.tags[key]
-      else user.tags[key] = value
-      for (const run of runsOf(userId)) run.dueAt = now
+    /** With `future_additions_only` nobody enters who is in one of the segments now, whichever. */
+    activate() {
+      if (audience.kind !== 'segment' || !audience.future_additions_only) return
+      const { included_segment_ids: included, excluded_segment_ids: excluded = [] } = audience
+      for (const person of people.values())
+        if ([...included, ...excluded].some((id) => isIn(id, person))) barred.add(person.id)
     },
-    record(userId: string, event: RunEvent, now: Date) {
-      users.get(userId)?.events.push({ ...event, ms: Date.parse(event.at) })
-      for (const run of runsOf(userId)) {
-        run.dueAt = now
-        if (event.name === journey.exit?.eventName) run.wantsExit = true
-      }
+    setTag: (id: string, key: string, value: string) => setTags(find(id), { [key]: value }),
+    record(id: string, event: Happening) {
+      const person = find(id)
+      person.events.push(event)
+      if (audience.kind === 'event_trigger' && isMeant(audience, event)) entries.push({ person, event })
     },
-    /** All that is due, and what that makes due. */
+    beginSession(id: string, at: Date) {
+      find(id).sessions.push(at)
+      find(id).lastActive = at
+    },
+    /** Everybody is looked at, whatever may have happened to them. */
     settle(now: Date) {
-      for (let isMoving = true; isMoving; ) {
-        isMoving = false
-        for (const run of runs.values()) {
-          if (run.state !== 'waiting' || run.dueAt === undefined || run.dueAt > now) continue
-          step(run, now)
-          isMoving = true
-        }
-      }
+      clock = now
+      for (const { person, event } of entries) enter(person, event)
+      entries = []
+      if (audience.kind === 'segment')
+        for (const person of people.values()) if (mayEnter(person) && isMember(world, person, audience)) enter(person)
+      for (const run of runs) if (run.state === 'waiting') run.goOn()
     },
   }
 }

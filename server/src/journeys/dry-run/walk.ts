@@ -6,7 +6,7 @@ import type { BranchId, Condition, Node, NodeId } from '../node.ts'
 import { CHANNEL_OF, sendsTemplate } from '../node.ts'
 import type { Compiled } from '../runs/compiled.ts'
 import { draw } from '../runs/draw.ts'
-import { interpret, listens, type Outcome, type Question } from '../runs/interpret.ts'
+import { type Answer, interpret, listens, type Outcome, type Question } from '../runs/interpret.ts'
 import type { Run, RunEvent, RunId } from '../runs/run.ts'
 import { secondsUntil } from './chance.ts'
 import type { Judge } from './judge.ts'
@@ -28,7 +28,7 @@ export type Trip = {
 export type Walker = {
   person: Person
   run: Run
-  known: Map<string, string | Date | boolean | null>
+  known: Map<string, Answer>
   dueMs: number
   /** Waits for being let in again. */
   isOver: boolean
@@ -71,7 +71,9 @@ const newRun = ({ userId }: Person, id: RunId, enteredAt: Date, entryEvent: RunE
   untilAt: undefined,
   enteredAt,
   entryEvent,
+  metEvents: [],
   wantsExit: false,
+  exitsLater: false,
   hasPassed: false,
 })
 
@@ -124,6 +126,7 @@ function goOn(trip: Trip, walker: Walker, day: number): boolean {
     }
     const { run, known, dueMs } = walker
     run.wantsExit = walker.exitAtMs !== undefined && walker.exitAtMs <= dueMs
+    if (run.wantsExit) run.exitsLater = walker.exitAtMs === run.enteredAt.getTime()
     const outcome = interpret(trip.journey, run, new Date(dueMs), known, WORLD)
     if (outcome.kind === 'asks') {
       if (!outcome.questions.every((question) => answer(trip, walker, question, day))) return false
@@ -219,6 +222,7 @@ function move(trip: Trip, walker: Walker, outcome: Exclude<Outcome, { kind: 'ask
   run.nodeId = outcome.nodeId
   run.arrivedAt = outcome.arrivedAt
   run.untilAt = outcome.untilAt
+  run.exitsLater = outcome.exitsLater
   run.hasPassed ||= outcome.completed.length > 0
   walker.dueMs = nextMoment(trip, walker, outcome.dueAt?.getTime() ?? Number.POSITIVE_INFINITY)
 }
@@ -234,7 +238,7 @@ function nextMoment(trip: Trip, walker: Walker, dueMs: number): number {
   const { run, dueMs: nowMs, exitAtMs } = walker
   const node = run.nodeId && nodeOf.get(run.nodeId)
   const moments = [exitAtMs]
-  if (run.hasPassed && judge.isExitTimed) moments.push(nextDay(trip, nowMs))
+  if ((run.hasPassed || !run.exitsLater) && judge.isExitTimed) moments.push(nextDay(trip, nowMs))
   if (node && listens(node))
     for (const { id, condition } of node.branches)
       if (condition.kind !== 'segment_membership') moments.push(momentOf(trip, walker, condition))

@@ -81,7 +81,7 @@ const mustExit = ({ exits }: Ears, holds: Holds, userId: UserId) =>
 export const mayMove = (ears: Ears, holds: Holds, userId: UserId): boolean =>
   mustExit(ears, holds, userId) || [...ears.waitDemands.values()].flat().some((demand) => holds(userId, demand))
 
-/** Whether this run is, where it is. No run leaves early before it is done with its first node. */
-export const isMoved = (ears: Ears, holds: Holds, { userId, nodeId, hasPassed }: Listener): boolean =>
-  (hasPassed && mustExit(ears, holds, userId)) ||
+/** Whether this run is, where it is. Who was to leave when they came in is done with the first node before. */
+export const isMoved = (ears: Ears, holds: Holds, { userId, nodeId, hasPassed, exitsLater }: Listener): boolean =>
+  ((hasPassed || !exitsLater) && mustExit(ears, holds, userId)) ||
   (nodeId !== null && (ears.waitDemands.get(nodeId) ?? []).some((demand) => holds(userId, demand)))

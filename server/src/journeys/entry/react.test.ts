@@ -15,7 +15,7 @@ import {
 } from '../../../test/entry.ts'
 import { record } from '../../../test/events.ts'
 import { aWait, someReferences, update } from '../../../test/journeys.ts'
-import { aName, anEmail, aUser, type MadeUser } from '../../../test/users.ts'
+import { aName, anEmail, aUser, type MadeUser, view } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import type { Work } from '../../queue/job.ts'
 import { sql } from '../../storage/sql.ts'
@@ -243,6 +243,22 @@ describe('early exit', () => {
     expect(await countsOf(app, id)).toMatchObject({ started: 1, exited_early: 1 })
   })
 
+  test('by the event that let in, also where somebody was let in by hand', async () => {
+    const { id } = await active({
+      audience: byEvent('bought'),
+      nodes: twoSteps,
+      early_exit: { rules: { on_event: { name: 'bought' } } },
+    })
+    const user = await aReachableUser(app)
+    const body = { external_id: user.externalId, event: { properties: {} } }
+    expect((await app.app(`/journeys/${id}/users`, { body })).status).toBe(201)
+    await work()
+    expect(await runsOf(app, id)).toMatchObject([{ state: 'waiting', wantsExit: true }])
+    clock.advance({ seconds: 60 })
+    await work()
+    expect(await runsOf(app, id)).toMatchObject([{ state: 'exited' }])
+  })
+
   test('by an event that comes later, not by one that came before', async () => {
     const { id } = await active({
       audience: byEvent('came'),
@@ -314,19 +330,104 @@ describe('early exit', () => {
     expect(await runsOf(app, outOf.id)).toMatchObject([{ state: 'exited' }])
   })
 
-  test('nothing wakes a run that has not done its first step', async () => {
-    const segment = await aTagSegment(app)
-    const { id } = await active({
-      audience: bySegments([segment.id]),
-      nodes: twoSteps,
-      early_exit: { rules: { when_not_in_audience: true } },
+  const forEver = (name = 'paid') => ({
+    kind: 'wait_until',
+    branches: [{ condition: byEvent(name), nodes: [] }],
+  })
+
+  test('from the first node too, though nothing else would ever move them from there', async () => {
+    const [audience, exit] = [await aTagSegment(app), await aTagSegment(app)]
+    const rules = {
+      into: { on_segment: { included_segment_ids: [exit.id] } },
+      outOf: { when_not_in_audience: true },
+      left: { on_event: { name: 'left' } },
+      session: { on_session: true },
+    }
+    const fields = { audience: bySegments([audience.id]), nodes: [forEver(), aWait()] }
+    const start = (rules: object) => active({ ...fields, early_exit: { rules, tag_on_early_exit: { gone: '1' } } })
+    const [into, outOf, left, session] = [
+      await start(rules.into),
+      await start(rules.outOf),
+      await start(rules.left),
+      await start(rules.session),
+    ]
+    const user = await aReachableUser(app, audience.tags)
+    await work()
+    const states = async () => {
+      const runs = await Promise.all([into, outOf, left, session].map(({ id }) => runsOf(app, id)))
+      return runs.flat().map(({ state, nodeId }) => `${state} ${nodeId === null ? 'nowhere' : 'there'}`)
+    }
+    const [waits, gone] = ['waiting there', 'exited there']
+    expect(await states()).toEqual([waits, waits, waits, waits])
+    await tag(app, user, exit.tags)
+    await work()
+    expect(await states()).toEqual([gone, waits, waits, waits])
+    expect((await view(app, user)).properties.tags.gone).toBe('1')
+    await tag(app, user, audience.untagged)
+    await work()
+    expect(await states()).toEqual([gone, gone, waits, waits])
+    await told(user, 'left')
+    await work()
+    expect(await states()).toEqual([gone, gone, gone, waits])
+    await app.app(user.path, { method: 'PATCH', body: { deltas: { session_count: 1 } } })
+    await work()
+    expect(await states()).toEqual([gone, gone, gone, gone])
+    for (const { id } of [into, outOf, left, session])
+      expect(await countsOf(app, id)).toMatchObject({ started: 1, exited_early: 1 })
+  })
+
+  test('who was in the segment when they came in is done with the first node before', async () => {
+    const exit = await aTagSegment(app)
+    const { id, nodes } = await active({
+      audience: byEvent('bought'),
+      nodes: [forEver(), aWait()],
+      early_exit: { rules: { on_segment: { included_segment_ids: [exit.id] } } },
     })
-    const user = await aReachableUser(app, segment.tags)
+    const user = await aReachableUser(app, exit.tags)
+    await told(user, 'bought')
     await work()
     const before = await runsOf(app, id)
-    await tag(app, user, segment.untagged)
+    expect(before).toMatchObject([{ state: 'waiting', nodeId: nodes[0].id, dueAt: null }])
+    await tag(app, user, { other: 'thing' })
     await listen()
     expect(await runsOf(app, id)).toEqual(before)
+    await told(user, 'paid')
+    await work()
+    expect(await runsOf(app, id)).toMatchObject([{ state: 'exited', nodeId: nodes[1].id }])
+    const { body: stats } = await app.app(`/journeys/${id}/stats`)
+    expect(stats.nodes[nodes[0].id]).toMatchObject({ completed: 1, exited_early: 0 })
+  })
+
+  test('to be looked at once more is no reason to leave before the first node is done', async () => {
+    const { id } = await active({
+      audience: byEvent('bought'),
+      nodes: twoSteps,
+      early_exit: { rules: { on_event: { name: 'bought' } } },
+    })
+    await told(await aReachableUser(app), 'bought')
+    await work()
+    await app.db.query(sql`
+      update journey_runs set due_at = ${clock.now()} where app_id = ${app.tenant.id} and journey_id = ${id}`)
+    await aJourneyWorker(app, clock).runs.queue.enqueue(
+      app.db,
+      [0, 1, 2, 3].map((part) => ({ appId: app.tenant.id, name: 'journeys.advance', key: `${id}/${part}` })),
+    )
+    await work()
+    expect(await runsOf(app, id)).toMatchObject([{ state: 'waiting', dueAt: new Date(clock.now().getTime() + 60_000) }])
+  })
+
+  test('what comes after the entry makes them leave at once, also when both are heard of together', async () => {
+    const { id, nodes } = await active({
+      audience: byEvent('came'),
+      nodes: [forEver(), aWait()],
+      early_exit: { rules: { on_event: { name: 'left' } } },
+    })
+    const user = await aReachableUser(app)
+    await told(user, 'came')
+    clock.advance({ seconds: 1 })
+    await told(user, 'left')
+    await work()
+    expect(await runsOf(app, id)).toMatchObject([{ state: 'exited', nodeId: nodes[0].id }])
   })
 })
 

@@ -85,11 +85,16 @@ describe('by time alone', () => {
     expect(await runsOf(app, id)).toMatchObject([{ nodeId: nodes[0].branches[0].nodes[0].id }])
   })
 
-  test('a run leaves early', async () => {
+  const forEver = { kind: 'wait_until', branches: [{ condition: { kind: 'event_trigger', name: 'paid' }, nodes: [] }] }
+  test.each([
+    ['from a later node', [aWait({ duration_seconds: 60 }), aWait({ duration_seconds: 86_400 })]],
+    ['from the first', [aWait({ duration_seconds: 86_400 })]],
+    ['from the first, where it would wait for ever', [forEver]],
+  ])('a run leaves early %s', async (_, nodes) => {
     const [segment, away] = [await aTagSegment(app), await awayFor(2)]
     const { id } = await active({
       audience: bySegments([segment.id]),
-      nodes: [aWait({ duration_seconds: 60 }), aWait({ duration_seconds: 86_400 })],
+      nodes,
       early_exit: { rules: { on_segment: { included_segment_ids: [away] } } },
     })
     await aReachableUser(app, segment.tags)

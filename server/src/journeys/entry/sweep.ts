@@ -18,7 +18,7 @@ import type { EntryContext } from './context.ts'
 import { demandsOf, earsOf, hearsSegments, isMoved, mayMove } from './ears.ts'
 import { advanceJobsFor, countEntered, enter } from './enter.ts'
 import { judgeDemands } from './judge.ts'
-import { addPair, lockPairs, type Pairs, wake } from './wake.ts'
+import { addPair, lockPairs, NO_EXITS, type Pairs, wake } from './wake.ts'
 
 const SUBSCRIPTIONS_AT_ONCE = 10_000
 const RUNS_AT_ONCE = 2_000
@@ -129,6 +129,6 @@ async function wakeMoved({ ctx, appId }: Sweep, db: Db, journey: Compiled, users
   const pairs: Pairs = new Map()
   for (const userId of users) if (mayMove(ears, holds, userId)) addPair(pairs, journey.id, userId)
   const moved = (await lockPairs(db, appId, pairs)).filter((run) => isMoved(ears, holds, run))
-  const woken = await wake(db, appId, moved, new Set(), now)
+  const woken = await wake(db, appId, moved, NO_EXITS, now)
   await ctx.queue.enqueue(db, advanceJobsFor(appId, new Map([[journey.id, journey]]), woken))
 }

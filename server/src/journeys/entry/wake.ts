@@ -8,7 +8,7 @@ import type { JourneyId } from '../journey.ts'
 import type { Compiled } from '../runs/compiled.ts'
 import { matchesEvent } from '../runs/match-event.ts'
 import type { RunEvent, RunId } from '../runs/run.ts'
-import { type Listener, lockRunsOf, wakeRuns } from '../runs/run-store.ts'
+import { type Exits, type Listener, lockRunsOf, wakeRuns } from '../runs/run-store.ts'
 import { type Ears, earsOf, type Holds, isMoved, mayMove } from './ears.ts'
 
 type Journeys = ReadonlyMap<JourneyId, Compiled>
@@ -28,19 +28,22 @@ export async function lockPairs(db: Db, appId: AppId, pairs: Pairs): Promise<Lis
   return lockRunsOf(db, appId, { journeyIds, userIds: list.map(({ userId }) => userId) })
 }
 
-/** `exits`: those that are to leave early. Answers those that were not about to be looked at anyway. */
+/** Answers those that were not about to be looked at anyway. */
 export async function wake(
   db: Db,
   appId: AppId,
   runs: readonly Listener[],
-  exits: ReadonlySet<RunId>,
+  exits: Exits,
   now: Date,
 ): Promise<Listener[]> {
-  const asleep = runs.filter(({ id, dueAt }) => exits.has(id) || dueAt === null || dueAt > now)
+  const isExit = (id: RunId) => exits.atOnce.has(id) || exits.later.has(id)
+  const asleep = runs.filter(({ id, dueAt }) => isExit(id) || dueAt === null || dueAt > now)
   const ids = asleep.map(({ id }) => id)
-  if (ids.length > 0) await wakeRuns(db, appId, ids, [...exits], now)
+  if (ids.length > 0) await wakeRuns(db, appId, ids, exits, now)
   return asleep
 }
+
+export const NO_EXITS: Exits = { atOnce: new Set(), later: new Set() }
 
 /** An event as runs keep it. `at`: when we learned of it. */
 export type EventNews = { userId: UserId; at: Date; event: RunEvent }
@@ -74,19 +77,22 @@ export async function wakeByNews(db: Db, appId: AppId, happened: Happened, now: 
   const sessionsOf = Map.groupBy(sessions, ({ userId }) => userId)
   const acted = new Set(actions.map(({ runId }) => runId))
   const isChanged = new Set(changed)
-  const exits = new Set<RunId>()
+  const exits = { atOnce: new Set<RunId>(), later: new Set<RunId>() }
   const awake: Listener[] = []
   for (const run of runs) {
     const journey = journeys.get(run.journeyId) as Compiled
     const ears = earsOf(journey)
     const own = eventsOf.get(run.userId) ?? []
     const since = sinceOf(journey, run, happened.learnedAt)
+    const leaving = own.filter((it) => it.event.name === journey.exit?.eventName && isDuring(run, since, it))
     const mustExit =
-      own.some((it) => it.event.name === journey.exit?.eventName && isDuring(run, since, it)) ||
+      leaving.some(({ event }) => event.id !== run.entryEvent?.id) ||
       (journey.exit?.onSession === true && (sessionsOf.get(run.userId) ?? []).some(({ at }) => at >= since))
-    if (mustExit) exits.add(run.id)
+    if (mustExit) exits.atOnce.add(run.id)
+    else if (leaving.length > 0) exits.later.add(run.id)
     if (
       mustExit ||
+      leaving.length > 0 ||
       own.some((it) => waitsFor(ears, run, it)) ||
       (acted.has(run.id) && waitsForAction(ears, run)) ||
       (isChanged.has(run.userId) && isMoved(ears, holds, run))

@@ -226,6 +226,68 @@ describe('sending', () => {
     expect(JSON.stringify(content)).toContain('Bells: a rope for Kim')
   })
 
+  test('Liquid sees the first and the last event that led the user on, and each by its name', async () => {
+    const text = [
+      '{{ journey.first_event.properties.item }}',
+      '{{ journey.last_event.name }} {{ journey.last_event.properties.item }}',
+      '{{ journey.event.paid.properties.item }}',
+    ].join(' | ')
+    const { body } = await templatesOf(app).create(aPush({ contents: { en: text } }))
+    const send = { kind: 'send_push', template_id: body.id }
+    const when = (name: string) => ({
+      kind: 'event_trigger',
+      name,
+      attributes: [[{ key: 'item', operator: 'exists' }]],
+    })
+    const tag = (name: string) => ({ kind: 'tag', assignments: { [name]: text } })
+    const journey = await aLive([
+      send,
+      { kind: 'wait_until', branches: [{ condition: when('paid'), nodes: [tag('paid')] }] },
+      send,
+      { kind: 'wait', duration_seconds: 60 },
+      { kind: 'yes_no', branches: [{ condition: when('rated'), nodes: [tag('rated')] }, { nodes: [] }] },
+      send,
+    ])
+    const user = await somebody()
+    const does = (name: string, properties: object) =>
+      record(app, [{ name, external_id: user.externalId, timestamp: clock.now().toISOString(), properties }])
+    await enter(journey, [user], { item: 'a rope' })
+    await work()
+    clock.advance({ seconds: 1 })
+    await does('paid', {})
+    await does('paid', { item: 'a bell' })
+    await work()
+    expect(await tags(user)).toEqual({ paid: 'a rope | paid a bell | a bell' })
+    clock.advance({ seconds: 1 })
+    await does('paid', { item: 'a hammer' })
+    await does('rated', { item: 'a book' })
+    await later(60)
+    const sent = sender.calls.map(({ parcel }) => /"(a rope[^"]*)"/.exec(JSON.stringify(parcel.content))?.[1])
+    expect(sent).toEqual([
+      `a rope | ${ENTRY} a rope | `,
+      'a rope | paid a bell | a bell',
+      'a rope | rated a book | a bell',
+    ])
+    expect((await tags(user)).rated).toBe('a rope | rated a book | a bell')
+  })
+
+  test('who came in by a segment has no event before one has led them on', async () => {
+    const { body } = await templatesOf(app).create(
+      aPush({ contents: { en: 'First: {{ journey.first_event.name | default: "none" }}.' } }),
+    )
+    const send = { kind: 'send_push', template_id: body.id }
+    const condition = { kind: 'event_trigger', name: 'paid' }
+    const [key, value] = [aName('tag'), 'yes']
+    const audience = { kind: 'segment', included_segment_ids: [await aSegment(app, [tagIs(key, value)])] }
+    const user = await somebody({ tags: { [key]: value } })
+    await aLive([send, { kind: 'wait_until', branches: [{ condition, nodes: [] }] }, send], { audience })
+    clock.advance({ seconds: 1 })
+    await record(app, [{ name: 'paid', external_id: user.externalId }])
+    await work()
+    const sent = sender.calls.map(({ parcel }) => /First: (\w+)/.exec(JSON.stringify(parcel.content))?.[1])
+    expect(sent).toEqual(['none', 'paid'])
+  })
+
   test('a new version of the template is what later runs send', async () => {
     const made = await templatesOf(app).create(aPush({ contents: { en: 'Old' } }))
     const journey = await aLive([{ kind: 'send_push', template_id: made.body.id }])
@@ -540,6 +602,21 @@ describe('wait_until', () => {
       exited_early: 1,
       nodes: { [journey.nodes[0].id]: { waiting: 0, completed: 0, exited_early: 1 } },
     })
+  })
+
+  test('an event counts that came before its time was over, however late it is seen', async () => {
+    const journey = await aLive([until(), mark('after')])
+    const [inTime, tooLate] = [await somebody(), await somebody()]
+    await enter(journey, [inTime, tooLate])
+    const pay = ({ externalId }: MadeUser) =>
+      record(app, [{ name: 'paid', external_id: externalId, timestamp: clock.now().toISOString() }])
+    clock.advance({ seconds: 3_600 })
+    await pay(inTime)
+    clock.advance({ seconds: 1 })
+    await pay(tooLate)
+    await later(7_200)
+    expect(await tags(inTime)).toEqual({ paid: 'yes', after: 'yes' })
+    expect(await tags(tooLate)).toEqual({ after: 'yes' })
   })
 
   test('waits for ever without one', async () => {

@@ -117,14 +117,15 @@ async function writeMoves(db: Db, appId: AppId, journey: Compiled, moves: readon
     }
     return n
   })
-  await updateRuns(db, appId, changes, { places: moves.map(({ run }) => run.place), changes: which }, now)
+  const met = moves.map(({ outcome }) => outcome.met)
+  await updateRuns(db, appId, changes, { places: moves.map(({ run }) => run.place), changes: which, met }, now)
 }
 
 function nameOf(outcome: Move['outcome'], from: string | undefined): string {
   const { kind, nodeId, trail } = outcome
   if (kind === 'ends') return `${kind} ${outcome.state} ${nodeId} ${from} ${trail}`
-  const { arrivedAt, untilAt, dueAt } = outcome
-  return `${nodeId} ${arrivedAt?.getTime()} ${untilAt?.getTime()} ${dueAt?.getTime()} ${trail}`
+  const { arrivedAt, untilAt, dueAt, exitsLater } = outcome
+  return `${nodeId} ${arrivedAt?.getTime()} ${untilAt?.getTime()} ${dueAt?.getTime()} ${exitsLater} ${trail}`
 }
 
 function changeOf(journey: Compiled, outcome: Move['outcome'], now: Date): RunChange {
@@ -137,6 +138,7 @@ function changeOf(journey: Compiled, outcome: Move['outcome'], now: Date): RunCh
       untilAt: outcome.untilAt ?? null,
       dueAt: outcome.dueAt ?? null,
       endedAt: null,
+      exitsLater: outcome.exitsLater,
       trail,
     }
   const { reentrySeconds } = journey
@@ -148,6 +150,7 @@ function changeOf(journey: Compiled, outcome: Move['outcome'], now: Date): RunCh
     untilAt: null,
     dueAt,
     endedAt: now,
+    exitsLater: false,
     trail,
   }
 }

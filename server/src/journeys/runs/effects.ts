@@ -30,7 +30,7 @@ export async function applyEffects(
   moves: readonly Move[],
   now: Date,
 ): Promise<void> {
-  const tags = effectsOf(moves, 'tag').map(({ run, effect }) => ({ run, assignments: effect.assignments }))
+  const tags = effectsOf(moves, 'tag').map(({ run, effect }) => ({ run, ...effect }))
   if (tags.length > 0) await setTags(ctx, db, appId, await renderTags(ctx, db, appId, journey, tags, now), now)
   const grants = effectsOf(moves, 'grant').map(({ run, effect: { iamId, seconds } }) => ({
     userId: run.userId,

@@ -1,6 +1,6 @@
 // What rules must know of users, found out for a whole batch of runs: one statement for each kind of question.
 
-import { findEventsSince } from '../../events/since-store.ts'
+import { type Found, findEventsSince } from '../../events/since-store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { findRunActions } from '../../messages/run-action-store.ts'
 import type { Db } from '../../storage/db.ts'
@@ -8,13 +8,13 @@ import { findPresence } from '../../users/presence-store.ts'
 import { type Demand, exitDemands, judgeMembership } from '../membership.ts'
 import type { Condition } from '../node.ts'
 import type { Compiled } from './compiled.ts'
-import type { Known, Question } from './interpret.ts'
+import type { Answer, Known, Question } from './interpret.ts'
 import { matchesEntry, matchesEvent } from './match-event.ts'
 import { findSent } from './message-store.ts'
-import type { Run } from './run.ts'
+import type { Run, RunEvent } from './run.ts'
 
 /** A run with what is known of its user so far. */
-export type Traveller<R extends Run = Run> = { run: R; known: Map<string, string | Date | boolean | null> & Known }
+export type Traveller<R extends Run = Run> = { run: R; known: Map<string, Answer> & Known }
 export type Asked = { traveller: Traveller; questions: readonly Question[] }
 
 type One<Q extends Question = Question> = { traveller: Traveller; question: Q }
@@ -45,8 +45,7 @@ export async function answer(db: Db, appId: AppId, journey: Compiled, asked: rea
   await answerActions(db, appId, journey, conditions('on_notification_action'), now)
 }
 
-const note = ({ traveller, question }: One, value: string | Date | boolean | null) =>
-  traveller.known.set(question.key, value)
+const note = ({ traveller, question }: One, value: Answer) => traveller.known.set(question.key, value)
 
 const usersOf = (asked: readonly One[]): UserId[] => [...new Set(asked.map(({ traveller }) => traveller.run.userId))]
 
@@ -91,26 +90,35 @@ function sinceOf({ startedAt }: Compiled, { entryEvent, enteredAt }: Run): Date 
   return startedAt && startedAt > enteredAt ? startedAt : enteredAt
 }
 
+const eventOf = (name: string, { id, at, properties }: Found): RunEvent => ({
+  id,
+  name,
+  at: at.toISOString(),
+  properties,
+})
+
+/** Each is told the last of the events that are meant. */
 async function answerEvents(db: Db, appId: AppId, journey: Compiled, asked: readonly Of<'event_trigger'>[]) {
   if (asked.length === 0) return
-  const wanted = asked.map(({ traveller: { run }, question: { condition } }, n) => ({
+  const wanted = asked.map(({ traveller: { run }, question: { condition, upTo } }, n) => ({
     n,
     userId: run.userId,
     name: condition.name,
     since: sinceOf(journey, run),
+    upTo,
   }))
   const found = Map.groupBy(await findEventsSince(db, appId, wanted), ({ n }) => n)
   for (const [n, one] of asked.entries()) {
     const { condition } = one.question
     const { entryEvent } = one.traveller.run
     const events = (found.get(n) ?? []).filter(({ id }) => id !== entryEvent?.id)
-    const isMeant = (properties: Record<string, unknown>) =>
-      matchesEvent(condition, { name: condition.name, properties }) &&
-      matchesEntry(condition.entry_event_match_attributes, properties, entryEvent?.properties ?? {})
-    note(
-      one,
-      events.some(({ properties }) => isMeant(properties)),
+    const met = events.filter(
+      ({ properties }) =>
+        matchesEvent(condition, { name: condition.name, properties }) &&
+        matchesEntry(condition.entry_event_match_attributes, properties, entryEvent?.properties ?? {}),
     )
+    const last = met.reduce<Found | undefined>((last, it) => (last && last.at >= it.at ? last : it), undefined)
+    note(one, last ? eventOf(condition.name, last) : false)
   }
 }
 

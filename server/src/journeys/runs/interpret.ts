@@ -7,7 +7,7 @@ import type { BranchId, Condition, Node, NodeId, NodeOf } from '../node.ts'
 import { END, type Next, type Step } from '../program.ts'
 import type { Compiled } from './compiled.ts'
 import { draw, drawBranch } from './draw.ts'
-import type { Run } from './run.ts'
+import type { Run, RunEvent } from './run.ts'
 import { sameTimeOfDay, whenOpen } from './window.ts'
 
 /** What a rule must know. Each has a name by which its answer is found. */
@@ -16,10 +16,13 @@ export type Question =
   | { key: 'last active'; kind: 'last active' }
   /** Whether one of the rules of early exit that look at segments is met. */
   | { key: 'exit'; kind: 'exit' }
-  | { key: string; kind: 'condition'; condition: Condition }
+  /** `upTo`: events count that happened by then. */
+  | { key: string; kind: 'condition'; condition: Condition; upTo?: Date }
 
-/** By the keys of questions: the user's time zone or null, when they were last there, whether something holds. */
-export type Known = ReadonlyMap<string, string | Date | boolean | null>
+/** The user's time zone or null, when they were last there, whether something holds, and the event that makes it so. */
+export type Answer = string | Date | boolean | RunEvent | null
+/** By the keys of questions. */
+export type Known = ReadonlyMap<string, Answer>
 
 /** What holds for all runs of the app at the moment. */
 export type World = {
@@ -31,7 +34,8 @@ export type Effect =
   | { kind: 'send'; node: NodeOf<'send_push' | 'send_email' | 'send_sms'> }
   | { kind: 'grant'; iamId: string; seconds: number | null }
   | { kind: 'call'; nodeId: NodeId; webhookId: string }
-  | { kind: 'tag'; assignments: Record<string, string> }
+  /** `met`: the events of the way so far, of which values may speak. */
+  | { kind: 'tag'; assignments: Record<string, string>; met: readonly RunEvent[] }
 
 /** The nodes and branches that it came by, in order. */
 export type Trail = (NodeId | BranchId)[]
@@ -42,6 +46,8 @@ type Way = {
   /** Nodes that it was done with, and branches that it took. */
   completed: NodeId[]
   branches: BranchId[]
+  /** Events by which conditions were met. */
+  met: RunEvent[]
 }
 
 export type Outcome =
@@ -53,6 +59,7 @@ export type Outcome =
       arrivedAt: Date | undefined
       untilAt: Date | undefined
       dueAt: Date | undefined
+      exitsLater: boolean
     })
   /** `nodeId`: where it stood when it left early. */
   | (Way & { kind: 'ends'; state: 'completed' | 'exited'; nodeId: NodeId | undefined })
@@ -60,12 +67,12 @@ export type Outcome =
 type Decision =
   | { kind: 'asks'; questions: Question[] }
   | { kind: 'rests'; untilAt: Date | undefined; dueAt: Date | undefined }
-  | { kind: 'goes'; next: Next; branchId?: BranchId; effect?: Effect }
+  | { kind: 'goes'; next: Next; branchId?: BranchId; effect?: Effect; met?: RunEvent | undefined }
   | { kind: 'exits' }
 
 export function interpret(journey: Compiled, run: Run, now: Date, known: Known, world: World): Outcome {
   const { program } = journey
-  const way: Way = { trail: [], effects: [], completed: [], branches: [] }
+  const way: Way = { trail: [], effects: [], completed: [], branches: [], met: [] }
   let at: Next = run.nodeId === undefined ? program.start : (program.stepOf.get(run.nodeId) ?? END)
   let arrivedAt = run.arrivedAt
   let untilAt = run.untilAt
@@ -76,7 +83,10 @@ export function interpret(journey: Compiled, run: Run, now: Date, known: Known, 
     const step = program.steps[at] as Step
     const { id: nodeId } = step.node
     // What looks at the user after a tag is to see it: the run goes on once it is written.
-    const paused: Outcome = { kind: 'rests', nodeId, arrivedAt: undefined, untilAt: undefined, dueAt: now, ...way }
+    const paused: Outcome = {
+      ...{ kind: 'rests', nodeId, arrivedAt: undefined, untilAt: undefined, dueAt: now, exitsLater: false },
+      ...way,
+    }
     if (hasPassed && journey.exit) {
       if (run.wantsExit) return exited(journey, way, nodeId)
       if (journey.exit.looksAtSegments) {
@@ -87,19 +97,27 @@ export function interpret(journey: Compiled, run: Run, now: Date, known: Known, 
       }
     }
     const decision = decide(journey, step, run, { now, arrivedAt, untilAt, known, world })
-    // Whoever is to leave from the very beginning does the first node before; who rests there when it happens leaves at once.
-    if (run.wantsExit && journey.exit && arrivedAt !== undefined && decision.kind === 'rests')
-      return exited(journey, way, nodeId)
+    // Whoever is to leave when they come in does the first node before; who rests there when it happens leaves at once.
+    let exitsLater = !hasPassed && run.exitsLater
+    if (!hasPassed && !exitsLater && journey.exit && decision.kind === 'rests') {
+      if (run.wantsExit) return exited(journey, way, nodeId)
+      const mustExit = journey.exit.looksAtSegments ? known.get('exit') : false
+      if (mustExit === undefined) return { kind: 'asks', questions: [{ key: 'exit', kind: 'exit' }] }
+      if (mustExit && arrivedAt !== undefined) return exited(journey, way, nodeId)
+      exitsLater = mustExit === true
+    }
     if (hasTagged && (decision.kind === 'asks' || step.node.kind === 'tag')) return paused
     if (decision.kind === 'asks') return decision
     if (arrivedAt === undefined) way.trail.push(nodeId)
-    if (decision.kind === 'rests') return { ...decision, nodeId, arrivedAt: arrivedAt ?? now, ...way }
+    if (decision.kind === 'rests') return { ...decision, nodeId, arrivedAt: arrivedAt ?? now, exitsLater, ...way }
     if (decision.kind === 'exits') return { kind: 'ends', state: 'exited', nodeId, ...way }
     if (decision.branchId !== undefined) {
       way.trail.push(decision.branchId)
       way.branches.push(decision.branchId)
     }
-    if (decision.effect) way.effects.push(decision.effect)
+    if (decision.met) way.met.push(decision.met)
+    if (decision.effect?.kind === 'tag') way.effects.push({ ...decision.effect, met: [...way.met] })
+    else if (decision.effect) way.effects.push(decision.effect)
     hasTagged ||= decision.effect?.kind === 'tag'
     way.completed.push(nodeId)
     hasPassed = true
@@ -111,7 +129,7 @@ export function interpret(journey: Compiled, run: Run, now: Date, known: Known, 
 
 function exited({ exit }: Compiled, way: Way, nodeId: NodeId): Outcome {
   const assignments = exit?.tags ?? {}
-  const effects: Effect[] = Object.keys(assignments).length > 0 ? [{ kind: 'tag', assignments }] : []
+  const effects: Effect[] = Object.keys(assignments).length > 0 ? [{ kind: 'tag', assignments, met: way.met }] : []
   return { kind: 'ends', state: 'exited', nodeId, ...way, effects: [...way.effects, ...effects] }
 }
 
@@ -141,7 +159,7 @@ function decide(journey: Compiled, step: Step, run: Run, moment: Moment): Decisi
     case 'send_webhook':
       return { kind: 'goes', next, effect: { kind: 'call', nodeId: node.id, webhookId: node.webhook_id } }
     case 'tag':
-      return { kind: 'goes', next, effect: { kind: 'tag', assignments: node.assignments } }
+      return { kind: 'goes', next, effect: { kind: 'tag', assignments: node.assignments, met: [] } }
     case 'split_range':
       return take(step, drawBranch(journey.id, node, run))
     case 'yes_no': {
@@ -149,24 +167,29 @@ function decide(journey: Compiled, step: Step, run: Run, moment: Moment): Decisi
       const question = asked(yes)
       const holds = known.get(question.key)
       if (holds === undefined) return { kind: 'asks', questions: [question] }
-      return take(step, holds ? yes.id : no.id)
+      return take(step, holds ? yes.id : no.id, holds)
     }
     case 'wait_until':
       return untilHeld(step, node, moment)
   }
 }
 
-const asked = ({ id, condition }: { id: BranchId; condition: Condition }): Question => ({
+const asked = ({ id, condition }: { id: BranchId; condition: Condition }, upTo?: Date): Question => ({
   key: id,
   kind: 'condition',
   condition,
+  ...(upTo && { upTo }),
 })
 
-const take = ({ branches }: Step, id: BranchId): Decision => ({
+const take = ({ branches }: Step, id: BranchId, by?: Answer): Decision => ({
   kind: 'goes',
   next: branches.find((it) => it.id === id)?.next ?? END,
   branchId: id,
+  met: isEvent(by) ? by : undefined,
 })
+
+const isEvent = (it: Answer | undefined): it is RunEvent =>
+  typeof it === 'object' && it !== null && !(it instanceof Date)
 
 const secondsAfter = (at: Date, seconds: number) => new Date(at.getTime() + seconds * 1_000)
 
@@ -197,12 +220,15 @@ function atWindow(node: NodeOf<'time_window'>, run: Run, moment: Moment, next: N
   return restUntil(moment, next, () => whenOpen(node.windows, zone, now, draw(run.id, node.id)))
 }
 
-/** The first condition that holds decides. What came in time counts, even if it is seen only after the time is over. */
+/**
+ * The first condition that holds decides. What is seen only after the time is over counts if it came in time; of segments and
+ * messages nobody knows when that was, so that whoever is there by then is taken to have been.
+ */
 function untilHeld(step: Step, node: NodeOf<'wait_until'>, { now, arrivedAt, untilAt, known }: Moment): Decision {
-  const questions = node.branches.map(asked).filter(({ key }) => !known.has(key))
+  const questions = node.branches.map((it) => asked(it, untilAt)).filter(({ key }) => !known.has(key))
   if (questions.length > 0) return { kind: 'asks', questions }
-  const met = node.branches.find(({ id }) => known.get(id) === true)
-  if (met) return take(step, met.id)
+  const met = node.branches.find(({ id }) => known.get(id))
+  if (met) return take(step, met.id, known.get(met.id))
   const { expiration } = node
   const until = arrivedAt === undefined ? expiration && secondsAfter(now, expiration.duration_seconds) : untilAt
   if (!until) return { kind: 'rests', untilAt: undefined, dueAt: undefined }

@@ -293,6 +293,50 @@ export const deleteOldRuns = (
     UNPREPARED,
   )
 
+/** Where a row of passes stands among those of the app. */
+export type PassPlace = { journeyId: JourneyId; userId: UserId; nodeId: NodeId }
+
+const passPlace = ({ journeyId, userId, nodeId }: PassPlace) =>
+  sql`(${journeyId}::uuid, ${userId}::uuid, ${nodeId}::uuid)`
+
+/** The last of the next `size` rows; undefined when no more follow. */
+export async function endOfPasses(
+  db: Db,
+  appId: AppId,
+  after: PassPlace,
+  size: number,
+): Promise<PassPlace | undefined> {
+  const [found] = await db.query<PassPlace>(
+    sql`
+    select p.journey_id, p.user_id, p.node_id from journey_passes p
+    where p.app_id = ${appId} and (p.journey_id, p.user_id, p.node_id) > ${passPlace(after)}
+    order by p.journey_id, p.user_id, p.node_id
+    offset ${size - 1} limit 1`,
+    UNPREPARED,
+  )
+  return found
+}
+
+/** In a stretch: what was last counted before that day. Whom somebody is just counting again is left to them. */
+export const deleteOldPasses = (
+  db: Db,
+  appId: AppId,
+  { after, upTo }: { after: PassPlace; upTo: PassPlace | undefined },
+  before: Date,
+) => {
+  const end = upTo ? sql`and (p.journey_id, p.user_id, p.node_id) <= ${passPlace(upTo)}` : sql``
+  return db.query(
+    sql`
+    delete from journey_passes
+    where app_id = ${appId} and ctid = any(array(
+      select p.ctid from journey_passes p
+      where p.app_id = ${appId} and (p.journey_id, p.user_id, p.node_id) > ${passPlace(after)} ${end}
+        and p.day < ${before}::timestamptz
+      for update skip locked))`,
+    UNPREPARED,
+  )
+}
+
 export const deleteOldMessages = (db: Db, appId: AppId, before: Date) =>
   db.query(sql`
     delete from journey_messages where app_id = ${appId} and day <= ${before}::timestamptz - interval '24 hours'`)

@@ -11,10 +11,12 @@ import type { TagChange } from '../../users/set-tags.ts'
 import { loadPointed } from '../../users/store.ts'
 import type { Compiled } from './compiled.ts'
 import type { RunsContext } from './context.ts'
+import type { RunEvent } from './run.ts'
 import { runData } from './run-data.ts'
 import type { Locked } from './run-store.ts'
 
-type Tagged = { run: Locked; assignments: Record<string, string> }
+/** `met`: by what has just moved it on, which its row does not know yet. */
+type Tagged = { run: Locked; assignments: Record<string, string>; met: readonly RunEvent[] }
 
 const MAX_VALUE = 1_024
 
@@ -55,7 +57,7 @@ async function itemsFor(db: Db, appId: AppId, journey: Compiled, list: readonly 
     if (!user || !sender) continue
     const template = sources.get(it.assignments) ?? sourcesOf(it.assignments)
     sources.set(it.assignments, template)
-    const data = runData(journey.name, it.run.entryEvent)
+    const data = runData(journey.name, it.run.entryEvent, [...it.run.metEvents, ...it.met])
     items.set(it, { template, context: scopeOf({ ...sender, user, subscription: undefined, journey: data }) })
   }
   return items

@@ -72,7 +72,9 @@ type Row = {
   untilAt: Date | null
   enteredAt: Date
   entryEvent: RunEvent | null
+  metEvents: RunEvent[]
   wantsExit: boolean
+  exitsLater: boolean
   hasPassed: boolean
 }
 
@@ -88,7 +90,7 @@ export async function lockDue(
   const found = await db.query<Row>(
     sql`
     select r.ctid::text as place, r.id, r.user_id, r.state, r.node_id, r.arrived_at, r.until_at, r.entered_at, r.entry_event,
-      r.wants_exit, cardinality(r.path) > 1 or (cardinality(r.path) = 1 and r.arrived_at is null) as has_passed
+      r.met_events, r.wants_exit, r.exits_later, cardinality(r.path) > 1 or (cardinality(r.path) = 1 and r.arrived_at is null) as has_passed
     from journey_runs r
     where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.part = ${part}::smallint and r.due_at <= ${now}
     order by r.due_at
@@ -113,27 +115,33 @@ export type RunChange = {
   untilAt: Date | null
   dueAt: Date | null
   endedAt: Date | null
+  exitsLater: boolean
   /** The nodes and branches that it came by. */
   trail: string[]
 }
+
+/** Runs by their places, which of the changes is theirs, and the events by which conditions of each were met. */
+export type Moved = { places: readonly string[]; changes: readonly number[]; met: readonly (readonly RunEvent[])[] }
 
 export const updateRuns = (
   db: Db,
   appId: AppId,
   changes: readonly RunChange[],
-  moved: { places: readonly string[]; changes: readonly number[] },
+  { places, changes: which, met }: Moved,
   now: Date,
 ) =>
   db.query(
     sql`
     update journey_runs r
     set state = c.state, node_id = c."nodeId", arrived_at = c."arrivedAt", until_at = c."untilAt", due_at = c."dueAt",
-      ended_at = c."endedAt", path = r.path || c.trail,
+      ended_at = c."endedAt", exits_later = c."exitsLater", path = r.path || c.trail,
+      met_events = case when m.met is null then r.met_events else r.met_events || m.met::jsonb end,
       path_at = r.path_at || array_fill(${now}::timestamptz, array[cardinality(c.trail)])
-    from unnest(${moved.places}::tid[], ${moved.changes}::integer[]) m(place, n)
+    from unnest(${places}::tid[], ${which}::integer[],
+      ${met.map((events) => (events.length > 0 ? JSON.stringify(events) : null))}::text[]) m(place, n, met)
     join jsonb_to_recordset(${rows(changes.map((it, n) => ({ ...it, n })))}::jsonb)
       as c(n integer, state text, "nodeId" uuid, "arrivedAt" timestamptz, "untilAt" timestamptz, "dueAt" timestamptz,
-        "endedAt" timestamptz, trail uuid[]) on c.n = m.n
+        "endedAt" timestamptz, "exitsLater" boolean, trail uuid[]) on c.n = m.n
     where r.app_id = ${appId} and r.ctid = m.place`,
     UNPREPARED,
   )
@@ -160,10 +168,10 @@ export const freeSlots = (db: Db, appId: AppId, places: readonly string[]) =>
     UNPREPARED,
   )
 
-/** The name of its journey, and the event by which each came in. */
+/** The name of its journey, the event by which each came in, and those by which its conditions were met. */
 export const findRunData = (db: Db, appId: AppId, ids: readonly RunId[]) =>
-  db.query<{ id: RunId; name: string; entryEvent: RunEvent | null }>(sql`
-    select r.id, j.document ->> 'name' as name, r.entry_event
+  db.query<{ id: RunId; name: string; entryEvent: RunEvent | null; metEvents: RunEvent[] }>(sql`
+    select r.id, j.document ->> 'name' as name, r.entry_event, r.met_events
     from journey_runs r join journeys j on j.app_id = ${appId} and j.id = r.journey_id
     where r.app_id = ${appId} and r.id = any(${ids}::uuid[])`)
 
@@ -177,10 +185,11 @@ export type Listener = {
   dueAt: Date | null
   enteredAt: Date
   entryEvent: RunEvent | null
+  exitsLater: boolean
   hasPassed: boolean
 }
 
-const listener = sql`r.id, r.journey_id, r.user_id, r.part, r.node_id, r.due_at, r.entered_at, r.entry_event,
+const listener = sql`r.id, r.journey_id, r.user_id, r.part, r.node_id, r.due_at, r.entered_at, r.entry_event, r.exits_later,
   cardinality(r.path) > 1 or (cardinality(r.path) = 1 and r.arrived_at is null) as has_passed`
 
 /**
@@ -203,12 +212,17 @@ export const lockRunsOf = (
     UNPREPARED,
   )
 
-/** Those that are locked are to be looked at, now; `exits`: and to leave early. */
-export const wakeRuns = (db: Db, appId: AppId, ids: readonly RunId[], exits: readonly RunId[], now: Date) =>
+/** Those that leave early: at once, or, where what let them in makes them leave, when they are done with the first node. */
+export type Exits = { atOnce: ReadonlySet<RunId>; later: ReadonlySet<RunId> }
+
+/** Those that are locked are to be looked at, now. */
+export const wakeRuns = (db: Db, appId: AppId, ids: readonly RunId[], { atOnce, later }: Exits, now: Date) =>
   db.query(
     sql`
     update journey_runs r
-    set due_at = least(r.due_at, ${now}::timestamptz), wants_exit = r.wants_exit or r.id = any(${exits}::uuid[])
+    set due_at = least(r.due_at, ${now}::timestamptz),
+      wants_exit = r.wants_exit or r.id = any(${[...atOnce, ...later]}::uuid[]),
+      exits_later = (r.exits_later or r.id = any(${[...later]}::uuid[])) and r.id <> all(${[...atOnce]}::uuid[])
     where r.app_id = ${appId} and r.id = any(${ids}::uuid[])`,
     UNPREPARED,
   )

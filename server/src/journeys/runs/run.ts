@@ -33,7 +33,12 @@ export type Run = {
   untilAt: Date | undefined
   enteredAt: Date
   entryEvent: RunEvent | undefined
+  /** Those by which its conditions were met, in that order. */
+  metEvents: readonly RunEvent[]
+  /** Something happened that makes it leave early. */
   wantsExit: boolean
+  /** It was to leave early when it came in: it is done with its first node before. */
+  exitsLater: boolean
   /** Whether it has been done with a node. */
   hasPassed: boolean
 }
