@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
-import { closeRenderer } from '../../../test/engine.ts'
+import { anEmailPort, closeRenderer } from '../../../test/engine.ts'
 import { anAppOf, aTagSegment } from '../../../test/entry.ts'
 import { record } from '../../../test/events.ts'
 import { aJourney, remove, someReferences, update } from '../../../test/journeys.ts'
@@ -118,6 +118,32 @@ test('an email needs no other one', async () => {
   const messages = await messagesTo(user)
   expect([messages.length, new Set(messages).size]).toEqual([2, 1])
   expect(await passesLeft()).toEqual([])
+})
+
+test('where the mailboxes are is looked up before anybody is sent mail, and only of those who are', async () => {
+  await active({ nodes: [{ kind: 'send_email', template_id: emailId }] })
+  await active()
+  const [a, b, other] = await Promise.all(
+    ['one.example', 'two.example', 'other.example'].map((domain) =>
+      aUser(app, { subscriptions: [{ type: 'Email', token: `${aName()}@${domain}` }] }),
+    ),
+  )
+  await record(
+    app,
+    [a, b].map((user) => ({ name: ENTRY, external_id: user?.externalId })),
+  )
+  const asked: string[][] = []
+  const { db, tenant } = app
+  const lookUpHosts = async (domains: readonly string[]) => {
+    const [row] = await db.query<{ total: number }>(sql`
+      select count(*) as total from deliveries where app_id = ${tenant.id}`)
+    expect(row?.total).toBe(0)
+    asked.push([...domains].sort())
+  }
+  await aWorker(app, clock, { email: { ...anEmailPort(), lookUpHosts } }).runDue()
+  expect(asked).toEqual([['one.example', 'two.example']])
+  expect(await messagesTo(a as MadeUser)).toHaveLength(1)
+  expect(await messagesTo(other as MadeUser)).toEqual([])
 })
 
 test('whoever moves runs of the same users at once gives each another one', async () => {

@@ -16,6 +16,7 @@ import {
   inRuns,
   mailDomainsStatement,
   named,
+  ofUsers,
   type Timing,
   zonesStatement,
 } from './expand-statement.ts'
@@ -55,7 +56,7 @@ const timings: Timing[] = [
 ]
 const filters = [{ field: 'tag', key: 'level', relation: '=', value: '1' }]
 const audiences = [
-  inRuns(scope.appId, [{ userId: newId(), runId: newId() }]),
+  inRuns(scope.appId, [{ messageId, userId: newId(), runId: newId() }]),
   named(scope.appId, [{ messageId, subscriptionId: newId() }]),
   inRange(audienceInRange(readFilters(filters).tree, scope, { after: newId(), upTo: newId() }, CANDIDATE)),
 ]
@@ -74,5 +75,6 @@ test('the statement that looks for time zones keeps the rules', () => {
 })
 
 test('the statement that looks for domains of mailboxes keeps the rules', () => {
-  for (const candidates of audiences) expect(checkStatement(mailDomainsStatement(candidates).text, known)).toEqual([])
+  for (const candidates of [...audiences, ofUsers(scope.appId, [newId()])])
+    expect(checkStatement(mailDomainsStatement(candidates).text, known)).toEqual([])
 })
