@@ -3,6 +3,7 @@ import type { TestApp } from '../../../test/app.ts'
 import {
   anEmailPort,
   anEngine,
+  deliveriesOf,
   type FakeSender,
   messageRow,
   type Recipient,
@@ -173,17 +174,29 @@ test('several messages are added to at once, all or none', async () => {
   expect(await tally(app.db, appId, ids[1])).toEqual({ sent: 2 })
 })
 
-test('who moves another part adds without waiting, until both ask for the same line', async () => {
+test('who moves another part adds without waiting', async () => {
   const people = await recipients(engine, appId, 40)
   const id = await anOpenMessage(engine, appId)
-  const lineOf = ({ id }: Recipient) => Number.parseInt(id.slice(-2), 16) % 4
-  const [first, second] = [people.filter((it) => lineOf(it) < 2), people.filter((it) => lineOf(it) >= 2)]
-  await adding(id, first, {
-    part: 0,
-    meanwhile: async () => void (await adding(id, second, { part: 1, meanwhile: async () => {} })),
+  // But for the jobs, which are the last of both.
+  const first = { ...engine, queue: { ...engine.queue, enqueue: async () => {} } }
+  const ready = await findReady(engine, appId)
+  await engine.db.transaction(async (db) => {
+    await addWith(first, db, appId, ready, recipientsOf(id, people.slice(0, 20)), 0)
+    expect(await adding(id, people.slice(20), { part: 1, meanwhile: async () => {} })).toBe(true)
   })
+  expect(await tally(app.db, appId, id)).toEqual({ pending: 40 })
+})
+
+test('few go into one line together, many into all', async () => {
+  const people = await recipients(engine, appId, 600)
+  const linesOf = async (id: string) => new Set((await deliveriesOf(app.db, appId, id)).map(({ line }) => line)).size
+  const id = await anOpenMessage(engine, appId)
+  await add(engine, appId, id, people.slice(0, 60))
+  expect(await linesOf(id)).toBe(1)
+  await add(engine, appId, id, people.slice(60))
+  expect(await linesOf(id)).toBe(4)
   await runEngine(engine)
-  expect(await tally(app.db, appId, id)).toEqual({ sent: 40 })
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 600 })
 })
 
 test('closes an hour after its time, and is done like any other', async () => {

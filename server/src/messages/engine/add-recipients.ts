@@ -7,7 +7,7 @@ import { addingPart } from '../delivery.ts'
 import { deliverJobs } from '../jobs.ts'
 import type { MessageId, RunId } from '../message.ts'
 import type { Engine } from './engine.ts'
-import { type Expanded, inRuns } from './expand-statement.ts'
+import { type Expanded, inRuns, linesFor } from './expand-statement.ts'
 import { lockOpen, lockOpenAlone, writeThrottledTo } from './open-store.ts'
 import { type Begun, isPlain, type Known, sumOf, waitingOf, writeDeliveries } from './write-deliveries.ts'
 
@@ -47,8 +47,8 @@ export async function addRecipients(
   const written: Expanded[] = []
   for (const group of together(messages, adding)) {
     const those = group.flatMap(({ id }) => byMessage.get(id) ?? [])
-    const candidates = inRuns(appId, those)
-    const result = await writeDeliveries(db, appId, adding, group, candidates, addingPart(adding.part), now)
+    const whom = { candidates: inRuns(appId, those), lines: linesFor(those.length) }
+    const result = await writeDeliveries(db, appId, adding, group, whom, addingPart(adding.part), now)
     if (result.throttledTo) await writeThrottledTo(db, appId, group[0].id, result.throttledTo)
     written.push(...result.written)
   }

@@ -11,6 +11,7 @@ import { newId } from '../../lib/ids.ts'
 import { audienceInRange, CANDIDATE } from '../../segments/audience.ts'
 import { readFilters } from '../../segments/filters.ts'
 import {
+  ALL_LINES,
   expandStatement,
   inRange,
   inRuns,
@@ -64,7 +65,7 @@ const audiences = [
 test.each(timings)('the statement for those that are due $kind keeps the rules', (timing) => {
   for (const candidates of audiences)
     for (const onlyTestUsers of [false, true]) {
-      const expansion = { plans: [plan], ways: [way], candidates, timing, onlyTestUsers }
+      const expansion = { plans: [plan], ways: [way], candidates, timing, lines: ALL_LINES, onlyTestUsers }
       expect(checkStatement(expandStatement(scope.appId, expansion, NOW).text, known)).toEqual([])
     }
 })

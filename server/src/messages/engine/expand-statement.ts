@@ -1,6 +1,7 @@
 // The statement that makes deliveries: who is meant, and the decision about each of them, at once. It is made of parts at run time,
 // because audience and times take different forms; expand-statement.test.ts holds every form to the rules of all statements.
 
+import { randomInt } from 'node:crypto'
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../../storage/sql.ts'
@@ -8,6 +9,7 @@ import { type DeliveryState, NO_LINE, PARTS, type Platform, type Provider } from
 import { type Message, type MessageId, NO_RUN } from '../message.ts'
 import type { Recipient } from './add-recipients.ts'
 import { UNPREPARED } from './delivery-store.ts'
+import { SLICE } from './slice.ts'
 
 /** What holds for all deliveries of a message. */
 export type Plan = {
@@ -158,11 +160,26 @@ export const inRuns = (appId: AppId, recipients: readonly Recipient[]): Candidat
   haveRuns: true,
 })
 
+/** Over how many parts of their lines deliveries are spread, and which is the first. */
+export type Lines = { first: number; count: number }
+
+export const ALL_LINES: Lines = { first: 0, count: PARTS }
+
+/**
+ * To work through a part costs nearly the same for one delivery and for all that are sent at once: those who are few go into one, by
+ * turns, and the others into as many as they fill.
+ */
+export const linesFor = (candidates: number): Lines => ({
+  first: randomInt(PARTS),
+  count: Math.min(PARTS, Math.max(1, Math.ceil(candidates / SLICE))),
+})
+
 export type Expansion = {
   plans: readonly Plan[]
   ways: readonly Way[]
   candidates: Candidates
   timing: Timing
+  lines: Lines
   /** Everybody else is left out, and told so. */
   onlyTestUsers: boolean
 }
@@ -173,7 +190,7 @@ export type Expansion = {
  */
 export function expandStatement(
   appId: AppId,
-  { plans, ways, candidates, timing, onlyTestUsers }: Expansion,
+  { plans, ways, candidates, timing, lines, onlyTestUsers }: Expansion,
   now: Date,
 ) {
   const { dueAt, joins, reason = sql`c.reason` } = timeOf(appId, timing)
@@ -193,7 +210,8 @@ export function expandStatement(
         due_at, expires_at, settled_at)
       select a.id, e."expandAt", e.message_id, e.id, e.run_id, e.user_id, e.type,
         case when e.reason is null
-          then e.lane || '/' || e.provider || '/' || get_byte(uuid_send(e.id), 15) % ${PARTS}::integer
+          then e.lane || '/' || e.provider || '/'
+            || (${lines.first}::integer + get_byte(uuid_send(e.id), 15) % ${lines.count}::integer) % ${PARTS}::integer
           else ${NO_LINE} end,
         case when e.reason is null then 'pending' else 'skipped' end,
         e.reason, e.due_at, greatest(e.due_at, e."expandAt") + interval '1 second' * e."lifeSeconds",

@@ -12,7 +12,7 @@ import { DIRECT, deliverJobs, expandJob } from '../jobs.ts'
 import type { MessageId } from '../message.ts'
 import { isByRange, namesIn } from './audience.ts'
 import type { Engine } from './engine.ts'
-import { type Expansion, named } from './expand-statement.ts'
+import { ALL_LINES, type Expansion, linesFor, named } from './expand-statement.ts'
 import { lockDirectWaiting, lockWaiting, type Progress, type WaitingMessage, writeProgress } from './expand-store.ts'
 import { lookUpDirect, lookUpNext } from './look-up-hosts.ts'
 import { nextRange } from './range.ts'
@@ -78,7 +78,8 @@ function expandNamed(engine: Engine, db: Db, appId: AppId, known: Known, message
   const names = messages.flatMap(({ id, audience }) => namesIn(id, audience))
   const now = engine.clock.now()
   const begun = messages.map((message) => ({ ...message, expandAt: now }))
-  return write(engine, db, appId, known, begun, named(appId, names), { expandedTo: null, isDone: true })
+  const whom = { candidates: named(appId, names), lines: linesFor(names.length) }
+  return write(engine, db, appId, known, begun, whom, { expandedTo: null, isDone: true })
 }
 
 async function expandRange(engine: Engine, db: Db, appId: AppId, known: Known, message: WaitingMessage) {
@@ -86,7 +87,8 @@ async function expandRange(engine: Engine, db: Db, appId: AppId, known: Known, m
   const after: SubscriptionId | undefined = message.expandedTo ?? undefined
   const { candidates, upTo } = await nextRange(engine, db, appId, message, expandAt)
   const reach = { expandedTo: upTo ?? after ?? null, isDone: upTo === undefined }
-  const count = await write(engine, db, appId, known, [{ ...message, expandAt }], candidates, reach)
+  const whom = { candidates, lines: ALL_LINES }
+  const count = await write(engine, db, appId, known, [{ ...message, expandAt }], whom, reach)
   engine.growth.note(message.id, count)
   return !reach.isDone
 }
@@ -98,13 +100,13 @@ async function write(
   appId: AppId,
   known: Known,
   messages: readonly Begun[],
-  candidates: Expansion['candidates'],
+  whom: Pick<Expansion, 'candidates' | 'lines'>,
   reach: Pick<Progress, 'expandedTo' | 'isDone'>,
 ): Promise<number> {
   const [first, ...others] = messages
   if (!first) return 0
   const all = [first, ...others] as const
-  const { written, throttledTo } = await writeDeliveries(db, appId, known, all, candidates, EXPANDING_PART, clock.now())
+  const { written, throttledTo } = await writeDeliveries(db, appId, known, all, whom, EXPANDING_PART, clock.now())
   const byMessage = Map.groupBy(written, ({ messageId }) => messageId)
   const countOf = (id: MessageId) => sumOf(byMessage.get(id) ?? [])
   await writeProgress(

@@ -29,7 +29,7 @@ export async function writeDeliveries(
   appId: AppId,
   { ready, settings }: Known,
   messages: readonly [Begun, ...Begun[]],
-  candidates: Expansion['candidates'],
+  { candidates, lines }: Pick<Expansion, 'candidates' | 'lines'>,
   part: number,
   now: Date,
 ): Promise<Written> {
@@ -40,6 +40,7 @@ export async function writeDeliveries(
     ways: messages.flatMap((message) => waysOf(message, ready)),
     candidates,
     timing,
+    lines,
     onlyTestUsers: first.options.isTest ?? false,
   }
   const written = await insertDeliveries(db, appId, expansion, now)
