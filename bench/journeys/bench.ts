@@ -37,35 +37,44 @@ async function withClient<Result>(connection: pg.ClientConfig, run: (client: pg.
   }
 }
 
-await withServer({ settings: {}, users: runs, seed: IOS }, (carillon, connection) =>
-  withClient(connection, async (client) => {
-    await raiseLimit(carillon)
-    const bench = { carillon, connection, client, runs }
-    const { row, journey } = await measureActivation(carillon, client, WAITS, options)
-    add(row)
-    add(await measureIdle(carillon, connection, { runs, seconds: idle }))
-    add(...(await measureWaits(bench, journey, rounds)))
-    await discard(carillon, client, journey)
-    add(...(await measureSends(bench)))
-  }),
-)
-
-const sink = await startSink('device')
-try {
-  const events = IDLE_PER_SECOND * (WARM_UP_SECONDS + idle) + eventsPerSecond * (WARM_UP_SECONDS + seconds)
-  await withServer({ settings: sink.settings, users: events, seed: IOS }, (carillon, connection) =>
+const measureRuns = () =>
+  withServer({ settings: {}, users: runs, seed: IOS }, (carillon, connection) =>
     withClient(connection, async (client) => {
-      await prepareApp(carillon)
-      const load = { perSecond: eventsPerSecond, seconds, idleSeconds: idle }
-      add(await measureEvents(carillon, connection, client, sink, load))
+      await raiseLimit(carillon)
+      const bench = { carillon, connection, client, runs }
+      const { row, journey } = await measureActivation(carillon, client, WAITS, options)
+      add(row)
+      add(await measureIdle(carillon, connection, { runs, seconds: idle }))
+      add(...(await measureWaits(bench, journey, rounds)))
+      await discard(carillon, client, journey)
+      add(...(await measureSends(bench)))
     }),
   )
-} finally {
-  sink.stop()
+
+async function measureArrivals() {
+  const sink = await startSink('device')
+  try {
+    const events = IDLE_PER_SECOND * (WARM_UP_SECONDS + idle) + eventsPerSecond * (WARM_UP_SECONDS + seconds)
+    await withServer({ settings: sink.settings, users: events, seed: IOS }, (carillon, connection) =>
+      withClient(connection, async (client) => {
+        await prepareApp(carillon)
+        const load = { perSecond: eventsPerSecond, seconds, idleSeconds: idle }
+        add(await measureEvents(carillon, connection, client, sink, load))
+      }),
+    )
+  } finally {
+    sink.stop()
+  }
 }
 
-await withServer({ settings: {}, users: options.users }, async (carillon, connection) => {
-  add(...(await measureSimulation(carillon, connection, { users: options.users, rounds, seconds: 5 })))
-})
+const measureDryRuns = () =>
+  withServer({ settings: {}, users: options.users }, async (carillon, connection) => {
+    add(...(await measureSimulation(carillon, connection, { users: options.users, rounds, seconds: 5 })))
+  })
+
+// Of which there are none is left out.
+if (runs > 0) await measureRuns()
+if (eventsPerSecond > 0) await measureArrivals()
+if (options.users > 0) await measureDryRuns()
 
 await report(rows, options.json)

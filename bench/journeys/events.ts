@@ -5,6 +5,7 @@ import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { PATIENCE_MS } from '../kit/broadcast.ts'
+import { cpuSeconds, postgresCpuSeconds } from '../kit/cpu.ts'
 import { make } from '../kit/make.ts'
 import { moment } from '../kit/moment.ts'
 import { type Carillon, headersOf } from '../kit/processes.ts'
@@ -51,6 +52,8 @@ function poster({ url, appId, appKey }: Carillon) {
   return { post, close: () => agent.destroy() }
 }
 
+const cpuOf = ({ pid, dataDir }: Carillon) => ({ server: cpuSeconds(pid), postgres: postgresCpuSeconds(dataDir) })
+
 export async function measureEvents(
   carillon: Carillon,
   connection: pg.ClientConfig,
@@ -88,23 +91,31 @@ export async function measureEvents(
       }
     }
     await Promise.all(answers)
-    let [count, movedMs] = [0, moment()]
-    for (;;) {
-      const { named } = await sink.look()
-      const arrived = those.map(({ token }) => named[token])
-      const there = arrived.filter((it) => it !== undefined).length
-      if (there === those.length) return arrived.map((it, n) => (it as number) - (sentMs[n] as number))
-      if (there > count) movedMs = moment()
-      count = there
-      if (moment() - movedMs > PATIENCE_MS) throw new Error(`only ${there} of ${those.length} arrived`)
-      await sleep(200)
+    expected += those.length
+    await untilThere()
+    const named = await sink.named()
+    return those.map(({ token }, n) => (named[token] as number) - (sentMs[n] as number))
+  }
+
+  /** Each device gets one message, so that to count them is enough. */
+  async function untilThere() {
+    for (let [count, movedMs] = [-1, 0]; count < expected; await sleep(200)) {
+      const { namedCount } = await sink.look()
+      if (namedCount > count) movedMs = moment()
+      count = namedCount
+      if (moment() - movedMs > PATIENCE_MS) throw new Error(`only ${count} of ${expected} arrived`)
     }
   }
+  let expected = 0
+
   try {
     await run(IDLE_PER_SECOND, WARM_UP_SECONDS)
     const idle = await run(IDLE_PER_SECOND, idleSeconds)
     await run(perSecond, WARM_UP_SECONDS)
+    const before = cpuOf(carillon)
     const busy = await run(perSecond, seconds)
+    const after = cpuOf(carillon)
+    const each = (name: keyof typeof after) => Math.round(((after[name] - before[name]) * 1e6) / busy.length)
     return {
       name: `event to message, ${perSecond} events a second: 10 times its idle p99 against its p99`,
       ratio: round((10 * p99(idle)) / p99(busy)),
@@ -114,6 +125,8 @@ export async function measureEvents(
       idleP50Ms: round(median(idle), 1),
       idleP99Ms: round(p99(idle), 1),
       count: busy.length,
+      serverMicroseconds: each('server'),
+      postgresMicroseconds: each('postgres'),
     }
   } finally {
     close()

@@ -12,11 +12,17 @@ export type SinkStarted = { settings: Record<string, string> }
 /** The device is the last part of the path. */
 export type SinkNames = 'collapse id' | 'device'
 
-/** `named`: by its name, when it arrived. All others are only counted. */
-export type SinkSeen = { count: number; lastMs: number; named: Record<string, number> }
+/** How many arrived that have a name, how many others, and when the last of these did. */
+export type SinkSeen = { count: number; lastMs: number; namedCount: number }
+
+/** By its name, when each arrived. There can be many: asked for when all are there. */
+export type SinkNamed = Record<string, number>
+
+export type SinkQuestion = { wants: 'counts' | 'named' }
 
 const byDevice = (process.argv[2] as SinkNames) === 'device'
-const seen: SinkSeen = { count: 0, lastMs: 0, named: {} }
+const seen = { count: 0, lastMs: 0 }
+const named = new Map<string, number>()
 
 const { key, cert } = certificateFor('api.push.apple.com')
 const server = createSecureServer({ key, cert, settings: { maxConcurrentStreams: 1000 } })
@@ -25,7 +31,7 @@ server.on('stream', (stream, headers) => {
   stream.resume()
   stream.on('end', () => {
     const name = byDevice ? headers[':path']?.split('/').at(-1) : headers['apns-collapse-id']
-    if (name) seen.named[String(name)] = moment()
+    if (name) named.set(String(name), moment())
     else {
       seen.count++
       seen.lastMs = moment()
@@ -36,7 +42,10 @@ server.on('stream', (stream, headers) => {
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 const { port } = server.address() as AddressInfo
 
-process.on('message', () => process.send?.(seen))
+process.on('message', ({ wants }: SinkQuestion) => {
+  const counts = (): SinkSeen => ({ ...seen, namedCount: named.size })
+  process.send?.(wants === 'named' ? Object.fromEntries(named) : counts())
+})
 process.send?.({
   settings: { PROVIDER_CA: cert, PROVIDER_CONNECT: `https://*=127.0.0.1:${port}` },
 } satisfies SinkStarted)

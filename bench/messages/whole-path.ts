@@ -9,18 +9,20 @@ import { moment } from '../kit/moment.ts'
 import { ask, type Carillon, reply, residentMb } from '../kit/processes.ts'
 import { median, p99, type Row, round } from '../kit/report.ts'
 import { pushTo } from './send.ts'
-import type { SinkNames, SinkSeen, SinkStarted } from './sink.ts'
+import type { SinkNamed, SinkNames, SinkQuestion, SinkSeen, SinkStarted } from './sink.ts'
 
 const DIRECT_EVERY_MS = 200
 const MEMORY_GOAL_MB = 400
 
-export type Sink = SinkStarted & { look(): Promise<SinkSeen>; stop(): void }
+export type Sink = SinkStarted & { look(): Promise<SinkSeen>; named(): Promise<SinkNamed>; stop(): void }
 
 /** `names`: by what it remembers when something arrived. */
 export async function startSink(names: SinkNames = 'collapse id'): Promise<Sink> {
   const child: ChildProcess = fork(new URL('./sink.ts', import.meta.url), [names], { stdio: 'inherit' })
   const { settings } = await reply<SinkStarted>(child)
-  return { settings, look: () => ask(child, {}), stop: () => void child.kill() }
+  const look = () => ask<SinkSeen>(child, { wants: 'counts' } satisfies SinkQuestion)
+  const named = () => ask<SinkNamed>(child, { wants: 'named' } satisfies SinkQuestion)
+  return { settings, look, named, stop: () => void child.kill() }
 }
 
 async function put({ url, organizationKey }: Carillon, path: string, body: object) {
@@ -59,7 +61,7 @@ function sendDirects(carillon: Carillon, sink: Sink, subscriptions: string[], na
       await Promise.all(requests)
       const until = moment() + PATIENCE_MS
       for (;;) {
-        const { named } = await sink.look()
+        const named = await sink.named()
         const arrived = sentMs.map((_, n) => named[`${name}-${n}`])
         const missing = arrived.filter((it) => it === undefined).length
         if (missing === 0) return arrived.map((it, n) => (it as number) - (sentMs[n] as number))

@@ -682,14 +682,6 @@ create table message_keys (
 );
 CREATE INDEX message_keys_by_age ON public.message_keys USING btree (app_id, taken_at);
 
-create table message_recipients (
-  app_id uuid not null,
-  message_id uuid not null,
-  run_id uuid not null,
-  user_id uuid not null,
-  constraint message_recipients_pk PRIMARY KEY (app_id, message_id, run_id)
-);
-
 create table messages (
   app_id uuid not null,
   id uuid not null,

@@ -328,7 +328,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const sendMail = createSendMail(email, mails)
     const { journeyMinWaitSeconds: minWaitSeconds } = config
     const journeys = createJourneysContext({ ...parts, renderer, secrets, sendWebhook, minWaitSeconds })
-    const runs = createRunsContext({ ...parts, log, renderer })
+    const runs = createRunsContext({ ...parts, log, renderer, engine })
     const context = { ...feedback, engine, email, sendMail, journeys, runs, eventRetentionDays, deliveryRetentionDays }
     const worker = createWorker({
       db,

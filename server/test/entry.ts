@@ -16,7 +16,7 @@ import { createWorker } from '../src/queue/work.ts'
 import { createMerger } from '../src/storage/merge.ts'
 import { sql } from '../src/storage/sql.ts'
 import type { TestApp } from './app.ts'
-import { theRenderer } from './engine.ts'
+import { anEngine, fakeSender, theRenderer } from './engine.ts'
 import { aJourney, aWait, update, view } from './journeys.ts'
 import { aSegment, tagIs } from './segments.ts'
 import { aName, anEmail, aUser } from './users.ts'
@@ -39,7 +39,7 @@ export function aJourneyWorker(
 ) {
   const parts = { db: app.db, clock, newId, merger: createMerger({ slots: 1 }), log: createLog(level) }
   const renderer = theRenderer()
-  const runs = createRunsContext({ ...parts, renderer })
+  const runs = createRunsContext({ ...parts, renderer, engine: anEngine({ db: app.db, clock, sender: fakeSender() }) })
   const journeys = createJourneysContext({
     ...parts,
     renderer,

@@ -2,9 +2,11 @@
 
 import type { AppId } from '../src/lib/ids.ts'
 import { newId } from '../src/lib/ids.ts'
+import { addRecipients, findReady, type Recipient } from '../src/messages/engine/add-recipients.ts'
 import type { Engine } from '../src/messages/engine/engine.ts'
 import type { Message } from '../src/messages/message.ts'
-import { addRecipients, openMessage, type PreparedMessage, type Recipient } from '../src/messages/recipients.ts'
+import { openMessage, type PreparedMessage } from '../src/messages/recipients.ts'
+import { readSending } from '../src/sending/read.ts'
 import type { Db } from '../src/storage/db.ts'
 import { sql } from '../src/storage/sql.ts'
 
@@ -24,21 +26,31 @@ export function anOpenMessage({ db, clock }: Pick<Engine, 'db' | 'clock'>, appId
   return db.transaction((db) => openMessage({ newId }, db, appId, prepared, opening, now))
 }
 
+export type Added = { userId: string; runId?: string }
+
 /** Each in a run of its own, unless told. */
-export function add(
-  { db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>,
-  appId: AppId,
-  messageId: string,
-  users: readonly { userId: string; runId?: string }[],
-): Promise<boolean> {
-  const list = users.map(({ userId, runId = newId() }): Recipient => ({ userId, runId }))
-  return db.transaction((db) => addRecipients({ queue }, db, appId, { messageId, lane: 'bulk' }, list, clock.now()))
+export const recipientsOf = (messageId: string, users: readonly Added[]) =>
+  users.map(({ userId, runId = newId() }): Recipient => ({ messageId, userId, runId }))
+
+/** In a transaction of its own. */
+export async function add(engine: Engine, appId: AppId, messageId: string, users: readonly Added[]): Promise<boolean> {
+  const { db } = engine
+  const ready = await findReady(engine, appId)
+  return db.transaction((db) => addWith(engine, db, appId, ready, recipientsOf(messageId, users)))
 }
 
-export async function countWaiting(db: Db, appId: AppId, messageId: string): Promise<number> {
-  const [row] = await db.query<{ n: number }>(sql`
-    select count(*) as n from message_recipients where app_id = ${appId} and message_id = ${messageId}`)
-  return row?.n ?? 0
+/** In the caller's. */
+export async function addWith(
+  engine: Engine,
+  db: Db,
+  appId: AppId,
+  ready: Awaited<ReturnType<typeof findReady>>,
+  recipients: readonly Recipient[],
+  part = 0,
+): Promise<boolean> {
+  const now = engine.clock.now()
+  const { settings } = await readSending(db, appId, now)
+  return addRecipients(engine, db, appId, recipients, { ready, settings, part }, now)
 }
 
 export type RunDelivery = {

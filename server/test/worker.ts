@@ -8,6 +8,7 @@ import type { Clock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/log.ts'
 import { secretBox } from '../src/lib/secrets.ts'
+import type { EmailPort } from '../src/messages/email/port.ts'
 import type { Sender } from '../src/messages/engine/sender.ts'
 import { createWorker, type WorkerOptions } from '../src/queue/work.ts'
 import type { SendWebhook } from '../src/sending/notify.ts'
@@ -15,36 +16,38 @@ import { createMerger } from '../src/storage/merge.ts'
 import { createUsersContext } from '../src/users/context.ts'
 import type { TestApp } from './app.ts'
 import { anEmailContext } from './email.ts'
-import { anEngine, fakeSender, theRenderer } from './engine.ts'
+import { anEmailPort, anEngine, fakeSender, theRenderer } from './engine.ts'
 
 export type WorkerParts = {
   sender?: Sender
+  email?: EmailPort
   sendWebhook?: SendWebhook
   eventRetentionDays?: number
   options?: Partial<WorkerOptions>
 }
 
 export function aWorker(app: Pick<TestApp, 'db'>, clock: Clock, parts: WorkerParts = {}) {
-  const { sender = fakeSender(), eventRetentionDays = 400, options } = parts
+  const { sender = fakeSender(), email = anEmailPort(), eventRetentionDays = 400, options } = parts
   const sendWebhook = parts.sendWebhook ?? (() => Promise.reject(new Error('nobody is told of events')))
   const base = { db: app.db, clock, newId, merger: createMerger({ slots: 1 }) }
   const log = createLog('error')
   const secrets = secretBox('the secret key of the tests')
   const renderer = theRenderer()
+  const engine = {
+    ...anEngine({ db: app.db, clock, sender, email }),
+    noteActions: createNoteActions(base),
+    readRunData: createReadRunData(app.db),
+  }
   const context: JobsContext = {
     ...base,
     change: createUsersContext(base).change,
     secrets,
     sendWebhook,
     sendMail: () => Promise.reject(new Error('nobody is written to')),
-    engine: {
-      ...anEngine({ db: app.db, clock, sender }),
-      noteActions: createNoteActions(base),
-      readRunData: createReadRunData(app.db),
-    },
+    engine,
     email: anEmailContext({ db: app.db, clock }),
     journeys: createJourneysContext({ ...base, renderer, secrets, sendWebhook, minWaitSeconds: 60 }),
-    runs: createRunsContext({ ...base, log, renderer }),
+    runs: createRunsContext({ ...base, log, renderer, engine }),
     eventRetentionDays,
     deliveryRetentionDays: 400,
   }

@@ -5,11 +5,11 @@ import type { AppId, NewId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
-import { announceNews } from '../users/news.ts'
+import { announceNewsJob, newsJobInsert } from '../users/news.ts'
 import { namedUser } from '../users/store.ts'
 import { keysFrom } from './forget.ts'
 import type { Months } from './keep-months.ts'
-import { insertEvents, type NewEvent } from './store.ts'
+import { HAS_NEWS, insertEvents, type NewEvent } from './store.ts'
 
 /** Stores the events of a request, all or none; answers the places of those whose user is not there. */
 export type Insert = (appId: AppId, events: NewEvent[]) => Promise<Set<number>>
@@ -24,8 +24,10 @@ export function createInsert({ db, clock, newId, merger, months }: Context): Ins
     const now = clock.now()
     await months.prepare(now)
     const times = { now, keysFrom: keysFrom(now) }
-    const { unknown, isNews } = await insertEvents(db, appId, namedUser(appId), requests.flat(), times)
-    if (isNews) await announceNews(queue, db, appId)
+    const job = newsJobInsert(queue, appId, HAS_NEWS, now)
+    const { unknown, isWaiting } = await insertEvents(db, appId, namedUser(appId), job, requests.flat(), times)
+    // Nobody has to wait for this to be told that the event was taken.
+    if (isWaiting) void announceNewsJob(queue, db, appId)
     let first = 0
     return requests.map(({ length }) => {
       const start = first

@@ -6,13 +6,15 @@ import { history, record } from '../../test/events.ts'
 import { aUser } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
+import { createQueue } from '../queue/enqueue.ts'
+import type { Db } from '../storage/db.ts'
 import { createMerger } from '../storage/merge.ts'
 import { sql } from '../storage/sql.ts'
 import { createUsersContext } from '../users/context.ts'
-import { NEWS, setWatches, takeNews, type Watch, wakeNews } from '../users/news.ts'
+import { NEWS, newsJobInsert, setWatches, takeNews, type Watch, wakeNews } from '../users/news.ts'
 import { namedUser } from '../users/store.ts'
 import { createEventsContext } from './context.ts'
-import { insertEvents } from './store.ts'
+import { HAS_NEWS, insertEvents } from './store.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-03-15T09:00:00Z')
@@ -119,23 +121,64 @@ test('events that cannot be stored are not told of', async () => {
   await watch(CHANGE, RUNG)
   const events = [anEvent(user.id, RUNG.name), anEvent(user.id, 'x'.repeat(129))]
   const times = { now: clock.now(), keysFrom: new Date(0) }
-  await expect(insertEvents(app.db, app.tenant.id, namedUser(app.tenant.id), events, times)).rejects.toThrow()
+  const job = newsJobInsert(createQueue({ clock, newId }), app.tenant.id, HAS_NEWS, clock.now())
+  await expect(insertEvents(app.db, app.tenant.id, namedUser(app.tenant.id), job, events, times)).rejects.toThrow()
   expect(await take()).toEqual([])
 })
 
-test('where nobody could be woken the event is stored once all the same, and the schedule wakes them', async () => {
+test('the job of who takes the news comes with the event, though nobody could be told of it', async () => {
   const user = await aUser(app)
   await watch(RUNG)
   const parts = { db: app.db, clock, newId, merger: createMerger({ slots: 1 }) }
   const { reader } = createUsersContext(parts)
-  // The months are there already; the only transaction left is the one that wakes.
-  const failing = { ...app.db, transaction: () => Promise.reject(new Error('no connection')) }
-  await record(app, [{ external_id: user.externalId, name: 'candle lit' }])
+  let hasFailed = false
+  const failing: Db = {
+    ...app.db,
+    query(statement, options) {
+      if (!statement.text.includes('pg_notify')) return app.db.query(statement, options)
+      hasFailed = true
+      return Promise.reject(new Error('no connection'))
+    },
+  }
   const { insert } = createEventsContext({ ...parts, db: failing, reader, retentionDays: 400 })
   await insert(app.tenant.id, [anEvent(user.id, RUNG.name)])
-  expect(await history(app, user)).toHaveLength(2)
-  expect(await wakeUps()).toEqual([])
-  await wakeNews(parts)
+  expect(hasFailed).toBe(true)
+  expect(await history(app, user)).toHaveLength(1)
   expect(await wakeUps()).toHaveLength(1)
   expect(await take()).toHaveLength(1)
+})
+
+test('who takes the news is told of them only where that does not run already, and then does it once more', async () => {
+  const user = await aUser(app)
+  await watch(RUNG)
+  const told: string[] = []
+  const parts = { clock, newId, merger: createMerger({ slots: 1 }) }
+  const db: Db = {
+    ...app.db,
+    query(statement, options) {
+      if (statement.text.includes('pg_notify')) told.push(statement.text)
+      return app.db.query(statement, options)
+    },
+  }
+  const { reader } = createUsersContext({ ...parts, db })
+  const { insert } = createEventsContext({ ...parts, db, reader, retentionDays: 400 })
+  const again = () => app.db.query(sql`select again_at is not null as is_again from jobs where name = ${NEWS}`)
+  await insert(app.tenant.id, [anEvent(user.id, RUNG.name)])
+  expect([told.length, await again()]).toEqual([1, [{ isAgain: false }]])
+  // It may have been passed over while the statement held it.
+  await insert(app.tenant.id, [anEvent(user.id, RUNG.name)])
+  expect(told).toHaveLength(2)
+  await app.db.query(sql`
+    update jobs set state = 'running', lease_until = ${clock.now()} where app_id = ${app.tenant.id} and name = ${NEWS}`)
+  await insert(app.tenant.id, [anEvent(user.id, RUNG.name)])
+  expect([told.length, await again()]).toEqual([2, [{ isAgain: true }]])
+})
+
+test('the schedule wakes who takes news without a job', async () => {
+  const user = await aUser(app)
+  await watch(RUNG)
+  await record(app, [{ external_id: user.externalId }])
+  await forgetWakeUps()
+  await wakeNews({ db: app.db, clock, newId })
+  expect(await wakeUps()).toHaveLength(1)
 })

@@ -22,19 +22,24 @@ export type NewEvent = {
 
 export type StoredEvent = { id: EventId; name: string; at: Date; receivedAt: Date; properties: object }
 
+/** Whether a statement that stores events has news. */
+export const HAS_NEWS = sql`exists (select 1 from news)`
+
 /**
  * Store events, but for those whose key was taken after `keysFrom`; answers the places of those whose user is not there.
  * Of several with one key the first that can be stored is. One statement, and `user`, whom a row of `r` names, is part of
  * it: that a user is found and its event is stored lies no further apart than a statement may take. Another part are the news
- * for whoever watches users: of the event, under its id, and that its user has changed, for segments see events too.
+ * for whoever watches users: of the event, under its id, and that its user has changed, for segments see events too; and `job`, which
+ * `HAS_NEWS`, for who takes them. It is locked after the keys. `isWaiting`: the job is not running.
  */
 export async function insertEvents(
   db: Db,
   appId: AppId,
   user: Sql,
+  job: Sql,
   list: readonly NewEvent[],
   { now, keysFrom }: { now: Date; keysFrom: Date },
-): Promise<{ unknown: Set<number>; isNews: boolean }> {
+): Promise<{ unknown: Set<number>; isWaiting: boolean }> {
   const given = list.map(({ id, key, user, name, at, properties }, n) => ({
     ...user,
     n,
@@ -85,11 +90,11 @@ export async function insertEvents(
       select a.id, n.id, n.user_id, n.kind, n.event, ${now}::timestamptz
       from apps a cross join news n
       where a.id = ${appId}
-    )
+    ), asked as (${job})
     select f.n from found f where f.user_id is null
     union all
-    select null where exists (select 1 from news)`)
-  return { unknown: new Set(found.flatMap(({ n }) => n ?? [])), isNews: found.some(({ n }) => n === null) }
+    select null where exists (select 1 from news) and not exists (select 1 from asked k where k.state = 'running')`)
+  return { unknown: new Set(found.flatMap(({ n }) => n ?? [])), isWaiting: found.some(({ n }) => n === null) }
 }
 
 export type Place = { at: Date; id: EventId }

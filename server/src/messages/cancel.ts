@@ -6,7 +6,6 @@ import type { Queue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import { closeJob } from './jobs.ts'
 import type { MessageId } from './message.ts'
-import { deleteRecipients } from './recipient-store.ts'
 import { findCounts, lockHidden, lockMessage, markCanceled } from './store.ts'
 import { messageNotFound } from './view.ts'
 
@@ -41,7 +40,6 @@ export async function cancelMessages(
   const open = await lockHidden(db, appId, ids)
   if (open.length === 0) return
   await markCanceled(db, appId, open, now)
-  await deleteRecipients(db, appId, open)
   await queue.enqueue(
     db,
     open.map((id) => closeJob(appId, id)),

@@ -67,8 +67,10 @@ export const linesOf = (provider: Provider): string[] =>
   lanes.flatMap((lane) => Array.from({ length: PARTS }, (_, part) => lineOf(lane, provider, part)))
 
 /**
- * Counts are kept in parts, so that no two workers wait for each other: one for each part of the lines, and one each for those
- * who write deliveries and who close those of a canceled message. A part alone may be below zero; their sum is the count.
+ * Counts are kept in parts, so that no two workers wait for each other: one for each part of the lines, one each for those who
+ * write deliveries and who close those of a canceled message, and one for each of those who add recipients. A part alone may be below
+ * zero; their sum is the count.
  */
 export const EXPANDING_PART = PARTS
 export const CLOSING_PART = PARTS + 1
+export const addingPart = (n: number) => PARTS + 2 + n

@@ -124,7 +124,7 @@ test('is explained: who waits, who was sent it in which run, and who was never a
     (await app.request(`/apps/${appId}/messages/${id}/explain?onesignal_id=${userId}`, { headers })).body
   expect((await explain(one)).subscriptions).toMatchObject([{ absence: 'not_in_audience', matches_now: false }])
   await add(engine, appId, id, [one])
-  expect((await explain(one)).subscriptions).toMatchObject([{ absence: 'not_expanded_yet', matches_now: true }])
+  expect((await explain(one)).subscriptions).toMatchObject([{ absence: null, delivery: { state: 'pending' } }])
   await add(engine, appId, id, [one])
   await runEngine(engine)
   const explained = await explain(one)

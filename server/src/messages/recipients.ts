@@ -1,21 +1,16 @@
 // Messages that take their recipients one by one while they are open: whoever leads users through steps adds each to the message of
-// the step that they are at. They stand in no list, and go the way of all others from there on.
+// the step that they are at (engine/add-recipients.ts). They stand in no list, and go the way of all others from there on.
 
 import type { AppId, NewId } from '../lib/ids.ts'
-import type { Queue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { TemplateId } from '../templates/template.ts'
 import { readMessageContent } from './accept/read-content.ts'
 import { readOptions } from './accept/read-options.ts'
 import type { Targeting } from './accept/read-targeting.ts'
 import type { MessagesContext } from './context.ts'
-import { expandJob } from './jobs.ts'
 import type { Lane, MessageId, NewMessage } from './message.ts'
-import { insertRecipients, lockOpen, type Recipient } from './recipient-store.ts'
 import type { CreateMessageBody } from './schema.ts'
 import { insertOpenMessage } from './store.ts'
-
-export type { Recipient } from './recipient-store.ts'
 
 /** All that a template decides. */
 export type PreparedMessage = Pick<NewMessage, 'channel' | 'templateId' | 'content' | 'emailHtml' | 'options'>
@@ -45,7 +40,7 @@ export async function prepareFromTemplate(
 /** `until`: nobody is added after it, a day or two from now at most. */
 export type Opening = { name: string | null; lane: Lane; until: Date }
 
-/** Longer, and the month in which it began could be over and gone before the last one is expanded. */
+/** Longer, and the month in which it began could be over and gone before the last one is added. */
 const LONGEST_OPEN_MS = 2 * 86_400_000
 
 /** In the caller's transaction. */
@@ -70,24 +65,4 @@ export async function openMessage(
   }
   await insertOpenMessage(db, appId, message, now)
   return message.id
-}
-
-/**
- * In the caller's transaction, in which they are added and expanded or neither. False when the message is not open (any more): its
- * time is over, it was canceled, or it is gone. Adding a run again changes nothing. Who adds to several messages does so in the order
- * of their ids, and last of all: others wait for the jobs.
- */
-export async function addRecipients(
-  { queue }: { queue: Queue },
-  db: Db,
-  appId: AppId,
-  { messageId, lane }: { messageId: MessageId; lane: Lane },
-  recipients: readonly Recipient[],
-  now: Date,
-): Promise<boolean> {
-  if (!(await lockOpen(db, appId, messageId, now))) return false
-  if (recipients.length === 0) return true
-  await insertRecipients(db, appId, messageId, recipients)
-  await queue.enqueue(db, [expandJob(appId, { id: messageId, lane })])
-  return true
 }

@@ -5,7 +5,6 @@ import { AppError } from '../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import { findTokens } from '../messages/activities/store.ts'
 import type { Audience, Message } from '../messages/message.ts'
-import { isRecipient } from '../messages/recipient-store.ts'
 import type { SegmentsContext } from '../segments/context.ts'
 import { judgeSubscriptions } from '../segments/explain.ts'
 import { getSegment, treeOf } from '../segments/read.ts'
@@ -24,7 +23,7 @@ export type Judged = {
 export async function judgeAudience(
   ctx: SegmentsContext,
   appId: AppId,
-  { id, audience }: Pick<Message, 'id' | 'audience'>,
+  { audience }: Pick<Message, 'audience'>,
   user: User,
 ): Promise<Judged> {
   const all = [...user.subscriptions.keys()]
@@ -37,10 +36,9 @@ export async function judgeAudience(
     }
     case 'aliases':
       return { matching: new Set(isNamed(audience.aliases, user) ? all : []), goneSegments: [] }
-    case 'recipients': {
-      const isWaiting = await isRecipient(ctx.db, appId, id, user.id)
-      return { matching: new Set(isWaiting ? all : []), goneSegments: [] }
-    }
+    // Who is added has their deliveries at once: nobody else is meant.
+    case 'recipients':
+      return { matching: new Set(), goneSegments: [] }
     default: {
       const { tree, goneSegments } = await readTree(ctx, appId, audience)
       const judged = await judgeSubscriptions(ctx, appId, user, tree)

@@ -5,7 +5,9 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId, UserId } from '../lib/ids.ts'
 import { createQueue, type Queue } from '../queue/enqueue.ts'
 import type { NewJob } from '../queue/job.ts'
+import { jobsInsert } from '../queue/store.ts'
 import type { Db } from '../storage/db.ts'
+import type { Sql } from '../storage/sql.ts'
 import {
   deleteNewsOf,
   deleteOldestNews,
@@ -49,6 +51,14 @@ export async function noteNews(db: Db, appId: AppId, news: readonly News[], now:
   if (news.length === 0) return []
   return (await insertNews(db, appId, news, now)) ? newsJobs(appId) : []
 }
+
+/** For statements that write news themselves: the job as a part of them, where `hasNews`. It tells which state that is in now. */
+export const newsJobInsert = (queue: Queue, appId: AppId, hasNews: Sql, now: Date): Sql =>
+  jobsInsert(appId, queue.rowsOf(appId, newsJobs(appId)), now, hasNews)
+
+/** Afterwards, unless it runs: then it is done once more. Should this be lost, the sweep finds the job two seconds later. */
+export const announceNewsJob = (queue: Queue, db: Db, appId: AppId): Promise<void> =>
+  queue.announce(db, newsJobs(appId)).catch(() => {})
 
 /**
  * For statements that have written news themselves. What they did is done, and must not look as if it were not: should this

@@ -10,7 +10,7 @@ const TABLES: Record<string, Sql> = {
   journey_runs: sql`lock table journey_runs in share row exclusive mode`,
   journey_counts: sql`lock table journey_counts in share row exclusive mode`,
   journey_calls: sql`lock table journey_calls in share row exclusive mode`,
-  message_recipients: sql`lock table message_recipients in share row exclusive mode`,
+  deliveries: sql`lock table deliveries in share row exclusive mode`,
   in_app_grants: sql`lock table in_app_grants in share row exclusive mode`,
   user_news: sql`lock table user_news in share row exclusive mode`,
   users: sql`lock table users in share row exclusive mode`,
@@ -28,7 +28,7 @@ export async function cutOff({ database: { db } }: Rig, dice: Dice, ms: number):
     const cut = await db.query(sql`
       select pg_terminate_backend(a.pid) from pg_stat_activity a
       where a.datname = current_database() and a.state = 'idle in transaction' and a.pid <> pg_backend_pid()
-        and a.query ~ 'journey_|in_app_grants|message_recipients|user_news'`)
+        and a.query ~ 'journey_|in_app_grants|message_counts|user_news'`)
     cuts += cut.length
     await pause(cut.length > 0 ? dice.between(100, 300) : 2)
   }

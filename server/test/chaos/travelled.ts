@@ -40,7 +40,6 @@ export async function untilQuiet({ database: { db }, keys }: Rig, deadlineMs: nu
       select 'runs' as what, count(*) from journey_runs where app_id = ${keys.appId} and state = 'waiting' having count(*) > 0
       union all select 'news', count(*) from user_news where app_id = ${keys.appId} having count(*) > 0
       union all select 'calls', count(*) from journey_calls where app_id = ${keys.appId} having count(*) > 0
-      union all select 'recipients', count(*) from message_recipients where app_id = ${keys.appId} having count(*) > 0
       union all select 'deliveries', count(*) from deliveries
         where app_id = ${keys.appId} and state in ('pending', 'sending') having count(*) > 0
       union all select concat_ws(' ', 'job', name, state, crashes, last_error), count(*) from jobs

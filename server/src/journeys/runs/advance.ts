@@ -2,6 +2,9 @@
 // the world, how many came by, and when to look again. A crash leaves all of it undone, and whoever comes next does it.
 
 import type { AppId } from '../../lib/ids.ts'
+import { findReady } from '../../messages/engine/add-recipients.ts'
+import { lookUpUsers } from '../../messages/engine/look-up-hosts.ts'
+import type { Known } from '../../messages/engine/write-deliveries.ts'
 import type { Work } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
 import { advanceJob, readAdvanceKey } from '../jobs.ts'
@@ -12,63 +15,86 @@ import type { RunsContext } from './context.ts'
 import { countMoves } from './count.ts'
 import { applyEffects } from './effects.ts'
 import { type Asked, answer, type Traveller } from './facts.ts'
-import { findHeldUntil } from './held.ts'
+import { findSending, heldUntil } from './held.ts'
 import { interpret, type Outcome, type World } from './interpret.ts'
 import { reenter } from './reenter.ts'
 import type { Part } from './run.ts'
 import { findNextDue, type Locked, lockDue, type RunChange, updateRuns } from './run-store.ts'
-import { NotOpen, openNodeMessage } from './send.ts'
+import { NotLookedUp, NotOpen, openNodeMessage } from './send.ts'
 
 const AT_ONCE = 2_000
 /** Then it is another app's turn. */
 const BATCHES_AT_A_STRETCH = 20
 
+/** What is asked of others than the database, before the transaction. */
+type Beforehand = Pick<Known, 'ready'> & { areLookedUp: boolean }
+
 export const advanceRuns = (ctx: RunsContext) => async (work: Work) => {
   const { appId, key } = work.job
   const { journeyId, part } = readAdvanceKey(key)
+  const ready = await findReady(ctx.engine, appId)
   for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
-    const hasMore = await openingMessages(ctx, appId, journeyId, () =>
+    const hasMore = await preparing(ctx, appId, journeyId, (areLookedUp) =>
       ctx.db.transaction(async (db) => {
         if (!(await work.stillMine(db))) return false
         const journey = await ctx.live.hold(db, appId, journeyId)
         if (!journey) return false
-        const hasMore = await advanceBatch(ctx, db, appId, journey, part)
+        const hasMore = await advanceBatch(ctx, db, appId, journey, part, { ready, areLookedUp })
         // With the batch: what moved runs is not what ended its workers before.
         await work.noteProgress(db)
         return hasMore
       }),
     )
+    await ctx.engine.growth.catchUp(ctx.now())
     if (!hasMore) return
   }
   const journey = await ctx.live.find(ctx.db, appId, journeyId)
   if (journey) await ctx.queue.enqueue(ctx.db, [advanceJob(appId, journey, part)])
 }
 
-/** The first batch of a day that comes to a send node finds that its message is not open: it is opened, and the batch tried again. */
-async function openingMessages(
+/**
+ * The first batch of a day that comes to a send node finds that its message is not open, and one that sends mail does not know where
+ * the mailboxes are: that is seen to, and the batch tried again.
+ */
+async function preparing(
   ctx: RunsContext,
   appId: AppId,
   journeyId: JourneyId,
-  run: () => Promise<boolean>,
+  run: (areLookedUp: boolean) => Promise<boolean>,
 ): Promise<boolean> {
-  for (;;)
+  for (let areLookedUp = false; ; )
     try {
-      return await run()
+      return await run(areLookedUp)
     } catch (error) {
+      if (error instanceof NotLookedUp) {
+        await lookUpUsers(ctx.engine, appId, error.userIds)
+        areLookedUp = true
+        continue
+      }
       const journey = error instanceof NotOpen ? await ctx.live.find(ctx.db, appId, journeyId) : undefined
       if (!(error instanceof NotOpen) || !journey) throw error
       for (const key of error.keys) await openNodeMessage(ctx, appId, journey, key)
     }
 }
 
-async function advanceBatch(ctx: RunsContext, db: Db, appId: AppId, journey: Compiled, part: Part): Promise<boolean> {
+async function advanceBatch(
+  ctx: RunsContext,
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  part: Part,
+  { ready, areLookedUp }: Beforehand,
+): Promise<boolean> {
   const now = ctx.now()
   const due = await lockDue(db, appId, journey.id, part, now, AT_ONCE)
   const [waiting, over] = [
     due.filter(({ state }) => state === 'waiting'),
     due.filter(({ state }) => state !== 'waiting'),
   ]
-  const moves = await findMoves(db, appId, journey, waiting, now)
+  const sending = waiting.length > 0 ? await findSending(db, appId, journey, now) : undefined
+  const moves = await findMoves(db, appId, journey, waiting, { heldUntil: sending && heldUntil(sending, now) }, now)
+  const mailed = areLookedUp ? [] : moves.filter(sendsMail)
+  if (mailed.length > 0) throw new NotLookedUp(mailed.map(({ run }) => run.userId))
   await writeMoves(db, appId, journey, moves, now)
   await changeCounts(db, appId, journey.id, part, [
     ...countMoves(journey.id, moves),
@@ -78,17 +104,26 @@ async function advanceBatch(ctx: RunsContext, db: Db, appId: AppId, journey: Com
   const hasMore = next !== undefined && next <= now
   // Before messages, whose jobs others wait for. Who has more to do goes on by itself.
   if (next && !hasMore) await ctx.queue.enqueue(db, [advanceJob(appId, journey, part, next)])
-  await applyEffects(ctx, db, appId, journey, moves, now)
+  const adding = sending && { ready, settings: sending.settings, part }
+  await applyEffects(ctx, db, appId, journey, moves, adding, now)
   return hasMore
 }
 
 export type Move = { run: Locked; outcome: Exclude<Outcome, { kind: 'asks' }> }
 
+const sendsMail = ({ outcome }: Move) =>
+  outcome.effects.some((effect) => effect.kind === 'send' && effect.node.kind === 'send_email')
+
 /** Interprets each until it rests or ends. What they ask for is found out for all of them together. */
-async function findMoves(db: Db, appId: AppId, journey: Compiled, runs: readonly Locked[], now: Date): Promise<Move[]> {
+async function findMoves(
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  runs: readonly Locked[],
+  world: World,
+  now: Date,
+): Promise<Move[]> {
   const moves: Move[] = []
-  if (runs.length === 0) return moves
-  const world: World = { heldUntil: await findHeldUntil(db, appId, journey, now) }
   let open = runs.map((run): Traveller<Locked> => ({ run, known: new Map() }))
   while (open.length > 0) {
     const asked: (Asked & { traveller: Traveller<Locked> })[] = []

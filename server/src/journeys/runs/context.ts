@@ -3,6 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
+import type { Engine } from '../../messages/engine/engine.ts'
 import { createQueue, type Queue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
@@ -18,6 +19,8 @@ export type RunsContext = {
   queue: Queue
   renderer: Renderer
   findTemplate: FindTemplate
+  /** Of messages, to which runs are added. */
+  engine: Engine
   /** Journeys that are active, compiled. */
   live: LiveJourneys
   /** Versions of templates of which no message can be made. That is so for good: a change makes another version. */
@@ -31,6 +34,7 @@ export const createRunsContext = (parts: {
   log: Log
   merger: Merger
   renderer: Renderer
+  engine: Engine
 }): RunsContext => {
   const { clock, merger, ...rest } = parts
   return {

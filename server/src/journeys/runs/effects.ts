@@ -3,6 +3,7 @@
 
 import { grant } from '../../in-app/grant.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
+import type { Adding } from '../../messages/engine/add-recipients.ts'
 import type { Db } from '../../storage/db.ts'
 import { setTags } from '../../users/set-tags.ts'
 import { callJob } from '../jobs.ts'
@@ -28,6 +29,7 @@ export async function applyEffects(
   appId: AppId,
   journey: Compiled,
   moves: readonly Move[],
+  adding: Adding | undefined,
   now: Date,
 ): Promise<void> {
   const tags = effectsOf(moves, 'tag').map(({ run, effect }) => ({ run, ...effect }))
@@ -54,7 +56,7 @@ export async function applyEffects(
     )
   }
   const sends = effectsOf(moves, 'send').map(({ run, effect }) => ({ run, node: effect.node }))
-  if (sends.length > 0) await sendToRuns(ctx, db, appId, journey, sends, now)
+  if (adding && sends.length > 0) await sendToRuns(ctx, db, appId, journey, sends, adding, now)
 }
 
 type Grant = { userId: UserId; messageId: string; expiresAt: Date | null }

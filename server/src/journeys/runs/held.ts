@@ -1,7 +1,7 @@
 // Runs at send nodes wait while the app is disabled: until that ends by itself, or until somebody ends it.
 
 import type { AppId } from '../../lib/ids.ts'
-import { readSending } from '../../sending/read.ts'
+import { readSending, type Sending } from '../../sending/read.ts'
 import type { Db } from '../../storage/db.ts'
 import { advanceJobs } from '../jobs.ts'
 import { sendsTemplate } from '../node.ts'
@@ -13,15 +13,17 @@ import { makeDue } from './life-store.ts'
 /** How soon they look again where it cannot be told when it ends, or where it should have. */
 const SOON_MS = 60_000
 
-/** Until when the app may not send, as far as can be told; undefined when it may. Asked only for journeys that do. */
-export async function findHeldUntil(
+/** Whether and how the app may send; undefined for journeys that do not. */
+export const findSending = async (
   db: Db,
   appId: AppId,
   { nodes }: Pick<Compiled, 'nodes'>,
   now: Date,
-): Promise<Date | undefined> {
-  if (!nodes.some(({ kind }) => sendsTemplate(kind))) return undefined
-  const { hold } = await readSending(db, appId, now)
+): Promise<Sending | undefined> =>
+  nodes.some(({ kind }) => sendsTemplate(kind)) ? readSending(db, appId, now) : undefined
+
+/** Until when the app may not send, as far as can be told; undefined when it may. */
+export function heldUntil({ hold }: Sending, now: Date): Date | undefined {
   if (hold?.reason !== 'disabled') return undefined
   return hold.until && hold.until > now ? hold.until : new Date(now.getTime() + SOON_MS)
 }

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
-import { closeRenderer } from '../../../test/engine.ts'
+import { anEmailPort, closeRenderer, fakeSender } from '../../../test/engine.ts'
 import { anAppOf, aTagSegment } from '../../../test/entry.ts'
 import { record } from '../../../test/events.ts'
 import { aJourney, remove, someReferences, update } from '../../../test/journeys.ts'
@@ -11,6 +11,7 @@ import { aWorker } from '../../../test/worker.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { createQueue } from '../../queue/enqueue.ts'
+import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import { advanceJobs } from '../jobs.ts'
 import { PARTS } from './run.ts'
@@ -120,6 +121,32 @@ test('an email needs no other one', async () => {
   expect(await passesLeft()).toEqual([])
 })
 
+test('where the mailboxes are is looked up before anybody is sent mail, and only of those who are', async () => {
+  await active({ nodes: [{ kind: 'send_email', template_id: emailId }] })
+  await active()
+  const [a, b, other] = await Promise.all(
+    ['one.example', 'two.example', 'other.example'].map((domain) =>
+      aUser(app, { subscriptions: [{ type: 'Email', token: `${aName()}@${domain}` }] }),
+    ),
+  )
+  await record(
+    app,
+    [a, b].map((user) => ({ name: ENTRY, external_id: user?.externalId })),
+  )
+  const asked: string[][] = []
+  const { db, tenant } = app
+  const lookUpHosts = async (domains: readonly string[]) => {
+    const [row] = await db.query<{ total: number }>(sql`
+      select count(*) as total from deliveries where app_id = ${tenant.id}`)
+    expect(row?.total).toBe(0)
+    asked.push([...domains].sort())
+  }
+  await aWorker(app, clock, { email: { ...anEmailPort(), lookUpHosts } }).runDue()
+  expect(asked).toEqual([['one.example', 'two.example']])
+  expect(await messagesTo(a as MadeUser)).toHaveLength(1)
+  expect(await messagesTo(other as MadeUser)).toEqual([])
+})
+
 test('whoever moves runs of the same users at once gives each another one', async () => {
   const journeyId = await active()
   const users = await Promise.all(Array.from({ length: 30 }, () => somebody()))
@@ -137,6 +164,43 @@ test('whoever moves runs of the same users at once gives each another one', asyn
   await Promise.all(PARTS.map(() => work()))
   await work()
   for (const user of users) expect(new Set(await messagesTo(user)).size).toBe(PARTS.length)
+})
+
+test('whoever dies while moving runs has neither moved nor sent to them; two others do both, once', async () => {
+  const journeyId = await active()
+  const users = await Promise.all(Array.from({ length: 20 }, () => somebody()))
+  await record(
+    app,
+    users.map(({ externalId }) => ({ name: ENTRY, external_id: externalId })),
+  )
+  const { db, tenant } = app
+  const stateOfAll = async (db: Db) => {
+    const [row] = await db.query<{ waiting: number; sent: number }>(sql`
+      select (select count(*) from journey_runs where app_id = ${tenant.id} and journey_id = ${journeyId} and state = 'waiting') as waiting,
+        (select count(*) from deliveries where app_id = ${tenant.id}) as sent`)
+    return row
+  }
+  let hasDied = false
+  const dying: TestApp['db'] = {
+    ...db,
+    transaction: (run) =>
+      db.transaction(async (db) => {
+        const result = await run(db)
+        if (hasDied || (await stateOfAll(db))?.sent === 0) return result
+        hasDied = true
+        throw new Error('died')
+      }),
+  }
+  await aWorker({ db: dying }, clock).runDue()
+  expect(hasDied).toBe(true)
+  expect(await stateOfAll(db)).toEqual({ waiting: 20, sent: 0 })
+  clock.advance({ minutes: 1 })
+  const sender = fakeSender()
+  await Promise.all([aWorker(app, clock, { sender }).runDue(), aWorker(app, clock, { sender }).runDue()])
+  await work()
+  expect(await stateOfAll(db)).toEqual({ waiting: 0, sent: 20 })
+  for (const user of users) expect(await messagesTo(user)).toHaveLength(1)
+  expect(new Set(sender.calls.map(({ parcel }) => parcel.token)).size).toBe(sender.calls.length)
 })
 
 test('what was counted goes with the user and with the journey', async () => {

@@ -3,10 +3,11 @@
 // the way of all messages.
 
 import { AppError } from '../../lib/errors.ts'
-import type { AppId } from '../../lib/ids.ts'
+import type { AppId, UserId } from '../../lib/ids.ts'
 import { DAY_MS, dayOf } from '../../lib/time-zone.ts'
+import { type Adding, addRecipients } from '../../messages/engine/add-recipients.ts'
 import type { Lane, MessageId } from '../../messages/message.ts'
-import { addRecipients, openMessage, type PreparedMessage, prepareFromTemplate } from '../../messages/recipients.ts'
+import { openMessage, type PreparedMessage, prepareFromTemplate } from '../../messages/recipients.ts'
 import type { Db } from '../../storage/db.ts'
 import { findRevisions } from '../../templates/store.ts'
 import type { NodeOf } from '../node.ts'
@@ -27,29 +28,38 @@ export class NotOpen extends Error {
   }
 }
 
+/** Users whose mailboxes are to be looked for first: outside the transaction, because the network is asked. */
+export class NotLookedUp extends Error {
+  readonly userIds: readonly UserId[]
+  constructor(userIds: readonly UserId[]) {
+    super(`mailboxes of ${userIds.length} users are not looked up`)
+    this.userIds = userIds
+  }
+}
+
 export async function sendToRuns(
   ctx: RunsContext,
   db: Db,
   appId: AppId,
   journey: Compiled,
   sends: readonly Send[],
+  adding: Adding,
   now: Date,
 ): Promise<void> {
   const sendable = await findSendable(ctx, db, appId, journey, sends)
   const byKey = Map.groupBy(await findPasses(db, appId, journey, sendable, now), ({ key }) => nameOfKey(key))
   const groups = [...byKey.values()].map((runs) => ({ key: (runs[0] as Pass).key, runs }))
   const keys = groups.map(({ key }) => key)
-  const found = keys.length > 0 ? await findNodeMessages(db, appId, journey.id, keys) : []
+  if (keys.length === 0) return
+  const found = await findNodeMessages(db, appId, journey.id, keys)
   const idOf = new Map(found.map(({ n, messageId }) => [n, messageId]))
   const missing = keys.filter((_, n) => !idOf.has(n))
   if (missing.length > 0) throw new NotOpen(missing)
-  const ready = groups.map(({ runs }, n) => ({ messageId: idOf.get(n) as MessageId, runs }))
-  // In the order that everybody locks in.
-  for (const { messageId, runs } of ready.sort((a, b) => (a.messageId < b.messageId ? -1 : 1))) {
-    const recipients = runs.map(({ run }) => ({ runId: run.id, userId: run.userId }))
-    const isOpen = await addRecipients(ctx, db, appId, { messageId, lane: laneOf(journey) }, recipients, now)
-    if (!isOpen) throw new Error(`message ${messageId} of journey ${journey.id} was closed too early`)
-  }
+  const recipients = groups.flatMap(({ runs }, n) =>
+    runs.map(({ run }) => ({ messageId: idOf.get(n) as MessageId, runId: run.id, userId: run.userId })),
+  )
+  const areOpen = await addRecipients(ctx.engine, db, appId, recipients, adding, now)
+  if (!areOpen) throw new Error(`a message of journey ${journey.id} was closed too early`)
 }
 
 type Sendable = Send & { revision: number }

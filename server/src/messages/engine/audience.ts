@@ -14,13 +14,6 @@ import type { WaitingMessage } from './expand-store.ts'
 
 export const isByRange = ({ kind }: Audience) => kind === 'segments' || kind === 'filters' || kind === 'activity'
 
-/** Who decides that somebody is to be added may take a while to do so. */
-export const CLOSING_MARGIN_MS = 3_600_000
-
-/** Whether nobody is added any more; of those that take recipients. */
-export const isOver = (audience: Audience, now: Date) =>
-  audience.kind === 'recipients' && new Date(audience.until).getTime() + CLOSING_MARGIN_MS <= now.getTime()
-
 const NOBODY: Node = { kind: 'any', of: [] }
 
 /** Of those that go by ranges. */

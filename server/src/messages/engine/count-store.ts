@@ -60,14 +60,14 @@ export async function changeCounts(db: Db, appId: AppId, part: number, changes: 
     set count = message_counts.count + excluded.count`)
 }
 
-/** Of these messages, those of which nothing waits and nothing is under way. */
+/** Of these messages, those that are expanded, and of which nothing waits and nothing is under way. */
 export async function findSettled(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
   const found = await db.query<{ id: MessageId }>(sql`
-    select r.id
-    from unnest(${ids}::uuid[]) r(id)
-    where not exists (
+    select m.id
+    from messages m
+    where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and m.state = 'sending' and not exists (
       select from message_counts c
-      where c.app_id = ${appId} and c.message_id = r.id and c.state in ('pending', 'sending')
+      where c.app_id = ${appId} and c.message_id = m.id and c.state in ('pending', 'sending')
       having sum(c.count) > 0)`)
   return found.map(({ id }) => id)
 }

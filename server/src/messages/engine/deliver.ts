@@ -31,12 +31,11 @@ import type { Engine } from './engine.ts'
 import { lockUncanceled } from './message-store.ts'
 import { findPause } from './pause-store.ts'
 import { completeMessages } from './settle.ts'
-import { type Attempt, countedUnder, INTERRUPTED } from './slice.ts'
+import { type Attempt, countedUnder, INTERRUPTED, SLICE } from './slice.ts'
 import { tellFailed } from './tell-failed.ts'
 import { keepPace } from './throttle.ts'
 
 const BATCH = 500
-const SLICE = 100
 /** Then it is another line's turn. */
 const BATCHES_AT_A_STRETCH = 4
 /** The same where a provider is slow. */

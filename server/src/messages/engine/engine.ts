@@ -11,6 +11,7 @@ import { type Change, createChange } from '../../users/change.ts'
 import type { EmailPort } from '../email/port.ts'
 import type { RunId } from '../message.ts'
 import type { NoteActions } from '../note-actions.ts'
+import { createGrowth, type Growth } from './growth.ts'
 import { createMonths, type PrepareMonths } from './keep-months.ts'
 import { createPermits, type Permits } from './permits.ts'
 import type { Sender } from './sender.ts'
@@ -33,6 +34,7 @@ export type Engine = {
   /** Of users: addresses that lead nowhere any more are unsubscribed. */
   change: Change
   prepareMonths: PrepareMonths
+  growth: Growth
   permits: Permits
   stats: DeliveryStats
   random: () => number
@@ -61,6 +63,7 @@ export function createEngine({ maxInFlight, random = Math.random, ...parts }: En
     queue: createQueue({ clock: parts.clock, newId }),
     change: createChange({ ...parts, newId, merger }),
     prepareMonths: createMonths(parts.db),
+    growth: createGrowth(parts.db),
     permits: createPermits(maxInFlight),
     stats: createDeliveryStats(),
   }

@@ -11,11 +11,13 @@ import { newId } from '../../lib/ids.ts'
 import { audienceInRange, CANDIDATE } from '../../segments/audience.ts'
 import { readFilters } from '../../segments/filters.ts'
 import {
+  ALL_LINES,
   expandStatement,
   inRange,
   inRuns,
   mailDomainsStatement,
   named,
+  ofUsers,
   type Timing,
   zonesStatement,
 } from './expand-statement.ts'
@@ -55,7 +57,7 @@ const timings: Timing[] = [
 ]
 const filters = [{ field: 'tag', key: 'level', relation: '=', value: '1' }]
 const audiences = [
-  inRuns(scope.appId, [{ userId: newId(), runId: newId() }]),
+  inRuns(scope.appId, [{ messageId, userId: newId(), runId: newId() }]),
   named(scope.appId, [{ messageId, subscriptionId: newId() }]),
   inRange(audienceInRange(readFilters(filters).tree, scope, { after: newId(), upTo: newId() }, CANDIDATE)),
 ]
@@ -63,7 +65,7 @@ const audiences = [
 test.each(timings)('the statement for those that are due $kind keeps the rules', (timing) => {
   for (const candidates of audiences)
     for (const onlyTestUsers of [false, true]) {
-      const expansion = { plans: [plan], ways: [way], candidates, timing, onlyTestUsers }
+      const expansion = { plans: [plan], ways: [way], candidates, timing, lines: ALL_LINES, onlyTestUsers }
       expect(checkStatement(expandStatement(scope.appId, expansion, NOW).text, known)).toEqual([])
     }
 })
@@ -74,5 +76,6 @@ test('the statement that looks for time zones keeps the rules', () => {
 })
 
 test('the statement that looks for domains of mailboxes keeps the rules', () => {
-  for (const candidates of audiences) expect(checkStatement(mailDomainsStatement(candidates).text, known)).toEqual([])
+  for (const candidates of [...audiences, ofUsers(scope.appId, [newId()])])
+    expect(checkStatement(mailDomainsStatement(candidates).text, known)).toEqual([])
 })

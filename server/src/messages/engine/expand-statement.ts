@@ -1,13 +1,15 @@
 // The statement that makes deliveries: who is meant, and the decision about each of them, at once. It is made of parts at run time,
 // because audience and times take different forms; expand-statement.test.ts holds every form to the rules of all statements.
 
-import type { AppId, SubscriptionId } from '../../lib/ids.ts'
+import { randomInt } from 'node:crypto'
+import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../../storage/sql.ts'
 import { type DeliveryState, NO_LINE, PARTS, type Platform, type Provider } from '../delivery.ts'
 import { type Message, type MessageId, NO_RUN } from '../message.ts'
-import type { Recipient } from '../recipient-store.ts'
+import type { Recipient } from './add-recipients.ts'
 import { UNPREPARED } from './delivery-store.ts'
+import { SLICE } from './slice.ts'
 
 /** What holds for all deliveries of a message. */
 export type Plan = {
@@ -145,17 +147,31 @@ export const named = (appId: AppId, names: readonly Named[]): Candidates => ({
 /** `audience`: rows of `segments/audience.ts`, all for the one message. */
 export const inRange = (audience: Sql): Candidates => ({ rows: audience, isOfMessage: sql`true` })
 
-/** All for the one message: everything that the users have, once for each of their runs. */
+/** Everything that the users have, once for each of their runs. */
 export const inRuns = (appId: AppId, recipients: readonly Recipient[]): Candidates => ({
   rows: sql`
-    select r."runId" as run_id, s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds,
+    select r."messageId" as message_id, r."runId" as run_id, s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds,
       s.created_at
-    from jsonb_to_recordset(${rows(recipients)}::jsonb) as r("runId" uuid, "userId" uuid)
+    from jsonb_to_recordset(${rows(recipients)}::jsonb) as r("messageId" uuid, "runId" uuid, "userId" uuid)
     cross join lateral (
       select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
       from subscriptions s where s.app_id = ${appId} and s.user_id = r."userId" offset 0) s`,
-  isOfMessage: sql`true`,
+  isOfMessage: sql`c.message_id = m.id`,
   haveRuns: true,
+})
+
+/** Over how many parts of their lines deliveries are spread, and which is the first. */
+export type Lines = { first: number; count: number }
+
+export const ALL_LINES: Lines = { first: 0, count: PARTS }
+
+/**
+ * To work through a part costs nearly the same for one delivery and for all that are sent at once: those who are few go into one, by
+ * turns, and the others into as many as they fill.
+ */
+export const linesFor = (candidates: number): Lines => ({
+  first: randomInt(PARTS),
+  count: Math.min(PARTS, Math.max(1, Math.ceil(candidates / SLICE))),
 })
 
 export type Expansion = {
@@ -163,6 +179,7 @@ export type Expansion = {
   ways: readonly Way[]
   candidates: Candidates
   timing: Timing
+  lines: Lines
   /** Everybody else is left out, and told so. */
   onlyTestUsers: boolean
 }
@@ -173,7 +190,7 @@ export type Expansion = {
  */
 export function expandStatement(
   appId: AppId,
-  { plans, ways, candidates, timing, onlyTestUsers }: Expansion,
+  { plans, ways, candidates, timing, lines, onlyTestUsers }: Expansion,
   now: Date,
 ) {
   const { dueAt, joins, reason = sql`c.reason` } = timeOf(appId, timing)
@@ -182,7 +199,7 @@ export function expandStatement(
         select u.test_user_name from users u where u.app_id = ${appId} and u.id = c.user_id offset 0) tu on true`
     : emptySql
   const runId = candidates.haveRuns ? sql`c.run_id` : sql`${NO_RUN}::uuid`
-  // Who was added once more after the first time was expanded gets nothing more.
+  // Who was added once more gets nothing more.
   const butOnce = candidates.haveRuns
     ? sql`on conflict (app_id, expand_at, message_id, subscription_id, run_id) do nothing`
     : emptySql
@@ -193,7 +210,8 @@ export function expandStatement(
         due_at, expires_at, settled_at)
       select a.id, e."expandAt", e.message_id, e.id, e.run_id, e.user_id, e.type,
         case when e.reason is null
-          then e.lane || '/' || e.provider || '/' || get_byte(uuid_send(e.id), 15) % ${PARTS}::integer
+          then e.lane || '/' || e.provider || '/'
+            || (${lines.first}::integer + get_byte(uuid_send(e.id), 15) % ${lines.count}::integer) % ${PARTS}::integer
           else ${NO_LINE} end,
         case when e.reason is null then 'pending' else 'skipped' end,
         e.reason, e.due_at, greatest(e.due_at, e."expandAt") + interval '1 second' * e."lifeSeconds",
@@ -239,13 +257,18 @@ export const zonesStatement = (appId: AppId, candidates: Candidates): Sql => sql
   left join lateral (
     select u.timezone_id from users u where u.app_id = ${appId} and u.id = c.user_id offset 0) u on true`
 
+/** All that users have, of which no deliveries are made. */
+export const ofUsers = (appId: AppId, userIds: readonly UserId[]): Pick<Candidates, 'rows'> => ({
+  rows: sql`select s.type, s.token from subscriptions s where s.app_id = ${appId} and s.user_id = any(${userIds}::uuid[])`,
+})
+
 /** The domains of the mailboxes of those who are meant. */
-export const mailDomainsStatement = (candidates: Candidates): Sql => sql`
+export const mailDomainsStatement = (candidates: Pick<Candidates, 'rows'>): Sql => sql`
   select distinct lower(substring(c.token from '[^@]+$')) as domain
   from (${candidates.rows}) c
   where c.type = 'Email' and c.token is not null`
 
-export const findMailDomains = (db: Db, candidates: Candidates) =>
+export const findMailDomains = (db: Db, candidates: Pick<Candidates, 'rows'>) =>
   db.query<{ domain: string }>(mailDomainsStatement(candidates), UNPREPARED)
 
 export const findZones = (db: Db, appId: AppId, candidates: Candidates) =>

@@ -23,7 +23,7 @@ export type WaitingMessage = Pick<
   throttledTo: Date | null
 }
 
-const columns = sql`m.id, m.channel, m.lane, m.state, m.audience, m.options, m.send_after, m.expand_at, m.expanded_to,
+export const columns = sql`m.id, m.channel, m.lane, m.state, m.audience, m.options, m.send_after, m.expand_at, m.expanded_to,
   m.expanded_count, m.throttled_to`
 
 /**
@@ -38,10 +38,7 @@ export const lockDirectWaiting = (db: Db, appId: AppId, now: Date, limit: number
     limit ${limit}
     for update`)
 
-/**
- * Undefined when there is nothing (more) to expand: it is done, was canceled, or is gone. Whoever adds recipients to it meanwhile
- * need not wait.
- */
+/** Undefined when there is nothing (more) to expand: it is done, was canceled, or is gone. */
 export async function lockWaiting(db: Db, appId: AppId, id: MessageId): Promise<WaitingMessage | undefined> {
   const [found] = await db.query<WaitingMessage>(sql`
     select ${columns} from messages m

@@ -7,10 +7,10 @@ import { beginningOf } from '../delivery.ts'
 import { CLOSE, DELIVER, EXPAND } from '../jobs.ts'
 import { auditCounts } from './audit-counts.ts'
 import { closeCanceled } from './close.ts'
+import { closeOver } from './close-over.ts'
 import { deliverLine } from './deliver.ts'
 import type { Engine } from './engine.ts'
 import { expandMessages } from './expand.ts'
-import { expandLeftOver } from './expand-left-over.ts'
 import { forgetOldMessages } from './forget.ts'
 import { keepMonths } from './keep-months.ts'
 import { settleMessages } from './settle.ts'
@@ -28,7 +28,7 @@ export const messageHandlers = (engine: Engine): Handlers => ({
 })
 
 export const messageSchedules = (engine: Engine, retentionDays: number): Schedule[] => [
-  { name: 'messages.left-over', everyMs: 600_000, run: () => expandLeftOver(engine) },
+  { name: 'messages.close-over', everyMs: 600_000, run: () => closeOver(engine) },
   { name: 'messages.settle', everyMs: 60_000, run: () => settleMessages(engine) },
   { name: 'messages.months', everyMs: 3_600_000, run: () => keepMonths(engine.db, engine.clock.now(), retentionDays) },
   {

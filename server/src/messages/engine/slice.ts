@@ -6,6 +6,9 @@ import type { DeliverySettings, FrequencyCap } from '../../sending/settings.ts'
 import type { CountedUnder, Line } from '../delivery.ts'
 import type { Composed, ToSend } from './compose.ts'
 
+/** So many are sent at once. */
+export const SLICE = 100
+
 export type Attempt = {
   work: Work
   appId: AppId

@@ -3,7 +3,7 @@ import type { TestApp } from '../../../test/app.ts'
 import {
   anEmailPort,
   anEngine,
-  anEngineWorker,
+  deliveriesOf,
   type FakeSender,
   messageRow,
   type Recipient,
@@ -12,18 +12,16 @@ import {
   setStage,
   tally,
 } from '../../../test/engine.ts'
-import { add, anOpenMessage, countWaiting, runDeliveries } from '../../../test/recipients.ts'
+import { add, addWith, anOpenMessage, recipientsOf, runDeliveries } from '../../../test/recipients.ts'
 import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
-import { createLog } from '../../lib/log.ts'
-import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import type { SubscriptionType } from '../../users/subscription.ts'
 import { cancelMessages } from '../cancel.ts'
-import { addRecipients } from '../recipients.ts'
+import { findReady } from './add-recipients.ts'
+import { closeOver } from './close-over.ts'
 import type { Engine } from './engine.ts'
-import { expandLeftOver } from './expand-left-over.ts'
-import { lockWaiting, writeProgress } from './expand-store.ts'
+import { lookUpUsers } from './look-up-hosts.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -57,7 +55,6 @@ test('who is added is sent to at once, and the message stays open for others', a
   const times = { expandAt: openedAt, dueAt: clock.now(), expiresAt: lastMoment }
   expect(second).toMatchObject({ subscriptionId: two.id, userId: two.userId, runId, ...times })
   expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'expanding', expandAt: openedAt })
-  expect(await countWaiting(app.db, appId, id)).toBe(0)
 })
 
 test.each<['push' | 'email' | 'sms', SubscriptionType, object]>([
@@ -81,18 +78,16 @@ test.each<['push' | 'email' | 'sms', SubscriptionType, object]>([
   expect(new Set(sender.calls.map(({ parcel }) => parcel.token))).toEqual(new Set([user.token, more[0].token]))
 })
 
-test('the hosts of mailboxes are looked up before anybody is expanded', async () => {
+test('the hosts of the mailboxes of users can be looked up before', async () => {
   const asked: string[] = []
   const email = { ...anEmailPort(), lookUpHosts: async (domains: readonly string[]) => void asked.push(...domains) }
   engine = anEngine({ db: app.db, clock, sender, email })
-  const [one] = (await recipients(engine, appId, 1, { type: 'Email' })) as [Recipient]
+  const [one, two] = (await recipients(engine, appId, 2, { type: 'Email' })) as [Recipient, Recipient]
   await app.db.query(sql`
     update subscriptions set token = 'a@Bell.Example' where app_id = ${appId} and id = ${one.id}`)
-  const content = { isEmail: true, email_subject: 'Bells', email_body: '<p>Ring</p>' }
-  const id = await anOpenMessage(engine, appId, { channel: 'email', content })
-  await add(engine, appId, id, [one])
-  await runEngine(engine)
+  await lookUpUsers(engine, appId, [one.userId])
   expect(asked).toEqual(['bell.example'])
+  expect(two.token).not.toContain('bell.example')
 })
 
 test('a second run of the same user is a second delivery; the same run again is none', async () => {
@@ -104,11 +99,10 @@ test('a second run of the same user is a second delivery; the same run again is 
   ]
   await add(engine, appId, id, [first])
   await add(engine, appId, id, [first, second])
-  expect(await countWaiting(app.db, appId, id)).toBe(2)
+  expect(await tally(app.db, appId, id)).toEqual({ pending: 2 })
   await runEngine(engine)
   await add(engine, appId, id, [first])
   await runEngine(engine)
-  expect(await countWaiting(app.db, appId, id)).toBe(0)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 2 })
   expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([one.token, one.token])
   const runs = (await runDeliveries(app.db, appId, id)).map(({ runId }) => runId)
@@ -126,38 +120,35 @@ test('who is added in the next month is among the others, though no server saw t
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
 })
 
-test('many are expanded by ranges; whoever dies in between leaves nobody behind, and nobody is sent to twice', async () => {
-  const people = await recipients(engine, appId, 10_500)
+/** As one who moves runs does it: what comes after may fail. */
+async function adding(
+  id: string,
+  users: readonly Recipient[],
+  { part, meanwhile }: { part?: number; meanwhile: () => Promise<void> },
+) {
+  const ready = await findReady(engine, appId)
+  return engine.db.transaction(async (db) => {
+    const isOpen = await addWith(engine, db, appId, ready, recipientsOf(id, users), part)
+    await meanwhile()
+    return isOpen
+  })
+}
+
+test('whoever dies before the commit has added nobody, and who adds them again sends to each once', async () => {
+  const people = await recipients(engine, appId, 50)
   const id = await anOpenMessage(engine, appId)
+  const dying = adding(id, people, { meanwhile: () => Promise.reject(new Error('died')) })
+  await expect(dying).rejects.toThrow('died')
+  expect(await tally(app.db, appId, id)).toEqual({})
+  expect(await runEngine(engine)).toBe(0)
   await add(engine, appId, id, people)
-  let hasDied = false
-  const broken: Db = {
-    ...engine.db,
-    transaction: (run) =>
-      engine.db.transaction(async (db) => {
-        const result = await run(db)
-        const { expandedCount } = await messageRow(db, appId, id)
-        // The second range dies just before its commit.
-        if (expandedCount === 10_500 && !hasDied) {
-          hasDied = true
-          throw new Error('died')
-        }
-        return result
-      }),
-  }
-  const silent = { log: createLog('silent') }
-  await anEngineWorker({ ...engine, db: broken, ...silent }, { db: engine.db, ...silent }).runDue()
-  expect(hasDied).toBe(true)
-  expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'expanding', expandedCount: 10_000 })
-  expect(await countWaiting(app.db, appId, id)).toBe(500)
-  clock.advance({ minutes: 1 })
   await Promise.all([runEngine(engine), runEngine(engine)])
-  expect(await tally(app.db, appId, id)).toEqual({ sent: 10_500 })
-  expect(new Set(sender.calls.map(({ parcel }) => parcel.token)).size).toBe(10_500)
-  expect(sender.calls).toHaveLength(10_500)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 50 })
+  expect(new Set(sender.calls.map(({ parcel }) => parcel.token)).size).toBe(50)
+  expect(sender.calls).toHaveLength(50)
 })
 
-test('nobody is lost who is added while others are expanded', async () => {
+test('nobody is lost who is added while others are sent to', async () => {
   const people = await recipients(engine, appId, 200)
   const id = await anOpenMessage(engine, appId, { lane: 'direct' })
   const adding = Array.from({ length: 20 }, async (_, n) => {
@@ -169,23 +160,43 @@ test('nobody is lost who is added while others are expanded', async () => {
   expect(await tally(app.db, appId, id)).toEqual({ sent: 200 })
 })
 
-test('whoever adds somebody does not wait for an expansion, nor it for them', async () => {
+test('several messages are added to at once, all or none', async () => {
   const [one, two] = (await recipients(engine, appId, 2)) as [Recipient, Recipient]
-  const id = await anOpenMessage(engine, appId)
-  await add(engine, appId, id, [one])
-  await app.db.transaction(async (db) => {
-    const list = [{ userId: two.userId, runId: newId() }]
-    await addRecipients(engine, db, appId, { messageId: id, lane: 'bulk' }, list, clock.now())
-    // The job itself is the adder's until it commits, so the expansion is begun here by hand.
-    await engine.db.transaction(async (db) => {
-      await db.query(sql`set local lock_timeout = '5s'`)
-      const message = await lockWaiting(db, appId, id)
-      const expandAt = message?.expandAt as Date
-      await writeProgress(db, appId, [{ id, expandAt, expandedTo: null, count: 0, isDone: false }])
-    })
-  })
+  const ids = [await anOpenMessage(engine, appId), await anOpenMessage(engine, appId)] as const
+  const toBoth = [...recipientsOf(ids[0], [one]), ...recipientsOf(ids[1], [one, two])]
+  const ready = await findReady(engine, appId)
+  const toNone = [...toBoth, ...recipientsOf(newId(), [one])]
+  expect(await engine.db.transaction((db) => addWith(engine, db, appId, ready, toNone))).toBe(false)
+  expect(await tally(app.db, appId, ids[0])).toEqual({})
+  expect(await engine.db.transaction((db) => addWith(engine, db, appId, ready, toBoth))).toBe(true)
   await runEngine(engine)
-  expect(await tally(app.db, appId, id)).toEqual({ sent: 2 })
+  expect(await tally(app.db, appId, ids[0])).toEqual({ sent: 1 })
+  expect(await tally(app.db, appId, ids[1])).toEqual({ sent: 2 })
+})
+
+test('who moves another part adds without waiting', async () => {
+  const people = await recipients(engine, appId, 40)
+  const id = await anOpenMessage(engine, appId)
+  // But for the jobs, which are the last of both.
+  const first = { ...engine, queue: { ...engine.queue, enqueue: async () => {} } }
+  const ready = await findReady(engine, appId)
+  await engine.db.transaction(async (db) => {
+    await addWith(first, db, appId, ready, recipientsOf(id, people.slice(0, 20)), 0)
+    expect(await adding(id, people.slice(20), { part: 1, meanwhile: async () => {} })).toBe(true)
+  })
+  expect(await tally(app.db, appId, id)).toEqual({ pending: 40 })
+})
+
+test('few go into one line together, many into all', async () => {
+  const people = await recipients(engine, appId, 600)
+  const linesOf = async (id: string) => new Set((await deliveriesOf(app.db, appId, id)).map(({ line }) => line)).size
+  const id = await anOpenMessage(engine, appId)
+  await add(engine, appId, id, people.slice(0, 60))
+  expect(await linesOf(id)).toBe(1)
+  await add(engine, appId, id, people.slice(60))
+  expect(await linesOf(id)).toBe(4)
+  await runEngine(engine)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 600 })
 })
 
 test('closes an hour after its time, and is done like any other', async () => {
@@ -199,54 +210,61 @@ test('closes an hour after its time, and is done like any other', async () => {
   clock.advance({ seconds: 1 })
   expect(await add(engine, appId, id, [two])).toBe(false)
   clock.advance({ minutes: 59, seconds: 58 })
-  await expandLeftOver(engine)
+  await closeOver(engine)
   await runEngine(engine)
   expect(await stateOf(id)).toBe('expanding')
   clock.advance({ seconds: 1 })
-  await expandLeftOver(engine)
+  await closeOver(engine)
   await runEngine(engine)
   expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'done', completedAt: clock.now() })
   expect(await tally(app.db, appId, id)).toEqual({ sent: 2 })
 })
 
-test('who waits without a job is found, also when the time is over', async () => {
-  const [one, two] = (await recipients(engine, appId, 2)) as [Recipient, Recipient]
+test('a message is not closed under somebody who is just adding to it', async () => {
+  const people = await recipients(engine, appId, 1)
   const id = await anOpenMessage(engine, appId)
-  const dropJobs = () => app.db.query(sql`delete from jobs where app_id = ${appId}`)
-  await add(engine, appId, id, [one])
-  await dropJobs()
-  await runEngine(engine)
-  expect(sender.calls).toEqual([])
-  await expandLeftOver(engine)
+  const late = { ...engine, clock: virtualClock(new Date(clock.now().getTime() + 2 * 86_400_000).toISOString()) }
+  let closing: Promise<unknown> | undefined
+  await adding(id, people, {
+    async meanwhile() {
+      closing = closeOver(late)
+      await until(async () => (await countBlocked()) > 0)
+    },
+  })
+  await closing
+  expect(await stateOf(id)).toBe('sending')
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
-  await add(engine, appId, id, [two])
-  await dropJobs()
-  clock.advance({ days: 2 })
-  await expandLeftOver(engine)
-  await runEngine(engine)
-  expect(await tally(app.db, appId, id)).toEqual({ sent: 2 })
   expect(await stateOf(id)).toBe('done')
 })
 
-test('a message is not closed under somebody who is just adding to it', async () => {
-  const [one] = (await recipients(engine, appId, 1)) as [Recipient]
+test('a message is not canceled under somebody who is just adding to it: they are closed with the others', async () => {
+  const people = await recipients(engine, appId, 3)
   const id = await anOpenMessage(engine, appId)
-  const inTime = clock.now()
-  clock.advance({ days: 2 })
-  await expandLeftOver(engine)
-  const list = [{ userId: one.userId, runId: newId() }]
-  // Without their own job, so that the one that is there can be run meanwhile.
-  const queue = { ...engine.queue, enqueue: async () => {} }
-  let closing: Promise<unknown> | undefined
+  let canceling: Promise<unknown> | undefined
+  await adding(id, people, {
+    async meanwhile() {
+      canceling = app.db.transaction((db) => cancelMessages(db, engine.queue, appId, [id], clock.now()))
+      await until(async () => (await countBlocked()) > 0)
+    },
+  })
+  await canceling
+  await runEngine(engine)
+  expect(sender.calls).toEqual([])
+  expect(await tally(app.db, appId, id)).toEqual({ canceled: 3 })
+})
+
+test('whoever comes while a message is being canceled adds nobody', async () => {
+  const people = await recipients(engine, appId, 3)
+  const id = await anOpenMessage(engine, appId)
+  let coming: Promise<boolean> | undefined
   await app.db.transaction(async (db) => {
-    expect(await addRecipients({ queue }, db, appId, { messageId: id, lane: 'bulk' }, list, inTime)).toBe(true)
-    closing = runEngine(engine)
+    await cancelMessages(db, engine.queue, appId, [id], clock.now())
+    coming = add(engine, appId, id, people)
     await until(async () => (await countBlocked()) > 0)
   })
-  await closing
-  expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
-  expect(await stateOf(id)).toBe('done')
+  expect(await coming).toBe(false)
+  expect(await tally(app.db, appId, id)).toEqual({})
 })
 
 async function countBlocked(): Promise<number> {
@@ -263,7 +281,7 @@ async function until(isSo: () => Promise<boolean>) {
   }
 }
 
-test('canceled, nobody can be added, who waits is let go, and what is pending is closed', async () => {
+test('canceled, nobody can be added, and what is pending is closed', async () => {
   const [one, two, three] = (await recipients(engine, appId, 3)) as [Recipient, Recipient, Recipient]
   sender.script(two.token, { kind: 'retry', reason: 'busy' })
   const id = await anOpenMessage(engine, appId)
@@ -273,11 +291,10 @@ test('canceled, nobody can be added, who waits is let go, and what is pending is
   await add(engine, appId, id, [three])
   await app.db.transaction((db) => cancelMessages(db, engine.queue, appId, [id, newId()], clock.now()))
   expect(await add(engine, appId, id, [three])).toBe(false)
-  await expandLeftOver(engine)
+  await closeOver(engine)
   clock.advance({ minutes: 10 })
   await runEngine(engine)
-  expect(await tally(app.db, appId, id)).toEqual({ sent: 1, canceled: 1 })
-  expect(await countWaiting(app.db, appId, id)).toBe(0)
+  expect(await tally(app.db, appId, id)).toEqual({ sent: 1, canceled: 2 })
   expect(await stateOf(id)).toBe('canceled')
   expect(await stateOf(untouched)).toBe('expanding')
   expect(await add(engine, appId, newId(), [three])).toBe(false)
@@ -286,7 +303,7 @@ test('canceled, nobody can be added, who waits is let go, and what is pending is
 test('what is done stays done, and what stands in lists is not canceled so', async () => {
   const id = await anOpenMessage(engine, appId)
   clock.advance({ days: 2 })
-  await expandLeftOver(engine)
+  await closeOver(engine)
   await runEngine(engine)
   const listed = await anOpenMessage(engine, appId)
   await app.db.query(sql`update messages set is_listed = true where app_id = ${appId} and id = ${listed}`)
@@ -294,9 +311,16 @@ test('what is done stays done, and what stands in lists is not canceled so', asy
   expect([await stateOf(id), await stateOf(listed)]).toEqual(['done', 'expanding'])
 })
 
+const set = async (settings: object) => {
+  const headers = { authorization: `Key ${key}` }
+  const answer = await app.request(`/apps/${appId}/delivery_settings`, { method: 'PUT', headers, body: settings })
+  expect(answer.status).toBe(200)
+}
+
 test('a throttle spreads those who wait at the same time, not all of the day', async () => {
   const people = await recipients(engine, appId, 6)
-  const id = await anOpenMessage(engine, appId, { options: { throttlePerMinute: 1 } })
+  await set({ throttle_per_minute: 1 })
+  const id = await anOpenMessage(engine, appId)
   await add(engine, appId, id, people.slice(0, 3))
   for (let minute = 0; minute < 10; minute++) {
     await runEngine(engine)
@@ -304,22 +328,16 @@ test('a throttle spreads those who wait at the same time, not all of the day', a
   }
   expect(sender.calls).toHaveLength(3)
   const later = clock.now().getTime()
-  for (const one of people.slice(3)) {
-    await add(engine, appId, id, [one])
-    await runEngine(engine)
-  }
+  // At once, by two who each have a part: every place is taken once.
+  const [one, two, three] = people.slice(3) as [Recipient, Recipient, Recipient]
+  await Promise.all([[one], [two, three]].map((list, part) => adding(id, list, { part, meanwhile: async () => {} })))
   const due = (await runDeliveries(app.db, appId, id)).slice(3).map(({ dueAt }) => (dueAt.getTime() - later) / 60_000)
   expect(due).toEqual([0, 1, 2])
 })
 
 test('another run counts as another message for a frequency cap', async () => {
   const [one, two] = (await recipients(engine, appId, 2)) as [Recipient, Recipient]
-  const capped = await app.request(`/apps/${appId}/delivery_settings`, {
-    method: 'PUT',
-    headers: { authorization: `Key ${key}` },
-    body: { frequency_caps: [{ channel: 'push', count: 1, window: 1, unit: 'days' }] },
-  })
-  expect(capped.status).toBe(200)
+  await set({ frequency_caps: [{ channel: 'push', count: 1, window: 1, unit: 'days' }] })
   const id = await anOpenMessage(engine, appId)
   await app.db.query(sql`update subscriptions set user_id = ${one.userId} where app_id = ${appId} and id = ${two.id}`)
   await add(engine, appId, id, [one])

@@ -1,0 +1,66 @@
+// Candidates of messages become deliveries: the rows with what was decided about each, and their counts.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { DeliverySettings } from '../../sending/settings.ts'
+import type { Db } from '../../storage/db.ts'
+import type { Provider } from '../delivery.ts'
+import { changeCounts } from './count-store.ts'
+import { firstDue, lastTaken, timingOf } from './due-times.ts'
+import { type Expanded, type Expansion, insertDeliveries, type Plan, type Timing } from './expand-statement.ts'
+import type { WaitingMessage } from './expand-store.ts'
+import { throttleOf } from './throttle.ts'
+import { waysOf } from './ways.ts'
+
+/** What is asked once for many. */
+export type Known = { ready: ReadonlySet<Provider>; settings: DeliverySettings }
+
+export type Begun = WaitingMessage & { expandAt: Date }
+
+/** `throttledTo`: until when places are taken now, where so many a minute are sent. */
+export type Written = { written: Expanded[]; throttledTo: Date | null }
+
+/** All that is due is due at once, and everybody may get it: many of these are one statement. */
+export const isPlain = (message: WaitingMessage, settings: DeliverySettings) =>
+  !message.options.delayedOption && !message.options.warmUp && !message.options.isTest && !throttleOf(message, settings)
+
+/** Of several messages only where they are plain. `part`: of the counts, the writer's own. */
+export async function writeDeliveries(
+  db: Db,
+  appId: AppId,
+  { ready, settings }: Known,
+  messages: readonly [Begun, ...Begun[]],
+  { candidates, lines }: Pick<Expansion, 'candidates' | 'lines'>,
+  part: number,
+  now: Date,
+): Promise<Written> {
+  const [first] = messages
+  const timing = await timingOf(db, appId, first, candidates, settings)
+  const expansion: Expansion = {
+    plans: messages.map((message) => planOf(message, timing, now)),
+    ways: messages.flatMap((message) => waysOf(message, ready)),
+    candidates,
+    timing,
+    lines,
+    onlyTestUsers: first.options.isTest ?? false,
+  }
+  const written = await insertDeliveries(db, appId, expansion, now)
+  await changeCounts(db, appId, part, written)
+  return { written, throttledTo: lastTaken(first, timing, sumOf(waitingOf(written)), now) }
+}
+
+/** What is to be delivered. */
+export const waitingOf = (written: readonly Expanded[]) => written.filter(({ state }) => state === 'pending')
+
+export const sumOf = (list: readonly { count: number }[]) => list.reduce((sum, { count }) => sum + count, 0)
+
+/** What was to be sent at once and took a while to come to it is not late for that. */
+const LEAST_LIFE_SECONDS = 60
+
+const planOf = (message: Begun, timing: Timing, now: Date): Plan => ({
+  id: message.id,
+  lane: message.lane,
+  expandAt: message.expandAt,
+  dueAt: firstDue(message, timing, now),
+  lifeSeconds: Math.max(message.options.ttl, LEAST_LIFE_SECONDS),
+  includesUnsubscribed: message.options.includeUnsubscribed ?? false,
+})
