@@ -164,7 +164,7 @@ function answerStream(stream: ServerHttp2Stream, answer: Reaction) {
       return void trickle(stream)
     case 'garbage':
       stream.respond({ ':status': 200 })
-      return pour(stream)
+      return void pour(stream)
     case 'goaway':
       return stream.session?.goaway(constants.NGHTTP2_NO_ERROR, (stream.id ?? 1) - 2)
     case 'goaway with error':
@@ -190,7 +190,7 @@ function answerHttp1(request: IncomingMessage, response: ServerResponse, answer:
   } else if (answer === 'trickle') {
     response.writeHead(200).flushHeaders()
     void trickle(response)
-  } else if (answer === 'garbage') pour(response.writeHead(200))
+  } else if (answer === 'garbage') void pour(response.writeHead(200))
   else if (typeof answer === 'string') socket.destroy()
   else if (answer.afterMs) {
     const { afterMs, ...later } = answer

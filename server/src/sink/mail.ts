@@ -8,7 +8,7 @@ import type { RefusalName } from './service.ts'
 import { listenSmtp, type MailServer, type SmtpFault } from './smtp.ts'
 
 const REFUSALS: Record<RefusalName, string> = {
-  unavailable: '451 4.3.0 try again later',
+  unavailable: '450 4.2.1 mailbox busy, try again later',
   rate_limited: '450 4.7.1 too many messages, try again later',
   gone: '550 5.1.1 no such mailbox',
 }

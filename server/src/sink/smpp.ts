@@ -50,7 +50,7 @@ export async function listenSmpp(settings: SmppSettings): Promise<MessageCentre>
     const id = `m${++taken}`
     const verdict = await take(pdu)
     if (verdict === 'cut') session.socket.destroy()
-    if (verdict === 'garbage') pour(session.socket)
+    if (verdict === 'garbage') void pour(session.socket)
     if (typeof verdict !== 'number' || session.socket.destroyed) return
     session.send(pdu.response(verdict === 0 ? { message_id: id } : { command_status: verdict }))
     if (verdict !== 0 || !pdu.registered_delivery) return

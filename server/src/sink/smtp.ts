@@ -105,7 +105,7 @@ async function converse(plain: Socket, settings: SmtpSettings) {
   async function breakOff(fault: Exclude<SmtpFault, object>): Promise<never> {
     if (fault === 'cut') plain.resetAndDestroy()
     if (fault === 'trickle') await trickle(socket)
-    if (fault === 'garbage') pour(socket)
+    if (fault === 'garbage') void pour(socket)
     if (!plain.destroyed) await once(plain, 'close')
     throw new Over()
   }

@@ -11,7 +11,7 @@ const CLIENTS = isFull ? 12 : 6
 export const PER_SECOND = 25 * CLIENTS
 /** Leases run for 30 s, and what a dead server held is taken up after that. Tests share their machine. */
 const SETTLED_MS = 60_000 * 2
-const PROVIDERS = ['apns', 'fcm', 'web-push']
+const PROVIDERS = ['apns', 'fcm', 'web-push', 'sms']
 
 type Order = { body: object; to: string[] }
 export type Senders = { acknowledged: Map<string, string[]>; statuses: Set<number>; stop(): Promise<void> }
@@ -23,9 +23,15 @@ export function startSenders(rig: Rig, dice: Dice): Senders {
   const statuses = new Set<number>()
   let isSending = true
 
+  const numbers = rig.numbers.map(({ id }) => id)
+  const some = (list: readonly string[]) => [
+    ...new Set(Array.from({ length: dice.between(1, 5) }, () => dice.pick(list))),
+  ]
+
   const toSome = (): Order => {
-    const to = [...new Set(Array.from({ length: dice.between(1, 5) }, () => dice.pick(everybody)))]
-    return { body: { include_subscription_ids: to }, to }
+    const isText = numbers.length > 0 && dice.next() < 0.25
+    const to = some(isText ? numbers : everybody)
+    return { body: { include_subscription_ids: to, ...(isText && { target_channel: 'sms' }) }, to }
   }
   const toAll = (): Order => ({ body: { included_segments: ['Subscribed Users'] }, to: everybody })
 
