@@ -46,7 +46,7 @@ export const quickFates = (name: ChannelName): Fate[] => [
 
 /** All that holds up a slice is in the bulk lane. A mail server may take five minutes over a mail: only at full scale is it waited for. */
 export function slowFates(name: ChannelName): Fate[] {
-  const endless = name === 'email' && !isFull ? 0 : FEW
+  const endless = name !== 'email' ? FEW : isFull ? 3 : 0
   return [
     { fault: 'slow', count: share(5), states: ['sent'] },
     { fault: 'hang', count: endless, states: ['unknown'] },
