@@ -251,6 +251,43 @@ describe('a fault', () => {
     expect(performance.now() - began).toBeGreaterThan(2_000)
   })
 
+  test.each(names)(
+    'of %s: garbage instead of an answer is read no further, and nothing is sent again',
+    async (name) => {
+      const { channel, item } = await ways[name]()
+      await ask('/faults', { channel: name, fault: 'garbage', count: 1 })
+      const [outcome] = await channel.send([await item()])
+      expect(['sent', 'unknown']).toContain(outcome?.kind)
+      expect(await deliveries()).toHaveLength(1)
+      expect(await channel.send([await item()])).toMatchObject([{ kind: 'sent' }])
+    },
+  )
+
+  test.each(names)('of %s can be for some addresses alone, and is told', async (name) => {
+    const { channel, item, to } = await ways[name]()
+    const [one, other] = [await item(), await item()]
+    const told = to(one as never)
+    await ask('/faults', { channel: name, fault: 'unavailable', count: 1, to: [told, 'nobody'] })
+    const began = Date.now()
+    // The number of the texts is always the same.
+    if (told !== to(other as never)) expect(await channel.send([other])).toMatchObject([{ kind: 'sent' }])
+    expect(await channel.send([one])).toMatchObject([{ kind: 'retry' }])
+    const [mishap, ...more] = (await ask('/faults')).body
+    expect([mishap, more]).toEqual([{ at: expect.any(Number), channel: name, to: told, fault: 'unavailable' }, []])
+    expect(mishap.at).toBeGreaterThanOrEqual(began)
+    expect((await ask(`/faults?since=${mishap.at + 1}`)).body).toEqual([])
+    await ask('/faults', { channel: name, fault: 'unavailable', to: [told] })
+    await ask('/faults', { channel: name, fault: null })
+    // Mail to where it was refused may have to wait.
+    if (name !== 'email') expect(await channel.send([one])).toMatchObject([{ kind: 'sent' }])
+  })
+
+  test('says how long to wait as it is told', async () => {
+    const { channel, item } = await ways.apns()
+    await ask('/faults', { channel: 'apns', fault: 'rate_limited', count: 1, retry_after: 77 })
+    expect(await channel.send([await item()])).toMatchObject([{ kind: 'retry', afterMs: 77_000 }])
+  })
+
   test('lasts until it is lifted, and no longer', async () => {
     const { channel, item } = await ways.webhook()
     await ask('/faults', { channel: 'webhook', fault: 'unavailable', count: null })
@@ -264,6 +301,8 @@ describe('a fault', () => {
     ['/faults', { channel: 'sms', fault: 'sleepy' }],
     ['/faults', { channel: 'sms', fault: 'goaway' }],
     ['/faults', { channel: 'sms', fault: 'gone', count: 0 }],
+    ['/faults', { channel: 'sms', fault: 'gone', to: '+15005550001' }],
+    ['/faults', { channel: 'sms', fault: 'rate_limited', retry_after: -1 }],
     ['/faults', []],
     ['/rate', { per_second: -1 }],
     ['/rate', { per_second: '5' }],

@@ -15,7 +15,7 @@ import { listen } from './listener.ts'
 import { listenMail } from './mail.ts'
 import { createPace } from './pace.ts'
 import { readApns, readFcm, readWebPush } from './read-push.ts'
-import { type ChannelService, type Reaction, react, type SinkRequest } from './service.ts'
+import { type ChannelService, originOf, type Reaction, react, type SinkRequest } from './service.ts'
 import { listenTexts } from './texts.ts'
 import { isForTwilio, twilioService } from './twilio.ts'
 import { isForWebPush, webPushService } from './web-push.ts'
@@ -48,9 +48,15 @@ export type SinkBoxSettings = {
 /** The push service of browsers that the box hands out. A name that leads nowhere: who has not been told of the box stays at home. */
 const PUSH_ORIGIN = 'https://push.sink.invalid'
 
+/** As a delivery shows it. */
+const addressOf = (service: ChannelService, request: SinkRequest) =>
+  service.channel === 'web_push' || service.channel === 'webhook'
+    ? `${originOf(request.headers)}${request.path}`
+    : service.addressOf(request)
+
 export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings): Promise<SinkBox> {
   const deliveries = createDeliveries(clock, logFile)
-  const faults = createFaults()
+  const faults = createFaults(clock)
   const pace = createPace()
   const inside = { deliveries, faults, pace }
   const portAt = (n: number) => (portBase === undefined ? undefined : portBase + n)
@@ -78,7 +84,8 @@ export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings)
   function handle(request: SinkRequest): Reaction {
     if (isForTokens(request)) return react(tokens.service, request, undefined).reaction
     const service = serviceFor(request)
-    return react(service, request, failureOf(faults.next(service.channel), service)).reaction
+    const fault = faults.next(service.channel, addressOf(service, request))
+    return react(service, request, failureOf(fault, service)).reaction
   }
 
   const certificate = certificateFor()

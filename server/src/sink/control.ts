@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Subscription } from './browser.ts'
-import { type FaultName, faultNames, hasGoaway } from './faults.ts'
+import { type FaultName, type FaultWish, faultNames, hasGoaway } from './faults.ts'
 import type { Inside } from './inside.ts'
 import { parseObject } from './json.ts'
 import { type ChannelName, channelNames } from './service.ts'
@@ -17,7 +17,8 @@ type Answer = { status: number; body?: unknown }
 type Body = Record<string, unknown>
 
 const MOST_SUBSCRIPTIONS = 10_000
-const MOST_BYTES = 65_536
+const MOST_BYTES = 1_048_576
+const MOST_RETRY_AFTER = 86_400
 
 class Wrong extends Error {}
 
@@ -49,11 +50,8 @@ async function answer(
   const { method = '', url = '/' } = request
   const { pathname, searchParams } = new URL(url, 'http://sink')
   switch (`${method} ${pathname}`) {
-    case 'GET /deliveries': {
-      const since = searchParams.get('since') ?? '0'
-      if (!/^\d{1,15}$/.test(since)) throw new Wrong('since must be a time in milliseconds since 1970')
-      return { status: 200, body: deliveries.since(Number(since)) }
-    }
+    case 'GET /deliveries':
+      return { status: 200, body: deliveries.since(readSince(searchParams)) }
     case 'DELETE /deliveries':
       deliveries.clear()
       return { status: 204 }
@@ -63,10 +61,12 @@ async function answer(
       return { status: 200, body: { per_second } }
     }
     case 'POST /faults': {
-      const { channel, fault, count } = readFault(await readBody(request))
-      faults.set(channel, fault, count)
-      return { status: 200, body: { channel, fault, count } }
+      const wish = readFault(await readBody(request))
+      faults.set(wish)
+      return { status: 200, body: { ...wish, fault: wish.fault?.name ?? null } }
     }
+    case 'GET /faults':
+      return { status: 200, body: faults.since(readSince(searchParams)) }
     case 'POST /subscriptions': {
       const count = readCount('count', (await readBody(request)).count ?? 1, 1, MOST_SUBSCRIPTIONS)
       const made = Array.from({ length: count }, subscribe)
@@ -99,16 +99,26 @@ function readCount(name: string, value: unknown, least: number, most: number): n
   return value
 }
 
-function readFault({ channel, fault, count = null }: Body) {
+function readSince(query: URLSearchParams): number {
+  const since = query.get('since') ?? '0'
+  if (!/^\d{1,15}$/.test(since)) throw new Wrong('since must be a time in milliseconds since 1970')
+  return Number(since)
+}
+
+function readFault({ channel, fault, count = null, to, retry_after }: Body): FaultWish {
   if (!channelNames.includes(channel as ChannelName))
     throw new Wrong(`channel must be one of ${channelNames.join(', ')}`)
   if (fault !== null && !faultNames.includes(fault as FaultName))
     throw new Wrong(`fault must be null, or one of ${faultNames.join(', ')}`)
   if (fault === 'goaway' && !hasGoaway(channel as ChannelName))
     throw new Wrong('goaway is for web_push, apns and fcm alone')
+  if (to !== undefined && !(Array.isArray(to) && to.every((it) => typeof it === 'string')))
+    throw new Wrong('to must be a list of addresses')
+  const retryAfter = retry_after === undefined ? undefined : readCount('retry_after', retry_after, 0, MOST_RETRY_AFTER)
   return {
     channel: channel as ChannelName,
-    fault: fault as FaultName | null,
+    fault: fault === null ? null : { name: fault as FaultName, retryAfter },
     count: count === null ? null : readCount('count', count, 1, 1_000_000_000),
+    ...(to !== undefined && { to }),
   }
 }

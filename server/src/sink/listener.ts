@@ -9,6 +9,7 @@ import { constants, createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import type { SecureContext, TLSSocket, TlsOptions } from 'node:tls'
 import type { ServerCertificate } from './certificate.ts'
+import { pour, trickle } from './nonsense.ts'
 import type { Reaction, SinkRequest } from './service.ts'
 
 export type ListenerSettings = {
@@ -158,6 +159,12 @@ function answerStream(stream: ServerHttp2Stream, answer: Reaction) {
       stream.respond({ ':status': 200, 'content-type': 'application/json' })
       stream.write('{"na', () => setImmediate(() => stream.session?.socket.destroy()))
       return
+    case 'trickle':
+      stream.respond({ ':status': 200 })
+      return void trickle(stream)
+    case 'garbage':
+      stream.respond({ ':status': 200 })
+      return void pour(stream)
     case 'goaway':
       return stream.session?.goaway(constants.NGHTTP2_NO_ERROR, (stream.id ?? 1) - 2)
     case 'goaway with error':
@@ -180,7 +187,11 @@ function answerHttp1(request: IncomingMessage, response: ServerResponse, answer:
   if (answer === 'half') {
     response.writeHead(200, { 'content-length': '100' }).write('{"na')
     setImmediate(() => socket.destroy())
-  } else if (typeof answer === 'string') socket.destroy()
+  } else if (answer === 'trickle') {
+    response.writeHead(200).flushHeaders()
+    void trickle(response)
+  } else if (answer === 'garbage') void pour(response.writeHead(200))
+  else if (typeof answer === 'string') socket.destroy()
   else if (answer.afterMs) {
     const { afterMs, ...later } = answer
     setTimeout(() => answerHttp1(request, response, later), afterMs).unref()

@@ -27,6 +27,9 @@ export type Failure =
   | 'cut'
   /** Taken up; half an answer, then the connection is cut. */
   | 'half'
+  /** Taken up; an answer that comes byte by byte and does not end, or one that is very long and means nothing. */
+  | 'trickle'
+  | 'garbage'
   /** Not taken up. */
   | 'refuse'
   /** Not taken up: the connection is closed for this stream and all after it; with an error for those before it as well. */

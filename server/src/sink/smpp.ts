@@ -3,10 +3,11 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import smpp, { type PDU, type Session } from 'smpp'
+import { pour } from './nonsense.ts'
 import type { RefusalName } from './service.ts'
 
-/** A command status, 0 for taken; or taken, and then the connection is cut, or nothing is ever said. */
-export type SmppVerdict = number | 'cut' | 'hang'
+/** A command status, 0 for taken; or taken, and then the connection is cut, or nothing is ever said, or nonsense. */
+export type SmppVerdict = number | 'cut' | 'hang' | 'garbage'
 
 export type SmppSettings = {
   /** The status of a sign-in; everybody is let in unless told. */
@@ -49,6 +50,7 @@ export async function listenSmpp(settings: SmppSettings): Promise<MessageCentre>
     const id = `m${++taken}`
     const verdict = await take(pdu)
     if (verdict === 'cut') session.socket.destroy()
+    if (verdict === 'garbage') void pour(session.socket)
     if (typeof verdict !== 'number' || session.socket.destroyed) return
     session.send(pdu.response(verdict === 0 ? { message_id: id } : { command_status: verdict }))
     if (verdict !== 0 || !pdu.registered_delivery) return

@@ -7,6 +7,7 @@ import { createServer } from 'node:net'
 import { type SecureContext, TLSSocket, type TlsOptions } from 'node:tls'
 import { type Mail, readMail } from '../lib/read-mail.ts'
 import type { ServerCertificate } from './certificate.ts'
+import { pour, trickle } from './nonsense.ts'
 import { readSmtp, type SmtpInput } from './smtp-input.ts'
 
 /** `message`: while it comes. `taken`: when it is there. */
@@ -22,16 +23,19 @@ export type SmtpStage =
   | 'taken'
   | 'reset'
 
-/** A reply to give instead, whole with its code; the connection cut; no reply any more. A reply of 421 is the last. */
-export type SmtpFault = { say: string } | 'cut' | 'hang'
+/**
+ * A reply to give instead, whole with its code; the connection cut; no reply any more; nonsense byte by
+ * byte, or a lot of it. A reply of 421 is the last.
+ */
+export type SmtpFault = { say: string } | 'cut' | 'hang' | 'trickle' | 'garbage'
 
 export type Received = { from: string; recipients: readonly string[]; mail: Mail; source: Buffer; isSecret: boolean }
 
 export type SmtpSettings = {
   /** Asked at each stage; `who` is the sender at `mail`, the first recipient from `rcpt` on, and nobody before. */
   meet?(stage: SmtpStage, who: string): SmtpFault | undefined
-  /** A whole message; it waits for this before it answers. False: nobody is there any more, it is not taken. */
-  take(received: Received, isGone: () => boolean): Promise<boolean>
+  /** A whole message; it waits for this before it answers. False: nobody is there any more, it is not taken. Or taken, and then this. */
+  take(received: Received, isGone: () => boolean): Promise<boolean | SmtpFault>
   /** With a certificate there is STARTTLS, or TLS from the first byte. */
   tls?: (ServerCertificate & { isImplicit?: boolean; contextFor?(name: string): SecureContext }) | undefined
   /** Mail from nobody else; asked for only over TLS where there is any. */
@@ -92,12 +96,18 @@ async function converse(plain: Socket, settings: SmtpSettings) {
   /** True where it went wrong as told, and the conversation goes on. */
   async function wentWrong(stage: SmtpStage, who = ''): Promise<boolean> {
     const fault = meet?.(stage, who)
-    if (fault === 'hang') await once(plain, 'close')
-    if (fault === 'cut') plain.resetAndDestroy()
-    if (typeof fault === 'string') throw new Over()
+    if (typeof fault === 'string') return breakOff(fault)
     if (fault) say(fault.say)
     if (fault?.say.startsWith('421')) throw new Over()
     return fault !== undefined
+  }
+
+  async function breakOff(fault: Exclude<SmtpFault, object>): Promise<never> {
+    if (fault === 'cut') plain.resetAndDestroy()
+    if (fault === 'trickle') await trickle(socket)
+    if (fault === 'garbage') void pour(socket)
+    if (!plain.destroyed) await once(plain, 'close')
+    throw new Over()
   }
 
   async function begin() {
@@ -142,11 +152,11 @@ async function converse(plain: Socket, settings: SmtpSettings) {
         say(refusal.say)
         if (refusal.say.startsWith('421')) throw new Over()
       } else {
-        if (!(await take(received, () => plain.destroyed))) throw new Over()
-        if (refusal === 'hang') await once(plain, 'close')
-        if (refusal === 'cut') plain.resetAndDestroy()
-        if (typeof refusal === 'string') throw new Over()
-        say(refusal?.say ?? '250 2.0.0 taken')
+        const verdict = await take(received, () => plain.destroyed)
+        if (verdict === false) throw new Over()
+        const fault = verdict === true ? refusal : verdict
+        if (typeof fault === 'string') await breakOff(fault)
+        say(typeof fault === 'object' ? fault.say : '250 2.0.0 taken')
       }
     }
     reset()

@@ -11,11 +11,15 @@ export function listenTexts({ deliveries, faults, pace, port }: Inside): Promise
     port,
     async take(pdu) {
       await pace.turn(() => false)
-      const fault = faults.next('sms')
+      const to = `+${pdu.destination_addr}`
+      const fault = faults.next('sms', to)?.name
       if (isRefusal(fault)) return SMPP_REFUSALS[fault]
       const text = join(pdu)
-      if (text !== undefined) deliveries.add({ channel: 'sms', to: `+${pdu.destination_addr}`, message_id: null, text })
+      if (text !== undefined) deliveries.add({ channel: 'sms', to, message_id: null, text })
       if (fault === 'slow') await slowly()
+      if (fault === 'garbage') return fault
+      // The answers to all others would have to wait behind it.
+      if (fault === 'hang' || fault === 'trickle') return 'hang'
       return fault === 'reset_after_accept' ? 'cut' : 0
     },
   })

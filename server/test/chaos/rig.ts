@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, expect } from 'vitest'
 import { systemClock } from '../../src/lib/clock.ts'
+import { newId } from '../../src/lib/ids.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { findMiscounts } from '../../src/messages/engine/count-store.ts'
 import { openSinkBox, type SinkBox } from '../../src/sink/box.ts'
@@ -45,6 +46,8 @@ export type Rig = {
   urls: string[]
   nodes: Node[]
   recipients: Recipient[]
+  /** Those who get texts; only who asks for them has any. */
+  numbers: Recipient[]
   /** Status 0 where there was no answer. */
   ask(url: string, method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<Answer>
   create(url: string, body: object, signal?: AbortSignal): Promise<Answer>
@@ -58,8 +61,10 @@ export type Rig = {
 export type Node = { server: Server; url: string; start(): Promise<void> }
 
 export type RigOptions = {
-  env?: Record<string, string>
+  /** What depends on where the box is, when that is known. */
+  env?: Record<string, string> | ((box: SinkBox) => Promise<Record<string, string>>)
   recipients?: number
+  numbers?: number
   /** One server, with the PostgreSQL that it starts for itself. */
   hasOwnDatabase?: boolean
 }
@@ -69,12 +74,19 @@ export const IN_FLIGHT = 20
 
 const SECRET_KEY = 'a secret for all servers of a test'
 let opened: { close(): Promise<unknown> }[] = []
+/** Closed after the test, before what was opened before it. */
+export const closeLater = (part: { close(): Promise<unknown> }) => opened.push(part)
 
 afterEach(async () => {
   for (const part of opened.splice(0).reverse()) await part.close()
 })
 
-export async function openRig({ env = {}, recipients = 60, hasOwnDatabase }: RigOptions = {}): Promise<Rig> {
+export async function openRig({
+  env = {},
+  recipients = 60,
+  numbers = 0,
+  hasOwnDatabase,
+}: RigOptions = {}): Promise<Rig> {
   const shared = hasOwnDatabase ? undefined : await testDatabase()
   const logFile = join(await freshFolder(), 'taken.jsonl')
   const box = await openSinkBox({ clock: systemClock(), logFile })
@@ -86,7 +98,7 @@ export async function openRig({ env = {}, recipients = 60, hasOwnDatabase }: Rig
     LOG_LEVEL: 'silent',
     SECRET_KEY,
     MAX_IN_FLIGHT: String(IN_FLIGHT),
-    ...env,
+    ...(typeof env === 'function' ? await env(box) : env),
   }
   const nodes: Node[] = []
   for (let i = 0; i < (shared ? 2 : 1); i++) {
@@ -112,6 +124,7 @@ export async function openRig({ env = {}, recipients = 60, hasOwnDatabase }: Rig
     nodes,
     urls: nodes.map(({ url }) => url),
     recipients: [],
+    numbers: [],
     ask: (url, method, path, body, signal) => ask(keys.appKey, url, method, path, body, signal),
     create: (url, body, signal) => rig.ask(url, 'POST', '/notifications', { app_id: keys.appId, ...body }, signal),
     cancel: (url, id) => rig.ask(url, 'DELETE', `/notifications/${id}?app_id=${keys.appId}`),
@@ -129,7 +142,8 @@ export async function openRig({ env = {}, recipients = 60, hasOwnDatabase }: Rig
         from deliveries where app_id = ${keys.appId}`),
   }
   await configure(rig)
-  rig.recipients = await subscribe(rig, recipients)
+  rig.recipients = await subscribe(rig, await newDevices(rig, recipients))
+  rig.numbers = await subscribe(rig, newNumbers(numbers))
   return rig
 }
 
@@ -166,9 +180,11 @@ async function configure({ keys, nodes, box }: Rig) {
   const put = (path: string, body: object) => ask(keys.organizationKey, url, 'PUT', `/apps/${keys.appId}${path}`, body)
   expect(await put('', box.newAppSettings())).toMatchObject({ status: 200 })
   expect(await put('/delivery_settings', { limit_factor: 10_000 })).toMatchObject({ status: 200 })
+  expect(await put('/sms_settings', box.smsSettings)).toMatchObject({ status: 200 })
 }
 
-async function subscribe({ keys, nodes, box, ask }: Rig, count: number): Promise<Recipient[]> {
+/** Of each kind of push as many. */
+async function newDevices({ box }: Rig, count: number): Promise<object[]> {
   if (count === 0) return []
   const made = await fetch(`${box.control}/subscriptions`, { method: 'POST', body: JSON.stringify({ count }) })
   const browsers = (await made.json()) as object[]
@@ -177,10 +193,16 @@ async function subscribe({ keys, nodes, box, ask }: Rig, count: number): Promise
     () => ({ type: 'AndroidPush', token: randomBytes(32).toString('base64url') }),
     (i: number) => ({ type: 'ChromePush', ...browsers[i] }),
   ]
-  const subscribed = async (i: number): Promise<Recipient> => {
-    const subscription = kinds[i % kinds.length]?.(i)
+  return browsers.map((_, i) => (kinds[i % kinds.length] as (i: number) => object)(i))
+}
+
+const newNumbers = (count: number) =>
+  Array.from({ length: count }, (_, i) => ({ type: 'SMS', token: `+1500555${1_000 + i}` }))
+
+async function subscribe({ keys, nodes, ask }: Rig, subscriptions: readonly object[]): Promise<Recipient[]> {
+  const subscribed = async (subscription: object, i: number): Promise<Recipient> => {
     const answer = await ask((nodes[i % nodes.length] as Node).url, 'POST', `/apps/${keys.appId}/users`, {
-      identity: { external_id: `person-${i}` },
+      identity: { external_id: `person-${newId()}` },
       subscriptions: [subscription],
     })
     expect(answer.status).toBe(201)
@@ -188,8 +210,8 @@ async function subscribe({ keys, nodes, box, ask }: Rig, count: number): Promise
     return { id, token }
   }
   const list: Recipient[] = []
-  for (let i = 0; i < count; i += 20)
-    list.push(...(await Promise.all(Array.from({ length: Math.min(20, count - i) }, (_, n) => subscribed(i + n)))))
+  for (let i = 0; i < subscriptions.length; i += 20)
+    list.push(...(await Promise.all(subscriptions.slice(i, i + 20).map(subscribed))))
   return list
 }
 
@@ -218,10 +240,15 @@ export async function untilDone({ database, keys }: Rig, deadlineMs = 100_000): 
 }
 
 /** How often each message was taken for each subscription, as `message subscription`. */
-export async function takenOf({ taken, recipients }: Pick<Rig, 'taken' | 'recipients'>): Promise<Map<string, number>> {
-  const byToken = new Map(recipients.map(({ id, token }) => [token, id]))
+export async function takenOf({
+  taken,
+  recipients,
+  numbers,
+}: Pick<Rig, 'taken' | 'recipients' | 'numbers'>): Promise<Map<string, number>> {
+  const byToken = new Map([...recipients, ...numbers].map(({ id, token }) => [token, id]))
   const counts = new Map<string, number>()
-  for (const { to, message_id } of await taken()) {
+  for (const { channel, to, message_id } of await taken()) {
+    if (channel === 'webhook') continue
     const name = `${message_id} ${byToken.get(to) ?? to}`
     counts.set(name, (counts.get(name) ?? 0) + 1)
   }

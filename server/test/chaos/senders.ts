@@ -14,7 +14,7 @@ export const PER_SECOND = 25 * CLIENTS
 const SETTLED_MS = 60_000 * 5
 /** What the dead hold is not sent for half a minute: with more than this waiting, clients bring nothing for a while. */
 const MOST_WAITING = 3_000
-const PROVIDERS = ['apns', 'fcm', 'web-push']
+const PROVIDERS = ['apns', 'fcm', 'web-push', 'sms']
 
 type Order = { body: object; to: string[] }
 export type Senders = { acknowledged: Map<string, string[]>; statuses: Set<number>; stop(): Promise<void> }
@@ -27,9 +27,15 @@ export function startSenders(rig: Rig, dice: Dice): Senders {
   let isSending = true
   let isCrowded = false
 
+  const numbers = rig.numbers.map(({ id }) => id)
+  const some = (list: readonly string[]) => [
+    ...new Set(Array.from({ length: dice.between(1, 5) }, () => dice.pick(list))),
+  ]
+
   const toSome = (): Order => {
-    const to = [...new Set(Array.from({ length: dice.between(1, 5) }, () => dice.pick(everybody)))]
-    return { body: { include_subscription_ids: to }, to }
+    const isText = numbers.length > 0 && dice.next() < 0.25
+    const to = some(isText ? numbers : everybody)
+    return { body: { include_subscription_ids: to, ...(isText && { target_channel: 'sms' }) }, to }
   }
   const toAll = (): Order => ({ body: { included_segments: ['Subscribed Users'] }, to: everybody })
 

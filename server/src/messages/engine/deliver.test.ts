@@ -96,6 +96,31 @@ test('what is refused for now is tried again, later each time, and not before th
   expect(sender.calls).toHaveLength(3)
 })
 
+test.each([
+  ['as long as they can be', 1],
+  ['as short as they can be', 0],
+  ['in between', 0.5],
+])('pauses between tries double from ten seconds to an hour: %s', async (_, chance) => {
+  await toOne({ options: { ttl: 2_419_200 } })
+  sender.otherwise = () => ({ kind: 'retry', reason: 'busy' })
+  const at: number[] = []
+  while (at.length < 20) {
+    await runEngine({ ...engine, random: () => chance })
+    at.push(clock.now().getTime())
+    expect(sender.calls).toHaveLength(at.length)
+    const [next] = await app.db.query<{ dueAt: Date }>(
+      sql`select due_at from deliveries where app_id = ${appId} and state = 'pending'`,
+    )
+    clock.advance({ ms: next ? next.dueAt.getTime() - clock.now().getTime() : 86_400_000 })
+  }
+  const doubling = [10, 20, 40, 80, 160, 320, 640, 1_280, 2_560, ...Array(10).fill(3_600)]
+  expect(at.slice(1).map((time, n) => (time - (at[n] as number)) / 1_000)).toEqual(
+    doubling.map((seconds) => seconds * (0.5 + chance / 2)),
+  )
+  await runEngine(engine)
+  expect(sender.calls).toHaveLength(20)
+})
+
 test('what is refused until its time is over has expired, with the last reason', async () => {
   const { id } = await toOne({ options: { ttl: 120 } })
   sender.otherwise = () => ({ kind: 'retry', reason: 'busy' })

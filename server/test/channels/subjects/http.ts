@@ -4,7 +4,7 @@ import type { Troubles } from '../contract.ts'
 /** How everything that speaks HTTP goes wrong. */
 export const httpTroubles: Omit<Troubles<Failure>, 'refused' | 'gone'> = {
   busy: { status: 503 },
-  lost: ['reset', 'cut', 'half', 'hang'],
+  lost: ['reset', 'cut', 'half', 'hang', 'trickle'],
   pauses: [
     [{ status: 429, headers: { 'retry-after': '7' } }, 7_000],
     [{ status: 503, headers: { 'retry-after': '120' } }, 120_000],

@@ -13,7 +13,7 @@ export const troubles: Troubles<SmppVerdict> = {
   busy: 0x08,
   refused: 0x45,
   gone: 0x0b,
-  lost: ['cut', 'hang'],
+  lost: ['cut', 'hang', 'garbage'],
   noise: () => [0x08, 0x0a, 0x0b, 0x14, 0x45, 0x58, 0x65, 0x401],
 }
 

@@ -16,6 +16,8 @@ export const troubles: Troubles<MailTrouble> = {
   lost: [
     { at: 'taken', fault: 'cut' },
     { at: 'taken', fault: 'hang' },
+    { at: 'taken', fault: 'trickle' },
+    { at: 'taken', fault: 'garbage' },
   ],
   noise: (secrets) => [
     reply('rcpt', '450 4.2.0 later'),
