@@ -34,17 +34,17 @@ const estimate = async () => {
   return row?.n
 }
 
-test('a table is analyzed when it has grown by half, and left alone otherwise', async () => {
+test('a table is analyzed when it holds four times as much, and left alone otherwise', async () => {
   expect(await estimate()).toBe(-1)
   await grow(1, 1_000)
   await untilSeen(1_000)
   expect(await refreshStatistics(database.db)).toBe(true)
   expect(await estimate()).toBe(1_000)
-  await grow(1_001, 1_300)
-  await untilSeen(1_300)
-  expect(await refreshStatistics(database.db)).toBe(false)
-  await grow(1_301, 3_000)
+  await grow(1_001, 3_000)
   await untilSeen(3_000)
+  expect(await refreshStatistics(database.db)).toBe(false)
+  await grow(3_001, 5_000)
+  await untilSeen(5_000)
   expect(await refreshStatistics(database.db)).toBe(true)
-  expect(await estimate()).toBe(3_000)
+  expect(await estimate()).toBe(5_000)
 })
