@@ -13,7 +13,7 @@ export const PER_SECOND = 25 * CLIENTS
 /** A minute is promised: leases of the dead run for 30 s, and what waited behind them is then sent. Tests share their machine. */
 const SETTLED_MS = 60_000 * 5
 /** What the dead hold is not sent for half a minute: with more than this waiting, clients bring nothing for a while. */
-const MOST_WAITING = 3_000
+const MOST_WAITING = isFull ? 10_000 : 3_000
 const PROVIDERS = ['apns', 'fcm', 'web-push', 'sms']
 
 type Order = { body: object; to: string[] }
