@@ -123,8 +123,10 @@ async function expectPurchases({ rig, journey, travellers }: Travelled, runs: re
   const known = new Map(travellers.map(({ id, boughtBy }) => [id, boughtBy]))
   for (const { id, userId, path, pathAt, since, endedAt } of runs) {
     const at = bought.get(userId)
-    const counts = at !== undefined && at >= since
     const here = path.indexOf(node.id)
+    // What comes after the time is over does not count, even where nobody looked before it came.
+    const over = node.expiration ? (pathAt[here] as Date).getTime() + EXPIRES_SECONDS * 1_000 : Infinity
+    const counts = at !== undefined && at >= since && at.getTime() <= over
     const wasSeen = path[here + 1] === node.branches[0].id
     if (wasSeen) expect({ id, counts }).toEqual({ id, counts: true })
     else {
