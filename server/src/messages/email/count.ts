@@ -42,7 +42,8 @@ export async function noteArrivals(db: Db, appId: AppId, judged: readonly Judged
   const known = new Map(found.map((it) => [keyOf(it), it]))
   for (const { outcome, change } of arrived) {
     const before = known.get(keyOf(change))
-    if (outcome.kind === 'sent') change.deliveredAt = before?.deliveredAt ? null : now
+    // A mail that came back before its answer was written down had arrived by then.
+    if (outcome.kind === 'sent') change.deliveredAt = before?.deliveredAt ? null : (before?.bouncedAt ?? now)
     else change.bouncedAt = before?.bouncedAt ? null : now
   }
 }

@@ -160,6 +160,19 @@ test('a report that comes before the answer is not counted again by it', async (
   expect(await emailCounts(app.db, appId)).toEqual({ 'example.com other': { sent: 2, delivered: 2, bounced: 1 } })
 })
 
+test('a mail that came back before its answer was written down had arrived by then', async () => {
+  const cameBack = clock.now()
+  sender.otherwise = async ({ parcel }) => {
+    if (parcel.kind === 'email') await note(appId, bounced(read(parcel.reference)))
+    clock.advance({ seconds: 1 })
+    return { kind: 'sent' }
+  }
+  const { id } = await mailed()
+  const found = await app.db.query(sql`
+    select d.state, d.delivered_at, d.bounced_at from deliveries d where d.app_id = ${appId} and d.message_id = ${id}`)
+  expect(found).toEqual([{ state: 'sent', deliveredAt: cameBack, bouncedAt: cameBack }])
+})
+
 test('of what nobody knew whether it arrived, any news says that it did', async () => {
   sender.otherwise = () => ({ kind: 'unknown', reason: 'no answer' })
   const { id, references } = await mailed(3)
