@@ -2,9 +2,8 @@
 // the world, how many came by, and when to look again. A crash leaves all of it undone, and whoever comes next does it.
 
 import type { AppId } from '../../lib/ids.ts'
-import { findReady } from '../../messages/engine/add-recipients.ts'
+import { type Adding, findReady } from '../../messages/engine/add-recipients.ts'
 import { lookUpUsers } from '../../messages/engine/look-up-hosts.ts'
-import type { Known } from '../../messages/engine/write-deliveries.ts'
 import type { Work } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
 import { advanceJob, readAdvanceKey } from '../jobs.ts'
@@ -27,7 +26,7 @@ const AT_ONCE = 2_000
 const BATCHES_AT_A_STRETCH = 20
 
 /** What is asked of others than the database, before the transaction. */
-type Beforehand = Pick<Known, 'ready'> & { areLookedUp: boolean }
+type Beforehand = Pick<Adding, 'ready'> & { areLookedUp: boolean }
 
 export const advanceRuns = (ctx: RunsContext) => async (work: Work) => {
   const { appId, key } = work.job
