@@ -142,6 +142,47 @@ describe('a transaction', () => {
     expect(await noteIds()).toEqual([1, 2])
   })
 
+  test('runs statements that are asked for at once in their order', async () => {
+    const [, before, , after] = await db.transaction((db) =>
+      Promise.all([
+        db.query(sql`insert into notes values (50)`),
+        db.query(sql`select id from notes where id >= 50`),
+        db.query(sql`insert into notes values (51)`),
+        db.query(sql`select id from notes where id >= 50`),
+      ]),
+    )
+    expect([before, after]).toEqual([[{ id: 50 }], [{ id: 50 }, { id: 51 }]])
+    await db.query(sql`delete from notes where id >= 50`)
+  })
+
+  test('of which one of several statements at once fails tells that error, and keeps none of them', async () => {
+    const failing = db.transaction((db) =>
+      Promise.all([
+        db.query(sql`insert into notes values (50)`),
+        db.query(sql`select 1 / 0`),
+        db.query(sql`insert into notes values (51)`),
+      ]),
+    )
+    expect(sqlState(await failure(failing))).toBe('22012')
+    expect(await noteIds()).not.toContain(50)
+    expect(await noteIds()).not.toContain(51)
+  })
+
+  test('refuses a statement that comes when it is over', async () => {
+    let late: Promise<unknown> | undefined
+    const failing = db.transaction(async (db) => {
+      const straggler = async () => {
+        await db.query(sql`select pg_sleep(0.05)`)
+        await db.query(sql`insert into notes values (60)`)
+      }
+      late = failure(straggler())
+      throw invalid('no')
+    })
+    expect(await kindOf(failing)).toBe('invalid')
+    expect(String(await late)).toContain('after the end of its transaction')
+    expect(await noteIds()).not.toContain(60)
+  })
+
   test('whose connection is killed between two statements is unavailable, and the process lives', async () => {
     const failing = db.transaction(async (tx) => {
       await tx.query(sql`insert into notes values (7)`)

@@ -16,7 +16,10 @@ export type QueryOptions = {
 }
 
 export type Db = {
-  /** Run one statement, prepared under a name made from its text. Rows come with camelCase names. */
+  /**
+   * Run one statement, prepared under a name made from its text. Rows come with camelCase names. In a transaction, statements that
+   * are asked for at once (`Promise.all`) travel together and run in that order.
+   */
   query<Row>(statement: Sql, options?: QueryOptions): Promise<Row[]>
   /** The handle given to `run` is the transaction's; shadow the outer name so that it cannot be used by mistake. */
   transaction<Result>(run: (db: Db) => Promise<Result>): Promise<Result>
@@ -61,8 +64,9 @@ function statementName(text: string): string {
   return name
 }
 
-/** The driver takes a timeout with each statement; its types do not say so. */
+/** The driver takes a timeout with each statement, and sends statements without waiting for answers; its types do not say so. */
 type Timed<Query> = Query & { query_timeout: number }
+type Pipelined = { pipeline: boolean }
 
 function executePlain(client: pg.ClientBase, text: string, timeoutMs: number) {
   const query: Timed<pg.QueryConfig> = { text, query_timeout: timeoutMs }
@@ -91,6 +95,35 @@ async function execute<Row>(
     return row as Row
   })
 }
+
+/**
+ * Most transactions begin by reading: that travels together with the begin. Were the begin to fail, what is sent with it would run
+ * without a transaction, and only of a read that is no harm. Whoever comes when the transaction is over is refused for the same reason.
+ */
+function insideTransaction(begin: Promise<unknown>, query: Db['query']): Pick<Db, 'query'> & { close(): void } {
+  let state: 'beginning' | 'begun' | 'over' = 'beginning'
+  let hasWritten = false
+  const begun = begin.then(() => {
+    if (state === 'beginning') state = 'begun'
+  })
+  begun.catch(() => {})
+  return {
+    async query<Row>(statement: Sql, options?: QueryOptions) {
+      hasWritten ||= !isRead(statement)
+      if (state === 'beginning' && hasWritten) await begun
+      if (state === 'over') throw new Error('a statement came after the end of its transaction')
+      const rows = query<Row>(statement, options)
+      if (state === 'begun') return rows
+      await Promise.all([begun, rows])
+      return rows
+    },
+    close() {
+      state = 'over'
+    },
+  }
+}
+
+const isRead = ({ text }: Sql) => /^\s*select\b/.test(text)
 
 /** The five letters PostgreSQL gives an error, or undefined when the error is not PostgreSQL's. */
 export function sqlState(error: unknown): string | undefined {
@@ -139,9 +172,10 @@ export function createPool(options: PoolOptions): Pool {
   const { clock, log, onStatement, size = 10 } = options
   const statementTimeoutMs = options.statementTimeoutMs ?? 4_000
   const answerTimeoutMs = statementTimeoutMs + 500
-  const pool = new pg.Pool({
+  const settings: pg.PoolConfig & Pipelined = {
     ...options.connection,
     max: size,
+    pipeline: true,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 3_000,
     // The server cancels at the first, the client gives the connection up at the second: a frozen server cancels nothing.
     statement_timeout: statementTimeoutMs,
@@ -149,7 +183,8 @@ export function createPool(options: PoolOptions): Pool {
     idle_in_transaction_session_timeout: 30_000,
     idleTimeoutMillis: 60_000,
     application_name: 'carillon',
-  })
+  }
+  const pool = new pg.Pool(settings)
   // An idle connection that breaks is dropped by the pool; without a listener the event would end the process.
   pool.on('error', (error) => log?.debug({ reason: error.message }, 'idle connection lost'))
   // The same for one that breaks in use: its statement fails, and that is how the caller learns of it.
@@ -201,10 +236,10 @@ export function createPool(options: PoolOptions): Pool {
 
   const transaction = <Result>(begin: string, run: (db: Db) => Promise<Result>): Promise<Result> =>
     withClient(async (query, plain) => {
-      await plain(begin)
-      const db: Db = { query, transaction: (nested) => nested(db) }
+      const inside = insideTransaction(plain(begin), query)
+      const db: Db = { query: inside.query, transaction: (nested) => nested(db) }
       try {
-        const result = await run(db)
+        const result = await run(db).finally(inside.close)
         const { command } = await plain('commit')
         // PostgreSQL answers the commit of a failed transaction with a rollback, and calls that a success.
         if (command !== 'COMMIT') throw new Error('a statement failed unnoticed, so its transaction was rolled back')

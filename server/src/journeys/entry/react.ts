@@ -37,9 +37,9 @@ export const reactToNews = (ctx: EntryContext) => async (work: Work) => {
 
 /** Whether there may be more. What concerns no active journey is gone with the rest. */
 async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boolean> {
-  const news = await takeNews(db, appId, AT_ONCE)
   // After the news, so that what a journey that has just begun was waiting for is not taken before it is known.
-  const journeys = new Map((await ctx.live.holdAll(db, appId)).map((it) => [it.id, it]))
+  const [news, live] = await Promise.all([takeNews(db, appId, AT_ONCE), ctx.live.holdAll(db, appId)])
+  const journeys = new Map(live.map((it) => [it.id, it]))
   const hasMore = news.length === AT_ONCE
   if (news.length === 0 || journeys.size === 0) return hasMore
   const now = ctx.now()
@@ -54,8 +54,10 @@ async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boo
   const learnedAt = new Map(byEvent.map(({ id, learnedAt }): [RunId, Date] => [id, learnedAt]))
   const woken = await wakeByNews(db, appId, { journeys, news, events, changed, holds, learnedAt }, now)
   // In this order everybody locks: users' places, runs, counts, jobs.
-  await countEntered(db, appId, entered)
-  await ctx.queue.enqueue(db, advanceJobsFor(appId, journeys, [...entered, ...woken]))
+  await Promise.all([
+    countEntered(db, appId, entered),
+    ctx.queue.enqueue(db, advanceJobsFor(appId, journeys, [...entered, ...woken])),
+  ])
   return hasMore
 }
 

@@ -35,9 +35,8 @@ export const advanceRuns = (ctx: RunsContext) => async (work: Work) => {
   for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
     const hasMore = await preparing(ctx, appId, journeyId, (areLookedUp) =>
       ctx.db.transaction(async (db) => {
-        if (!(await work.stillMine(db))) return false
-        const journey = await ctx.live.hold(db, appId, journeyId)
-        if (!journey) return false
+        const [isMine, journey] = await Promise.all([work.stillMine(db), ctx.live.hold(db, appId, journeyId)])
+        if (!isMine || !journey) return false
         const hasMore = await advanceBatch(ctx, db, appId, journey, part, { ready, areLookedUp })
         // With the batch: what moved runs is not what ended its workers before.
         await work.noteProgress(db)
@@ -94,12 +93,12 @@ async function advanceBatch(
   const moves = await findMoves(db, appId, journey, waiting, { heldUntil: sending && heldUntil(sending, now) }, now)
   const mailed = areLookedUp ? [] : moves.filter(sendsMail)
   if (mailed.length > 0) throw new NotLookedUp(mailed.map(({ run }) => run.userId))
-  await writeMoves(db, appId, journey, moves, now)
-  await changeCounts(db, appId, journey.id, part, [
-    ...countMoves(journey.id, moves),
-    ...(await reenter(ctx, db, appId, journey, part, over, now)),
+  const reentered = await reenter(ctx, db, appId, journey, part, over, now)
+  const [, , next] = await Promise.all([
+    writeMoves(db, appId, journey, moves, now),
+    changeCounts(db, appId, journey.id, part, [...countMoves(journey.id, moves), ...reentered]),
+    due.length === AT_ONCE ? now : findNextDue(db, appId, journey.id, part),
   ])
-  const next = due.length === AT_ONCE ? now : await findNextDue(db, appId, journey.id, part)
   const hasMore = next !== undefined && next <= now
   // Before messages, whose jobs others wait for. Who has more to do goes on by itself.
   if (next && !hasMore) await ctx.queue.enqueue(db, [advanceJob(appId, journey, part, next)])

@@ -1,5 +1,6 @@
-// All SQL on deliveries that wait, are sent, and are settled. None of it is prepared: a plan kept from when a month was empty
-// would read all of it when it holds millions.
+// All SQL on deliveries that wait, are sent, and are settled. What every slice asks is prepared: planning it for all months took as
+// long as running it. A plan made for a small month is not kept for a large one: who makes it grow has it analyzed (see growth.ts and
+// refreshStatistics). What is asked rarely is planned for its values.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -50,7 +51,6 @@ export const findDue = (db: Db, appId: AppId, line: string, now: Date, limit: nu
     left join lateral (
       select u.language, u.timezone_id from users u where u.app_id = ${appId} and u.id = s.user_id offset 0) u on true
     order by d.due_at`,
-    UNPREPARED,
   )
 
 /** When the next delivery of each of these lines is due; lines in which nothing waits are left out. */
@@ -65,7 +65,6 @@ export const findNextDue = (db: Db, appId: AppId, lines: readonly string[]) =>
         order by d.due_at limit 1) as due_at
       from unnest(${lines}::text[]) l(line)) n
     where n.due_at is not null`,
-    UNPREPARED,
   )
 
 /** What a delivery is to become. What it is known by and counted under stays where it is null here. */
@@ -151,7 +150,6 @@ export async function changeDeliveries(
       and d.state || '' = ${state} and (${fence ?? null}::bigint is null or d.fence = ${fence ?? null}::bigint)
       and (not ${isUnheard}::boolean or (d.delivered_at is null and d.bounced_at is null))
     returning r.n`,
-    UNPREPARED,
   )
   return changed.map(({ n }) => given[n - 1] as DeliveryChange)
 }
@@ -164,7 +162,6 @@ export async function findInterrupted(db: Db, appId: AppId, line: string, fence:
     sql`
     select distinct d.message_id from deliveries d
     where d.app_id = ${appId} and d.line = ${line} and d.state = 'sending' and d.fence <> ${fence}`,
-    UNPREPARED,
   )
   return found.map(({ messageId }) => messageId)
 }

@@ -29,19 +29,18 @@ export async function markSlice(
   now: Date,
 ): Promise<Marked | undefined> {
   const { appId, work, line } = attempt
-  if (!(await work.stillMine(db))) return undefined
-  const ids = idsOf(slice)
-  if (line.lane === 'bulk') await queueToSend(db, ids)
-  const uncanceled = await lockUncanceled(db, appId, ids)
+  const [isMine, uncanceled] = await Promise.all([work.stillMine(db), queueAndLock(db, attempt, slice)])
+  if (!isMine) return undefined
   const wanted = slice.filter(({ message }) => uncanceled.has(message.id))
   const { admitted, refused, note } = await admitCapped(db, attempt, wanted, now)
   const marks = admitted.map((it) => markOf(attempt, it, now))
   const skips = refused.map(({ due }) => changeTo(due, 'skipped', 'frequency_cap', now))
   const changed = new Set<DeliveryChange>(await changeDeliveries(db, appId, [...marks, ...skips], { state: 'pending' }))
-  await changeCounts(db, appId, line.part, moved({ state: 'pending' }, [...changed]))
   const marked = admitted.filter((_, i) => changed.has(marks[i] as DeliveryChange))
-
-  const { granted, second, hold } = await reserveFor(db, attempt, marked, now)
+  const [, { granted, second, hold }] = await Promise.all([
+    changeCounts(db, appId, line.part, moved({ state: 'pending' }, [...changed])),
+    reserveFor(db, attempt, marked, now),
+  ])
   if (granted.length < marked.length)
     await unmark(
       db,
@@ -51,6 +50,13 @@ export async function markSlice(
     )
   await note(granted)
   return { sent: granted, second, hold }
+}
+
+/** Answers which messages are not canceled, and remain so until the transaction ends. */
+async function queueAndLock(db: Db, { appId, line }: Attempt, slice: readonly Composed[]) {
+  const ids = idsOf(slice)
+  if (line.lane === 'bulk') await queueToSend(db, ids)
+  return lockUncanceled(db, appId, ids)
 }
 
 /** A mail is known by its own name from now on: what comes back of it may be faster than the answer. */

@@ -34,20 +34,17 @@ export async function recordOutcomes(
   outcomes: readonly Outcome[],
   now: Date,
 ): Promise<Pause | undefined> {
-  const { appId, line, fence } = attempt
+  const { appId, line } = attempt
   const judged = sent.map((it, i): Judged => {
     const outcome = outcomes[i] as Outcome
     const atLeastOnce = it.message.options.atLeastOnce ?? false
     return { it, outcome, change: changeAfter(it.due, outcome, { now, random, atLeastOnce }) }
   })
   await endCanceled(db, attempt, judged, now)
-  const changed = new Set(await changeUnheard(db, attempt, judged, now))
-  const rest = judged.filter(({ change }) => !changed.has(change))
-  if (line.provider === 'email') await noteArrivals(db, appId, rest, now)
-  const left = rest.map(({ change }) => change)
-  for (const change of await changeDeliveries(db, appId, left, { state: 'sending', fence })) changed.add(change)
-  const late = left.filter((change) => !changed.has(change))
-  const revived = new Set(await changeDeliveries(db, appId, late, { state: 'unknown', fence }))
+  const [{ changed, revived }, wanted] = await Promise.all([
+    changeSent(db, attempt, judged, now),
+    findWantedEvents(db, appId),
+  ])
   // With all its deliveries settled, their message may have been called done.
   const waiting = [...revived].filter(({ state }) => state === 'pending')
   for (const id of new Set(waiting.map(({ messageId }) => messageId))) await reopenMessage(db, appId, id)
@@ -56,20 +53,36 @@ export async function recordOutcomes(
   const written = judged.filter(({ change }) => changed.has(change) || revived.has(change))
   const refused = written.filter(({ outcome }) => isRefused(outcome))
   await giveBackCap(db, attempt, refused, now)
-  await changeCounts(db, appId, line.part, [
+  const counts = [
     ...moved({ state: 'sending' }, [...changed]),
     // They were counted as unknown by who took the line over.
     ...moved({ state: 'unknown', reason: INTERRUPTED }, [...revived]),
     ...arrivalFacts(written),
+  ]
+  await Promise.all([
+    changeCounts(db, appId, line.part, counts),
+    countEmailOutcomes(db, appId, line.part, written, now),
+    tellEvents(db, appId, wanted, written, now),
   ])
-  await countEmailOutcomes(db, appId, line.part, written, now)
-  await tellEvents(db, appId, written, now)
   const arrived = written.filter(({ change }) => change.deliveredAt !== null).map(({ it }) => it.due)
   await tellActions(noteActions, db, appId, arrived)
   if (line.provider === 'email') await noteSoftRefusals(db, appId, written, now)
   const count = refused.filter(({ it }) => countsForLimit(it)).length
   if (second && count > 0) await release(db, appId, [{ second, count }], now)
   return pause
+}
+
+/** `revived`: those that were given up as unknown meanwhile. */
+async function changeSent(db: Db, attempt: Attempt, judged: readonly Judged[], now: Date) {
+  const { appId, line, fence } = attempt
+  const changed = new Set(await changeUnheard(db, attempt, judged, now))
+  const rest = judged.filter(({ change }) => !changed.has(change))
+  if (line.provider === 'email') await noteArrivals(db, appId, rest, now)
+  const left = rest.map(({ change }) => change)
+  for (const change of await changeDeliveries(db, appId, left, { state: 'sending', fence })) changed.add(change)
+  const late = left.filter((change) => !changed.has(change))
+  const revived = new Set(await changeDeliveries(db, appId, late, { state: 'unknown', fence }))
+  return { changed, revived }
 }
 
 /** Of nearly all mails nothing has come back before their answer: that they arrived is news, without a look at them first. */
@@ -81,8 +94,13 @@ async function changeUnheard(db: Db, { appId, line, fence }: Attempt, judged: re
 }
 
 /** Ends that somebody asked to be told of. */
-async function tellEvents(db: Db, appId: AppId, judged: readonly Judged[], now: Date) {
-  const wanted = await findWantedEvents(db, appId)
+async function tellEvents(
+  db: Db,
+  appId: AppId,
+  wanted: Awaited<ReturnType<typeof findWantedEvents>>,
+  judged: readonly Judged[],
+  now: Date,
+) {
   const events = judged.flatMap((judged): DeliveryEvent[] => {
     const { messageId, subscriptionId, userId, platform } = judged.it.due
     const reason = reasonOf(judged)
