@@ -159,7 +159,32 @@ export function plans(things: Things): fc.Arbitrary<Plan> {
       nodes: nodes(things, deciding, false, 2),
     }),
   })
-  return fc.oneof(ofEvent(true), ofEvent(false), ofSegment)
+  /** Half of all wait from the beginning, and for something that they may do too late. */
+  const ofPatience = fc.constantFrom('rang', 'paid').map((name) => ({
+    isOnce: true,
+    fields: {
+      audience: { kind: 'event_trigger', name: 'came', attributes: [] },
+      early_exit: null,
+      nodes: [
+        {
+          kind: 'wait_until',
+          branches: [
+            {
+              condition: { kind: 'event_trigger', name, attributes: [], entry_event_match_attributes: [] },
+              nodes: [{ kind: 'send_push', template_id: things.pushId }],
+            },
+          ],
+          expiration: { duration_seconds: 7_200, exits: true },
+        },
+      ],
+    },
+  }))
+  return fc.oneof(
+    { weight: 3, arbitrary: ofEvent(true) },
+    { weight: 3, arbitrary: ofEvent(false) },
+    { weight: 3, arbitrary: ofSegment },
+    { weight: 2, arbitrary: ofPatience },
+  )
 }
 
 /** What some of them do at a time, each for themselves. */
@@ -198,7 +223,12 @@ export const moments = (count: number): fc.Arbitrary<Moment[]> => {
     action: { kind: 'event', users: everybody.slice(0, count / 2), name: 'came', n: 0 },
     isSeen: true,
   }
-  return fc
-    .array(fc.record({ action, isSeen: fc.constantFrom(true, true, false) }), { minLength: 8, maxLength: 25 })
-    .map((list) => [first, ...list])
+  const one = fc.record({ action, isSeen: fc.constantFrom(true, true, false) }).map((moment) => [moment])
+  /** Before anybody sees that some time is over, everybody does something that is too late. */
+  const tooLate = fc.tuple(fc.constantFrom(61, 7_201), event).map(([seconds, action]): Moment[] => [
+    { action: { kind: 'later', seconds }, isSeen: false },
+    { action, isSeen: true },
+  ])
+  const some = fc.oneof({ weight: 6, arbitrary: one }, { weight: 2, arbitrary: tooLate })
+  return fc.array(some, { minLength: 8, maxLength: 22 }).map((list) => [first, ...list.flat()])
 }
