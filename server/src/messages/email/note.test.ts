@@ -173,6 +173,17 @@ test('a mail that came back before its answer was written down had arrived by th
   expect(found).toEqual([{ state: 'sent', deliveredAt: cameBack, bouncedAt: cameBack }])
 })
 
+test('a mail came back no sooner than it arrived, also when who says so waited for its answer to be written down', async () => {
+  const before = clock.now()
+  clock.advance({ seconds: 1 })
+  const arrived = clock.now()
+  const { id, references } = await mailed()
+  await note(appId, { ...bounced(references[0] as EmailReference), at: before })
+  const found = await app.db.query(sql`
+    select d.state, d.delivered_at, d.bounced_at from deliveries d where d.app_id = ${appId} and d.message_id = ${id}`)
+  expect(found).toEqual([{ state: 'sent', deliveredAt: arrived, bouncedAt: arrived }])
+})
+
 test('of what nobody knew whether it arrived, any news says that it did', async () => {
   sender.otherwise = () => ({ kind: 'unknown', reason: 'no answer' })
   const { id, references } = await mailed(3)

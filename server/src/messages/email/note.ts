@@ -144,7 +144,9 @@ const isNothing = (news: EmailNews) => news.kind === 'bounced' && news.class ===
 function take(delivery: EmailDelivery, news: EmailNews): boolean {
   const time = TIMES[news.kind]
   if (delivery[time] !== null || isNothing(news)) return false
-  delivery[time] = news.at
+  // Who says that a mail came back may have waited for its answer to be written down.
+  const isEarly = news.kind === 'bounced' && delivery.deliveredAt !== null && news.at < delivery.deliveredAt
+  delivery[time] = isEarly ? delivery.deliveredAt : news.at
   return true
 }
 
