@@ -1,41 +1,29 @@
 import { defineConfig } from 'vitest/config'
-import { leftOut } from './server/test/another-postgres.ts'
 import LongFirst from './server/test/long-first.ts'
+import { PROCESSES, sameOnBoth } from './server/test/projects.ts'
 
-/** Tests of whole processes: servers that are started and killed, browsers, mail servers. */
-const PROCESSES = 'server/test/{chaos,process,browsers,mail}/**/*.test.ts'
-
-const exclude = process.env.TEST_DATABASE_URL ? leftOut() : []
+const exclude = process.env.TEST_DATABASE_URL ? sameOnBoth() : []
 
 export default defineConfig({
   test: {
     globalSetup: ['server/test/global-setup.ts'],
     pool: 'forks',
+    // One more than the cores of a small machine: many tests wait more than they work.
+    maxWorkers: 3,
     testTimeout: 120_000,
     hookTimeout: 120_000,
     sequence: { sequencer: LongFirst },
     reporters: ['default', './server/test/reporter.ts'],
     projects: [
+      { test: { name: 'processes', include: [PROCESSES], exclude } },
       {
-        // They wait more than they work, so that two cores are enough for three.
-        test: {
-          name: 'processes',
-          include: [PROCESSES],
-          exclude,
-          maxWorkers: 3,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        // One after the other in two processes: to load the server anew takes longer than most of these take. What a file
-        // opens it has to close, and what it imports is as the file before it left it.
         test: {
           name: 'server',
           include: ['server/**/*.test.ts'],
           exclude: [PROCESSES, ...exclude],
+          // Many files one after the other in each process: to load the server anew takes longer than most of them take. So what
+          // a file opens it has to close, and hooks are called by the file itself: what it imports may have been there before.
           isolate: false,
-          maxWorkers: 2,
-          sequence: { groupOrder: 1 },
         },
       },
     ],
