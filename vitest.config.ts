@@ -12,6 +12,7 @@ export default defineConfig({
     maxWorkers: 3,
     testTimeout: 120_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 30_000 } },
     sequence: { sequencer: LongFirst },
     reporters: ['default', './server/test/reporter.ts'],
     projects: [
