@@ -1,4 +1,4 @@
-// Tests that wait for processes and leases come first: at the end, one of them alone would keep the other workers idle for minutes.
+// Tests that wait for processes, leases and time limits come first: at the end, one of them alone would keep the other workers idle for minutes.
 
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -9,7 +9,10 @@ const LONG = [
   'process/st',
   'process/refuse',
   'chaos/',
-  'browsers/firefox',
+  'browsers/',
+  'mail/',
+  'channels/contract',
+  'authorization',
 ]
 
 const rankOf = ({ moduleId }: TestSpecification) => {

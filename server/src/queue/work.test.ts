@@ -503,6 +503,9 @@ test('who is asked for what runs already tells nobody else', async () => {
     expect(await said('long')).toBe(1)
     aWorker({ long, other: { run: never } }, { timing: { ...quick, sweepMs: 600_000 } }).start()
     await until(() => long.runs.length === 1)
+    // The sweep that found it says so too.
+    await quiet()
+    await said()
     expect(await said('long')).toBe(0)
     expect(await said('long', 'other')).toBe(1)
     at(0, long).end()
