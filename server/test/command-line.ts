@@ -11,7 +11,11 @@ const LAUNCHER = fileURLToPath(new URL('../run.mjs', import.meta.url))
 export type Ended = { code: number | null; out: string; err: string }
 
 /** Nothing of the test's own environment is a setting of the process. */
-const environment = (settings: Record<string, string>) => ({ PATH: process.env.PATH ?? '', ...settings })
+const environment = (settings: Record<string, string>) => ({
+  PATH: process.env.PATH ?? '',
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+  ...settings,
+})
 
 const start = (entry: string, args: string[], settings: Record<string, string>) =>
   spawn(process.execPath, [LAUNCHER, entry, ...args], { env: environment(settings), stdio: 'pipe' })

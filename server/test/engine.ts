@@ -64,7 +64,12 @@ export function theRenderer(): Renderer {
   renderer ??= createRenderer({})
   return renderer
 }
-export const closeRenderer = async () => renderer?.close()
+/** The next file of this process gets another one. */
+export async function closeRenderer() {
+  const open = renderer
+  renderer = undefined
+  await open?.close()
+}
 
 /** Every domain may send, and mail leads nowhere. */
 export const anEmailPort = (): EmailPort => ({

@@ -29,6 +29,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   delete process.env.MARKER
+  Reflect.deleteProperty(globalThis, 'marker')
   await app.close()
   await rm(file)
 })

@@ -1,8 +1,19 @@
-// Tests that wait for processes and leases come first: at the end, one of them alone would keep the others' worker idle for minutes.
+// Tests that wait for processes, leases and time limits come first: at the end, one of them alone would keep the other workers idle for minutes.
 
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-const LONG = ['chaos/kill-', 'chaos/', 'process/', 'browsers/', 'mail/']
+const LONG = [
+  'chaos/kill-senders',
+  'chaos/provider-faults',
+  'chaos/kill-',
+  'process/st',
+  'process/refuse',
+  'chaos/',
+  'browsers/',
+  'mail/',
+  'channels/contract',
+  'authorization',
+]
 
 const rankOf = ({ moduleId }: TestSpecification) => {
   const place = LONG.findIndex((part) => moduleId.includes(`/server/test/${part}`))

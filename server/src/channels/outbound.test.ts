@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { type Answer, type HttpSink, type HttpSinkSettings, startHttpSink } from '../../test/sinks/http.ts'
 import { certificateFor } from '../sink/certificate.ts'
 import { type Outbound, type OutboundSettings, openOutbound } from './outbound.ts'
@@ -63,13 +63,13 @@ describe('an exchange', () => {
   test('uses a connection again, and goes through no proxy of the environment', async () => {
     const { url, connections } = await sink({ status: 200 })
     const proxy = await sink({ status: 200 })
+    onTestFinished(() => void vi.unstubAllEnvs())
     for (const name of ['HTTP_PROXY', 'http_proxy', 'HTTPS_PROXY', 'ALL_PROXY']) vi.stubEnv(name, proxy.url)
     vi.stubEnv('NODE_USE_ENV_PROXY', '1')
     const outbound = client()
     for (let i = 0; i < 3; i++) expect(await outbound.request({ url })).toMatchObject({ kind: 'answer' })
     expect(connections()).toBe(1)
     expect(proxy.connections()).toBe(0)
-    vi.unstubAllEnvs()
   })
 
   test('refuses what cannot be written, without a word on the wire', async () => {

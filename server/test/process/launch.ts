@@ -101,6 +101,7 @@ export async function launch({ dataDir, env = {}, command, options }: Launch = {
     env: {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       PORT: '0',
       HOST: '127.0.0.1',
       LOG_LEVEL: 'error',
