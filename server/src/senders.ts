@@ -160,10 +160,7 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
   }
 }
 
-const mailItem = ({ kind: _, platform: __, token: to, ...mail }: Extract<Parcel, { kind: 'email' }>): MailItem => ({
-  ...mail,
-  to,
-})
+const mailItem = (it: Extract<Parcel, { kind: 'email' }>): MailItem => ({ ...it, to: it.token })
 
 /** `at` orders updates: a device drops one that is older than what it shows. */
 const activityPush = ({ activity, ...content }: ActivityContent) =>

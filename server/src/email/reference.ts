@@ -16,8 +16,12 @@ export type EmailReference = {
 
 export type EmailKey = { messageId: string; subscriptionId: string; runId: string }
 
+type Email = EmailKey & { appId: AppId; expandAt: Date }
+
 export type References = {
-  write(of: EmailKey & { appId: AppId; expandAt: Date }): string
+  write(of: Email): string
+  /** With the id that it is stored by. */
+  name(of: Email): { id: string; reference: string }
   /** In any case, because servers of mail change it. Undefined for everything that was not written by us. */
   read(text: string): EmailReference | undefined
   /** Of where a link leads: without it anybody could send people anywhere by our name. */
@@ -50,11 +54,15 @@ export function createReferences(secretKey: string): References {
   const [current] = keys
   if (!current) throw new Error('SECRET_KEY is empty')
 
+  function name(of: Email) {
+    const id = hashOf(of)
+    const named = Buffer.concat([appBytes(of.appId), monthBytes(of.expandAt), id])
+    return { id: base32(id), reference: base32(Buffer.concat([named, signatureOf(current as KeyObject, named)])) }
+  }
+
   return {
-    write(of) {
-      const named = Buffer.concat([appBytes(of.appId), monthBytes(of.expandAt), hashOf(of)])
-      return base32(Buffer.concat([named, signatureOf(current, named)]))
-    },
+    write: (of) => name(of).reference,
+    name,
     read(text) {
       const bytes = fromBase32(text)
       if (bytes?.length !== SIGNED_BYTES + SIGNATURE_BYTES) return undefined

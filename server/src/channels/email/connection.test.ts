@@ -28,7 +28,7 @@ test.each([
     helo: 'carillon.example.com',
   })) as Connection
   for (let n = 0; n < 2; n++)
-    expect(await connection.deliver({ envelope, message: toWire(Buffer.from(message)) })).toMatchObject({
+    expect(await connection.deliver({ envelope, message: toWire(message) })).toMatchObject({
       kind: 'taken',
     })
   await connection.quit()

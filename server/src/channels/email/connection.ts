@@ -5,7 +5,7 @@ import type { Address } from './address.ts'
 import { type OpenSettings, openSession, type Session, type Unopened } from './open-session.ts'
 import type { Reply } from './reply.ts'
 import { Lost } from './talk.ts'
-import type { Wire } from './wire.ts'
+import { bytesOf, type Wire } from './wire.ts'
 
 export type Envelope = {
   /** Undefined: bounces go to nobody. */
@@ -29,7 +29,7 @@ export type Exchange =
   | { kind: 'lost'; reason: string; isWritten: boolean; isUnheard: boolean }
 
 /** `files` follow on the message, and are part of it. */
-export type Mail = { envelope: Envelope; message: Wire; files?: readonly Wire[] }
+export type Mail = { envelope: Envelope; message: Wire; files?: readonly Buffer[] }
 
 export type Connection = {
   /**
@@ -91,15 +91,9 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
   }
 
   async function hear(progress: Progress, count: number): Promise<Reply[]> {
-    const replies: Reply[] = []
-    const listen = async () => {
-      const reply = await talk.reply()
-      progress.isHeard = true
-      replies.push(reply)
-    }
-    const heard = await Promise.allSettled(Array.from({ length: count }, listen))
-    const lost = heard.find((it) => it.status === 'rejected')
-    if (lost && !replies.some(({ code }) => code >= 400)) throw lost.reason
+    const { replies, lost } = await talk.replies(count)
+    if (replies.length > 0) progress.isHeard = true
+    if (lost && !replies.some(({ code }) => code >= 400)) throw lost
     return replies
   }
 
@@ -156,13 +150,16 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
     const isBesides = next && isAtOnce(next.envelope) && findUnfit(next, extensions) === undefined
     const steps = isBesides ? stepsFor(next) : []
     progress.isWritten = isBesides === true
-    const pieces = [message, ...files]
-    const last = pieces.pop() as Wire
-    for (const piece of pieces) talk.write(piece)
-    talk.write(Buffer.concat([last, END, Buffer.from(linesOf(steps.map(([, command]) => command)))]), () => {
+    const end = END + linesOf(steps.map(([, command]) => command))
+    const onWritten = () => {
       isFlushed = true
       progress.isWritten = true
-    })
+    }
+    if (files.length === 0) talk.write(message + end, onWritten)
+    else {
+      for (const piece of [message, ...files]) talk.write(piece)
+      talk.write(end, onWritten)
+    }
     const answer = talk.reply(takenMs)
     if (isBesides) {
       const progress: Progress = { isWritten: false, isHeard: false }
@@ -214,9 +211,9 @@ type Step = [at: Stage, command: string, wanted: number]
 type Opening = { steps: readonly Step[]; progress: Progress; replies: Promise<Reply[]> }
 type Follow = () => Mail | undefined
 
-const linesOf = (commands: readonly string[]) => commands.map((command) => `${command}\r\n`).join('')
+const linesOf = (commands: readonly string[]) => bytesOf(commands.map((command) => `${command}\r\n`).join(''))
 
-const END = Buffer.from('.\r\n')
+const END = '.\r\n'
 
 const sizeOf = ({ message, files = [] }: Mail) => files.reduce((size, { length }) => size + length, message.length)
 

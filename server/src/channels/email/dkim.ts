@@ -3,7 +3,7 @@
 import { createHash, hash, sign as signBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { BadMail, type DkimKey } from './message.ts'
-import { type ComposedMail, join } from './mime.ts'
+import type { ComposedMail } from './mime.ts'
 
 /** With a callback the work is done in a thread of its own: an RSA signature takes milliseconds. */
 const sign = promisify(signBytes)
@@ -24,9 +24,8 @@ const SIGNED = [
 
 /** The headers to put before the mail, one for each key. */
 export async function signaturesOf(mail: ComposedMail, keys: readonly DkimKey[], date: Date): Promise<string> {
-  if (keys.length === 0) return ''
   const { own, reference, shared } = mail
-  const bodyHash = hashOf(join(shared.signedBody, Buffer.from(reference)), shared.files)
+  const bodyHash = hashOf(shared.signedBody.join(reference), shared.files)
   const headers = new Map(shared.signedHeaders)
   for (const [name, value] of own) headers.set(name.toLowerCase(), [value.replaceAll(/[ \t]+/g, ' ')])
   const names = SIGNED.filter((name) => headers.has(name))
@@ -42,7 +41,7 @@ export async function signaturesOf(mail: ComposedMail, keys: readonly DkimKey[],
   return signatures.join('')
 }
 
-function hashOf(body: Buffer, files: readonly Buffer[]): string {
+function hashOf(body: string, files: readonly Buffer[]): string {
   if (files.length === 0) return hash('sha256', body, 'base64')
   const all = createHash('sha256').update(body)
   for (const piece of files) all.update(piece)

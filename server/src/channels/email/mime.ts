@@ -7,16 +7,16 @@ import { fileHeadersOf } from './file-headers.ts'
 import { headerOf, mailboxHeaderOf, PLACE } from './headers.ts'
 import { BadMail, type MailContent, type MailFile, type MailItem } from './message.ts'
 import { encodeQuotedPrintable } from './quoted-printable.ts'
-import { toWire, type Wire } from './wire.ts'
+import { bytesOf, toWire, type Wire } from './wire.ts'
 
 export type PreparedMail = {
-  /** Shared headers, an empty line, the body: joined by the reference. */
-  pieces: readonly Buffer[]
+  /** Shared headers, an empty line, the body: joined by the reference they are a `Wire`. */
+  pieces: readonly string[]
   /** What follows on that, the same for all: never copied, as it may be large. Also as a signature sees it. */
-  files: readonly Wire[]
+  files: readonly Buffer[]
   /** Headers and body as a signature sees them ("relaxed", RFC 6376, 3.4); joined by the reference. */
   signedHeaders: ReadonlyMap<string, readonly string[]>
-  signedBody: readonly Buffer[]
+  signedBody: readonly string[]
   /** An address in a header asks for SMTPUTF8. */
   isUtf8: boolean
 }
@@ -56,10 +56,10 @@ function prepare({ from, replyTo, subject, html, text, headers, files: attached 
     'MIME-Version: 1.0',
     ...contentHeaders,
   ]
-  const head = `${lines.join('\r\n')}\r\n\r\n`.split(PLACE).map((piece) => Buffer.from(piece))
+  const head = bytesOf(`${lines.join('\r\n')}\r\n\r\n`).split(PLACE)
   const pieces = chain(head, body)
-  const whole = join(pieces, Buffer.from('x'))
-  if (!toWire(whole).equals(whole)) throw new BadMail('content not valid')
+  const whole = pieces.join('x')
+  if (toWire(whole) !== whole) throw new BadMail('content not valid')
   return {
     pieces,
     files,
@@ -69,14 +69,15 @@ function prepare({ from, replyTo, subject, html, text, headers, files: attached 
   }
 }
 
-/** Throws `BadMail`. */
-export function composeMail({ content, reference, to, messageIdHeader, date }: MailItem): ComposedMail {
+/** `to`: of whoever has read it already. Throws `BadMail`. */
+export function composeMail(item: MailItem, to = mustRead(item.to)): ComposedMail {
+  const { content, reference, messageIdHeader, date } = item
   if (!/^[\w-]{0,70}$/.test(reference)) throw new BadMail('reference not valid')
   if (!/^<[\w!#$%&'*+/=?^`{|}~.-]{1,180}@[\w.-]{1,253}>$/.test(messageIdHeader))
     throw new BadMail('message id not valid')
   if (Number.isNaN(date.getTime())) throw new BadMail('date not valid')
   const own = [
-    ['To', `<${mustRead(to).text}>`],
+    ['To', `<${to.text}>`],
     ['Date', date.toUTCString().replace('GMT', '+0000')],
     ['Message-ID', messageIdHeader],
   ] as const
@@ -85,13 +86,8 @@ export function composeMail({ content, reference, to, messageIdHeader, date }: M
 
 /** The pieces were looked through when they were made, and a reference has no dots or line ends: the head is what is left. */
 export function writeMail({ own, reference, shared }: ComposedMail, signatures: string): Wire {
-  const head = toWire(Buffer.from(`${signatures}${own.map(([name, value]) => `${name}: ${value}\r\n`).join('')}`))
-  return join(shared.pieces, Buffer.from(reference), head) as Wire
-}
-
-export function join(pieces: readonly Buffer[], between: Buffer, before?: Buffer): Buffer {
-  const all = pieces.flatMap((piece, n) => (n === 0 ? [piece] : [between, piece]))
-  return Buffer.concat(before ? [before, ...all] : all)
+  const head = own.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  return (toWire(bytesOf(signatures + head)) + shared.pieces.join(reference)) as Wire
 }
 
 function mustRead(text: string): Address {
@@ -106,18 +102,19 @@ function readMailbox(text: string): { name?: string; address: Address } {
   return { name: name.trim().replace(/^"(.*)"$/, '$1'), address: mustRead(address.trim()) }
 }
 
-type Body = { contentHeaders: string[]; body: Buffer[] }
+/** The body is ASCII. */
+type Body = { contentHeaders: string[]; body: string[] }
 
 /** The body as the first part, the files behind it. */
-function withFiles({ contentHeaders, body }: Body, attached: readonly MailFile[] = []): Body & { files: Wire[] } {
+function withFiles({ contentHeaders, body }: Body, attached: readonly MailFile[] = []): Body & { files: Buffer[] } {
   if (attached.length === 0) return { contentHeaders, body, files: [] }
   const boundary = newBoundary()
-  const headOf = (headers: readonly string[]) => Buffer.from(`--${boundary}\r\n${headers.join('\r\n')}\r\n\r\n`)
-  const files = attached.flatMap((file) => [headOf(fileHeadersOf(file)), file.encoded])
+  const headOf = (headers: readonly string[]) => `--${boundary}\r\n${headers.join('\r\n')}\r\n\r\n`
+  const files = attached.flatMap((file) => [Buffer.from(headOf(fileHeadersOf(file))), file.encoded])
   return {
     contentHeaders: [`Content-Type: multipart/mixed; boundary="${boundary}"`],
     body: chain([headOf(contentHeaders)], body),
-    files: [...files, Buffer.from(`--${boundary}--\r\n`)] as Wire[],
+    files: [...files, Buffer.from(`--${boundary}--\r\n`)],
   }
 }
 
@@ -139,37 +136,35 @@ function bodyOf(text: readonly string[], html: readonly string[]): Body {
     return { contentHeaders: headersOf(type), body: chain(encodePieces(pieces), [CRLF]) }
   }
   const boundary = newBoundary()
-  const body = parts.reduce<Buffer[]>(
+  const body = parts.reduce<string[]>(
     (before, { type, pieces }) =>
       chain(
-        chain(before, [Buffer.from(`--${boundary}\r\n${headersOf(type).join('\r\n')}\r\n\r\n`)]),
+        chain(before, [`--${boundary}\r\n${headersOf(type).join('\r\n')}\r\n\r\n`]),
         chain(encodePieces(pieces), [CRLF]),
       ),
-    [Buffer.alloc(0)],
+    [''],
   )
   return {
     contentHeaders: [`Content-Type: multipart/alternative; boundary="${boundary}"`],
-    body: chain(body, [Buffer.from(`--${boundary}--\r\n`)]),
+    body: chain(body, [`--${boundary}--\r\n`]),
   }
 }
 
-const CRLF = Buffer.from('\r\n')
-const SOFT_BREAK = Buffer.from('=\r\n')
+const CRLF = '\r\n'
+const SOFT_BREAK = '=\r\n'
 
 /** The reference gets a line of its own, so that what stands around it is the same for all. */
 const encodePieces = (pieces: readonly string[]) =>
-  pieces.map((piece, n) =>
-    Buffer.concat([
-      ...(n > 0 ? [SOFT_BREAK] : []),
-      encodeQuotedPrintable(piece),
-      ...(n < pieces.length - 1 ? [SOFT_BREAK] : []),
-    ]),
-  )
+  pieces.map((piece, n) => {
+    const before = n > 0 ? SOFT_BREAK : ''
+    const behind = n < pieces.length - 1 ? SOFT_BREAK : ''
+    return before + encodeQuotedPrintable(piece) + behind
+  })
 
 /** One behind the other: the last piece of the first and the first piece of the other become one. */
-function chain(first: readonly Buffer[], other: readonly Buffer[]): Buffer[] {
-  const [begin = Buffer.alloc(0), ...rest] = other
-  return [...first.slice(0, -1), Buffer.concat([first.at(-1) ?? Buffer.alloc(0), begin]), ...rest]
+function chain(first: readonly string[], other: readonly string[]): string[] {
+  const [begin = '', ...rest] = other
+  return [...first.slice(0, -1), (first.at(-1) ?? '') + begin, ...rest]
 }
 
 function relaxHeader(line: string): [name: string, pieces: string[]] {
@@ -183,15 +178,12 @@ function relaxHeader(line: string): [name: string, pieces: string[]] {
 }
 
 /** Every reference has characters of its line before and behind it, so the pieces can be taken one by one. */
-function relaxBody(body: readonly Buffer[], isEnd: boolean): Buffer[] {
+function relaxBody(body: readonly string[], isEnd: boolean): string[] {
   return body.map((piece, n) => {
-    const relaxed = piece
-      .toString('latin1')
-      .replaceAll(/[ \t]+\r\n/g, '\r\n')
-      .replaceAll(/[ \t]+/g, ' ')
-    if (n < body.length - 1 || !isEnd) return Buffer.from(relaxed, 'latin1')
+    const relaxed = piece.replaceAll(/[ \t]+\r\n/g, '\r\n').replaceAll(/[ \t]+/g, ' ')
+    if (n < body.length - 1 || !isEnd) return relaxed
     const ended = withoutEmptyEnd(relaxed)
-    return Buffer.from(ended === '\r\n' && body.length === 1 ? '' : ended, 'latin1')
+    return ended === '\r\n' && body.length === 1 ? '' : ended
   })
 }
 

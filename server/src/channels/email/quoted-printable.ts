@@ -12,7 +12,7 @@ const HEX = Buffer.from('0123456789ABCDEF')
  * Begins at the start of a line and may end in the middle of one, where "=" and a line end can follow. Of line ends all forms are
  * known.
  */
-export function encodeQuotedPrintable(text: string): Buffer {
+export function encodeQuotedPrintable(text: string): string {
   const source = Buffer.from(text.toWellFormed().replaceAll(/\r\n?/g, '\n'))
   const out = Buffer.allocUnsafe(source.length * 3 + Math.ceil((source.length * 3) / 70) * 3 + 3)
   let length = 0
@@ -42,7 +42,7 @@ export function encodeQuotedPrintable(text: string): Buffer {
     }
     column += isPlain ? 1 : 3
   }
-  return Buffer.from(out.subarray(0, length))
+  return out.toString('latin1', 0, length)
 }
 
 /** Spaces and tabs are lost where they end a line. */

@@ -23,8 +23,8 @@ export function openRelay(settings: RelaySettings): Channel<MailItem> {
   const pool = createPool({ ...settings, open: () => openConnection(settings) })
   const turn = createTurn(clock, perSecond)
   return sendEach({
-    // Twice as many, so that the next mails are built and signed while connections are busy.
-    atOnce: 2 * connections,
+    // On each connection one mail, the next one with its envelope, and one more that is built and signed meanwhile.
+    atOnce: 3 * connections,
     sendOne: (item) =>
       sendMail(item, {
         side: 'relay',

@@ -46,7 +46,7 @@ async function make(item: MailItem): Promise<Mailing | Outcome> {
   const to = readAddress(item.to)
   if (!to) return { kind: 'gone', reason: 'not a valid address' }
   try {
-    return { ...(await buildPieces(item)), envelope: envelopeOf(item, to) }
+    return { ...(await buildPieces(item, to)), envelope: envelopeOf(item, to) }
   } catch (error) {
     return { kind: 'failed', reason: error instanceof BadMail ? error.message : 'content not valid' }
   }

@@ -7,16 +7,21 @@ import { createReplyReader, type Reply } from './reply.ts'
 export class Lost extends Error {}
 
 export type Talk = {
+  /** Text has one character for each byte. */
   write(bytes: string | Buffer, onWritten?: () => void): void
   /** The next reply that nobody waits for yet. Rejects with `Lost`. */
   reply(withinMs?: number): Promise<Reply>
+  /** The same for several, each of which may take as long as one; fewer of them where the connection is `lost` before. */
+  replies(count: number, withinMs?: number): Promise<Heard>
   isOpen(): boolean
   end(reason: string): void
   /** Leaves the socket to somebody else. What has come and was no whole reply yet is forgotten with this. */
   release(): void
 }
 
-type Waiting = { withinMs: number; resolve(reply: Reply): void; reject(error: Lost): void }
+export type Heard = { replies: Reply[]; lost?: Lost }
+
+type Waiting = { count: number; withinMs: number; replies: Reply[]; settle(heard: Heard): void }
 
 export function openTalk(socket: Socket, answerMs: number): Talk {
   const waiting: Waiting[] = []
@@ -24,11 +29,14 @@ export function openTalk(socket: Socket, answerMs: number): Talk {
   let timer: NodeJS.Timeout | undefined
 
   const reader = createReplyReader((reply) => {
-    const first = waiting.shift()
+    const [first] = waiting
     // Nobody asked: mostly a goodbye after a time without mail. Of what follows nobody could say what it answers.
     if (!first) return end('connection lost')
+    first.replies.push(reply)
+    if (first.replies.length < first.count) return watch()
+    waiting.shift()
     watch()
-    first.resolve(reply)
+    first.settle(first)
   })
   const onData = (chunk: Buffer) => {
     if (!reader.feed(chunk)) end('answer not understood')
@@ -50,21 +58,30 @@ export function openTalk(socket: Socket, answerMs: number): Talk {
     socket.destroy()
     // Its writes are told apart first, into those that were made and those that were not.
     setImmediate(() => {
-      for (const { reject } of waiting.splice(0)) reject(ended as Lost)
+      for (const { replies, settle } of waiting.splice(0)) settle({ replies, lost: ended as Lost })
     })
   }
 
+  const replies = (count: number, withinMs = answerMs) =>
+    new Promise<Heard>((settle) => {
+      if (ended) return settle({ replies: [], lost: ended })
+      waiting.push({ count, withinMs, replies: [], settle })
+      if (waiting.length === 1) watch()
+    })
+
   return {
     write(bytes, onWritten) {
-      if (!ended) socket.write(bytes, (error) => void (!error && onWritten?.()))
+      if (!ended) socket.write(bytes, 'latin1', onWritten && ((error) => void (!error && onWritten())))
     },
-    reply(withinMs = answerMs) {
-      return new Promise((resolve, reject) => {
-        if (ended) return reject(ended)
-        waiting.push({ withinMs, resolve, reject })
-        if (waiting.length === 1) watch()
-      })
+    async reply(withinMs) {
+      const {
+        replies: [reply],
+        lost,
+      } = await replies(1, withinMs)
+      if (!reply) throw lost
+      return reply
     },
+    replies,
     isOpen: () => !ended,
     end,
     release() {

@@ -7,7 +7,7 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { CountedUnder } from '../delivery.ts'
 import type { Composed } from '../engine/compose.ts'
-import type { CountChange } from '../engine/count-store.ts'
+import { type CountChange, runsOf } from '../engine/count-store.ts'
 import type { DeliveryChange, ExpiredDelivery } from '../engine/delivery-store.ts'
 import { countedUnder } from '../engine/slice.ts'
 import { keyOf, lockArrivals } from './store.ts'
@@ -49,11 +49,20 @@ export async function noteArrivals(db: Db, appId: AppId, judged: readonly Judged
 }
 
 /** Beside the states of their message. */
-export const arrivalFacts = (judged: readonly Judged[]): CountChange[] =>
-  judged.flatMap(({ change: { messageId, platform, deliveredAt, bouncedAt } }): CountChange[] => [
-    ...(deliveredAt ? [{ messageId, platform, state: 'delivered' as const, reason: null, count: 1 }] : []),
-    ...(bouncedAt ? [{ messageId, platform, state: 'bounced' as const, reason: null, count: 1 }] : []),
-  ])
+export const arrivalFacts = (judged: readonly Judged[]): CountChange[] => {
+  const factsOf = (state: 'delivered' | 'bounced', list: readonly Judged[]) =>
+    runsOf(list.map(({ change: { messageId, platform } }) => ({ messageId, platform, state, reason: null })))
+  return [
+    ...factsOf(
+      'delivered',
+      judged.filter(({ change }) => change.deliveredAt),
+    ),
+    ...factsOf(
+      'bounced',
+      judged.filter(({ change }) => change.bouncedAt),
+    ),
+  ]
+}
 
 /** Sent is what was answered for good, taken or not; failed is what was never handed over. */
 export async function countEmailOutcomes(

@@ -1,7 +1,6 @@
 // Before mail is put together: whom each message is from, who must not get it, where each mailbox is, and what each mail is known by.
 
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
-import { emailIdOf } from '../../email/reference.ts'
 import { findSuppressed } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { DueDelivery, SentMessage } from '../engine/delivery-store.ts'
@@ -51,8 +50,7 @@ export async function prepareMail(
       prepared.set(it, {
         mailing: {
           ...letterhead,
-          id: emailIdOf(it),
-          reference: email.references.write({ ...it, appId }),
+          ...email.references.name({ ...it, appId }),
           referenceHeaders,
           inboxProvider: inboxProviders[i] as InboxProvider,
         },

@@ -16,15 +16,27 @@ export type CountChange = {
   count: number
 }
 
+type Counted = Omit<CountChange, 'count'>
+
 /** Deliveries that went from one state to the one they are in now. */
-export const moved = (
-  from: { state: DeliveryState; reason?: string },
-  list: readonly Omit<CountChange, 'count'>[],
-): CountChange[] =>
-  list.flatMap(({ messageId, platform, state, reason }) => [
-    { messageId, platform, state: from.state, reason: from.reason ?? null, count: -1 },
-    { messageId, platform, state, reason, count: 1 },
+export const moved = (from: { state: DeliveryState; reason?: string }, list: readonly Counted[]): CountChange[] =>
+  runsOf(list).flatMap(({ messageId, platform, state, reason, count }) => [
+    { messageId, platform, state: from.state, reason: from.reason ?? null, count: -count },
+    { messageId, platform, state, reason, count },
   ])
+
+/** Those of a slice are nearly all alike: as many in a row are one. */
+export function runsOf(list: readonly Counted[]): CountChange[] {
+  const runs: CountChange[] = []
+  for (const { messageId, platform, state, reason } of list) {
+    const last = runs.at(-1)
+    const isAlike =
+      last?.messageId === messageId && last.platform === platform && last.state === state && last.reason === reason
+    if (isAlike) last.count++
+    else runs.push({ messageId, platform, state, reason, count: 1 })
+  }
+  return runs
+}
 
 /** Why something is not sent yet is told by its row; it is counted as pending. */
 const countedReason = ({ state, reason }: Pick<CountChange, 'state' | 'reason'>) =>
