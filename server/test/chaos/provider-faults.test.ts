@@ -29,6 +29,7 @@ const WINDOW = 10
 
 type Person = Recipient & { channel: Channel; fate: Fate; messageId: string; text: string }
 type Row = { messageId: string; subscriptionId: string; state: string; attempts: number; dueAt: Date }
+type SeenRow = Row & { seenMs: number }
 
 test('whatever a provider does, nothing is lost or sent twice, it is left alone for as long as it says, and no other channel suffers', async () => {
   const { rig, channels, gates, impostors } = await openFaultyRig()
@@ -198,16 +199,17 @@ async function bringForward(db: Db, apps: readonly string[], ids: readonly strin
  */
 function watchRetries({ database: { db } }: Rig, channels: readonly Channel[]) {
   const apps = [...new Set(channels.map(({ appId }) => appId))]
-  const rows = new Map<string, Row>()
+  const rows = new Map<string, SeenRow>()
   let isWatching = true
   let mayMailGo = false
   async function look() {
     const found = await db.query<Row & { isMail: boolean }>(sql`
       select message_id, subscription_id, state, attempts, due_at, platform = 'Email' as is_mail from deliveries
       where app_id = any(${apps}::uuid[]) and state = 'pending' and reason is not null`)
+    const seenMs = Date.now()
     for (const row of found) {
       const name = `${row.messageId} ${row.subscriptionId} ${row.attempts}`
-      if (!rows.has(name)) rows.set(name, row)
+      if (!rows.has(name)) rows.set(name, { ...row, seenMs })
     }
     const ids = found.filter(({ isMail }) => isMail).map(({ subscriptionId }) => subscriptionId)
     if (mayMailGo && ids.length > 0) await bringForward(db, apps, ids)
@@ -265,7 +267,11 @@ async function expectFates(rig: Rig, people: readonly Person[]) {
 }
 
 /** Tells the middle of the pauses after each attempt. */
-async function expectPauses(rig: Rig, people: readonly Person[], rows: ReadonlyMap<string, Row>): Promise<string[]> {
+async function expectPauses(
+  rig: Rig,
+  people: readonly Person[],
+  rows: ReadonlyMap<string, SeenRow>,
+): Promise<string[]> {
   const mishaps = Map.groupBy(await mishapsOf(rig), ({ channel, to }) => `${channel} ${to}`)
   const takenAt = new Map((await rig.taken()).map(({ channel, to, at }) => [`${channel} ${to}`, at]))
   const waits = Map.groupBy(
@@ -288,8 +294,8 @@ async function expectPauses(rig: Rig, people: readonly Person[], rows: ReadonlyM
         pauseOf(channel.name, TIMES).least,
       )
     for (const { at } of met) {
-      // Another try may have ended before it was offered, with a connection that broke.
-      const row = (waits.get(`${messageId} ${id}`) ?? []).find(({ dueAt }) => dueAt.getTime() > at)
+      // Another try may have ended before it was offered, with a connection that broke: its pause was written down before.
+      const row = (waits.get(`${messageId} ${id}`) ?? []).find(({ seenMs }) => seenMs >= at)
       if (!row) continue
       const seconds = (row.dueAt.getTime() - at) / 1_000
       const name = `${channel.name} ${row.attempts}`
