@@ -18,10 +18,15 @@ import { wakeAllApps, wakeApp } from './wake.ts'
 
 /** An outage of an hour must not need somebody to release what was given up: about a day. */
 const PATIENT = { maxAttempts: 100 }
+/**
+ * A mail server may take five minutes over one mail, and is asked for more than one in a slice. Who is cut off before it has answered
+ * leaves a slice of which nobody knows, until the answers come after all.
+ */
+const SLOWEST_MS = 15 * 60_000
 
 export const messageHandlers = (engine: Engine): Handlers => ({
   [EXPAND]: { run: expandMessages(engine), ...PATIENT },
-  [DELIVER]: { run: deliverLine(engine), waitsFor: beginningOf, ...PATIENT },
+  [DELIVER]: { run: deliverLine(engine), waitsFor: beginningOf, timeLimitMs: SLOWEST_MS, ...PATIENT },
   [CLOSE]: { run: closeCanceled(engine), ...PATIENT },
   [WAKE]: { run: wakeApp(engine), ...PATIENT },
   [WAKE_ALL]: { run: wakeAllApps(engine), ...PATIENT },
