@@ -62,7 +62,7 @@ test('a mail is handed to the channel of its app as it was put together, and mai
     { kind: 'sent' },
     { kind: 'retry', reason: 'slowed', free: true },
   ])
-  expect(given).toEqual([
+  expect(given).toMatchObject([
     { content, to: 'ann@example.com', ...envelope },
     { content, to: 'bob@example.com', ...envelope },
   ])
