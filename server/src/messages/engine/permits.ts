@@ -1,7 +1,6 @@
 // How much is under way at once: of each provider at most so many messages, in this process. Bulk leaves a quarter for direct
-// messages, so that those need not wait for a slow broadcast, and goes by halves of the rest: a slice costs two transactions however
-// small it is, and would stay as small as the place that it once found. Where several apps wait, one that has half of it lets the
-// others go first: its own relay may be slow.
+// messages, so that those need not wait for a slow broadcast. Where several apps wait, one that has half of it lets the others
+// go first: its own relay may be slow.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Provider } from '../delivery.ts'
@@ -23,7 +22,6 @@ type Place = { taken: Record<Lane, number>; takenBy: Map<AppId, number>; waiting
 export function createPermits(most: number): Permits {
   const places = new Map<Provider, Place>()
   const mostOf: Record<Lane, number> = { direct: most, bulk: Math.max(1, most - Math.floor(most / 4)) }
-  const half = mostOf.bulk / 2
 
   function placeOf(provider: Provider): Place {
     const known = places.get(provider)
@@ -49,8 +47,7 @@ export function createPermits(most: number): Permits {
       for (let next = nextOf(place, lane); next; next = nextOf(place, lane)) {
         const free = Math.min(most - taken.direct - taken.bulk, mostOf[lane] - taken[lane])
         if (free <= 0) break
-        const granted = Math.min(free, next.wanted, lane === 'bulk' ? Math.ceil(half) : free)
-        if (lane === 'bulk' && granted < Math.min(next.wanted, Math.floor(half))) break
+        const granted = Math.min(free, next.wanted)
         count(place, lane, next.appId, granted)
         waiting[lane].splice(waiting[lane].indexOf(next), 1)
         next.resolve(granted)
