@@ -90,8 +90,6 @@ async function deliverDue(engine: Engine, work: Work, line: Line, fence: number)
     const stopped = await deliverBatch(engine, attempt, due, { settings, discardBefore }, untilMs)
     await completeMessages(engine, appId, [...new Set(due.map(({ messageId }) => messageId))])
     if (stopped) return stopped
-    // That was all that was due; what has come meanwhile is found by who looks for the next.
-    if (due.length < BATCH) break
   }
   return {}
 }
