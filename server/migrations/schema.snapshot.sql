@@ -153,14 +153,13 @@ create table deliveries (
   unsubscribed_at timestamp with time zone,
   constraint deliveries_pk PRIMARY KEY (app_id, expand_at, message_id, subscription_id, run_id),
   constraint deliveries_receipt_known CHECK ((receipt = ANY (ARRAY['delivered'::text, 'failed'::text, 'unknown'::text]))),
-  constraint deliveries_settled_when CHECK (((settled_at IS NULL) = (state = ANY (ARRAY['pending'::text, 'sending'::text])))),
-  constraint deliveries_state_known CHECK ((state = ANY (ARRAY['pending'::text, 'sending'::text, 'sent'::text, 'failed'::text, 'skipped'::text, 'unknown'::text, 'expired'::text, 'canceled'::text])))
+  constraint deliveries_settled_when CHECK (((settled_at IS NULL) = (state = 'pending'::text))),
+  constraint deliveries_state_known CHECK ((state = ANY (ARRAY['pending'::text, 'sent'::text, 'failed'::text, 'skipped'::text, 'unknown'::text, 'expired'::text, 'canceled'::text])))
 ) partition by RANGE (expand_at);
 CREATE INDEX deliveries_by_email ON ONLY public.deliveries USING btree (app_id, provider_ref) WHERE ((platform = 'Email'::text) AND (provider_ref IS NOT NULL));
 CREATE INDEX deliveries_by_receipt ON ONLY public.deliveries USING btree (app_id, provider_ref) WHERE ((platform = 'SMS'::text) AND (provider_ref IS NOT NULL));
 CREATE INDEX deliveries_by_run ON ONLY public.deliveries USING btree (app_id, message_id, run_id) WHERE (run_id <> '00000000-0000-0000-0000-000000000000'::uuid);
 CREATE INDEX deliveries_due ON ONLY public.deliveries USING btree (app_id, line, due_at) WHERE (state = 'pending'::text);
-CREATE INDEX deliveries_sending ON ONLY public.deliveries USING btree (app_id, line) WHERE (state = 'sending'::text);
 CREATE INDEX deliveries_unknown ON ONLY public.deliveries USING btree (app_id, message_id) WHERE (state = 'unknown'::text);
 
 create table delivery_events (
@@ -861,6 +860,21 @@ create table server_sending (
   identity jsonb,
   constraint server_sending_only CHECK (is_only),
   constraint server_sending_pk PRIMARY KEY (is_only)
+);
+
+create table slices (
+  app_id uuid not null,
+  line text not null,
+  fence bigint not null,
+  begun_at timestamp with time zone not null,
+  expand_ats timestamp with time zone[] not null,
+  message_ids uuid[] not null,
+  subscription_ids uuid[] not null,
+  run_ids uuid[] not null,
+  provider_refs text[] not null,
+  sending_domains text[] not null,
+  inbox_providers text[] not null,
+  constraint slices_pk PRIMARY KEY (app_id, line)
 );
 
 create table sms_receipts (

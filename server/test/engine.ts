@@ -244,10 +244,15 @@ export type Seen = {
   line: string
 }
 
+/** What is under way is told apart from what waits. */
 export const deliveriesOf = (db: Db, appId: AppId, id: string) =>
   db.query<Seen>(sql`
-    select subscription_id, state, reason, due_at, expires_at, attempts, line from deliveries
-    where app_id = ${appId} and message_id = ${id} order by due_at, subscription_id`)
+    select d.subscription_id, case when s.line is null then d.state else 'sending' end as state, d.reason, d.due_at, d.expires_at,
+      d.attempts, d.line
+    from deliveries d
+    left join slices s on s.app_id = d.app_id and s.line = d.line and d.subscription_id = any(s.subscription_ids)
+      and d.message_id = any(s.message_ids)
+    where d.app_id = ${appId} and d.message_id = ${id} order by d.due_at, d.subscription_id`)
 
 /** How many deliveries are in which state: `{ 'skipped unsubscribed': 2 }`. Also checks that the counts say the same. */
 export async function tally(db: Db, appId: AppId, id: string): Promise<Record<string, number>> {

@@ -3,7 +3,8 @@
 import { gunzipSync } from 'node:zlib'
 import { newId } from '../src/lib/ids.ts'
 import type { DeliveryState } from '../src/messages/delivery.ts'
-import type { Audience, Options } from '../src/messages/message.ts'
+import { insertSlice } from '../src/messages/engine/slice-store.ts'
+import { type Audience, NO_RUN, type Options } from '../src/messages/message.ts'
 import { addMonths } from '../src/storage/partitions.ts'
 import { sql } from '../src/storage/sql.ts'
 import type { TestApp } from './app.ts'
@@ -57,7 +58,7 @@ export async function deliver(app: TestApp, { id, expandAt }: StoredMessage, del
   await addMonths(app.db, 'deliveries', at, at)
   for (const it of deliveries) {
     const { state = 'sent', reason = null, platform = 'AndroidPush', line = 'bulk/fcm/0' } = it
-    const settledAt = state === 'pending' || state === 'sending' ? null : new Date(at.getTime() + 1_000)
+    const settledAt = state === 'pending' ? null : new Date(at.getTime() + 1_000)
     await app.db.query(sql`
       insert into deliveries (app_id, expand_at, message_id, subscription_id, user_id, platform, line, state, reason, due_at,
         expires_at, attempts, provider_ref, settled_at, received_at, clicked_at)
@@ -70,6 +71,23 @@ export async function deliver(app: TestApp, { id, expandAt }: StoredMessage, del
       on conflict (app_id, message_id, platform, state, reason, part) do update set count = message_counts.count + 1`)
   }
 }
+
+/** As a worker has begun to send them. */
+export const putUnderWay = (
+  app: TestApp,
+  { id, expandAt }: Pick<StoredMessage, 'id' | 'expandAt'>,
+  subscriptionIds: string[],
+) =>
+  insertSlice(
+    app.db,
+    app.tenant.id,
+    { line: 'bulk/fcm/0', fence: 1 },
+    subscriptionIds.map((subscriptionId) => ({
+      ...{ expandAt: expandAt as Date, messageId: id, subscriptionId, runId: NO_RUN },
+      ...{ providerRef: null, sendingDomain: null, inboxProvider: null },
+    })),
+    expandAt as Date,
+  )
 
 /** How many deliveries of a message there are, by state, as its counts have it. */
 export async function countsOf(app: TestApp, { id }: { id: string }): Promise<Record<string, number>> {

@@ -56,7 +56,7 @@ describe('a message that arrived', () => {
 
   test('may be told of before the provider has answered, in any case of the ids, under /api/v1 and by scripts of any site', async () => {
     const message = await aMessage(app, clock.now())
-    const subscription = await aDelivery(app, message, { state: 'sending' })
+    const subscription = await aDelivery(app, message, { state: 'pending' })
     const path = `/api/v1/notifications/${message.id.toUpperCase()}/report_received`
     const answer = await put(path, about(subscription.toUpperCase(), app.tenant.id.toUpperCase()), {
       origin: 'https://shop.example',

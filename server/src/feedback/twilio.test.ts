@@ -88,7 +88,7 @@ describe('a receipt', () => {
 
   test('that comes before the answer to its text is noted when that is written down', async () => {
     const sid = `SM${newId()}`
-    const { message, subscriptionId } = await sent(sid, { state: 'sending', providerRef: null })
+    const { message, subscriptionId } = await sent(sid, { state: 'pending', providerRef: null })
     expect((await status(sid, 'undelivered')).status).toBe(200)
     expect((await status(sid, 'delivered')).status).toBe(200)
     await runJobs(app, clock)

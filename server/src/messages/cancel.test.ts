@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { aPushUser, counted, messagesOf, NOT_FOUND, saying } from '../../test/messages.ts'
+import { putUnderWay } from '../../test/stored-messages.ts'
 import { NOBODY, told } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
+import { newId } from '../lib/ids.ts'
 
 const NOW = '2030-01-01T09:00:00.000Z'
 let app: TestApp
@@ -67,9 +69,10 @@ describe('cancel message', () => {
     const id = await aMessage()
     await putInto(id, 'sending')
     await counted(app, id, [
-      { state: 'sending', count: 2 },
+      { state: 'pending', count: 2 },
       { state: 'sent', count: 5 },
     ])
+    await putUnderWay(app, { id, expandAt: new Date(NOW) }, [newId(), newId()])
     expect(told(await messages.cancel(id))).toEqual(TOO_LATE)
     expect(await messages.row(id)).toMatchObject({ state: 'sending' })
   })

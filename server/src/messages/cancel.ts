@@ -4,16 +4,17 @@ import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Queue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
+import { countWaiting } from './engine/close-store.ts'
 import { closeJob } from './jobs.ts'
 import type { MessageId } from './message.ts'
-import { findCounts, lockHidden, lockMessage, markCanceled } from './store.ts'
+import { lockHidden, lockMessage, markCanceled } from './store.ts'
 import { messageNotFound } from './view.ts'
 
 type CancelContext = { db: Db; queue: Queue; now: () => Date }
 
 /**
- * Possible while it stops at least one delivery. Marking deliveries as sending takes the message's row too, so that nothing
- * begins to be sent once this has committed; what waits is closed in the background.
+ * Possible while it stops at least one delivery. Who begins a slice takes the message's row too, so that nothing begins to be sent
+ * once this has committed; what waits is closed in the background.
  */
 export function cancelMessage({ db, queue, now }: CancelContext, appId: AppId, id: MessageId): Promise<void> {
   return db.transaction(async (db) => {
@@ -22,7 +23,7 @@ export function cancelMessage({ db, queue, now }: CancelContext, appId: AppId, i
     if (!message?.isListed) throw messageNotFound()
     if (message.state === 'canceled') return
     const isExpanded = message.state === 'sending' || message.state === 'done'
-    if (isExpanded && !(await isWaiting(db, appId, id)))
+    if (isExpanded && (await countWaiting(db, appId, id)) <= 0)
       throw invalid('Notification cannot be canceled: it has already been sent to all recipients.')
     await markCanceled(db, appId, [id], now())
     await queue.enqueue(db, [closeJob(appId, id)])
@@ -44,9 +45,4 @@ export async function cancelMessages(
     db,
     open.map((id) => closeJob(appId, id)),
   )
-}
-
-async function isWaiting(db: Db, appId: AppId, id: MessageId): Promise<boolean> {
-  const counts = await findCounts(db, appId, [id])
-  return counts.reduce((sum, { state, count }) => (state === 'pending' ? sum + count : sum), 0) > 0
 }

@@ -83,7 +83,7 @@ export function countsObject(state: MessageState, counts: readonly Count[]) {
   const isOpen = state === 'scheduled' || state === 'expanding'
   return {
     ...summary(counts),
-    remaining: isOpen ? null : inState(counts, 'pending', 'sending'),
+    remaining: isOpen ? null : inState(counts, 'pending'),
     fcap_status: capped(counts) > 0 ? 'capped' : 'uncapped',
     platform_delivery_stats: Object.fromEntries(
       [...byPlatform].map(([name, some]) => [name, platformStats(name, some)]),

@@ -14,16 +14,7 @@ export type CountedUnder = { sendingDomain: string | null; inboxProvider: InboxP
 /** What names one delivery; its month comes first, so that one partition is looked at. */
 export type DeliveryKey = { expandAt: Date; messageId: MessageId; subscriptionId: SubscriptionId; runId: RunId }
 
-export const deliveryStates = [
-  'pending',
-  'sending',
-  'sent',
-  'failed',
-  'skipped',
-  'unknown',
-  'expired',
-  'canceled',
-] as const
+export const deliveryStates = ['pending', 'sent', 'failed', 'skipped', 'unknown', 'expired', 'canceled'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
 export const providers = ['web-push', 'apns', 'safari', 'fcm', 'email', 'sms'] as const

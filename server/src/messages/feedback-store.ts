@@ -36,7 +36,7 @@ export const lockReported = (db: Db, appId: AppId, pairs: readonly Pair[]) =>
     from deliveries d
     join jsonb_to_recordset(${rows(pairs)}::jsonb) r("expandAt" timestamptz, "messageId" uuid, "subscriptionId" uuid)
       on d.expand_at = r."expandAt" and d.message_id = r."messageId" and d.subscription_id = r."subscriptionId"
-    where d.app_id = ${appId} and d.state in ('pending', 'sending', 'sent', 'unknown')
+    where d.app_id = ${appId} and d.state in ('pending', 'sent', 'unknown')
     order by d.expand_at, d.message_id, d.subscription_id, d.run_id
     for update of d`,
     UNPREPARED,

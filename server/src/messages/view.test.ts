@@ -138,7 +138,6 @@ describe('view message', () => {
       { state: 'sent', count: 5, part: 1 },
       { state: 'sent', count: 7, platform: 'iOSPush' },
       { state: 'pending', count: 4 },
-      { state: 'sending', count: 2 },
       { state: 'failed', reason: goneReason('UNREGISTERED'), count: 3 },
       { state: 'failed', reason: 'too large', count: 2 },
       { state: 'skipped', reason: 'unsubscribed', count: 6 },
@@ -157,7 +156,7 @@ describe('view message', () => {
       errored: 11,
       converted: 2,
       received: 9,
-      remaining: 6,
+      remaining: 4,
       fcap_status: 'capped',
       platform_delivery_stats: {
         android: { successful: 15, failed: 9, errored: 11, converted: 2, received: 0, frequency_capped: 1 },
@@ -166,7 +165,7 @@ describe('view message', () => {
       },
       delivery: {
         state: 'sending',
-        states: { sent: 22, pending: 4, sending: 2, failed: 5, skipped: 8, unknown: 1, expired: 8 },
+        states: { sent: 22, pending: 4, failed: 5, skipped: 8, unknown: 1, expired: 8 },
         reasons: {
           failed: { [goneReason('UNREGISTERED')]: 3, 'too large': 2 },
           skipped: { unsubscribed: 6, no_provider: 1, frequency_cap: 1 },

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { aSegment, tagIs } from '../../test/segments.ts'
-import { aStoredMessage, deliver } from '../../test/stored-messages.ts'
+import { aStoredMessage, deliver, putUnderWay } from '../../test/stored-messages.ts'
 import { aName, anEmail, aUser, NOBODY } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
@@ -83,6 +83,25 @@ describe('explain a message to a user', () => {
         delivery: expect.objectContaining({ state: 'failed', attempts: 3 }),
       }),
     ])
+  })
+
+  test('who is being sent it at this moment is told apart from who waits', async () => {
+    const user = await aUser(app, { subscriptions: [push(), push()] })
+    const [one, two] = user.subscriptionIds as [string, string]
+    const message = await aStoredMessage(app, { at: clock.now(), audience: EVERYBODY })
+    const waiting = [one, two].map((subscriptionId) => ({ subscriptionId, userId: user.id, state: 'pending' as const }))
+    await deliver(app, message, waiting)
+    await putUnderWay(app, message, [two])
+    const { body } = await explain(message.id, `onesignal_id=${user.id}`)
+    expect(body.explanation).toBe('It waits to be sent to 2 subscriptions of this user.')
+    const told = new Map(body.subscriptions.map((it: { id: string }) => [it.id, it]))
+    expect(told.get(one)).toMatchObject({ explanation: 'It waits to be sent.', delivery: { state: 'pending' } })
+    expect(told.get(two)).toMatchObject({
+      explanation: 'It is being sent at this moment.',
+      delivery: { state: 'sending' },
+    })
+    const listed = await app.app(`/messages/${message.id}/deliveries?state=sending`)
+    expect(listed.body.deliveries).toMatchObject([{ subscription_id: two, state: 'sending', settled_at: null }])
   })
 
   test('by onesignal_id, by subscription_id alone, and by exactly one of the three', async () => {

@@ -1,7 +1,6 @@
 // What became of a delivery, and why there is none, in words that a person who asks can be told.
 
 import { NO_ACTIVITY_TOKEN } from '../messages/activities/address.ts'
-import type { DeliveryState } from '../messages/delivery.ts'
 import { ATTACHMENT_AWAITED, ATTACHMENT_FAILED } from '../messages/email/attach.ts'
 import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../messages/email/letterhead.ts'
 import { SUPPRESSED } from '../messages/email/prepare.ts'
@@ -20,7 +19,7 @@ export type Absence =
   | 'created_later'
   | 'not_in_audience'
 
-const STATES: Record<DeliveryState, string> = {
+const STATES: Record<Delivery['state'], string> = {
   pending: 'It waits to be sent',
   sending: 'It is being sent at this moment',
   sent: 'The provider took it',

@@ -12,7 +12,8 @@ export type Delivery = {
   runId: RunId
   userId: UserId
   platform: string
-  state: DeliveryState
+  /** As it is told: what is under way is pending, and being sent. */
+  state: DeliveryState | 'sending'
   reason: string | null
   attempts: number
   providerRef: string | null

@@ -5,14 +5,22 @@ import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
 import type { Delivery, Expanded, Place } from './report.ts'
 
-const columns = sql`d.subscription_id, d.run_id, d.user_id, d.platform, d.state, d.reason, d.attempts, d.provider_ref, d.due_at,
+/** With what is being sent at this moment told apart from what waits. */
+const columns = sql`d.subscription_id, d.run_id, d.user_id, d.platform,
+  case when d.state = 'pending' and u.run_id is not null then 'sending' else d.state end as state, d.reason, d.attempts, d.provider_ref, d.due_at,
   d.expires_at, d.settled_at, d.received_at, d.clicked_at, d.inbox_provider, d.delivered_at, d.opened_at, d.bounced_at,
   d.complained_at, d.unsubscribed_at`
+
+const underWay = (appId: AppId, { id }: Expanded) => sql`
+  select r.subscription_id, r.run_id
+  from slices s cross join unnest(s.message_ids, s.subscription_ids, s.run_ids) as r(message_id, subscription_id, run_id)
+  where s.app_id = ${appId} and r.message_id = ${id}`
 
 export const findDeliveriesTo = (db: Db, appId: AppId, message: Expanded, subscriptionIds: readonly SubscriptionId[]) =>
   db.query<Delivery>(sql`
     select ${columns}
     from deliveries d
+    left join (${underWay(appId, message)}) u on u.subscription_id = d.subscription_id and u.run_id = d.run_id
     where d.app_id = ${appId} and d.expand_at = ${message.expandAt} and d.message_id = ${message.id}
       and d.subscription_id = any(${subscriptionIds}::uuid[])
     order by d.subscription_id, d.run_id`)
@@ -22,6 +30,7 @@ export const findDeliveriesAfter = (db: Db, appId: AppId, message: Expanded, aft
   db.query<Delivery>(sql`
     select ${columns}
     from deliveries d
+    left join (${underWay(appId, message)}) u on u.subscription_id = d.subscription_id and u.run_id = d.run_id
     where d.app_id = ${appId} and d.expand_at = ${message.expandAt} and d.message_id = ${message.id}
       and (d.subscription_id, d.run_id) > (${after?.subscriptionId ?? FIRST_ID}::uuid, ${after?.runId ?? FIRST_ID}::uuid)
     order by d.subscription_id, d.run_id

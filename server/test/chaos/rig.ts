@@ -222,7 +222,7 @@ export async function untilSettled({ database, keys }: Rig, deadlineMs: number):
       select m.id from messages m
       where m.app_id = ${keys.appId} and (m.state in ('scheduled', 'expanding') or exists (
         select from deliveries d
-        where d.app_id = ${keys.appId} and d.message_id = m.id and d.state in ('pending', 'sending')))
+        where d.app_id = ${keys.appId} and d.message_id = m.id and d.state = 'pending'))
       limit 1`)
   await until(async () => (await open()).length === 0, deadlineMs).catch(async (error) => {
     const jobs = await database.db.query(sql`

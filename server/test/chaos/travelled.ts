@@ -41,7 +41,7 @@ export async function untilQuiet({ database: { db }, keys }: Rig, deadlineMs: nu
       union all select 'news', count(*) from user_news where app_id = ${keys.appId} having count(*) > 0
       union all select 'calls', count(*) from journey_calls where app_id = ${keys.appId} having count(*) > 0
       union all select 'deliveries', count(*) from deliveries
-        where app_id = ${keys.appId} and state in ('pending', 'sending') having count(*) > 0
+        where app_id = ${keys.appId} and state = 'pending' having count(*) > 0
       union all select concat_ws(' ', 'job', name, state, crashes, last_error), count(*) from jobs
         where app_id = ${keys.appId} and state <> 'ready' group by name, state, crashes, last_error`)
   await until(async () => (await open()).length === 0, deadlineMs).catch(async (error) => {

@@ -1,13 +1,22 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { TestApp } from '../../../test/app.ts'
-import { type FakeSender, runEngine, setStage, tally } from '../../../test/engine.ts'
+import {
+  anEngine,
+  anEngineWorker,
+  type FakeSender,
+  fakeSender,
+  runEngine,
+  setStage,
+  tally,
+} from '../../../test/engine.ts'
 import { emailCounts, factsBeside, mailsOf } from '../../../test/mail.ts'
 import { anEmail } from '../../../test/users.ts'
 import { createReferences, type EmailReference } from '../../email/reference.ts'
 import { insertWebhook } from '../../feedback/webhook-store.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
+import { createLog } from '../../lib/log.ts'
 import { createMerger } from '../../storage/merge.ts'
 import { sql } from '../../storage/sql.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -196,6 +205,31 @@ test('of what nobody knew whether it arrived, any news says that it did', async 
   expect(await tally(app.db, appId, id)).toEqual({ sent: 2, 'unknown no answer': 1 })
   expect(await emailCounts(app.db, appId)).toEqual({
     'example.com other': { sent: 2, delivered: 1, bounced: 1, opened: 1, uniqueOpened: 1 },
+  })
+})
+
+test('a mail that a dead worker was sending is known by its name, before and after somebody took its line over', async () => {
+  const asked = Promise.withResolvers<EmailReference>()
+  sender.otherwise = ({ parcel }) => {
+    if (parcel.kind === 'email') asked.resolve(read(parcel.reference))
+    return new Promise(() => {})
+  }
+  const { body } = await app.request('/notifications', {
+    body: { app_id: appId, email_subject: 'Bells', email_body: '<p>Ring</p>', email_to: [anEmail()] },
+    headers: authorized,
+  })
+  void anEngineWorker(engine, { timing: { heartbeatMs: 600_000 }, log: createLog('silent') })
+    .runDue()
+    .catch(() => {})
+  const reference = await asked.promise
+  expect(await note(appId, opened(reference))).toMatchObject({ messageId: body.id, isNews: true })
+  clock.advanceLease({ seconds: 31 })
+  await runEngine(anEngine({ db: app.db, clock, sender: fakeSender() }))
+  expect(await tally(app.db, appId, body.id)).toEqual({ 'unknown interrupted': 1 })
+  expect(await note(appId, said(reference, 'delivered'))).toMatchObject({ messageId: body.id, isNews: true })
+  expect(await tally(app.db, appId, body.id)).toEqual({ sent: 1 })
+  expect(await emailCounts(app.db, appId)).toEqual({
+    'example.com other': { sent: 1, delivered: 1, opened: 1, uniqueOpened: 1 },
   })
 })
 

@@ -3,8 +3,9 @@
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import type { CountedUnder, DeliveryState } from '../delivery.ts'
+import { type CountedUnder, type DeliveryState, linesOf } from '../delivery.ts'
 import { UNPREPARED } from '../engine/delivery-store.ts'
+import { underWayByName } from '../engine/slice-store.ts'
 import type { DeliveryKey, KnownDelivery } from '../fact.ts'
 
 export const keyOf = ({ messageId, subscriptionId, runId }: Omit<DeliveryKey, 'expandAt'>) =>
@@ -50,32 +51,44 @@ export type EmailDelivery = KnownDelivery &
     reason: string | null
   }
 
-const columns = sql`d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.provider_ref as id, d.state,
-  d.reason, d.sending_domain, d.inbox_provider, d.delivered_at, d.bounced_at, d.complained_at, d.opened_at, d.clicked_at,
-  d.unsubscribed_at`
+/**
+ * Of one month, by the names that stand in the mails: those whose outcome is written down have theirs, those under way are named by
+ * their slice. Both are seen as they were at one moment, so that none is missed in between.
+ */
+const named = (appId: AppId, month: Date, ids: readonly string[]) => sql`
+  with meant as materialized (
+    select distinct on (m.expand_at, m.message_id, m.subscription_id, m.run_id) m.*
+    from (
+      select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.provider_ref, d.sending_domain, d.inbox_provider
+      from deliveries d
+      where d.app_id = ${appId} and d.platform = 'Email' and d.provider_ref = any(${ids}::text[])
+        and d.expand_at >= ${month}::timestamptz and d.expand_at < ${monthAfter(month)}::timestamptz
+      union all
+      ${underWayByName(appId, EMAIL_LINES, ids)}
+    ) m
+  )
+  select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, m.provider_ref as id, d.state, d.reason,
+    coalesce(d.sending_domain, m.sending_domain) as sending_domain, coalesce(d.inbox_provider, m.inbox_provider) as inbox_provider,
+    d.delivered_at, d.bounced_at, d.complained_at, d.opened_at, d.clicked_at, d.unsubscribed_at
+  from meant m
+  join deliveries d on d.expand_at = m.expand_at and d.message_id = m.message_id and d.subscription_id = m.subscription_id
+    and d.run_id = m.run_id
+  where d.app_id = ${appId} and d.expand_at >= ${month}::timestamptz and d.expand_at < ${monthAfter(month)}::timestamptz`
 
-/** Of one month, locked in the order of their keys. */
+const EMAIL_LINES = linesOf('email')
+
+/** Locked in the order of their keys. */
 export const lockEmails = (db: Db, appId: AppId, month: Date, ids: readonly string[]) =>
   db.query<EmailDelivery>(
     sql`
-    select ${columns}
-    from deliveries d
-    where d.app_id = ${appId} and d.platform = 'Email' and d.provider_ref = any(${ids}::text[])
-      and d.expand_at >= ${month}::timestamptz and d.expand_at < ${monthAfter(month)}::timestamptz
+    ${named(appId, month, ids)}
     order by d.expand_at, d.message_id, d.subscription_id, d.run_id
-    for update`,
+    for update of d`,
     UNPREPARED,
   )
 
 export async function findEmail(db: Db, appId: AppId, month: Date, id: string): Promise<EmailDelivery | undefined> {
-  const [found] = await db.query<EmailDelivery>(
-    sql`
-    select ${columns}
-    from deliveries d
-    where d.app_id = ${appId} and d.platform = 'Email' and d.provider_ref = ${id}
-      and d.expand_at >= ${month}::timestamptz and d.expand_at < ${monthAfter(month)}::timestamptz`,
-    UNPREPARED,
-  )
+  const [found] = await db.query<EmailDelivery>(named(appId, month, [id]), UNPREPARED)
   return found
 }
 

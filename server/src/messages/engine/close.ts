@@ -3,8 +3,8 @@
 import type { Work } from '../../queue/job.ts'
 import { CLOSING_PART } from '../delivery.ts'
 import { closeJob } from '../jobs.ts'
+import { closePending, hasPending } from './close-store.ts'
 import { changeCounts, moved } from './count-store.ts'
-import { closePending, hasPending } from './delivery-store.ts'
 import type { Engine } from './engine.ts'
 import { findCanceled } from './message-store.ts'
 

@@ -40,7 +40,7 @@ export function runsOf(list: readonly Counted[]): CountChange[] {
 
 /** Why something is not sent yet is told by its row; it is counted as pending. */
 const countedReason = ({ state, reason }: Pick<CountChange, 'state' | 'reason'>) =>
-  state === 'pending' || state === 'sending' ? '' : (reason ?? '')
+  state === 'pending' ? '' : (reason ?? '')
 
 /** Adds up changes, so that a batch writes each counter once, and everybody writes them in the same order. */
 function added(changes: readonly CountChange[]) {
@@ -72,14 +72,14 @@ export async function changeCounts(db: Db, appId: AppId, part: number, changes: 
     set count = message_counts.count + excluded.count`)
 }
 
-/** Of these messages, those that are expanded, and of which nothing waits and nothing is under way. */
+/** Of these messages, those that are expanded, and of which nothing waits or is under way. */
 export async function findSettled(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
   const found = await db.query<{ id: MessageId }>(sql`
     select m.id
     from messages m
     where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and m.state = 'sending' and not exists (
       select from message_counts c
-      where c.app_id = ${appId} and c.message_id = m.id and c.state in ('pending', 'sending')
+      where c.app_id = ${appId} and c.message_id = m.id and c.state = 'pending'
       having sum(c.count) > 0)`)
   return found.map(({ id }) => id)
 }
@@ -105,7 +105,7 @@ export const findMiscounts = (db: Db, appId: AppId, id: MessageId, expandAt: Dat
       group by c.platform, c.state, c.reason
     ), present as (
       select d.platform, d.state,
-        case when d.state in ('pending', 'sending') then '' else coalesce(d.reason, '') end as reason, count(*) as count
+        case when d.state = 'pending' then '' else coalesce(d.reason, '') end as reason, count(*) as count
       from deliveries d
       where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${id}
       group by 1, 2, 3

@@ -29,7 +29,7 @@ export const changeTo = (due: DueDelivery, state: DeliveryState, reason: string 
   bouncedAt: null,
   state,
   reason,
-  settledAt: state === 'pending' || state === 'sending' ? null : now,
+  settledAt: state === 'pending' ? null : now,
 })
 
 /** Undefined: it is to be sent now. `refusal`: why it must not be, found out by who knows its channel. */

@@ -22,16 +22,15 @@ import {
   type DueDelivery,
   expireDue,
   findDue,
-  findInterrupted,
   findNextDue,
   findSentMessages,
-  takeOverSending,
 } from './delivery-store.ts'
 import type { Engine } from './engine.ts'
 import { lockUncanceled } from './message-store.ts'
 import { findPause } from './pause-store.ts'
 import { completeMessages } from './settle.ts'
 import { type Attempt, countedUnder, INTERRUPTED, SLICE } from './slice.ts'
+import { findInterrupted, interruptSlice } from './slice-store.ts'
 import { tellFailed } from './tell-failed.ts'
 import { keepPace } from './throttle.ts'
 
@@ -54,18 +53,19 @@ export const deliverLine = (engine: Engine) => async (work: Work) => {
   await goOn(engine, work, await deliverDue(engine, work, line, fence))
 }
 
-/** Deliveries of this line that are being sent, and not by this attempt, are a dead worker's. */
+/** What is under way in this line, and not by this attempt, is a dead worker's. */
 async function takeOver({ db, clock, stats }: Engine, work: Work, { part, provider }: Line, fence: number) {
-  const { appId, key: line } = work.job
-  const ids = await findInterrupted(db, appId, line, fence)
+  const { appId, key } = work.job
+  const claim = { line: key, fence }
+  const ids = await findInterrupted(db, appId, claim)
   if (ids.length === 0) return
   await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return
     const uncanceled = [...(await lockUncanceled(db, appId, ids)).values()]
     const again = uncanceled.filter(({ atLeastOnce }) => atLeastOnce).map(({ id }) => id)
-    const taken = await takeOverSending(db, appId, { line, fence, reason: INTERRUPTED, again }, clock.now())
+    const taken = await interruptSlice(db, appId, claim, { reason: INTERRUPTED, again }, clock.now())
     stats.count(provider, 'interrupted', taken.length)
-    await changeCounts(db, appId, part, moved({ state: 'sending' }, taken))
+    await changeCounts(db, appId, part, moved({ state: 'pending' }, taken))
     // Whatever of them ended the worker is out of the line: that it did is no reason to stop the line.
     if (taken.some(({ state }) => state === 'unknown')) await work.noteProgress(db)
   })

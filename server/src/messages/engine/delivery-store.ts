@@ -156,35 +156,6 @@ export async function changeDeliveries(
 
 export type Counted = { messageId: MessageId; platform: Platform; state: DeliveryState; reason: string | null }
 
-/** The messages of which a worker that no longer has this line left something in the middle. */
-export async function findInterrupted(db: Db, appId: AppId, line: string, fence: number): Promise<MessageId[]> {
-  const found = await db.query<{ messageId: MessageId }>(
-    sql`
-    select distinct d.message_id from deliveries d
-    where d.app_id = ${appId} and d.line = ${line} and d.state = 'sending' and d.fence <> ${fence}`,
-  )
-  return found.map(({ messageId }) => messageId)
-}
-
-/** Nobody knows whether they were sent. Only those of messages that ask for it are sent again. */
-export const takeOverSending = (
-  db: Db,
-  appId: AppId,
-  { line, fence, reason, again }: { line: string; fence: number; reason: string; again: readonly MessageId[] },
-  now: Date,
-) =>
-  db.query<Counted>(
-    sql`
-    update deliveries d
-    set state = case when d.message_id = any(${again}::uuid[]) then 'pending' else 'unknown' end,
-      reason = ${reason},
-      due_at = case when d.message_id = any(${again}::uuid[]) then ${now}::timestamptz else d.due_at end,
-      settled_at = case when d.message_id = any(${again}::uuid[]) then null else ${now}::timestamptz end
-    where d.app_id = ${appId} and d.line = ${line} and d.state = 'sending' and d.fence <> ${fence}
-    returning d.message_id, d.platform, d.state, d.reason`,
-    UNPREPARED,
-  )
-
 export type ExpiredDelivery = Counted & CountedUnder & Pick<DueDelivery, 'attempts' | 'subscriptionId'>
 
 /** Of a line whose sending is held: what has become too late meanwhile. */
@@ -201,33 +172,6 @@ export const expireDue = (db: Db, appId: AppId, line: string, now: Date, limit: 
     returning message_id, subscription_id, platform, state, reason, attempts, sending_domain, inbox_provider`,
     UNPREPARED,
   )
-
-/** Pending deliveries of a message that was canceled, some at a time. */
-export const closePending = (db: Db, appId: AppId, id: MessageId, expandAt: Date, now: Date, limit: number) =>
-  db.query<Counted>(
-    sql`
-    update deliveries
-    set state = 'canceled', reason = null, settled_at = ${now}
-    where app_id = ${appId} and expand_at = ${expandAt} and (tableoid, ctid) in (
-      select tableoid, ctid from deliveries
-      where app_id = ${appId} and expand_at = ${expandAt} and message_id = ${id} and state = 'pending'
-      limit ${limit}
-      for update skip locked)
-    returning message_id, platform, state, reason`,
-    UNPREPARED,
-  )
-
-/** One that somebody else is just deciding about is left out by closing. */
-export async function hasPending(db: Db, appId: AppId, id: MessageId, expandAt: Date): Promise<boolean> {
-  const found = await db.query(
-    sql`
-    select 1 from deliveries d
-    where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${id} and d.state = 'pending'
-    limit 1`,
-    UNPREPARED,
-  )
-  return found.length > 0
-}
 
 export type SentMessage = Pick<
   Message,

@@ -1,5 +1,5 @@
 // Before anybody outside is asked, what is to be sent is committed as being sent. Order of the locks: the job, turns, messages, users
-// of a cap, deliveries, counts, and last the app's limit, for which all lines of the app wait.
+// of a cap, deliveries, counts, the slice, and last the app's limit, for which all lines of the app wait.
 
 import type { Hold } from '../../sending/hold.ts'
 import { reserve } from '../../sending/reserve.ts'
@@ -9,9 +9,10 @@ import { admit } from './cap.ts'
 import type { Composed } from './compose.ts'
 import { changeCounts, moved } from './count-store.ts'
 import { changeTo } from './decide.ts'
-import { changeDeliveries, type DeliveryChange } from './delivery-store.ts'
+import { changeDeliveries } from './delivery-store.ts'
 import { lockUncanceled } from './message-store.ts'
-import { type Attempt, capOf, countedUnder, countsForLimit, idsOf } from './slice.ts'
+import { type Attempt, capOf, countedUnder, countsForLimit, idsOf, ownName } from './slice.ts'
+import { deleteSlice, insertSlice, type UnderWay } from './slice-store.ts'
 
 export type Marked = {
   sent: Composed[]
@@ -21,33 +22,27 @@ export type Marked = {
   hold: Hold | undefined
 }
 
-/** Undefined when the line is somebody else's now. */
+/** Undefined when the line is somebody else's now, or the app is gone. */
 export async function markSlice(
   db: Db,
   attempt: Attempt,
   slice: readonly Composed[],
   now: Date,
 ): Promise<Marked | undefined> {
-  const { appId, work, line } = attempt
+  const { work } = attempt
   const [isMine, uncanceled] = await Promise.all([work.stillMine(db), queueAndLock(db, attempt, slice)])
   if (!isMine) return undefined
+  // Nobody but who has the line, and who cancels, changes what waits in it: it is as it was found.
   const wanted = slice.filter(({ message }) => uncanceled.has(message.id))
   const { admitted, refused, note } = await admitCapped(db, attempt, wanted, now)
-  const marks = admitted.map((it) => markOf(attempt, it, now))
-  const skips = refused.map(({ due }) => changeTo(due, 'skipped', 'frequency_cap', now))
-  const changed = new Set<DeliveryChange>(await changeDeliveries(db, appId, [...marks, ...skips], { state: 'pending' }))
-  const marked = admitted.filter((_, i) => changed.has(marks[i] as DeliveryChange))
-  const [, { granted, second, hold }] = await Promise.all([
-    changeCounts(db, appId, line.part, moved({ state: 'pending' }, [...changed])),
-    reserveFor(db, attempt, marked, now),
+  await skipCapped(db, attempt, refused, now)
+  if (admitted.length === 0) return { sent: [], second: undefined, hold: undefined }
+  const [isThere, { granted, second, hold }] = await Promise.all([
+    begin(db, attempt, admitted, now),
+    reserveFor(db, attempt, admitted, now),
   ])
-  if (granted.length < marked.length)
-    await unmark(
-      db,
-      attempt,
-      marked.filter((it) => !granted.includes(it)),
-      now,
-    )
+  if (!isThere) return undefined
+  if (granted.length < admitted.length) await beginWithFewer(db, attempt, granted, now)
   await note(granted)
   return { sent: granted, second, hold }
 }
@@ -59,14 +54,27 @@ async function queueAndLock(db: Db, { appId, line }: Attempt, slice: readonly Co
   return lockUncanceled(db, appId, ids)
 }
 
-/** A mail is known by its own name from now on: what comes back of it may be faster than the answer. */
-const markOf = ({ fence }: Attempt, it: Composed, now: Date): DeliveryChange => ({
-  ...changeTo(it.due, 'sending', it.due.reason, now),
-  ...countedUnder(it),
-  providerRef: it.mailing?.id ?? null,
-  attempts: it.due.attempts + 1,
-  fence,
-})
+const claimOf = ({ work, fence }: Attempt) => ({ line: work.job.key, fence })
+
+const begin = (db: Db, attempt: Attempt, list: readonly Composed[], now: Date) =>
+  insertSlice(db, attempt.appId, claimOf(attempt), list.map(underWay), now)
+
+const underWay = (it: Composed): UnderWay => {
+  const { expandAt, messageId, subscriptionId, runId } = it.due
+  return { expandAt, messageId, subscriptionId, runId, providerRef: ownName(it), ...countedUnder(it) }
+}
+
+/** What the limit does not let through waits as before. */
+async function beginWithFewer(db: Db, attempt: Attempt, granted: readonly Composed[], now: Date) {
+  await deleteSlice(db, attempt.appId, claimOf(attempt))
+  if (granted.length > 0) await begin(db, attempt, granted, now)
+}
+
+async function skipCapped(db: Db, { appId, line }: Attempt, refused: readonly Composed[], now: Date) {
+  const skips = refused.map(({ due }) => changeTo(due, 'skipped', 'frequency_cap', now))
+  const changed = await changeDeliveries(db, appId, skips, { state: 'pending' })
+  await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
+}
 
 type Admitted = { admitted: Composed[]; refused: Composed[]; note(sent: readonly Composed[]): Promise<void> }
 
@@ -109,11 +117,4 @@ async function reserveFor(
     second,
     hold: granted < counted.length ? hold : undefined,
   }
-}
-
-/** What the limit does not let through goes back as it was. */
-async function unmark(db: Db, { appId, fence, line }: Attempt, list: readonly Composed[], now: Date) {
-  const changes = list.map(({ due }) => changeTo(due, 'pending', due.reason, now))
-  await changeDeliveries(db, appId, changes, { state: 'sending', fence })
-  await changeCounts(db, appId, line.part, moved({ state: 'sending' }, changes))
 }

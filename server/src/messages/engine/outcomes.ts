@@ -63,8 +63,7 @@ export function changeAfter(due: DueDelivery, outcome: Outcome, { now, random, a
   }
   switch (outcome.kind) {
     case 'sent':
-      // A mail has a name already, which stands in the mail itself.
-      return { ...end, state: 'sent', reason: null, providerRef: platform === 'Email' ? null : refOf(outcome.id) }
+      return { ...end, state: 'sent', reason: null, providerRef: refOf(outcome.id) }
     case 'gone':
       return { ...end, state: 'failed', reason: goneReason(outcome.reason) }
     case 'failed':

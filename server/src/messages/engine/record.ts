@@ -18,12 +18,13 @@ import type { Marked } from './mark.ts'
 import { lockUncanceled, reopenMessage } from './message-store.ts'
 import { changeAfter, isRefused, type Pause, pauseOf } from './outcomes.ts'
 import { putPause } from './pause-store.ts'
-import { type Attempt, capOf, countsForLimit, INTERRUPTED, idsOf } from './slice.ts'
+import { type Attempt, capOf, countedUnder, countsForLimit, INTERRUPTED, idsOf, ownName } from './slice.ts'
+import { deleteSlice } from './slice-store.ts'
 
 type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
 
 /**
- * Also by who has lost the line meanwhile: its own deliveries, where they still are as it left them, or were given up as unknown.
+ * Also by who has lost the line meanwhile: where nobody has taken its slice over, or those of it that were given up as unknown.
  * Answers whether the provider wants a pause.
  */
 export async function recordOutcomes(
@@ -38,13 +39,16 @@ export async function recordOutcomes(
   const judged = sent.map((it, i): Judged => {
     const outcome = outcomes[i] as Outcome
     const atLeastOnce = it.message.options.atLeastOnce ?? false
-    return { it, outcome, change: changeAfter(it.due, outcome, { now, random, atLeastOnce }) }
+    const change = changeAfter(it.due, outcome, { now, random, atLeastOnce })
+    return { it, outcome, change: { ...change, ...countedUnder(it), providerRef: ownName(it) ?? change.providerRef } }
   })
-  await endCanceled(db, attempt, judged, now)
-  const [{ changed, revived }, wanted] = await Promise.all([
-    changeSent(db, attempt, judged, now),
+  const [isOurs, wanted] = await Promise.all([
+    deleteSlice(db, appId, { line: attempt.work.job.key, fence: attempt.fence }),
     findWantedEvents(db, appId),
   ])
+  await endCanceled(db, attempt, judged, now)
+  const changed = new Set(isOurs ? await changeSent(db, attempt, judged, now) : [])
+  const revived = new Set(isOurs ? [] : await changeUnknown(db, attempt, judged, now))
   // With all its deliveries settled, their message may have been called done.
   const waiting = [...revived].filter(({ state }) => state === 'pending')
   for (const id of new Set(waiting.map(({ messageId }) => messageId))) await reopenMessage(db, appId, id)
@@ -54,7 +58,7 @@ export async function recordOutcomes(
   const refused = written.filter(({ outcome }) => isRefused(outcome))
   await giveBackCap(db, attempt, refused, now)
   const counts = [
-    ...moved({ state: 'sending' }, [...changed]),
+    ...moved({ state: 'pending' }, [...changed]),
     // They were counted as unknown by who took the line over.
     ...moved({ state: 'unknown', reason: INTERRUPTED }, [...revived]),
     ...arrivalFacts(written),
@@ -72,26 +76,25 @@ export async function recordOutcomes(
   return pause
 }
 
-/** `revived`: those that were given up as unknown meanwhile. */
-async function changeSent(db: Db, attempt: Attempt, judged: readonly Judged[], now: Date) {
-  const { appId, line, fence } = attempt
-  const changed = new Set(await changeUnheard(db, attempt, judged, now))
-  const rest = judged.filter(({ change }) => !changed.has(change))
-  if (line.provider === 'email') await noteArrivals(db, appId, rest, now)
-  const left = rest.map(({ change }) => change)
-  for (const change of await changeDeliveries(db, appId, left, { state: 'sending', fence })) changed.add(change)
-  const late = left.filter((change) => !changed.has(change))
-  const revived = new Set(await changeDeliveries(db, appId, late, { state: 'unknown', fence }))
-  return { changed, revived }
+async function changeSent(db: Db, attempt: Attempt, judged: readonly Judged[], now: Date): Promise<DeliveryChange[]> {
+  const { appId, line } = attempt
+  if (line.provider !== 'email') return changeDeliveries(db, appId, judged.map(changeOf), { state: 'pending' })
+  // Of nearly all mails nothing has come back before their answer: that they arrived is news, without a look at them first.
+  sayArrived(judged, now)
+  const unheard = await changeDeliveries(db, appId, judged.map(changeOf), { state: 'pending', isUnheard: true })
+  const isChanged = new Set(unheard)
+  const rest = judged.filter(({ change }) => !isChanged.has(change))
+  await noteArrivals(db, appId, rest, now)
+  return [...unheard, ...(await changeDeliveries(db, appId, rest.map(changeOf), { state: 'pending' }))]
 }
 
-/** Of nearly all mails nothing has come back before their answer: that they arrived is news, without a look at them first. */
-async function changeUnheard(db: Db, { appId, line, fence }: Attempt, judged: readonly Judged[], now: Date) {
-  if (line.provider !== 'email') return []
-  sayArrived(judged, now)
-  const changes = judged.map(({ change }) => change)
-  return changeDeliveries(db, appId, changes, { state: 'sending', fence, isUnheard: true })
+/** Those that were given up as unknown meanwhile. */
+async function changeUnknown(db: Db, { appId, line, fence }: Attempt, judged: readonly Judged[], now: Date) {
+  if (line.provider === 'email') await noteArrivals(db, appId, judged, now)
+  return changeDeliveries(db, appId, judged.map(changeOf), { state: 'unknown', fence })
 }
+
+const changeOf = ({ change }: Judged) => change
 
 /** Ends that somebody asked to be told of. */
 async function tellEvents(

@@ -13,7 +13,7 @@ export type Attempt = {
   work: Work
   appId: AppId
   line: Line
-  /** Of this attempt alone: what is marked with it was marked by nobody else. */
+  /** Of this attempt alone: a slice with it was begun by nobody else. */
   fence: number
   settings: DeliverySettings
 }
@@ -34,6 +34,9 @@ export const countedUnder = ({ message, mailing }: ToSend): CountedUnder =>
   mailing && !message.options.isTest
     ? { sendingDomain: mailing.domain.domain, inboxProvider: mailing.inboxProvider }
     : { sendingDomain: null, inboxProvider: null }
+
+/** The name of a mail stands in the mail itself; other providers give theirs. */
+export const ownName = ({ mailing }: ToSend): string | null => mailing?.id ?? null
 
 /** Tests are outside the limit. */
 export const countsForLimit = ({ message }: Composed) => !message.options.isTest
