@@ -136,12 +136,16 @@ const namedCandidates = (appId: AppId, named: readonly Named[]): Sql => sql`
       select l.user_id from aliases l where l.app_id = ${appId} and l.label = r.label and l.value = r.value))
   ) s`
 
-/** Rows of candidates, and which message each is for. Where they `haveRuns`, each row says which one it is in. */
-type Candidates = { rows: Sql; isOfMessage: Sql; haveRuns?: true }
+/**
+ * Rows of candidates, and which message each is for. Where they `haveRuns`, each row says which one it is in. Those who `areNamed`
+ * are looked up one by one, by one plan that is kept: to plan it took a fifth of its time for seventy of them.
+ */
+type Candidates = { rows: Sql; isOfMessage: Sql; haveRuns?: true; areNamed?: true }
 
 export const named = (appId: AppId, names: readonly Named[]): Candidates => ({
   rows: namedCandidates(appId, names),
   isOfMessage: sql`c.message_id = m.id`,
+  areNamed: true,
 })
 
 /** `audience`: rows of `segments/audience.ts`, all for the one message. */
@@ -158,6 +162,7 @@ export const inRuns = (appId: AppId, recipients: readonly Recipient[]): Candidat
       from subscriptions s where s.app_id = ${appId} and s.user_id = r."userId" offset 0) s`,
   isOfMessage: sql`c.message_id = m.id`,
   haveRuns: true,
+  areNamed: true,
 })
 
 /** Over how many parts of their lines deliveries are spread, and which is the first. */
@@ -248,7 +253,7 @@ export function expandStatement(
 
 /** Answers what was written, summed up. */
 export const insertDeliveries = (db: Db, appId: AppId, expansion: Expansion, now: Date) =>
-  db.query<Expanded>(expandStatement(appId, expansion, now), UNPREPARED)
+  db.query<Expanded>(expandStatement(appId, expansion, now), { prepare: expansion.candidates.areNamed ?? false })
 
 /** The time zones of those who are meant, for what is sent at an hour of their own. */
 export const zonesStatement = (appId: AppId, candidates: Candidates): Sql => sql`
