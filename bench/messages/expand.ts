@@ -66,7 +66,7 @@ export async function measureExpansion(
   const clock = systemClock()
   const db = createPool({ connection, clock, size: 2, statementTimeoutMs: 600_000 })
   const renderer = createRenderer()
-  const engine = createEngine({ db, clock, log: createLog('warn'), sender, renderer, email, maxInFlight: 200 })
+  const engine = createEngine({ db, clock, log: createLog('warn'), sender, renderer, email, maxInFlight: 400 })
   const expand = expandMessages(engine)
 
   const isExpanded = async (id: string) =>

@@ -187,7 +187,7 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
   },
   maxInFlight: {
     env: 'MAX_IN_FLIGHT',
-    fallback: 200,
+    fallback: 400,
     read: wholeNumber(4, 10_000),
     help: 'Messages under way to one provider at once, per process. If the process is killed, at most so many of each are unknown.',
   },
