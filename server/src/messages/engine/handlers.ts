@@ -3,7 +3,7 @@
 import type { Handlers } from '../../queue/job.ts'
 import type { Schedule } from '../../queue/schedule.ts'
 import { WAKE, WAKE_ALL } from '../../sending/control.ts'
-import { beginningOf } from '../delivery.ts'
+import { beginningOf, type Provider, readLine } from '../delivery.ts'
 import { CLOSE, DELIVER, EXPAND } from '../jobs.ts'
 import { auditCounts } from './audit-counts.ts'
 import { closeCanceled } from './close.ts'
@@ -24,9 +24,25 @@ const PATIENT = { maxAttempts: 100 }
  */
 const SLOWEST_MS = 15 * 60_000
 
+/**
+ * Lines of all apps that wait for a provider at once, in one lane; every app has four. Texts, and mail by relays, wait for somebody
+ * else in each app: there is room for more of them, as far as memory goes. A line has 500 mails at hand, some megabytes when each is
+ * made for one person.
+ */
+const MOST_LINES: Partial<Record<Provider, number>> = { sms: 40, email: 24 }
+const MOST_LINES_OF_OTHERS = 16
+
+const mostLinesOf = (line: string) => MOST_LINES[readLine(line).provider] ?? MOST_LINES_OF_OTHERS
+
 export const messageHandlers = (engine: Engine): Handlers => ({
   [EXPAND]: { run: expandMessages(engine), ...PATIENT },
-  [DELIVER]: { run: deliverLine(engine), waitsFor: beginningOf, timeLimitMs: SLOWEST_MS, ...PATIENT },
+  [DELIVER]: {
+    run: deliverLine(engine),
+    waitsFor: beginningOf,
+    mostWaiting: mostLinesOf,
+    timeLimitMs: SLOWEST_MS,
+    ...PATIENT,
+  },
   [CLOSE]: { run: closeCanceled(engine), ...PATIENT },
   [WAKE]: { run: wakeApp(engine), ...PATIENT },
   [WAKE_ALL]: { run: wakeAllApps(engine), ...PATIENT },
