@@ -1,7 +1,7 @@
 // Whose turn it is. Apps take turns within each lane, no app takes every slot, and a quarter of all slots takes direct jobs alone.
 // Jobs that wait for somebody outside take none of these slots. Of those that wait for the same there are only so many at once:
-// whoever is slow holds up nobody but them. An app has at most half of what is left of these, so that however many apps have jobs that
-// do not end, another one finds room.
+// whoever is slow holds up nobody but them. An app has at most half of what is left of these: where the jobs of some apps do not end,
+// the next app still finds room.
 
 import type { AppId } from '../lib/ids.ts'
 import { type ClaimedJob, type Lane, lanes } from './job.ts'

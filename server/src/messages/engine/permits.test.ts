@@ -61,7 +61,7 @@ test('a place that is an app’s own is full for nobody else, and bulk leaves a 
   expect(permits.stats()).toEqual({ inFlight: 46, waiting: 0, most: 20 })
 })
 
-test('own places are bounded together, and however many do not move, some is left for the next', async () => {
+test('own places are bounded together, and two dozen that do not move leave some for the next', async () => {
   const permits = createPermits(200)
   const taken: number[] = []
   for (let n = 0; n < 25; n++) taken.push(await permits.take(text('direct', newId()), 100))

@@ -3,8 +3,8 @@
 // most so many messages. Bulk leaves a quarter for direct messages, so that those need not wait for a slow broadcast. Where several
 // apps wait for one place, one that has half of it lets the others go first.
 //
-// The own places of all apps together are bounded too. Each takes at most a quarter of what is left, so that another app finds
-// something however many do not move.
+// The own places of all apps together are bounded too. Each takes at most a quarter of what is left, so that the next app finds
+// something even where dozens of others do not move.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Provider } from '../delivery.ts'
