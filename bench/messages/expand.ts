@@ -19,6 +19,7 @@ import { pushTo } from './send.ts'
 
 /** Nothing is sent here. */
 const sender: Sender = {
+  isOwn: async () => false,
   ready: async () => new Set(['apns']),
   send: async () => {
     throw new Error('nothing is sent while expansion is measured')

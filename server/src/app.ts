@@ -349,7 +349,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     )
     log.info(
       { maxInFlight: config.maxInFlight },
-      'sending: at most so many messages of a provider are under way at once',
+      'sending: at most so many messages of a provider, or of an account or relay of an app, are under way at once',
     )
 
     function listenForCredentials() {

@@ -184,7 +184,10 @@ describe('with a relay', () => {
     const channels = channelsWith(relayHere())
     const [one, two] = [tenant, await server.anotherTenant()]
     const mails = await Promise.all([channels.open(one.id), channels.open(two.id)])
-    expect(mails.map(({ isCaught }) => isCaught)).toEqual([false, false])
+    expect(mails).toMatchObject([
+      { isCaught: false, isOwn: false },
+      { isCaught: false, isOwn: false },
+    ])
     expect(await mails[0]?.channel.send([aMail('ann@example.com')])).toMatchObject([{ kind: 'sent' }])
     expect(await mails[1]?.channel.send([aMail('bob@example.com')])).toMatchObject([{ kind: 'sent' }])
     expect(received).toEqual([
@@ -228,8 +231,8 @@ describe('with a relay', () => {
       body: { relay: { host: name } },
       headers: { authorization: `Key ${tenant.key}` },
     })
-    const { channel, isCaught } = await channels.open(tenant.id)
-    expect(isCaught).toBe(false)
+    const { channel, isCaught, isOwn } = await channels.open(tenant.id)
+    expect({ isCaught, isOwn }).toEqual({ isCaught: false, isOwn: true })
     // Past the check of the interface, as a name that leads inside would be.
     await server.db.query(sql`
       update apps set email_settings = jsonb_set(email_settings, '{relay,host}', '"127.0.0.1"') where id = ${tenant.id}`)

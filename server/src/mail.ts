@@ -14,8 +14,8 @@ import { createCatcher, type Draft } from './email/mailbox/catch.ts'
 import type { Clock } from './lib/clock.ts'
 import { type AppId, isUuid } from './lib/ids.ts'
 
-/** How an app sends mail. Closing is for `MailChannels`: the channel may be everybody's. */
-export type Mail = { channel: Channel<MailItem>; isCaught: boolean }
+/** How an app sends mail; `isOwn`: by a relay of its own. Closing is for `MailChannels`: the channel may be everybody's. */
+export type Mail = { channel: Channel<MailItem>; isCaught: boolean; isOwn: boolean }
 
 export type MailChannels = {
   /** The same until the way changes. */
@@ -56,7 +56,11 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
     lastKey.set(appId, key)
     const channel = channels.get(key) ?? openWay(appId, way)
     channels.set(key, channel)
-    return { channel: { send: channel.send, close: async () => {} }, isCaught: isCaught(way) }
+    return {
+      channel: { send: channel.send, close: async () => {} },
+      isCaught: isCaught(way),
+      isOwn: hasOwnRelay(way),
+    }
   }
 
   /** What is under way there ends as it will; nobody has to wait for it. */
@@ -116,10 +120,10 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
 
 const isOwn = (appId: AppId, key: string) => key.startsWith(appId)
 
+const hasOwnRelay = (way: MailWay) => way.kind === 'relay' && way.of === 'app'
+
 const keyOf = (appId: AppId, way: MailWay) =>
-  way.kind === 'catch' || (way.kind === 'relay' && way.of === 'app')
-    ? `${appId} ${JSON.stringify(way)}`
-    : JSON.stringify(way)
+  way.kind === 'catch' || hasOwnRelay(way) ? `${appId} ${JSON.stringify(way)}` : JSON.stringify(way)
 
 function catchingChannel(email: EmailContext, appId: AppId): Channel<MailItem> {
   const keep = createCatcher(email, appId)

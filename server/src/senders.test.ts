@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { MailItem } from './channels/email/message.ts'
 import { systemClock } from './lib/clock.ts'
 import { newId } from './lib/ids.ts'
+import { providers } from './messages/delivery.ts'
 import type { Parcel } from './messages/engine/sender.ts'
 import { createSenders } from './senders.ts'
 
@@ -25,6 +26,7 @@ test('what was never handed to a provider, because the credentials could not be 
   const again = { kind: 'retry', reason: 'credentials could not be read' }
   expect(await senders.send(newId(), 'sms', [text, text])).toEqual([again, again])
   expect(await senders.send(newId(), 'web-push', [text])).toEqual([again])
+  expect(await senders.isOwn(newId(), 'email')).toBe(false)
   await senders.close()
 })
 
@@ -45,6 +47,7 @@ test('a mail is handed to the channel of its app as it was put together, and mai
         },
         close: async () => {},
       },
+      isOwn: true,
     }),
   })
   expect(await senders.ready(appId)).toEqual(new Set(['email']))
@@ -67,5 +70,22 @@ test('a mail is handed to the channel of its app as it was put together, and mai
     { content, to: 'bob@example.com', ...envelope },
   ])
   expect(given[0]?.content).toBe(given[1]?.content)
+  await senders.close()
+})
+
+test('texts go by the app’s own account, mail by its relay where it has one, and push by services of everybody', async () => {
+  const withRelay = newId()
+  const channel = { send: async () => [], close: async () => {} }
+  const senders = createSenders({
+    clock: systemClock(),
+    providers: { route: {}, vapidSubject: 'mailto:bells@example.com' },
+    readPushCredentials: async () => undefined,
+    findTexts: async () => undefined,
+    findMail: async (appId) => ({ channel, isOwn: appId === withRelay }),
+  })
+  const owned = (appId: string) => Promise.all(providers.map((provider) => senders.isOwn(appId, provider)))
+  const namesOf = (isOwn: boolean[]) => providers.filter((_, i) => isOwn[i])
+  expect(namesOf(await owned(withRelay))).toEqual(['email', 'sms'])
+  expect(namesOf(await owned(newId()))).toEqual(['sms'])
   await senders.close()
 })

@@ -21,6 +21,9 @@ import type { Activity } from './messages/message.ts'
 /** How an app sends texts: a channel with its account. */
 export type Texts = { channel: Channel<SmsItem>; statusCallback?: string | undefined }
 
+/** How an app sends mail; by a relay of its own or by one that others use too. */
+export type Mail = { channel: Channel<MailItem>; isOwn: boolean }
+
 export type SenderParts = {
   clock: Clock
   providers: Pick<Providers, 'route' | 'vapidSubject'>
@@ -28,7 +31,7 @@ export type SenderParts = {
   /** Undefined for an app that sends no texts. Asked for each slice, and closed by who opened it. */
   findTexts(appId: AppId): Promise<Texts | undefined>
   /** There for every app: without a way out, mail is caught. */
-  findMail(appId: AppId): Promise<{ channel: Channel<MailItem> }>
+  findMail(appId: AppId): Promise<Mail>
 }
 
 export type Senders = Sender & {
@@ -69,7 +72,7 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
   const unread = (parcels: readonly Parcel[]): Outcome[] =>
     parcels.map(() => ({ kind: 'retry', reason: 'credentials could not be read' }))
 
-  type Means = { push?: PushCredentials | undefined; texts?: Texts | undefined; mail?: { channel: Channel<MailItem> } }
+  type Means = { push?: PushCredentials | undefined; texts?: Texts | undefined; mail?: Mail }
 
   async function meansOf(appId: AppId, provider: Provider): Promise<Means> {
     if (provider === 'sms') return { texts: await findTexts(appId) }
@@ -88,6 +91,14 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
       if (texts) ready.add('sms')
       return ready
     },
+    /** Services of push are everybody's, and texts go by the app's account. Why a way is not found is said of what is to go by it. */
+    isOwn: async (appId, provider) =>
+      provider === 'email'
+        ? findMail(appId).then(
+            ({ isOwn }) => isOwn,
+            () => false,
+          )
+        : provider === 'sms',
     async send(appId, provider, parcels) {
       const means = await meansOf(appId, provider).catch(() => undefined)
       if (!means) return unread(parcels)

@@ -47,6 +47,8 @@ export type Handler = {
   whenExhausted?: 'park' | 'drop'
   /** Of one that waits for somebody outside: the beginning of its key that says for whom. It takes no slot of those who do not. */
   waitsFor?(key: string): string
+  /** How many jobs of all apps may wait for the same as this one; not many unless it says so. */
+  mostWaiting?(key: string): number
 }
 
 export type Handlers = Readonly<Record<string, Handler>>

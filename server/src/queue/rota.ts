@@ -1,6 +1,7 @@
 // Whose turn it is. Apps take turns within each lane, no app takes every slot, and a quarter of all slots takes direct jobs alone.
 // Jobs that wait for somebody outside take none of these slots. Of those that wait for the same there are only so many at once:
-// whoever is slow holds up nobody but them.
+// whoever is slow holds up nobody but them. An app has at most half of what is left of these: where the jobs of some apps do not end,
+// the next app still finds room.
 
 import type { AppId } from '../lib/ids.ts'
 import { type ClaimedJob, type Lane, lanes } from './job.ts'
@@ -25,11 +26,17 @@ export type Rota = {
 
 type Running = Pick<ClaimedJob, 'appId' | 'lane' | 'name' | 'key'>
 
-/** `waitsFor`: the beginning of the job's key that says for whom it waits; undefined for who waits for nobody outside. */
-export type RotaOptions = { slots: number; running(): readonly Running[]; waitsFor(job: Running): string | undefined }
+/** The beginning of a job's key that says for whom it waits, and how many may do so at once. */
+export type WaitsFor = { prefix: string; most?: number | undefined }
 
-/** For the same, and in all of one name. */
-const MOST_WAITING = { same: 16, name: 200 }
+/** `waitsFor`: undefined for who waits for nobody outside. */
+export type RotaOptions = { slots: number; running(): readonly Running[]; waitsFor(job: Running): WaitsFor | undefined }
+
+/** For the same unless the handler says otherwise, and in all of one name. */
+const MOST_WAITING = { same: 16, name: 256 }
+
+/** All who wait for the same: how many there may be, and how many there are. */
+type Crowd = Waited & { most: number; waiting: readonly Running[] }
 
 /** `slots`: for jobs of any lane; the quarter for direct ones comes on top. `running` tells what runs at this moment. */
 export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
@@ -42,19 +49,21 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
   /** Another app finds a slot even while jobs of this one are slow. */
   const slotsPerApp = (lane: Lane) => Math.max(1, slotsOf[lane] - Math.ceil(slotsOf[lane] / 4))
 
-  /** Those it waits for, and all of its name. */
-  function waitedBy(job: Running): Waited[] {
-    const prefix = waitsFor(job)
-    const all = { name: job.name, prefix: '' }
-    return prefix === undefined ? [] : prefix === '' ? [all] : [{ name: job.name, prefix }, all]
+  /** With those it waits for, and with all of its name. */
+  function crowdsOf(job: Running): Omit<Crowd, 'waiting'>[] {
+    const waits = waitsFor(job)
+    if (!waits) return []
+    const { prefix, most = MOST_WAITING.same } = waits
+    const all = { name: job.name, prefix: '', most: MOST_WAITING.name }
+    return prefix === '' ? [all] : [{ name: job.name, prefix, most }, all]
   }
 
-  function findCrowded(jobs: readonly Running[]): Waited[] {
-    const groups = Map.groupBy(jobs.flatMap(waitedBy), nameOf)
-    return [...groups.values()].flatMap((group) => {
-      const [waited] = group as [Waited]
-      return group.length >= (waited.prefix === '' ? MOST_WAITING.name : MOST_WAITING.same) ? [waited] : []
-    })
+  function findCrowds(jobs: readonly Running[]): Crowd[] {
+    const members = jobs.flatMap((job) => crowdsOf(job).map((crowd) => ({ job, crowd })))
+    return [...Map.groupBy(members, ({ crowd }) => nameOf(crowd)).values()].map((group) => ({
+      ...(group[0] as (typeof members)[number]).crowd,
+      waiting: group.map(({ job }) => job),
+    }))
   }
 
   function find(): Turn | undefined {
@@ -67,7 +76,7 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
       const share = Math.ceil(slotsOf[lane] / turns[lane].size)
       for (const appId of turns[lane]) {
         const left = slotsPerApp(lane) - ofLane.filter((job) => job.appId === appId).length
-        if (left > 0) return { appId, lane, most: Math.min(share, free, left), crowded: findCrowded(jobs) }
+        if (left > 0) return turnOf(appId, lane, Math.min(share, free, left), findCrowds(jobs))
       }
     }
     return undefined
@@ -83,8 +92,10 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
       turns[lane].add(appId)
     },
     leave(job) {
-      for (const name of waitedBy(job).map(nameOf)) {
-        const [next] = sentAway.get(name) ?? []
+      const crowds = findCrowds(running())
+      for (const name of crowdsOf(job).map(nameOf)) {
+        const crowd = crowds.find((it) => nameOf(it) === name)
+        const next = [...(sentAway.get(name) ?? [])].find((appId) => !crowd || roomFor(appId, crowd) > 0)
         if (next === undefined) continue
         sentAway.get(name)?.delete(next)
         add([next])
@@ -101,6 +112,23 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
       }
       return turn
     },
+  }
+}
+
+function roomFor(appId: AppId, { most, waiting }: Crowd): number {
+  const left = most - waiting.length
+  const share = Math.min(left, Math.max(1, Math.floor(left / 2)))
+  return share - waiting.filter((job) => job.appId === appId).length
+}
+
+/** Any of the jobs may be one of a crowd that has room for few. */
+function turnOf(appId: AppId, lane: Lane, most: number, crowds: readonly Crowd[]): Turn {
+  const rooms = crowds.map((crowd) => roomFor(appId, crowd))
+  return {
+    appId,
+    lane,
+    most: Math.min(most, ...rooms.filter((room) => room > 0)),
+    crowded: crowds.filter((_, i) => (rooms[i] as number) <= 0),
   }
 }
 

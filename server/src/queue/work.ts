@@ -91,7 +91,11 @@ export function createWorker(options: WorkerOptions): Worker {
   const rota = createRota({
     slots: concurrency,
     running: () => [...held.values()].map(({ job }) => job),
-    waitsFor: ({ name, key }) => handlerOf(name)?.waitsFor?.(key),
+    waitsFor({ name, key }) {
+      const handler = handlerOf(name)
+      const prefix = handler?.waitsFor?.(key)
+      return prefix === undefined ? undefined : { prefix, most: handler?.mostWaiting?.(key) }
+    },
   })
   // Apps to be woken at a time that was announced.
   const alarms = new Map<string, NodeJS.Timeout>()

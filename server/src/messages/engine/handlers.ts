@@ -3,7 +3,7 @@
 import type { Handlers } from '../../queue/job.ts'
 import type { Schedule } from '../../queue/schedule.ts'
 import { WAKE, WAKE_ALL } from '../../sending/control.ts'
-import { beginningOf } from '../delivery.ts'
+import { beginningOf, readLine } from '../delivery.ts'
 import { CLOSE, DELIVER, EXPAND } from '../jobs.ts'
 import { auditCounts } from './audit-counts.ts'
 import { closeCanceled } from './close.ts'
@@ -24,9 +24,24 @@ const PATIENT = { maxAttempts: 100 }
  */
 const SLOWEST_MS = 15 * 60_000
 
+/**
+ * Lines of all apps that wait for a provider at once, in one lane; an app has four. Texts wait for somebody else in each app, and take
+ * little memory while they do. Mail may wait for somebody else too, but a line has 500 mails at hand: 6 MB, when each is made for one
+ * person.
+ */
+const MOST_LINES = { ofTexts: 40, ofOthers: 16 }
+
+const mostLinesLike = (line: string) => (readLine(line).provider === 'sms' ? MOST_LINES.ofTexts : MOST_LINES.ofOthers)
+
 export const messageHandlers = (engine: Engine): Handlers => ({
   [EXPAND]: { run: expandMessages(engine), ...PATIENT },
-  [DELIVER]: { run: deliverLine(engine), waitsFor: beginningOf, timeLimitMs: SLOWEST_MS, ...PATIENT },
+  [DELIVER]: {
+    run: deliverLine(engine),
+    waitsFor: beginningOf,
+    mostWaiting: mostLinesLike,
+    timeLimitMs: SLOWEST_MS,
+    ...PATIENT,
+  },
   [CLOSE]: { run: closeCanceled(engine), ...PATIENT },
   [WAKE]: { run: wakeApp(engine), ...PATIENT },
   [WAKE_ALL]: { run: wakeAllApps(engine), ...PATIENT },

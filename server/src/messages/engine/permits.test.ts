@@ -3,14 +3,15 @@ import { newId } from '../../lib/ids.ts'
 import { createPermits, type From } from './permits.ts'
 
 const appId = newId()
-const apns = (lane: From['lane'], of = appId): From => ({ appId: of, provider: 'apns', lane })
+const apns = (lane: From['lane'], of = appId): From => ({ appId: of, provider: 'apns', lane, isOwn: false })
+const text = (lane: From['lane'], of: string): From => ({ appId: of, provider: 'sms', lane, isOwn: true })
 
 test('bulk takes three quarters at most, direct all that is left, and each provider has its own', async () => {
   const permits = createPermits(20)
   expect(await permits.take(apns('bulk'), 100)).toBe(15)
   expect(await permits.take(apns('direct'), 3)).toBe(3)
   expect(await permits.take(apns('direct'), 3)).toBe(2)
-  expect(await permits.take({ appId, provider: 'fcm', lane: 'bulk' }, 4)).toBe(4)
+  expect(await permits.take({ appId, provider: 'fcm', lane: 'bulk', isOwn: false }, 4)).toBe(4)
   expect(permits.stats()).toEqual({ inFlight: 24, waiting: 0, most: 20 })
 })
 
@@ -41,4 +42,50 @@ test('an app that has half of it lets others go first, and takes all when nobody
   permits.give(apns('bulk', slow), 10)
   await Promise.all(waiting)
   expect(served).toEqual(['other 2', 'slow 4', 'other 4'])
+})
+
+test('a place that is an app’s own is full for nobody else, and bulk leaves a quarter of it', async () => {
+  const permits = createPermits(20)
+  const [slow, other] = [newId(), newId()]
+  expect(await permits.take(text('bulk', slow), 100)).toBe(15)
+  expect(await permits.take(text('direct', slow), 100)).toBe(5)
+  let isServed = false
+  const waiting = permits.take(text('direct', slow), 1).then(() => {
+    isServed = true
+  })
+  expect(await permits.take(text('direct', other), 100)).toBe(20)
+  expect(await permits.take({ ...text('direct', other), isOwn: false }, 100)).toBe(20)
+  expect(isServed).toBe(false)
+  permits.give(text('bulk', slow), 15)
+  await waiting
+  expect(permits.stats()).toEqual({ inFlight: 46, waiting: 0, most: 20 })
+})
+
+test('own places are bounded together, and two dozen that do not move leave some for the next', async () => {
+  const permits = createPermits(200)
+  const taken: number[] = []
+  for (let n = 0; n < 25; n++) taken.push(await permits.take(text('direct', newId()), 100))
+  expect(taken.slice(0, 12)).toEqual([100, 100, 100, 100, 100, 100, 100, 75, 56, 42, 31, 24])
+  expect(taken.every((count) => count > 0)).toBe(true)
+  for (let n = 0; n < 30; n++) void permits.take(text('direct', newId()), 100)
+  expect(permits.stats()).toMatchObject({ inFlight: 1_000 })
+})
+
+test('what is given back goes to who has none before it goes to who had it', async () => {
+  const permits = createPermits(4)
+  const [first = '', ...others] = Array.from({ length: 11 }, newId)
+  const last = newId()
+  const taken = []
+  for (const of of [...others, first]) taken.push(await permits.take(text('direct', of), 4))
+  expect(taken).toEqual([4, 4, 3, 2, 1, 1, 1, 1, 1, 1, 1])
+  const served: string[] = []
+  const waiting = [first, last].map((of) =>
+    permits.take(text('direct', of), 4).then((count) => void served.push(`${of === last ? 'last' : 'first'} ${count}`)),
+  )
+  permits.give(text('direct', first), 1)
+  await waiting[1]
+  expect(served).toEqual(['last 1'])
+  permits.give(text('direct', last), 1)
+  await waiting[0]
+  expect(served).toEqual(['last 1', 'first 1'])
 })

@@ -33,6 +33,8 @@ export type ActivityContent = {
 export type Sender = {
   /** The providers that the app can send through: the server speaks to them, and the app has given its credentials. */
   ready(appId: AppId): Promise<ReadonlySet<Provider>>
+  /** Whether who takes the parcels is there for this app alone: an account or a relay of its own. */
+  isOwn(appId: AppId, provider: Provider): Promise<boolean>
   /** One outcome for each parcel, in their order. */
   send(appId: AppId, provider: Provider, parcels: readonly Parcel[]): Promise<Outcome[]>
 }
