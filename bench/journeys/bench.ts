@@ -54,7 +54,7 @@ const measureRuns = () =>
 async function measureArrivals() {
   const sink = await startSink('device')
   try {
-    const events = IDLE_PER_SECOND * (WARM_UP_SECONDS + idle) + eventsPerSecond * (WARM_UP_SECONDS + seconds)
+    const events = IDLE_PER_SECOND * idle + eventsPerSecond * (WARM_UP_SECONDS + seconds)
     await withServer({ settings: sink.settings, users: events, seed: IOS }, (carillon, connection) =>
       withClient(connection, async (client) => {
         await prepareApp(carillon)
