@@ -32,22 +32,26 @@ export async function measureWholeSend({ name, mails, isSigned }: WholeSend): Pr
   try {
     const { port } = await reply<SinkStarted>(sink)
     const look = () => ask<SinkSeen>(sink, {})
-    const measured = await withServer(port, mails, async (carillon) => {
+    const { cold, measured } = await withServer(port, mails, async (carillon) => {
       await prepareApp(carillon, isSigned)
-      return broadcast(carillon, mails, look)
+      // The first one finds an empty database and a server that has compiled nothing yet.
+      const cold = await broadcast(carillon, mails, look)
+      return { cold, measured: await broadcast(carillon, mails, look) }
     })
     const { mail } = await look()
     if (mail.includes('DKIM-Signature') !== isSigned) throw new Error('not signed as it should be')
     const bare = await ask<Written>(writer, { port, mails, connections: CONNECTIONS, mail } satisfies Order)
     const { taken } = await look()
-    if (taken !== 2 * mails) throw new Error(`${taken} of ${2 * mails} mails arrived`)
-    const { perSecond, cpu, peakMb } = measured
+    if (taken !== 3 * mails) throw new Error(`${taken} of ${3 * mails} mails arrived`)
+    const { perSecond, cpu } = measured
+    const peakMb = Math.max(cold.peakMb, measured.peakMb)
     return [
       {
         name: `${name}, whole send of ${mails}`,
         ratio: round(perSecond / bare.perSecond),
         goal: GOAL,
         perSecond: round(perSecond, 0),
+        coldPerSecond: round(cold.perSecond, 0),
         referencePerSecond: round(bare.perSecond, 0),
         perCoreAndSecond: round(mails / (cpu.server + cpu.postgres), 0),
         cpuMicroseconds: round((cpu.server * 1e6) / mails, 0),
@@ -97,9 +101,10 @@ async function prepareApp({ url, appId, organizationKey }: Carillon, isSigned: b
 
 async function broadcast(carillon: Carillon, mails: number, look: () => Promise<SinkSeen>) {
   const spent = () => ({ server: cpuSeconds(carillon.pid), postgres: postgresCpuSeconds(carillon.dataDir) })
+  const { taken: takenBefore } = await look()
   const arrived = async () => {
-    const { taken: count, lastMs } = await look()
-    return { count, lastMs }
+    const { taken, lastMs } = await look()
+    return { count: taken - takenBefore, lastMs }
   }
   const [before, beganMs] = [spent(), moment()]
   const { id } = await sendMessage(carillon, {
