@@ -90,14 +90,15 @@ const monthsOf = (list: readonly DeliveryKey[]) =>
   [...new Set(list.map(({ expandAt }) => expandAt.getTime()))].map((ms) => new Date(ms))
 
 /** What deliveries of one slice become is nearly the same for all of them: it is said once, and each says which it is. */
-type Target = Omit<DeliveryChange, keyof DeliveryKey | 'platform' | 'providerRef'>
+type Target = Omit<DeliveryChange, 'subscriptionId' | 'runId' | 'platform' | 'providerRef'>
 
 function targetsOf(changes: readonly DeliveryChange[]) {
   const numbers = new Map<string, number>()
   const targets: Target[] = []
   const which = changes.map((it) => {
-    const times = [it.dueAt, it.settledAt, it.deliveredAt, it.bouncedAt].map((time) => time?.getTime())
-    const key = JSON.stringify([it.state, it.reason, it.attempts, it.fence, it.sendingDomain, it.inboxProvider, times])
+    const times = [it.expandAt, it.dueAt, it.settledAt, it.deliveredAt, it.bouncedAt].map((time) => time?.getTime())
+    const { messageId, state, reason, attempts, fence, sendingDomain, inboxProvider } = it
+    const key = JSON.stringify([messageId, state, reason, attempts, fence, sendingDomain, inboxProvider, times])
     const known = numbers.get(key)
     if (known !== undefined) return known
     numbers.set(key, targets.push(it))
@@ -141,12 +142,13 @@ export async function changeDeliveries(
       inbox_provider = coalesce((${each((it) => it.inboxProvider)}::text[])[r.target], d.inbox_provider),
       delivered_at = coalesce(d.delivered_at, (${each((it) => it.deliveredAt)}::timestamptz[])[r.target]),
       bounced_at = coalesce(d.bounced_at, (${each((it) => it.bouncedAt)}::timestamptz[])[r.target])
-    from unnest(${given.map((it) => it.expandAt)}::timestamptz[], ${given.map((it) => it.messageId)}::uuid[],
-      ${given.map((it) => it.subscriptionId)}::uuid[], ${given.map((it) => it.runId)}::uuid[],
+    from unnest(${given.map((it) => it.subscriptionId)}::uuid[], ${given.map((it) => it.runId)}::uuid[],
       ${given.map((it) => it.providerRef)}::text[], ${which}::integer[]) with ordinality
-      as r(expand_at, message_id, subscription_id, run_id, provider_ref, target, n)
-    where d.app_id = ${appId} and d.expand_at = any(${monthsOf(changes)}::timestamptz[]) and d.expand_at = r.expand_at
-      and d.message_id = r.message_id and d.subscription_id = r.subscription_id and d.run_id = r.run_id
+      as r(subscription_id, run_id, provider_ref, target, n)
+    where d.app_id = ${appId} and d.expand_at = any(${monthsOf(changes)}::timestamptz[])
+      and d.expand_at = (${each((it) => it.expandAt)}::timestamptz[])[r.target]
+      and d.message_id = (${each((it) => it.messageId)}::uuid[])[r.target]
+      and d.subscription_id = r.subscription_id and d.run_id = r.run_id
       and d.state || '' = ${state} and (${fence ?? null}::bigint is null or d.fence = ${fence ?? null}::bigint)
       and (not ${isUnheard}::boolean or (d.delivered_at is null and d.bounced_at is null))
     returning r.n`,
