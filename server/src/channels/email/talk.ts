@@ -26,7 +26,7 @@ type Waiting = { count: number; withinMs: number; replies: Reply[]; settle(heard
 export function openTalk(socket: Socket, answerMs: number): Talk {
   const waiting: Waiting[] = []
   let ended: Lost | undefined
-  let timer: NodeJS.Timeout | undefined
+  let timer: { of: NodeJS.Timeout; ms: number } | undefined
 
   const reader = createReplyReader((reply) => {
     const [first] = waiting
@@ -46,15 +46,21 @@ export function openTalk(socket: Socket, answerMs: number): Talk {
 
   /** For the reply that is due: bytes that come one by one do not make it later. */
   function watch() {
-    clearTimeout(timer)
-    const [first] = waiting
-    if (first) timer = setTimeout(() => end('timeout'), first.withinMs)
+    const ms = waiting[0]?.withinMs
+    if (timer && timer.ms === ms) return void timer.of.refresh()
+    unwatch()
+    if (ms !== undefined) timer = { of: setTimeout(() => end('timeout'), ms), ms }
+  }
+
+  function unwatch() {
+    clearTimeout(timer?.of)
+    timer = undefined
   }
 
   function end(reason: string) {
     if (ended) return
     ended = new Lost(reason)
-    clearTimeout(timer)
+    unwatch()
     socket.destroy()
     // Its writes are told apart first, into those that were made and those that were not.
     setImmediate(() => {
@@ -86,7 +92,7 @@ export function openTalk(socket: Socket, answerMs: number): Talk {
     end,
     release() {
       socket.off('data', onData).off('error', onEnd).off('end', onEnd).off('close', onEnd)
-      clearTimeout(timer)
+      unwatch()
     },
   }
 }
