@@ -7,6 +7,8 @@ if (major < 24) {
   )
   process.exit(1)
 }
+// Before anything runs on them: names that cannot be looked up hold threads for seconds, and others need some too.
+process.env.UV_THREADPOOL_SIZE ??= '16'
 const [, , entry, ...rest] = process.argv
 process.argv.splice(2, process.argv.length - 2, ...rest)
 await import(`./src/${entry}.ts`)

@@ -2,19 +2,19 @@
 // of the answer is judged; only those addresses are dialed; and where the socket ended up is judged again before a byte is sent.
 // So a literal, a name with several addresses, and a name whose answer changes all pass the same judge.
 
-import { lookup as systemLookup } from 'node:dns/promises'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, rootCertificates, type TLSSocket } from 'node:tls'
 import { addressList } from '../lib/networks.ts'
 import type { Route } from './channel.ts'
 import { isPublicAddress } from './public-address.ts'
+import { type Lookup, resolve } from './resolve.ts'
 
 export type DialSettings = {
   /** Networks (`10.1.0.0/16`, `127.0.0.1`) that may be reached although they are not public, on any port. */
   allow?: readonly string[] | undefined
   route?: Route | undefined
   /** All addresses of a name; the system's resolver unless told. */
-  lookup?: ((name: string) => Promise<{ address: string; family: number }[]>) | undefined
+  lookup?: Lookup | undefined
 }
 
 export type Target = {
@@ -101,9 +101,7 @@ export function createDial({ allow = [], route = {}, lookup = resolve }: DialSet
   })
 }
 
-const resolve = (name: string) => systemLookup(name, { all: true })
-
-async function findAddresses(host: string, lookup: NonNullable<DialSettings['lookup']>, deadline: AbortSignal) {
+async function findAddresses(host: string, lookup: Lookup, deadline: AbortSignal) {
   const family = isIP(host)
   if (family !== 0) return [{ address: host, family }]
   const addresses = await Promise.race([lookup(host), aborted(deadline)])
