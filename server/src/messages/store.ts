@@ -6,13 +6,13 @@ import { emptySql, rows, type Sql, sql } from '../storage/sql.ts'
 import type { Key, Message, MessageId, NewMessage } from './message.ts'
 import { queueToCancel } from './turns.ts'
 
-/** What is not there is null in the row; nobody has to write and read it. */
+/** What is not there is null in the row, and so is what is the same for most: nobody has to write and read it. */
 const messageRow = (it: NewMessage) => ({
   id: it.id,
   channel: it.channel,
-  kind: it.kind,
-  is_listed: it.isListed,
-  lane: it.lane,
+  kind: it.kind === 1 ? undefined : it.kind,
+  is_listed: it.isListed ? undefined : false,
+  lane: it.lane === 'direct' ? undefined : it.lane,
   name: it.name ?? undefined,
   template_id: it.templateId ?? undefined,
   audience: it.audience,
@@ -25,6 +25,9 @@ const messageRow = (it: NewMessage) => ({
 const columns = sql`id, channel, kind, is_listed, lane, name, template_id, audience, content, email_html, options, send_after`
 const columnTypes = sql`id uuid, channel text, kind smallint, is_listed boolean, lane text, name text, template_id uuid,
   audience jsonb, content jsonb, email_html text, options jsonb, send_after timestamptz`
+/** The columns of `g`, a row as above, with what it leaves out. */
+const completed = sql`g.id, g.channel, coalesce(g.kind, 1::smallint) as kind, coalesce(g.is_listed, true) as is_listed,
+  coalesce(g.lane, 'direct') as lane, g.name, g.template_id, g.audience, g.content, g.email_html, g.options, g.send_after`
 
 /** A message that waits to be stored, with whom it names and what it is recognized by. */
 export type Waiting = {
@@ -67,10 +70,10 @@ export async function insertWaiting(
   const given = list.map(({ message, types, targets, keys }, m) => ({
     ...messageRow(message),
     m,
-    types: lists.indexOf(types),
-    names_people: targets !== undefined,
-    takes_all: message.options.includeUnsubscribed === true,
-    key_count: keys.length,
+    types: lists.indexOf(types) || undefined,
+    names_nobody: targets === undefined || undefined,
+    takes_all: message.options.includeUnsubscribed || undefined,
+    key_count: keys.length || undefined,
   }))
   const targets = list.flatMap(({ targets }, m) =>
     (targets ?? []).map((target, place) =>
@@ -78,13 +81,31 @@ export async function insertWaiting(
     ),
   )
   const keys = list.flatMap(({ keys, requestHash }, m) => keys.map((key) => ({ m, ...key, hash: requestHash })))
+  // Most messages have no keys, and then the table of keys need not be opened.
+  const taken =
+    keys.length === 0
+      ? sql`taken as (select null::uuid as message_id where false)`
+      : sql`taken as (
+      insert into message_keys (app_id, name, key, message_id, request_hash, answer, taken_at)
+      select a.id, k.name, k.key, g.id, decode(k.hash, 'hex'),
+        jsonb_build_object('recipients', g.recipients, 'unsubscribed', g.unsubscribed), ${now}::timestamptz
+      from apps a
+      cross join jsonb_to_recordset(${rows(keys)}::jsonb) as k(m integer, name text, key uuid, hash text)
+      join probed g on g.m = k.m
+      where a.id = ${appId} and not (select h.is_held from held h) and (g.recipients is null or g.recipients > 0)
+      order by k.name, k.key
+      on conflict (app_id, name, key) do update
+      set message_id = excluded.message_id, request_hash = excluded.request_hash, answer = excluded.answer,
+        taken_at = excluded.taken_at
+      where message_keys.taken_at <= ${keysFrom}::timestamptz
+      returning message_id)`
   return db.query<Probed>(sql`
     with held as materialized (
       select ${heedsHold}::boolean and ${isHeld} as is_held
     ), given as materialized (
-      select g.m, g.types, g.names_people, g.takes_all, g.key_count, ${prefixed}
+      select g.m, g.types, g.names_nobody, g.takes_all, g.key_count, ${completed}
       from jsonb_to_recordset(${rows(given)}::jsonb)
-        as g(m integer, types integer, names_people boolean, takes_all boolean, key_count integer, ${columnTypes})
+        as g(m integer, types integer, names_nobody boolean, takes_all boolean, key_count integer, ${columnTypes})
     ), named as materialized (
       select r.m, r.place, r.subscription_id, case when r.subscription_id is null then ${user} end as user_id
       from jsonb_to_recordset(${rows(targets)}::jsonb)
@@ -103,34 +124,20 @@ export async function insertWaiting(
       select f.m, count(distinct f.id) filter (where f.is_reached) as recipients,
         jsonb_agg(f.place order by f.place) filter (where not f.is_reached) as unsubscribed
       from (
-        select f.m, f.place, f.id, f.is_subscribed or (g.takes_all and f.has_token) as is_reached
-        from found f join given g on g.m = f.m and (${JSON.stringify(lists)}::jsonb -> g.types) ? f.type
+        select f.m, f.place, f.id, f.is_subscribed or (g.takes_all is true and f.has_token) as is_reached
+        from found f join given g on g.m = f.m and (${JSON.stringify(lists)}::jsonb -> coalesce(g.types, 0)) ? f.type
       ) f
       group by f.m
     ), probed as materialized (
       select g.m, g.key_count, ${prefixed}, coalesce(f.unsubscribed, '[]') as unsubscribed,
-        case when g.names_people then coalesce(f.recipients, 0) end as recipients
+        case when g.names_nobody is null then coalesce(f.recipients, 0) end as recipients
       from given g left join reached f on f.m = g.m
-    ), taken as (
-      insert into message_keys (app_id, name, key, message_id, request_hash, answer, taken_at)
-      select a.id, k.name, k.key, g.id, decode(k.hash, 'hex'),
-        jsonb_build_object('recipients', g.recipients, 'unsubscribed', g.unsubscribed), ${now}::timestamptz
-      from apps a
-      cross join jsonb_to_recordset(${rows(keys)}::jsonb) as k(m integer, name text, key uuid, hash text)
-      join probed g on g.m = k.m
-      where a.id = ${appId} and not (select h.is_held from held h) and (g.recipients is null or g.recipients > 0)
-      order by k.name, k.key
-      on conflict (app_id, name, key) do update
-      set message_id = excluded.message_id, request_hash = excluded.request_hash, answer = excluded.answer,
-        taken_at = excluded.taken_at
-      where message_keys.taken_at <= ${keysFrom}::timestamptz
-      returning message_id
-    ), stored as (
+    ), ${taken}, stored as (
       insert into messages (app_id, ${columns}, queued_at)
       select a.id, ${prefixed}, ${now}::timestamptz
       from apps a cross join probed g
       where a.id = ${appId} and not (select h.is_held from held h) and (g.recipients is null or g.recipients > 0) and (
-        g.key_count = 0
+        g.key_count is null
         or (g.id, g.key_count) in (select t.message_id, count(*)::integer from taken t group by t.message_id))
       returning id
     ), queued as (${jobs})
@@ -150,7 +157,7 @@ const prefixed = sql`g.id, g.channel, g.kind, g.is_listed, g.lane, g.name, g.tem
 export const insertMessages = (db: Db, appId: AppId, list: readonly NewMessage[], now: Date) =>
   db.query(sql`
     insert into messages (app_id, ${columns}, queued_at)
-    select a.id, ${prefixed}, ${now}::timestamptz
+    select a.id, ${completed}, ${now}::timestamptz
     from apps a cross join jsonb_to_recordset(${rows(list.map(messageRow))}::jsonb) as g(${columnTypes})
     where a.id = ${appId}`)
 
@@ -158,7 +165,7 @@ export const insertMessages = (db: Db, appId: AppId, list: readonly NewMessage[]
 export const insertOpenMessage = (db: Db, appId: AppId, message: NewMessage, now: Date) =>
   db.query(sql`
     insert into messages (app_id, ${columns}, queued_at, state, expand_at)
-    select a.id, ${prefixed}, ${now}::timestamptz, 'expanding', ${now}::timestamptz
+    select a.id, ${completed}, ${now}::timestamptz, 'expanding', ${now}::timestamptz
     from apps a cross join jsonb_to_recordset(${rows([messageRow(message)])}::jsonb) as g(${columnTypes})
     where a.id = ${appId}`)
 

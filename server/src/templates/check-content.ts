@@ -3,7 +3,15 @@
 import { AppError, invalid } from '../lib/errors.ts'
 import { isMediaType } from '../lib/media-type.ts'
 import { isEmail, isPhoneNumber } from '../users/subscription.ts'
-import { type Attachment, type Channel, type Content, type ContentField, channelOf, LANGUAGES } from './content.ts'
+import {
+  type Attachment,
+  type Channel,
+  type Content,
+  type ContentField,
+  channelOf,
+  hasAny,
+  LANGUAGES,
+} from './content.ts'
 import { hasLiquid } from './render/source.ts'
 
 const MAX_DATA_BYTES = 2_048
@@ -33,6 +41,9 @@ export const PICTURES = [
 ] as const satisfies ContentField[]
 /** Addresses that a tap opens: on the web or inside an app. */
 export const LINKS = ['url', 'app_url'] as const satisfies ContentField[]
+export const ADDRESSES = [...LINKS, ...WEB_ADDRESSES, ...PICTURES]
+const addressFields: ReadonlySet<string> = new Set(ADDRESSES)
+export const hasAddresses = (content: Content) => hasAny(content, addressFields)
 export const LANGUAGE_MAPS = [
   'contents',
   'headings',
@@ -48,6 +59,7 @@ const HEADERS = [
   'email_reply_to_address',
   'email_sender_domain',
 ] as const satisfies ContentField[]
+const mailFields: ReadonlySet<string> = new Set<ContentField>([...HEADERS, 'email_bcc', 'email_attachments'])
 
 /** As the service says it. */
 export const ONE_CHANNEL =
@@ -55,45 +67,52 @@ export const ONE_CHANNEL =
 
 /** All that is wrong with the content is told at once. */
 export function checkContent(content: Content): void {
-  const problems = [...findProblems(content)]
+  const problems = findProblems(content)
   if (problems.length > 0)
     throw new AppError('invalid', ...problems.slice(0, 20).map((title) => ({ code: 'request-0', title })))
 }
 
-function* findProblems(content: Content): Generator<string> {
-  if (content.isEmail && content.isSMS) yield ONE_CHANNEL
-  yield* findMissing(content, channelOf(content))
+function findProblems(content: Content): string[] {
+  const problems: string[] = []
+  if (content.isEmail && content.isSMS) problems.push(ONE_CHANNEL)
+  addMissing(problems, content, channelOf(content))
   for (const field of LANGUAGE_MAPS)
-    for (const code of Object.keys(content[field] ?? {}))
+    for (const code in content[field])
       if (!LANGUAGES.includes(code))
-        yield `${field}: "${shown(code)}" is not one of the languages ${LANGUAGES.join(', ')}`
-  for (const field of WEB_ADDRESSES) if (isWrong(content[field], isWebAddress)) yield notWeb(field)
-  for (const field of PICTURES)
-    if (isWrong(content[field], isPicture))
-      yield `${field} must be an http or https address, or the name of a picture in the app`
-  for (const field of LINKS)
-    if (isWrong(content[field], isLink)) yield `${field} must be an address such as https://example.com`
-  for (const [i, media] of (content.sms_media_urls ?? []).entries())
-    if (isWrong(media, isWebAddress)) yield notWeb(`sms_media_urls[${i}]`)
+        problems.push(`${field}: "${shown(code)}" is not one of the languages ${LANGUAGES.join(', ')}`)
+  if (hasAddresses(content)) addAddressProblems(problems, content)
+  content.sms_media_urls?.forEach((media, i) => {
+    if (isWrong(media, isWebAddress)) problems.push(notWeb(`sms_media_urls[${i}]`))
+  })
   for (const [id, media] of Object.entries(content.ios_attachments ?? {}))
-    if (isWrong(media, isPicture)) yield notWeb(`ios_attachments.${shown(id)}`)
-  for (const [i, { icon, url }] of (content.web_buttons ?? []).entries()) {
-    if (isWrong(url, isWebAddress)) yield notWeb(`web_buttons[${i}].url`)
-    if (isWrong(icon, isWebAddress)) yield notWeb(`web_buttons[${i}].icon`)
-  }
-  if (Buffer.byteLength(JSON.stringify(content.data ?? {})) > MAX_DATA_BYTES)
-    yield `data must have at most ${MAX_DATA_BYTES} bytes`
-  yield* findMailProblems(content)
+    if (isWrong(media, isPicture)) problems.push(notWeb(`ios_attachments.${shown(id)}`))
+  content.web_buttons?.forEach(({ icon, url }, i) => {
+    if (isWrong(url, isWebAddress)) problems.push(notWeb(`web_buttons[${i}].url`))
+    if (isWrong(icon, isWebAddress)) problems.push(notWeb(`web_buttons[${i}].icon`))
+  })
+  if (content.data && Buffer.byteLength(JSON.stringify(content.data)) > MAX_DATA_BYTES)
+    problems.push(`data must have at most ${MAX_DATA_BYTES} bytes`)
+  if (hasAny(content, mailFields)) problems.push(...findMailProblems(content))
   if (content.sms_from && !isPhoneNumber(content.sms_from))
-    yield 'sms_from must be a phone number in E.164 form, such as +15558675309'
+    problems.push('sms_from must be a phone number in E.164 form, such as +15558675309')
+  return problems
 }
 
-function* findMissing(content: Content, channel: Channel): Generator<string> {
+function addMissing(problems: string[], content: Content, channel: Channel): void {
   if (channel === 'email') {
     for (const field of ['email_subject', 'email_body'] as const)
-      if ((content[field] ?? '').trim() === '') yield `${field} is required for an email`
+      if ((content[field] ?? '').trim() === '') problems.push(`${field} is required for an email`)
   } else if (!content.contents?.en && !content.content_available)
-    yield 'Message Notifications must have English language content'
+    problems.push('Message Notifications must have English language content')
+}
+
+function addAddressProblems(problems: string[], content: Content): void {
+  for (const field of WEB_ADDRESSES) if (isWrong(content[field], isWebAddress)) problems.push(notWeb(field))
+  for (const field of PICTURES)
+    if (isWrong(content[field], isPicture))
+      problems.push(`${field} must be an http or https address, or the name of a picture in the app`)
+  for (const field of LINKS)
+    if (isWrong(content[field], isLink)) problems.push(`${field} must be an address such as https://example.com`)
 }
 
 function* findMailProblems(content: Content): Generator<string> {

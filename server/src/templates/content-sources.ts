@@ -1,6 +1,6 @@
 // The texts of a message in which Liquid is rendered, and what each of them is.
 
-import { LANGUAGE_MAPS, LINKS, PICTURES, WEB_ADDRESSES } from './check-content.ts'
+import { ADDRESSES, hasAddresses, LANGUAGE_MAPS } from './check-content.ts'
 import { type Content, channelOf, inLanguage } from './content.ts'
 import type { Kind, Sources } from './render/source.ts'
 
@@ -43,10 +43,8 @@ function addMedia(sources: Sources, content: Content): void {
   for (const [i, url] of (content.sms_media_urls ?? []).entries()) add(sources, `sms_media_urls[${i}]`, 'url', url)
 }
 
-const ADDRESSES = [...LINKS, ...WEB_ADDRESSES, ...PICTURES]
-
 function addPush(sources: Sources, content: Content): void {
-  for (const field of ADDRESSES) add(sources, field, 'url', content[field])
+  if (hasAddresses(content)) for (const field of ADDRESSES) add(sources, field, 'url', content[field])
   for (const [id, url] of Object.entries(content.ios_attachments ?? {}))
     add(sources, `ios_attachments.${id}`, 'url', url)
   for (const [name, text] of Object.entries(content.apns_alert ?? {}))

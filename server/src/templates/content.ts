@@ -203,6 +203,12 @@ export function readContent(body: Record<string, unknown>): Content {
   return content as Content
 }
 
+/** Of the hundred fields a content has a few: whoever asks for many of them asks first whether one is there. */
+export function hasAny(content: Content, fields: ReadonlySet<string>): boolean {
+  for (const name in content) if (fields.has(name)) return true
+  return false
+}
+
 /** The text in a person's language, in its main language (`pt` for `pt-BR`), or in English. */
 export function inLanguage(texts: Record<string, string> | null | undefined, language: string | null | undefined) {
   if (!texts) return undefined

@@ -1,7 +1,7 @@
 // Which types of subscription a push goes to.
 
 import { invalid } from '../../lib/errors.ts'
-import { type Channel, type Content, PLATFORMS } from '../../templates/content.ts'
+import { type Channel, type Content, hasAny, PLATFORMS } from '../../templates/content.ts'
 import { type SubscriptionType, subscriptionTypes } from '../../users/subscription.ts'
 
 const WEB: readonly SubscriptionType[] = ['ChromePush', 'FirefoxPush', 'SafariPush', 'SafariLegacyPush']
@@ -28,10 +28,14 @@ const typesOf: Record<(typeof PLATFORMS)[number], readonly SubscriptionType[]> =
 const NO_PUSH: readonly SubscriptionType[] = ['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush']
 const PUSH = subscriptionTypes.filter((type) => !NO_PUSH.includes(type))
 
-export const namesPlatform = (content: Content) => PLATFORMS.some((name) => content[name] === true)
+const platformFields: ReadonlySet<string> = new Set(PLATFORMS)
+
+export const namesPlatform = (content: Content) =>
+  hasAny(content, platformFields) && PLATFORMS.some((name) => content[name] === true)
 
 /** One that is named turns off the others; where none is, those said no to are left out. Undefined means all. */
 export function readPlatforms(content: Content): SubscriptionType[] | undefined {
+  if (!hasAny(content, platformFields)) return undefined
   const named = PLATFORMS.filter((name) => content[name] === true).flatMap((name) => typesOf[name])
   if (named.length > 0) return [...new Set(named)]
   const refused = PLATFORMS.filter((name) => content[name] === false)
