@@ -22,8 +22,7 @@ const MOST_TIMES = 10
 const ON_TIME_MS = 5_000
 /** From a refusal to the row that says when it is tried again. */
 const WRITTEN_S = 2
-/** A lost mail is given up after five minutes. */
-/** At full scale six mails hang for five minutes each, and a line waits for every slice that has one: all of them may be in one line. */
+/** At full scale six mails hang until they are given up after five minutes, and a line waits for every slice that has one: all of them may be in one line. */
 const SETTLED_MS = isFull ? 2_100_000 : 180_000
 /** Texts that one connection to a message centre has under way. All of them are unknown when it breaks. */
 const WINDOW = 10
