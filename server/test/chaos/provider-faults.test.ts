@@ -179,13 +179,19 @@ const shuffled = <Item>(list: readonly Item[]) =>
     .sort((a, b) => a.at - b.at)
     .map(({ item }) => item)
 
-/** Nobody waits for minutes here: as if they were over, and the ten for which a relay is left alone that is not who it says. */
-async function bringForward(db: Db, apps: readonly string[], ids: readonly string[]) {
+/**
+ * Nobody waits for minutes here: as if they were over, and the ten for which a relay is left alone that is not who it says. Only of the
+ * attempt that was seen: the next one may be written down at this moment, and how long it waits is to be seen first.
+ */
+async function bringForward(db: Db, apps: readonly string[], seen: readonly Row[]) {
   const now = new Date()
   await db.query(sql`delete from provider_pauses where app_id = any(${apps}::uuid[]) and provider = 'email'`)
   await db.query(sql`
     update deliveries d set due_at = ${now}
-    where d.app_id = any(${apps}::uuid[]) and d.state = 'pending' and d.subscription_id = any(${ids}::uuid[]) and d.due_at > ${now}`)
+    from unnest(${seen.map((it) => it.messageId)}::uuid[], ${seen.map((it) => it.subscriptionId)}::uuid[],
+      ${seen.map((it) => it.attempts)}::smallint[]) s(message_id, subscription_id, attempts)
+    where d.app_id = any(${apps}::uuid[]) and d.state = 'pending' and d.message_id = s.message_id
+      and d.subscription_id = s.subscription_id and d.attempts = s.attempts and d.due_at > ${now}`)
   await db.query(sql`
     update jobs j set run_at = ${now}
     where j.app_id = any(${apps}::uuid[]) and j.state = 'ready' and j.run_at > ${now} and exists (
@@ -211,8 +217,8 @@ function watchRetries({ database: { db } }: Rig, channels: readonly Channel[]) {
       const name = `${row.messageId} ${row.subscriptionId} ${row.attempts}`
       if (!rows.has(name)) rows.set(name, { ...row, seenMs })
     }
-    const ids = found.filter(({ isMail }) => isMail).map(({ subscriptionId }) => subscriptionId)
-    if (mayMailGo && ids.length > 0) await bringForward(db, apps, ids)
+    const mails = found.filter(({ isMail }) => isMail)
+    if (mayMailGo && mails.length > 0) await bringForward(db, apps, mails)
   }
   const watching = (async () => {
     while (isWatching) {
