@@ -39,7 +39,7 @@ export const makeExport = (ctx: MakeContext): Handler => ({
 })
 
 /** False when there is no more to do. */
-async function addStretch({ db, clock }: MakeContext, { job, stillMine }: Work): Promise<boolean> {
+async function addStretch({ db, clock }: MakeContext, { job, stillMine, noteProgress }: Work): Promise<boolean> {
   const { appId, key: id } = job
   const it = await findExport(db, appId, id)
   if (it?.state !== 'making') return false
@@ -55,6 +55,7 @@ async function addStretch({ db, clock }: MakeContext, { job, stillMine }: Work):
     }
     await addChunks(db, appId, it, chunks)
     await moveExport(db, appId, id, { progress: place ?? null, chunks: chunks.length, bytes, rows: lines.length })
+    await noteProgress(db)
     if (place === undefined) await endExport(db, appId, id, 'ready', clock.now())
     return place !== undefined
   })

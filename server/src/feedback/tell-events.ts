@@ -112,7 +112,7 @@ const nextBatch = ({ db, newId }: TellContext, { job: { appId }, stillMine }: Wo
 /** Whether it may be told more at once. */
 async function settle(
   { db, clock, newId }: TellContext,
-  { job: { appId }, stillMine }: Work,
+  { job: { appId }, stillMine, noteProgress }: Work,
   id: WebhookId,
   batchId: string,
   outcome: Outcome,
@@ -120,6 +120,7 @@ async function settle(
   const now = clock.now()
   return db.transaction(async (db) => {
     if (!(await stillMine(db))) return false
+    await noteProgress(db)
     if (outcome.kind === 'sent') await deleteTravelled(db, appId, id, batchId)
     const webhook = await lockWebhook(db, appId, id)
     if (!webhook) return false

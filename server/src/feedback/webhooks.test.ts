@@ -12,9 +12,11 @@ import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import type { DeliveryEvent } from '../messages/event.ts'
 import { findWantedEvents, insertDeliveryEvents } from '../messages/event-store.ts'
+import { createQueue } from '../queue/enqueue.ts'
 import type { SendWebhook } from '../sending/notify.ts'
 import { certificateFor } from '../sink/certificate.ts'
 import { sql } from '../storage/sql.ts'
+import { TELL_EVENTS } from './tell-events.ts'
 
 const PUBLIC_URL = 'https://bell.example'
 const HOST = 'https://hook.example'
@@ -442,4 +444,19 @@ test('two workers tell everything once', async () => {
   const ids = toldTo('/all').map(({ id }) => id)
   expect(ids).toHaveLength(500)
   expect(new Set(ids).size).toBe(500)
+})
+
+test('a webhook that was told something is not suspected for servers that were killed meanwhile', async () => {
+  const { id } = await aWebhook(['clicked'])
+  await happen(...Array.from({ length: 150 }, () => anEvent()))
+  await createQueue({ clock, newId }).enqueue(app.db, [{ appId: tenant.id, name: TELL_EVENTS, key: id }])
+  await app.db.query(sql`update jobs set crashes = 4 where app_id = ${tenant.id} and name = ${TELL_EVENTS}`)
+  const crashes: Promise<object[]>[] = []
+  answers.set('/all', () => {
+    crashes.push(app.db.query(sql`select crashes from jobs where app_id = ${tenant.id} and name = ${TELL_EVENTS}`))
+    return { status: 200 }
+  })
+  await work()
+  expect(crashes).toHaveLength(2)
+  expect(await crashes[1]).toEqual([{ crashes: 0 }])
 })

@@ -1,6 +1,8 @@
 // A webhook that wants to hear of all that is sent, and what must be true of what it heard.
 
 import { expect } from 'vitest'
+import { TELL_EVENTS } from '../../src/feedback/tell-events.ts'
+import { sql } from '../../src/storage/sql.ts'
 import { until } from '../process/launch.ts'
 import type { Node, Rig } from './rig.ts'
 
@@ -38,11 +40,18 @@ export async function expectTold(rig: Rig): Promise<string> {
   const sent = (await rig.deliveries()).filter(({ state }) => state === 'sent')
   const names = new Set(sent.map(({ messageId, subscriptionId }) => `${messageId} ${subscriptionId}`))
   const nameOf = (it: Event) => `${it.message_id} ${it.subscription_id}`
-  const isTold = async () => {
+  const untold = async () => {
     const told = new Set((await requestsOf(rig)).flatMap(({ events }) => events.map(nameOf)))
-    return [...names].every((name) => told.has(name))
+    return [...names].filter((name) => !told.has(name))
   }
-  await until(isTold, TOLD_MS)
+  await until(async () => (await untold()).length === 0, TOLD_MS).catch(async (error) => {
+    const jobs = await rig.database.db.query(sql`
+      select key, state, run_at, lease_until, attempts, crashes from jobs
+      where app_id = ${rig.keys.appId} and name = ${TELL_EVENTS}`)
+    throw new Error(
+      `${error.message}; not told of ${(await untold()).length} of ${names.size}; jobs: ${JSON.stringify(jobs)}`,
+    )
+  })
   const requests = await requestsOf(rig)
   const requestOf = new Map<string, string>()
   const bodyOf = new Map<string, string>()

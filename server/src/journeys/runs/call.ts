@@ -115,7 +115,7 @@ const bodyOf = (
 /** Refused, not answered or not reached: all may be mended within the day. */
 async function settle(
   { db, now }: CallContext,
-  { job: { appId }, stillMine }: Work,
+  { job: { appId }, stillMine, noteProgress }: Work,
   calls: readonly Call[],
   outcomes: readonly Outcome[],
 ): Promise<void> {
@@ -131,6 +131,7 @@ async function settle(
   }
   await db.transaction(async (db) => {
     if (!(await stillMine(db))) return
+    await noteProgress(db)
     if (again.length > 0) await deferCalls(db, appId, again)
     const deleted = new Set((await deleteCalls(db, appId, [...over.keys()])).map(({ id }) => id))
     const settled = Map.groupBy(

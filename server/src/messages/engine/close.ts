@@ -23,6 +23,7 @@ export const closeCanceled =
         if (!(await work.stillMine(db))) return 0
         const closed = await closePending(db, appId, id, expandAt, clock.now(), AT_ONCE)
         await changeCounts(db, appId, CLOSING_PART, moved({ state: 'pending' }, closed))
+        await work.noteProgress(db)
         return closed.length
       })
     if (await hasPending(db, appId, id, expandAt))
