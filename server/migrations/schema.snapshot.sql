@@ -866,7 +866,6 @@ create table slices (
   app_id uuid not null,
   line text not null,
   fence bigint not null,
-  begun_at timestamp with time zone not null,
   expand_ats timestamp with time zone[] not null,
   message_ids uuid[] not null,
   subscription_ids uuid[] not null,

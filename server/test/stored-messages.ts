@@ -86,7 +86,6 @@ export const putUnderWay = (
       ...{ expandAt: expandAt as Date, messageId: id, subscriptionId, runId: NO_RUN },
       ...{ providerRef: null, sendingDomain: null, inboxProvider: null },
     })),
-    expandAt as Date,
   )
 
 /** How many deliveries of a message there are, by state, as its counts have it. */

@@ -29,7 +29,7 @@ import type { Engine } from './engine.ts'
 import { lockUncanceled } from './message-store.ts'
 import { findPause } from './pause-store.ts'
 import { completeMessages } from './settle.ts'
-import { type Attempt, countedUnder, INTERRUPTED, SLICE } from './slice.ts'
+import { type Attempt, claimOf, countedUnder, INTERRUPTED, SLICE } from './slice.ts'
 import { findInterrupted, interruptSlice } from './slice-store.ts'
 import { tellFailed } from './tell-failed.ts'
 import { keepPace } from './throttle.ts'
@@ -55,8 +55,8 @@ export const deliverLine = (engine: Engine) => async (work: Work) => {
 
 /** What is under way in this line, and not by this attempt, is a dead worker's. */
 async function takeOver({ db, clock, stats }: Engine, work: Work, { part, provider }: Line, fence: number) {
-  const { appId, key } = work.job
-  const claim = { line: key, fence }
+  const { appId } = work.job
+  const claim = claimOf({ work, fence })
   const ids = await findInterrupted(db, appId, claim)
   if (ids.length === 0) return
   await db.transaction(async (db) => {

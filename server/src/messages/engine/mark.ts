@@ -11,7 +11,7 @@ import { changeCounts, moved } from './count-store.ts'
 import { changeTo } from './decide.ts'
 import { changeDeliveries } from './delivery-store.ts'
 import { lockUncanceled } from './message-store.ts'
-import { type Attempt, capOf, countedUnder, countsForLimit, idsOf, ownName } from './slice.ts'
+import { type Attempt, capOf, claimOf, countedUnder, countsForLimit, idsOf, ownName } from './slice.ts'
 import { deleteSlice, insertSlice, type UnderWay } from './slice-store.ts'
 
 export type Marked = {
@@ -38,11 +38,11 @@ export async function markSlice(
   await skipCapped(db, attempt, refused, now)
   if (admitted.length === 0) return { sent: [], second: undefined, hold: undefined }
   const [isThere, { granted, second, hold }] = await Promise.all([
-    begin(db, attempt, admitted, now),
+    begin(db, attempt, admitted),
     reserveFor(db, attempt, admitted, now),
   ])
   if (!isThere) return undefined
-  if (granted.length < admitted.length) await beginWithFewer(db, attempt, granted, now)
+  if (granted.length < admitted.length) await beginWithFewer(db, attempt, granted)
   await note(granted)
   return { sent: granted, second, hold }
 }
@@ -54,10 +54,8 @@ async function queueAndLock(db: Db, { appId, line }: Attempt, slice: readonly Co
   return lockUncanceled(db, appId, ids)
 }
 
-const claimOf = ({ work, fence }: Attempt) => ({ line: work.job.key, fence })
-
-const begin = (db: Db, attempt: Attempt, list: readonly Composed[], now: Date) =>
-  insertSlice(db, attempt.appId, claimOf(attempt), list.map(underWay), now)
+const begin = (db: Db, attempt: Attempt, list: readonly Composed[]) =>
+  insertSlice(db, attempt.appId, claimOf(attempt), list.map(underWay))
 
 const underWay = (it: Composed): UnderWay => {
   const { expandAt, messageId, subscriptionId, runId } = it.due
@@ -65,9 +63,9 @@ const underWay = (it: Composed): UnderWay => {
 }
 
 /** What the limit does not let through waits as before. */
-async function beginWithFewer(db: Db, attempt: Attempt, granted: readonly Composed[], now: Date) {
+async function beginWithFewer(db: Db, attempt: Attempt, granted: readonly Composed[]) {
   await deleteSlice(db, attempt.appId, claimOf(attempt))
-  if (granted.length > 0) await begin(db, attempt, granted, now)
+  if (granted.length > 0) await begin(db, attempt, granted)
 }
 
 async function skipCapped(db: Db, { appId, line }: Attempt, refused: readonly Composed[], now: Date) {

@@ -18,7 +18,7 @@ import type { Marked } from './mark.ts'
 import { lockUncanceled, reopenMessage } from './message-store.ts'
 import { changeAfter, isRefused, type Pause, pauseOf } from './outcomes.ts'
 import { putPause } from './pause-store.ts'
-import { type Attempt, capOf, countedUnder, countsForLimit, INTERRUPTED, idsOf, ownName } from './slice.ts'
+import { type Attempt, capOf, claimOf, countedUnder, countsForLimit, INTERRUPTED, idsOf, ownName } from './slice.ts'
 import { deleteSlice } from './slice-store.ts'
 
 type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
@@ -42,10 +42,7 @@ export async function recordOutcomes(
     const change = changeAfter(it.due, outcome, { now, random, atLeastOnce })
     return { it, outcome, change: { ...change, ...countedUnder(it), providerRef: ownName(it) ?? change.providerRef } }
   })
-  const [isOurs, wanted] = await Promise.all([
-    deleteSlice(db, appId, { line: attempt.work.job.key, fence: attempt.fence }),
-    findWantedEvents(db, appId),
-  ])
+  const [isOurs, wanted] = await Promise.all([deleteSlice(db, appId, claimOf(attempt)), findWantedEvents(db, appId)])
   await endCanceled(db, attempt, judged, now)
   const changed = new Set(isOurs ? await changeSent(db, attempt, judged, now) : [])
   const revived = new Set(isOurs ? [] : await changeUnknown(db, attempt, judged, now))

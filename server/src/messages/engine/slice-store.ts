@@ -1,5 +1,5 @@
 // All SQL on what is being sent at this moment. A slice is written down as a whole, and its deliveries stay pending until it is known
-// what became of them: to write each of them twice would cost the database a third of all it does for a message. A line sends one
+// what became of them: to write each of them twice would cost the database about a third more for a mail. A line sends one
 // slice at a time; its key sees to that.
 
 import type { AppId } from '../../lib/ids.ts'
@@ -21,12 +21,11 @@ export async function insertSlice(
   appId: AppId,
   { line, fence }: Claim,
   list: readonly UnderWay[],
-  now: Date,
 ): Promise<boolean> {
   const inserted = await db.query(sql`
-    insert into slices (app_id, line, fence, begun_at, expand_ats, message_ids, subscription_ids, run_ids, provider_refs,
+    insert into slices (app_id, line, fence, expand_ats, message_ids, subscription_ids, run_ids, provider_refs,
       sending_domains, inbox_providers)
-    select a.id, ${line}, ${fence}::bigint, ${now}::timestamptz, ${list.map((it) => it.expandAt)}::timestamptz[],
+    select a.id, ${line}, ${fence}::bigint, ${list.map((it) => it.expandAt)}::timestamptz[],
       ${list.map((it) => it.messageId)}::uuid[], ${list.map((it) => it.subscriptionId)}::uuid[],
       ${list.map((it) => it.runId)}::uuid[], ${list.map((it) => it.providerRef)}::text[],
       ${list.map((it) => it.sendingDomain)}::text[], ${list.map((it) => it.inboxProvider)}::text[]

@@ -18,6 +18,9 @@ export type Attempt = {
   settings: DeliverySettings
 }
 
+/** What a slice of it is known by. */
+export const claimOf = ({ work, fence }: Pick<Attempt, 'work' | 'fence'>) => ({ line: work.job.key, fence })
+
 /** Of what a worker left in the middle. */
 export const INTERRUPTED = 'interrupted'
 
