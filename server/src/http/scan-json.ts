@@ -29,8 +29,11 @@ export function scanJson(text: string, maxDepth: number, maxKeys: number): JsonP
   return undefined
 }
 
-/** Where the closing quote is. */
+/** Where the closing quote is: the next one, unless there is a backslash before it. */
 function endOfString(text: string, open: number, end: number): number {
+  const next = text.indexOf('"', open + 1)
+  if (next === -1) return end
+  if (text.charCodeAt(next - 1) !== BACKSLASH) return next
   let i = open + 1
   for (; i < end; i++) {
     const unit = text.charCodeAt(i)

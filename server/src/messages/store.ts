@@ -19,7 +19,7 @@ const messageRow = (it: NewMessage) => ({
   content: it.content,
   email_html: it.emailHtml ?? undefined,
   options: it.options,
-  send_after: it.sendAfter,
+  send_after: it.sendAfter.toJSON(),
 })
 
 const columns = sql`id, channel, kind, is_listed, lane, name, template_id, audience, content, email_html, options, send_after`

@@ -194,8 +194,10 @@ const contentNames: ReadonlySet<string> = new Set(Object.keys(contentFields))
 export function readContent(body: Record<string, unknown>): Content {
   const content: Record<string, unknown> = {}
   // There are a hundred fields, and a body has a few of them.
-  for (const [name, value] of Object.entries(body))
+  for (const name in body) {
+    const value = body[name]
     if (value !== undefined && value !== null && contentNames.has(name)) content[name] = value
+  }
   if (content.isSms !== undefined) {
     content.isSMS ??= content.isSms
     delete content.isSms

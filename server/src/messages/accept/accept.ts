@@ -201,7 +201,9 @@ const isSame = (a: Key, b: Key) => a.name === b.name && a.key === b.key
 function withoutSharedKeys(list: readonly Waiting[], open: readonly number[]): number[] {
   const seen = new Set<string>()
   return open.filter((i) => {
-    const keys = (list[i] as Waiting).keys.map(({ name, key }) => `${name} ${key}`)
+    const waiting = list[i] as Waiting
+    if (waiting.keys.length === 0) return true
+    const keys = waiting.keys.map(({ name, key }) => `${name} ${key}`)
     if (keys.some((key) => seen.has(key))) return false
     for (const key of keys) seen.add(key)
     return true

@@ -11,12 +11,22 @@ import type { MessagesContext } from '../context.ts'
 import type { Audience } from '../message.ts'
 import type { Targeting } from './read-targeting.ts'
 
-export async function readAudience(ctx: MessagesContext, appId: AppId, targeting: Targeting): Promise<Audience> {
+/** At hand at once where the request itself names them. */
+export function readAudience(ctx: MessagesContext, appId: AppId, targeting: Targeting): Audience | Promise<Audience> {
   switch (targeting.kind) {
     case 'aliases':
       return targeting
     case 'subscriptions':
       return { kind: 'subscriptions', field: targeting.field, given: [], ids: targeting.ids }
+    default:
+      return findAudience(ctx, appId, targeting)
+  }
+}
+
+type Sought = Exclude<Targeting, { kind: 'aliases' | 'subscriptions' }>
+
+async function findAudience(ctx: MessagesContext, appId: AppId, targeting: Sought): Promise<Audience> {
+  switch (targeting.kind) {
     case 'tokens': {
       const { field, type, tokens } = targeting
       const ids = await ensureSubscriptions(ctx.users, appId, type, tokens)

@@ -4,10 +4,8 @@ import { invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { checkContent, ONE_CHANNEL } from '../../templates/check-content.ts'
 import { type Channel, type Content, PLATFORMS, readContent } from '../../templates/content.ts'
-import { allSources } from '../../templates/content-sources.ts'
-import { prepareContent } from '../../templates/prepare.ts'
+import { hasLiquidIn, prepareContent } from '../../templates/prepare.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
-import { hasLiquid } from '../../templates/render/source.ts'
 import type { Template } from '../../templates/template.ts'
 import type { CreateMessageBody } from '../schema.ts'
 import { namesPlatform } from './platforms.ts'
@@ -15,13 +13,14 @@ import { channelOfTargeting, type Targeting } from './read-targeting.ts'
 
 export type MessageContent = { channel: Channel; content: Content; emailHtml: string | null }
 
-export async function readMessageContent(
+/** At hand at once, unless there is Liquid or MJML in it. */
+export function readMessageContent(
   renderer: Renderer,
   appId: AppId,
   body: CreateMessageBody,
   targeting: Targeting,
   template: Template | undefined,
-): Promise<MessageContent> {
+): MessageContent | Promise<MessageContent> {
   const own = readContent(body)
   const channel = readChannel(body, own, targeting, template)
   if (own.url && (own.web_url || own.app_url))
@@ -32,23 +31,25 @@ export async function readMessageContent(
     checkContent(content)
     return { channel, content, emailHtml: template.emailHtml }
   }
-  return { channel, content, emailHtml: await prepareContent(renderer, appId, content) }
+  const prepared = prepareContent(renderer, appId, content)
+  if (prepared === null) return { channel, content, emailHtml: null }
+  return prepared.then((emailHtml) => ({ channel, content, emailHtml }))
 }
-
-const hasLiquidIn = (content: Content) => Object.values(allSources(content, null)).some(({ text }) => hasLiquid(text))
 
 /** All that the request says about the channel must agree; where it says nothing, its content does. */
 function readChannel(body: CreateMessageBody, own: Content, targeting: Targeting, template?: Template): Channel {
-  const said = new Set<Channel>()
-  if (body.target_channel) said.add(body.target_channel)
-  if (body.channel_for_external_user_ids) said.add(body.channel_for_external_user_ids)
-  const ofTargeting = channelOfTargeting(targeting)
-  if (ofTargeting) said.add(ofTargeting)
-  if (own.isEmail) said.add('email')
-  if (own.isSMS) said.add('sms')
-  if (namesPlatform(own)) said.add('push')
-  if (said.size > 1) throw invalid(ONE_CHANNEL)
-  const [channel] = said
+  let channel: Channel | undefined
+  const hear = (said: Channel | null | undefined) => {
+    if (!said) return
+    if (channel !== undefined && channel !== said) throw invalid(ONE_CHANNEL)
+    channel = said
+  }
+  hear(body.target_channel)
+  hear(body.channel_for_external_user_ids)
+  hear(channelOfTargeting(targeting))
+  if (own.isEmail) hear('email')
+  if (own.isSMS) hear('sms')
+  if (namesPlatform(own)) hear('push')
   if (template) {
     if (channel !== undefined && channel !== template.channel)
       throw invalid(`template_id names a template for ${template.channel}, and the message is for ${channel}`)
@@ -71,7 +72,9 @@ function onTopOf(template: Content, own: Content): Content {
   return { ...below, ...own }
 }
 
-function forChannel(channel: Channel, { isEmail: _, isSMS: __, ...content }: Content): Content {
+function forChannel(channel: Channel, given: Content): Content {
+  if (channel === 'push' && given.isEmail === undefined && given.isSMS === undefined) return given
+  const { isEmail: _, isSMS: __, ...content } = given
   if (channel === 'email') return { ...content, isEmail: true }
   return channel === 'sms' ? { ...content, isSMS: true } : content
 }

@@ -44,6 +44,9 @@ const strategies = [
   ...tokenFields,
 ] as const satisfies TargetField[]
 
+type Strategy = (typeof strategies)[number]
+const strategyNames: ReadonlySet<string> = new Set(strategies)
+
 const MAX_TOKEN = 4_096
 
 /** Lists with nothing in them name nobody; some clients send one for each field that they leave out. */
@@ -52,12 +55,26 @@ function isGiven(value: object | null | undefined): boolean {
   return Array.isArray(value) ? value.length > 0 : Object.keys(value).length > 0
 }
 
-export function readTargeting(body: CreateMessageBody): Targeting {
+/** Of the many ways a body has one, and of its fields few are ways. */
+function readStrategy(body: CreateMessageBody): Strategy {
+  let given: Strategy | undefined
+  for (const name in body) {
+    if (!strategyNames.has(name) || !isGiven(body[name as Strategy])) continue
+    if (given !== undefined) throw severalWays(body)
+    given = name as Strategy
+  }
+  if (given === undefined) throw invalid(NO_TARGETING)
+  return given
+}
+
+function severalWays(body: CreateMessageBody) {
   const given = strategies.filter((name) => isGiven(body[name]))
-  const [field] = given
-  if (field === undefined) throw invalid(NO_TARGETING)
-  if (given.length > 1) throw invalid(`Only one way of naming recipients can be used: ${given.join(' and ')} are given`)
-  const excluded = [...new Set(body.excluded_segments ?? [])]
+  return invalid(`Only one way of naming recipients can be used: ${given.join(' and ')} are given`)
+}
+
+export function readTargeting(body: CreateMessageBody): Targeting {
+  const field = readStrategy(body)
+  const excluded = unique(body.excluded_segments)
   if (excluded.length > 0 && field !== 'included_segments' && field !== 'filters')
     throw invalid(`excluded_segments cannot be combined with ${field}`)
 
@@ -77,7 +94,8 @@ export function channelOfTargeting(targeting: Targeting): Channel | undefined {
   return targeting.type === 'Email' ? 'email' : targeting.type === 'SMS' ? 'sms' : 'push'
 }
 
-const unique = (list: string[] | null | undefined) => [...new Set(list ?? [])]
+const unique = (list: string[] | null | undefined) =>
+  list && list.length > 1 ? [...new Set(list)] : [...(list ?? [])]
 
 function readAliases({ include_aliases, target_channel }: CreateMessageBody): Record<string, string[]> {
   if (!target_channel) throw invalid('target_channel is required with include_aliases: push, email or sms')

@@ -22,11 +22,12 @@ export const MAX_DIRECT = 100
 
 export type Sent = { answer: CreatedAnswer; isReplay: boolean }
 
+/** Awaits only what is a promise: most requests wait for nothing but being stored. */
 export async function sendMessage(ctx: MessagesContext, appId: AppId, body: CreateMessageBody): Promise<Sent> {
   const keys = readKeys(body)
   const targeting = readTargeting(body)
   const sendAfter = readSendAfter(body, ctx.now())
-  const replay = await findReplay(ctx, appId, body, targeting, keys)
+  const replay = keys.keys.length > 0 && namesThings(body, targeting) ? await findReplay(ctx, appId, keys) : undefined
   const accepted = replay ?? (await acceptDraft(ctx, appId, body, targeting, keys, sendAfter))
   return { answer: answerOf(targeting, keys, accepted), isReplay: accepted?.isReplay === true }
 }
@@ -35,15 +36,10 @@ export async function sendMessage(ctx: MessagesContext, appId: AppId, body: Crea
  * The first answer does not change with what it was made from: it is looked for before templates, segments and addresses
  * are. Where nothing of that kind is named, taking the key finds it.
  */
-async function findReplay(
-  { db, now }: MessagesContext,
-  appId: AppId,
-  body: CreateMessageBody,
-  { kind }: Targeting,
-  keys: Keys,
-): Promise<Accepted | undefined> {
-  const namesThings = body.template_id || kind === 'segments' || kind === 'filters' || kind === 'tokens'
-  if (keys.keys.length === 0 || !namesThings) return undefined
+const namesThings = ({ template_id }: CreateMessageBody, { kind }: Targeting) =>
+  template_id || kind === 'segments' || kind === 'filters' || kind === 'tokens'
+
+async function findReplay({ db, now }: MessagesContext, appId: AppId, keys: Keys): Promise<Accepted | undefined> {
   const replay = replayOf(keys, await findTakenKeys(db, appId, keys.keys, keysFrom(now())))
   if (replay && 'error' in replay) throw replay.error
   return replay?.value
@@ -58,15 +54,15 @@ async function acceptDraft(
   sendAfter: Date,
 ): Promise<Accepted | undefined> {
   const template = body.template_id ? await getTemplate(ctx, appId, body.template_id) : undefined
-  const { channel, content, emailHtml } = await readMessageContent(ctx.renderer, appId, body, targeting, template)
+  const read = readMessageContent(ctx.renderer, appId, body, targeting, template)
+  const { channel, content, emailHtml } = read instanceof Promise ? await read : read
   checkMayAttach(content, ctx.mayAttach)
-  const options: Options = {
-    ...readOptions(body, channel, content, sendAfter, ctx.now()),
-    ...(template && { template: { name: template.name, dynamicContent: template.dynamicContent } }),
-  }
+  const options: Options = readOptions(body, channel, content, sendAfter, ctx.now())
+  if (template) options.template = { name: template.name, dynamicContent: template.dynamicContent }
   // Before anybody is made a subscription for a message that is then refused.
   if (targeting.kind === 'tokens' && (await ctx.isDisabled(appId))) throw sendingDisabled()
-  const audience = await readAudience(ctx, appId, targeting)
+  const found = readAudience(ctx, appId, targeting)
+  const audience = found instanceof Promise ? await found : found
   const targets = targetsOf(audience)
   const message: NewMessage = {
     id: ctx.newId(),
