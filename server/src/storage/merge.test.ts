@@ -22,6 +22,8 @@ beforeEach(async () => {
   await database.db.query(sql`delete from notes`)
 })
 
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
 type Note = { id: number; n: string }
 
 /** Inserts notes; an id below zero is answered with an error of its own, as a rule's refusal would be. */
@@ -89,7 +91,6 @@ describe('requests of one turn', () => {
         })
       },
     })
-    const turn = () => new Promise((resolve) => setImmediate(resolve))
     const answers = [ask(APP, 1)]
     await turn()
     for (const n of [2, 3, 4]) {
@@ -104,6 +105,25 @@ describe('requests of one turn', () => {
     finish[1]?.()
     expect(await Promise.all(answers)).toEqual([1, 2, 3, 4])
     expect(started).toEqual([[1], [2, 3, 4]])
+  })
+
+  test('are given to PostgreSQL before the first half is answered', async () => {
+    const happened: string[] = []
+    const note = createMerger({ slots: 1 }).merged({
+      name: 'note',
+      share: 0.5,
+      async run(_, inputs: number[]): Promise<Outcome<number>[]> {
+        happened.push(`asked for ${inputs.length}`)
+        await turn()
+        return inputs.map((value) => ({ value }))
+      },
+    })
+    const answered = async (n: number) => {
+      await note(APP, n)
+      if (n === 0 || n === 10) happened.push(`answered ${n}`)
+    }
+    await Promise.all(Array.from({ length: 20 }, (_, n) => answered(n)))
+    expect(happened).toEqual(['asked for 10', 'asked for 10', 'answered 0', 'answered 10'])
   })
 })
 

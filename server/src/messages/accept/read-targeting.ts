@@ -94,8 +94,7 @@ export function channelOfTargeting(targeting: Targeting): Channel | undefined {
   return targeting.type === 'Email' ? 'email' : targeting.type === 'SMS' ? 'sms' : 'push'
 }
 
-const unique = (list: string[] | null | undefined) =>
-  list && list.length > 1 ? [...new Set(list)] : [...(list ?? [])]
+const unique = (list: string[] | null | undefined) => (list && list.length > 1 ? [...new Set(list)] : [...(list ?? [])])
 
 function readAliases({ include_aliases, target_channel }: CreateMessageBody): Record<string, string[]> {
   if (!target_channel) throw invalid('target_channel is required with include_aliases: push, email or sms')
