@@ -8,9 +8,11 @@ import { median, type Row, round } from '../kit/report.ts'
 import { settle } from '../kit/seed.ts'
 import { pushTo } from './send.ts'
 
-const CONNECTIONS = 64
+/** How many a server takes in a second shows when enough ask; with a few, how long each of them waits. */
+const MANY = 256
+const FEW = 64
 
-type Operation = { name: string; goal: number | null; body: string; among: string[] }
+type Operation = { name: string; goal: number | null; connections: number; body: string; among: string[] }
 
 /** Each names one recipient at random; `{n}` is where. */
 export function operationsOf({ appId }: Carillon, subscriptions: string[], users: string[]): Operation[] {
@@ -18,12 +20,17 @@ export function operationsOf({ appId }: Carillon, subscriptions: string[], users
   const later = new Date(Date.now() + 20 * 86_400_000).toISOString()
   const bySubscription = { include_subscription_ids: ['{n}'] }
   const body = (more: object) => JSON.stringify(pushTo(appId, more))
+  const toSubscription = { name: 'create message, a subscription', body: body(bySubscription), among: subscriptions }
+  const toAlias = { name: 'create message, an alias', body: body(alias), among: users }
   return [
-    { name: 'create message, a subscription', goal: 0.5, body: body(bySubscription), among: subscriptions },
-    { name: 'create message, an alias', goal: 0.5, body: body(alias), among: users },
+    { ...toSubscription, goal: 0.5, connections: MANY },
+    { ...toAlias, goal: 0.5, connections: MANY },
+    { ...toSubscription, goal: null, connections: FEW },
+    { ...toAlias, goal: null, connections: FEW },
     {
       name: 'create message, a subscription, in 20 days',
       goal: null,
+      connections: MANY,
       body: body({ ...bySubscription, send_after: later }),
       among: subscriptions,
     },
@@ -40,10 +47,10 @@ export async function measureCreate(
   const sample = JSON.parse(first.body.replace('{n}', first.among[0] as string))
   const bare = await startBare({ message: await sendMessage(carillon, sample) })
   const tool = startLoadTool()
-  const run = async (server: Server, { name, body, among }: Operation): Promise<LoadResult> => {
+  const run = async (server: Server, { name, connections, body, among }: Operation): Promise<LoadResult> => {
     const load: Load = {
       url: server.url,
-      connections: CONNECTIONS,
+      connections,
       seconds,
       method: 'POST',
       path: '/notifications',
@@ -71,6 +78,7 @@ export async function measureCreate(
         name: operation.name,
         ratio: round(median(ours.map((it, i) => it.perSecond / (theirs[i] as LoadResult).perSecond))),
         goal: operation.goal,
+        connections: operation.connections,
         perSecond: Math.round(median(ours.map((it) => it.perSecond))),
         referencePerSecond: Math.round(median(theirs.map((it) => it.perSecond))),
         p50Ms: median(ours.map((it) => it.p50Ms)),

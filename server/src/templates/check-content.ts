@@ -51,6 +51,7 @@ export const LANGUAGE_MAPS = [
   'android_group_message',
   'adm_group_message',
 ] as const satisfies ContentField[]
+const languages: ReadonlySet<string> = new Set(LANGUAGES)
 /** Lines of a mail's header. */
 const HEADERS = [
   'email_subject',
@@ -78,14 +79,14 @@ function findProblems(content: Content): string[] {
   addMissing(problems, content, channelOf(content))
   for (const field of LANGUAGE_MAPS)
     for (const code in content[field])
-      if (!LANGUAGES.includes(code))
+      if (!languages.has(code))
         problems.push(`${field}: "${shown(code)}" is not one of the languages ${LANGUAGES.join(', ')}`)
   if (hasAddresses(content)) addAddressProblems(problems, content)
   content.sms_media_urls?.forEach((media, i) => {
     if (isWrong(media, isWebAddress)) problems.push(notWeb(`sms_media_urls[${i}]`))
   })
-  for (const [id, media] of Object.entries(content.ios_attachments ?? {}))
-    if (isWrong(media, isPicture)) problems.push(notWeb(`ios_attachments.${shown(id)}`))
+  for (const id in content.ios_attachments)
+    if (isWrong(content.ios_attachments[id], isPicture)) problems.push(notWeb(`ios_attachments.${shown(id)}`))
   content.web_buttons?.forEach(({ icon, url }, i) => {
     if (isWrong(url, isWebAddress)) problems.push(notWeb(`web_buttons[${i}].url`))
     if (isWrong(icon, isWebAddress)) problems.push(notWeb(`web_buttons[${i}].icon`))
