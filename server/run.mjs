@@ -1,7 +1,7 @@
-import { setFlagsFromString } from 'node:v8'
-
 // The one launcher behind the npm scripts: `node run.mjs main`, `node run.mjs cli/main …`.
 // Plain JavaScript, because an old Node cannot even parse what it would have to complain about.
+import { setFlagsFromString } from 'node:v8'
+
 const [major] = process.versions.node.split('.').map(Number)
 if (major < 24) {
   console.error(
