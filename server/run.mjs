@@ -1,7 +1,5 @@
 // The one launcher behind the npm scripts: `node run.mjs main`, `node run.mjs cli/main …`.
 // Plain JavaScript, because an old Node cannot even parse what it would have to complain about.
-import { setFlagsFromString } from 'node:v8'
-
 const [major] = process.versions.node.split('.').map(Number)
 if (major < 24) {
   console.error(
@@ -9,9 +7,6 @@ if (major < 24) {
   )
   process.exit(1)
 }
-// The old generation of the heap may hold a third more than what lives before it is collected. By itself V8 waits until it holds
-// several times as much: measured, a send of mail then held 340 MB instead of 230, and was no faster.
-setFlagsFromString('--heap-growing-percent=30')
 // Before anything runs on them: names that cannot be looked up hold threads for seconds, and others need some too.
 process.env.UV_THREADPOOL_SIZE ??= '16'
 const [, , entry, ...rest] = process.argv

@@ -33,7 +33,8 @@ export async function startCarillon(settings: Record<string, string> = {}): Prom
   const own = { DATA_DIR: dataDir, PORT: '0', HOST: '127.0.0.1', LIMITS: 'off', LOG_LEVEL: 'warn' }
   const env = { ...process.env, ...own, ...settings }
   // As `npm start` does it.
-  const child = spawn(process.execPath, ['--max-semi-space-size=24', here('../../server/run.mjs').pathname, 'main'], {
+  const flags = ['--max-semi-space-size=24', '--heap-growing-percent=30']
+  const child = spawn(process.execPath, [...flags, here('../../server/run.mjs').pathname, 'main'], {
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -54,7 +54,8 @@ export default async function setup(project: TestProject) {
       for (const { datname } of rows) await client.query(`drop database if exists ${datname} with (force)`)
     })
     await stop()
-    await rm(compiled, { recursive: true })
+    // Who has just ended may still be writing there.
+    await rm(compiled, { recursive: true, maxRetries: 5, retryDelay: 200 })
   }
 }
 
