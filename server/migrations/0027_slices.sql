@@ -4,6 +4,7 @@ create table slices (
   app_id uuid not null,
   line text not null,
   fence bigint not null,
+  begun_at timestamptz not null,
   expand_ats timestamptz[] not null,
   message_ids uuid[] not null,
   subscription_ids uuid[] not null,

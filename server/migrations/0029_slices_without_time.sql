@@ -1,0 +1,2 @@
+-- Nobody read when a slice began.
+alter table slices drop column begun_at;
