@@ -58,6 +58,7 @@ import { sql } from './storage/sql.ts'
 import { createTemplatesContext } from './templates/context.ts'
 import { createRenderer } from './templates/render/renderer.ts'
 import { createTextChannels } from './texts.ts'
+import { findAppsWithAddresses } from './users/address-store.ts'
 import { createUsersContext } from './users/context.ts'
 import { sumPlayerCounts } from './users/store.ts'
 
@@ -203,7 +204,16 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const usage = createKeyUsage({ db: parts.db, log })
     const countPlayers = (appIds: readonly AppId[]) => sumPlayerCounts(db, appIds)
     const { publicUrl } = config
-    const apps = { db: parts.db, clock, secrets, configureNew, usage, countPlayers, publicUrl }
+    const apps = {
+      db: parts.db,
+      clock,
+      secrets,
+      configureNew,
+      usage,
+      countPlayers,
+      findAppsWithAddresses: (appIds: readonly AppId[]) => findAppsWithAddresses(db, appIds),
+      publicUrl,
+    }
     const sending = createSendingContext({ ...parts, secrets })
     const email = createEmailContext({ ...forEmail, db: parts.db })
     const messages = createMessagesContext({ ...parts, users, segments, renderer, mayAttach })
