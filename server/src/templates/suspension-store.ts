@@ -21,7 +21,10 @@ export const findSuspensions = (db: Db, appId: AppId, fingerprints: readonly str
 export async function insertSuspension(db: Db, appId: AppId, it: NewSuspension): Promise<boolean> {
   const inserted = await db.query(sql`
     insert into template_suspensions as s (app_id, fingerprint, template_id, message_id, since, until)
-    values (${appId}, ${it.fingerprint}, ${it.templateId}, ${it.messageId}, ${it.since}, ${it.until})
+    select a.id, ${it.fingerprint}::text, ${it.templateId}::uuid, ${it.messageId}::uuid, ${it.since}::timestamptz,
+      ${it.until}::timestamptz
+    from apps a
+    where a.id = ${appId}
     on conflict (app_id, fingerprint) do update
       set template_id = excluded.template_id, message_id = excluded.message_id, since = excluded.since, until = excluded.until
       where s.until <= excluded.since
