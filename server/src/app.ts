@@ -75,6 +75,7 @@ export type AppOptions = {
     | 'eventRetentionDays'
     | 'deliveryRetentionDays'
     | 'maxInFlight'
+    | 'renderProcesses'
     | 'journeyMinWaitSeconds'
     | 'providers'
     | 'inboxProviders'
@@ -181,8 +182,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     })
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
-    const renderer = createRenderer({ log })
-    metrics.gauge('carillon_rendering', 'Rendering processes, slices that wait for one, processes ended.', () =>
+    const renderer = createRenderer({ log, clock, processes: config.renderProcesses })
+    metrics.gauge('carillon_rendering', 'Rendering processes, calls that wait for one, processes ended.', () =>
       renderer.stats(),
     )
     const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
@@ -294,7 +295,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       dial: outbound.dial,
       dialOwn: createDial({ route: providers.route, allow: EVERYWHERE }),
     })
-    const renderer = createRenderer({ log })
+    const renderer = createRenderer({ log, clock, processes: config.renderProcesses })
     const mail = mailParts({ secretKey, outbound, renderer })
     const feedback = createFeedbackContext({
       ...parts,

@@ -33,6 +33,7 @@ type Settings = ProviderParts & {
   eventRetentionDays: number
   deliveryRetentionDays: number
   maxInFlight: number
+  renderProcesses: number | undefined
   journeyMinWaitSeconds: number
   inboxProviders: ProviderList | undefined
   mailListen: { host: string; port: number } | undefined
@@ -190,6 +191,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: 400,
     read: wholeNumber(4, 10_000),
     help: 'Messages under way at once, per process: to one provider, or by the account for texts or relay for mail that an app has of its own (five times as many by those of all apps). If the process is killed, at most so many of each are unknown.',
+  },
+  renderProcesses: {
+    env: 'RENDER_PROCESSES',
+    fallback: undefined,
+    read: wholeNumber(2, 64),
+    help: 'Processes that render templates, at most, for the API and again for the workers; each takes some 60 MB. One of them is reserved for direct messages and previews. Defaults to the number of cores, and at least 2. They start when they are needed, and all but one stop after a minute without work.',
   },
   journeyMinWaitSeconds: {
     env: 'JOURNEY_MIN_WAIT_SECONDS',

@@ -70,6 +70,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       providers: { ...readConfig({ RESOLVER: '127.0.0.1:1' }).config.providers, ...options.providers },
       deliveryRetentionDays: 400,
       maxInFlight: 200,
+      renderProcesses: undefined,
       journeyMinWaitSeconds: options.journeyMinWaitSeconds ?? 60,
       inboxProviders: undefined,
       emailAttachmentsMb: options.emailAttachmentsMb ?? 0,

@@ -19,6 +19,7 @@ export const startUnreachable = async () =>
       providers: readConfig({}).config.providers,
       deliveryRetentionDays: 400,
       maxInFlight: 200,
+      renderProcesses: undefined,
       journeyMinWaitSeconds: 60,
       inboxProviders: undefined,
       mailListen: undefined,

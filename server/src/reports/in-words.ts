@@ -62,6 +62,8 @@ const WHOLE: Record<string, string> = {
   [`failed ${ATTACHMENT_FAILED}`]: 'It could not be made: an attachment could not be fetched, or is too large.',
   'expired quiet_hours': 'It was due in quiet hours, and lived no longer than they last.',
   'failed render_failed': 'It could not be made: its Liquid could not be rendered for this user.',
+  'failed template_suspended':
+    'It was not made: its content is suspended, because rendering it kept hitting the time limit.',
   'failed closed': 'Nobody knew whether it arrived, and somebody closed it.',
 }
 

@@ -20,6 +20,10 @@ const SAYS: Record<string, { subject: string; text: string }> = {
     subject: 'A sending domain has lost its DNS records',
     text: 'The DKIM records of a sending domain of the app are not in DNS any more. Nothing is sent from the domain until they are back, and POST /apps/{app_id}/email/domains/{domain}/verify has seen them.',
   },
+  'template.suspended': {
+    subject: 'A template is suspended',
+    text: 'Rendering a template of the app hit its time limit for five recipients in a row. Messages with this content fail with the reason template_suspended for a day. Edit the template so that it takes less time, or resume it with POST /templates/{template_id}/resume?app_id={app_id}. Other templates are not affected.',
+  },
 }
 
 export function writeNotice(

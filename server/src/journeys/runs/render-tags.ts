@@ -32,7 +32,7 @@ export async function renderTags(
   if (!list.some(isRendered)) return list.map(({ run, assignments }) => ({ userId: run.userId, tags: assignments }))
   const items = await itemsFor(db, appId, journey, list.filter(isRendered))
   const known = [...items.keys()]
-  const results = await renderer.render(appId, [...items.values()], now)
+  const results = await renderer.render(appId, [...items.values()], now, 'bulk')
   const texts = new Map(known.map((it, n) => [it, results[n]]))
   return list.flatMap((it) => {
     if (!isRendered(it)) return [{ userId: it.run.userId, tags: it.assignments }]
