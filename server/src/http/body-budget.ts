@@ -7,7 +7,7 @@ import { BodiesBusy } from '../lib/errors.ts'
 import { addressGroup } from '../lib/networks.ts'
 
 export type BodyBudgetOptions = {
-  /** Bytes of all bodies under way; a quarter of them is for small bodies. */
+  /** Bytes of all bodies under way; half of them is for small bodies. */
   bytes: number
   /** Bodies of more than this are large. */
   largeBytes: number
@@ -15,9 +15,12 @@ export type BodyBudgetOptions = {
   waitMs: number
 }
 
-/** The part of each budget that one address may hold. */
-const SHARE = 1 / 4
-const SMALL_PART = 1 / 4
+/**
+ * The part of each budget that one address may hold. What is made of a large body takes some ten times its bytes until it is
+ * answered, and two of 1 MB at a time are enough to keep the database busy.
+ */
+const SHARE = 1 / 8
+const SMALL_PART = 1 / 2
 /** What waits holds the first packets of its body, some 64 KB. Beyond these numbers bodies are refused at once. */
 const MAX_WAITING = 1_024
 const MAX_WAITING_PER_ADDRESS = 256

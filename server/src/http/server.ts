@@ -31,8 +31,8 @@ export type HttpServerOptions = {
   trustProxy?: boolean | string
   metricsToken?: string | undefined
   /**
-   * How long a request may take to arrive: its headers, and all of it. A body may wait a third of it for memory beside that,
-   * and a large one has to get on in every third.
+   * How long a request may take to arrive: its headers, and all of it. A body may wait as long for memory beside that, and a
+   * large one has to get on in every third of it.
    */
   requestTimeoutMs?: number
   /** Memory for the bodies of requests under way. */
@@ -46,7 +46,7 @@ export type HttpServerOptions = {
 /** The older public address ended in /api/v1; clients of both kinds find every route. */
 const PREFIXES = ['', '/api/v1']
 const MAX_HEADER_BYTES = 16_384
-export const DEFAULT_BODY_BYTES = 67_108_864
+const DEFAULT_BODY_BYTES = 33_554_432
 /** How much of a body Node takes before somebody reads it. It stops at the end of what it has read from the socket, at most 64 KB. */
 const UNREAD_BYTES = 16_384
 
@@ -63,11 +63,10 @@ export type HttpServer = {
 /** A server that is not listening yet. Throws when a route forgets to say who may call it, what it uses up or how it errs. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { keys, limits, clock, log, metrics, metricsToken, requestTimeoutMs = 30_000 } = options
-  const bodyWaitMs = requestTimeoutMs / 3
   const bodies = createBodyBudget({
     bytes: options.bodyBytes ?? DEFAULT_BODY_BYTES,
     largeBytes: LARGE_BODY_BYTES,
-    waitMs: bodyWaitMs,
+    waitMs: requestTimeoutMs,
   })
   metrics.gauge('carillon_request_bodies', 'Bytes of request bodies under way, bodies that wait, bodies refused.', () =>
     bodies.stats(),
@@ -118,7 +117,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       sendError(kit, nowhere, exchange, error instanceof URIError ? badlyEncoded() : error)
     }
   }
-  const server = listenerServer(answer, { headersMs: requestTimeoutMs, requestMs: requestTimeoutMs + bodyWaitMs })
+  const server = listenerServer(answer, { headersMs: requestTimeoutMs, requestMs: 2 * requestTimeoutMs })
   return {
     server,
     answer,

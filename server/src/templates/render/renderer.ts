@@ -2,6 +2,7 @@
 
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
+import { own } from '../../lib/own.ts'
 import { createRenderPool, type RenderPool, type RenderPoolOptions } from './pool.ts'
 import { describe, type Scope, type Sources } from './source.ts'
 import type { Step, StepResult } from './work.ts'
@@ -76,7 +77,8 @@ export function createRenderer(options: RenderPoolOptions = {}): Renderer {
     async check(appId, sources) {
       if (Object.keys(sources).length > 0) await runOne(appId, { do: 'check', sources })
     },
-    compileMjml: async (appId, field, text) => (await runOne(appId, { do: 'compile', field, text }))[field] as string,
+    compileMjml: async (appId, field, text) =>
+      own(await runOne(appId, { do: 'compile', field, text }), field) as string,
     stats: pool.stats,
     close: pool.close,
   }
