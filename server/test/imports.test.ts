@@ -190,7 +190,13 @@ describe('reading the sources', () => {
   })
 
   test('finds lookups by names of others, and not by names of ours', async () => {
-    const bad = ['TABLE[name]', 'TABLE[name as "a"]', 'name in TABLE', 'TABLE[`x$' + '{name}`]', 'JSON.parse(name)[name]']
+    const bad = [
+      'TABLE[name]',
+      'TABLE[name as "a"]',
+      'name in TABLE',
+      'TABLE[`x$' + '{name}`]',
+      'JSON.parse(name)[name]',
+    ]
     const fine = [
       'TABLE[ours]',
       '"a" in TABLE',
