@@ -72,6 +72,7 @@ export type AppOptions = {
     | 'publicUrl'
     | 'trustProxy'
     | 'metricsToken'
+    | 'requestBodyMb'
     | 'eventRetentionDays'
     | 'deliveryRetentionDays'
     | 'maxInFlight'
@@ -265,6 +266,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
         ),
       trustProxy: config.trustProxy,
       metricsToken: config.metricsToken,
+      bodyBytes: config.requestBodyMb * MEGABYTE,
     })
     await limits.join()
     closers.unshift(

@@ -29,6 +29,7 @@ type Settings = ProviderParts & {
   role: Role
   trustProxy: boolean | string
   metricsToken: string | undefined
+  requestBodyMb: number
   unsafeDurability: boolean
   eventRetentionDays: number
   deliveryRetentionDays: number
@@ -166,6 +167,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: undefined,
     read: longEnough(16),
     help: 'Lets a scraper read /metrics with "Authorization: Bearer <token>".',
+  },
+  requestBodyMb: {
+    env: 'REQUEST_BODY_MB',
+    fallback: 32,
+    read: wholeNumber(16, 65_536),
+    help: 'Memory for the bodies of requests under way, in MB per process. Half of it is for bodies of up to 64 KB. One address may hold an eighth; further bodies wait for up to 30 s, and are then refused with 429 or 503 and Retry-After.',
   },
   unsafeDurability: {
     env: 'UNSAFE_DURABILITY',

@@ -14,6 +14,7 @@ export const startUnreachable = async () =>
       role: 'api',
       trustProxy: false,
       metricsToken: undefined,
+      requestBodyMb: 32,
       publicUrl: undefined,
       eventRetentionDays: 400,
       providers: readConfig({}).config.providers,

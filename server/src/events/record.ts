@@ -15,7 +15,7 @@ export async function recordEvents(
   authority: Authority,
 ): Promise<EventsAnswer> {
   const now = ctx.now()
-  const read = readEvents(body, { now, oldest: ctx.months.oldest(now) }, ctx.newId)
+  const read = await readEvents(body, { now, oldest: ctx.months.oldest(now) }, ctx.newId)
   await checkSender(ctx, appId, body.events, authority)
   const accepted = read.map(({ event }) => event).filter(isEvent)
   const unknown = accepted.length > 0 ? await ctx.insert(appId, accepted) : new Set<number>()

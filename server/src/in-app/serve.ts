@@ -5,6 +5,7 @@ import type { Authority } from '../lib/authority.ts'
 import type { Clock } from '../lib/clock.ts'
 import { subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
+import { own } from '../lib/own.ts'
 import { type Judged, judgeSubscriptions } from '../segments/audience.ts'
 import { getSegmentsById, treeOf } from '../segments/read.ts'
 import type { SegmentId } from '../segments/segment.ts'
@@ -150,7 +151,7 @@ function byLanguage(variants: Record<string, string>): Record<string, string> {
   const named: Record<string, string> = { ...variants, default: variants.en as string }
   for (const [language, others] of OTHER_NAMES)
     for (const other of others) {
-      const id = named[language]
+      const id = own(named, language)
       if (id !== undefined) named[other] ??= id
     }
   return named

@@ -5,6 +5,7 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Lane } from '../../queue/job.ts'
 import { createCall, type RenderFailure } from './call.ts'
 import { createPaces, newPace, type Pace } from './pace.ts'
+import { own } from '../../lib/own.ts'
 import { createRenderPool, type RenderPool, type RenderPoolOptions } from './pool.ts'
 import { describe, type Scope, type Sources } from './source.ts'
 import type { Step, StepResult } from './work.ts'
@@ -65,7 +66,8 @@ export function createRenderer(options: RenderPoolOptions = {}): Renderer {
     async check(appId, sources) {
       if (Object.keys(sources).length > 0) await runOne(appId, { do: 'check', sources })
     },
-    compileMjml: async (appId, field, text) => (await runOne(appId, { do: 'compile', field, text }))[field] as string,
+    compileMjml: async (appId, field, text) =>
+      own(await runOne(appId, { do: 'compile', field, text }), field) as string,
     stats: pool.stats,
     close: pool.close,
   }
