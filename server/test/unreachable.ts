@@ -19,6 +19,8 @@ export const startUnreachable = async () =>
       providers: readConfig({}).config.providers,
       deliveryRetentionDays: 400,
       maxInFlight: 200,
+      countingConnections: 3,
+      audienceConnections: 3,
       journeyMinWaitSeconds: 60,
       inboxProviders: undefined,
       mailListen: undefined,

@@ -216,9 +216,9 @@ test('the statements keep the rules that all others keep', async () => {
   for (const included of [[], [gold], [gold, active]])
     for (const excluded of [[], [gold], [gold, active]])
       for (const upTo of [undefined, newId()]) {
-        const users = usersStatement(included, excluded, scope, { after: newId(), upTo })
-        await insertRunsOf(noted, scope.appId, newId(), users, { state: 'waiting', seed: newId() }, scope.now)
+        texts.push(usersStatement(included, excluded, scope, { after: newId(), upTo }).text)
       }
-  expect(texts).toHaveLength(18)
+  await insertRunsOf(noted, scope.appId, newId(), '{}', { state: 'waiting', seed: newId() }, scope.now)
+  expect(texts).toHaveLength(19)
   for (const text of texts) expect(checkStatement(text, known)).toEqual([])
 })

@@ -148,8 +148,16 @@ export const named = (appId: AppId, names: readonly Named[]): Candidates => ({
   areNamed: true,
 })
 
-/** `audience`: rows of `segments/audience.ts`, all for the one message. */
-export const inRange = (audience: Sql): Candidates => ({ rows: audience, isOfMessage: sql`true` })
+/** Subscriptions that were found before, all for the one message: `ids` is a list in PostgreSQL's own notation. Those that are gone are left out. */
+export const found = (appId: AppId, ids: string): Candidates => ({
+  rows: sql`
+    select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
+    from unnest(${ids}::uuid[]) f(id)
+    cross join lateral (
+      select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
+      from subscriptions s where s.app_id = ${appId} and s.id = f.id offset 0) s`,
+  isOfMessage: sql`true`,
+})
 
 /** Everything that the users have, once for each of their runs. */
 export const inRuns = (appId: AppId, recipients: readonly Recipient[]): Candidates => ({
