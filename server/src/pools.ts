@@ -31,7 +31,7 @@ export type PoolsOptions = {
 
 const MAX_STATEMENT_MS = { api: 4_000, counting: 60_000, worker: 300_000 }
 const WORKER_CONNECTIONS = 10
-const DIRECT_CONNECTIONS = 4
+const DIRECT_CONNECTIONS = 6
 /** An app that asks for more at once is told to come back: 429. */
 const MAX_WAITING_COUNTS = 20
 
