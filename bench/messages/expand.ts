@@ -10,7 +10,9 @@ import { createEngine } from '../../server/src/messages/engine/engine.ts'
 import { expandMessages } from '../../server/src/messages/engine/expand.ts'
 import type { Sender } from '../../server/src/messages/engine/sender.ts'
 import type { Work } from '../../server/src/queue/job.ts'
+import { createScanAudience } from '../../server/src/segments/scan.ts'
 import { createPool } from '../../server/src/storage/db.ts'
+import { createSharedPool } from '../../server/src/storage/shared-pool.ts'
 import { createRenderer } from '../../server/src/templates/render/renderer.ts'
 import { sendMessage, TO_ALL } from '../kit/broadcast.ts'
 import type { Carillon } from '../kit/processes.ts'
@@ -67,7 +69,11 @@ export async function measureExpansion(
   const clock = systemClock()
   const db = createPool({ connection, clock, size: 2, statementTimeoutMs: 600_000 })
   const renderer = createRenderer()
-  const engine = createEngine({ db, clock, log: createLog('warn'), sender, renderer, email, maxInFlight: 400 })
+  const engine = createEngine({
+    ...{ db, clock, log: createLog('warn'), sender, renderer, email, maxInFlight: 400 },
+    directDb: db,
+    scanAudience: createScanAudience(createSharedPool({ pool: db, connections: 2 })),
+  })
   const expand = expandMessages(engine)
 
   const isExpanded = async (id: string) =>

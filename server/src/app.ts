@@ -42,14 +42,16 @@ import { createMessagesContext } from './messages/context.ts'
 import { createEngine } from './messages/engine/engine.ts'
 import { noteNewCredentials } from './messages/engine/wake.ts'
 import { createOutcomesContext } from './outcomes/context.ts'
+import { openPools } from './pools.ts'
 import { createWorker } from './queue/work.ts'
 import { readTwilio } from './read-twilio.ts'
 import { createReportsContext } from './reports/context.ts'
 import { allRoutes } from './routes.ts'
 import { createSegmentsContext } from './segments/context.ts'
+import { createScanAudience } from './segments/scan.ts'
 import { createSenders } from './senders.ts'
 import { createSendingContext } from './sending/context.ts'
-import { createPool, type Db, type PoolOptions } from './storage/db.ts'
+import type { Db, PoolOptions } from './storage/db.ts'
 import { guardWrites } from './storage/guard-writes.ts'
 import { createListener } from './storage/listen.ts'
 import { createMerger } from './storage/merge.ts'
@@ -78,6 +80,8 @@ export type AppOptions = {
     | 'maxInFlight'
     | 'renderProcesses'
     | 'journeyMinWaitSeconds'
+    | 'countingConnections'
+    | 'audienceConnections'
     | 'providers'
     | 'inboxProviders'
     | 'mailListen'
@@ -111,23 +115,12 @@ const WORKER_MERGE_SLOTS = 2
 /** The operator's own relay may be in any network. */
 const EVERYWHERE = ['0.0.0.0/0', '::/0']
 const MEGABYTE = 1024 * 1024
-const MAX_STATEMENT_MS = { api: 4_000, counting: 60_000, worker: 300_000 }
 
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite = () => true } = options
   const anchored = isAnchored(clock) ? { clock } : {}
-  const db = createPool({ connection, log, statementTimeoutMs: MAX_STATEMENT_MS.api, ...anchored })
-  const workerDb = createPool({ connection, log, size: 10, statementTimeoutMs: MAX_STATEMENT_MS.worker, ...anchored })
-  // Counting an audience looks at every user of an app. It may take its time, and must not take the others' connections.
-  const countingDb = createPool({
-    connection,
-    log,
-    size: 3,
-    statementTimeoutMs: MAX_STATEMENT_MS.counting,
-    // Who comes while three are counting waits for a turn. Whether the database answers at all is found out before.
-    connectTimeoutMs: MAX_STATEMENT_MS.counting / 2,
-    ...anchored,
-  })
+  const pools = openPools({ connection, config, log, ...anchored })
+  const { db, workerDb } = pools
   const secrets = secretBox(secretKey)
   const listener = createListener(connection, log)
   const metrics = createMetrics()
@@ -155,9 +148,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     () => webhooks.close(),
     () => outbound.close(),
     () => listener.close(),
-    () => workerDb.close(),
-    () => countingDb.close(),
-    () => db.close(),
+    () => pools.close(),
   ]
   const close = async () => {
     for (const closer of closers.splice(0)) await closer()
@@ -181,7 +172,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       listener,
       ...(nodeId !== undefined && { nodeId }),
     })
-    metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
+    metrics.gauge('carillon_database_connections', 'Connections to the database.', pools.stats)
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
     const renderer = createRenderer({ log, clock, processes: config.renderProcesses })
     metrics.gauge('carillon_rendering', 'Rendering processes, calls that wait for one, processes ended.', () =>
@@ -190,7 +181,12 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
     const users = createUsersContext(parts)
     const events = createEventsContext({ ...parts, reader: users.reader, retentionDays: config.eventRetentionDays })
-    const segments = createSegmentsContext({ ...parts, reader: users.reader, countingDb, isUsed: isUsedAs('segment') })
+    const segments = createSegmentsContext({
+      ...parts,
+      reader: users.reader,
+      counting: pools.counting,
+      isUsed: isUsedAs('segment'),
+    })
     const mayAttach = config.emailAttachmentsMb > 0
     const templates = createTemplatesContext({
       ...parts,
@@ -286,6 +282,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
 
   function work() {
     const db = guardWrites(workerDb, mayWrite)
+    const directDb = guardWrites(pools.directDb, mayWrite)
     const parts = { db, clock, newId, merger: createMerger({ slots: WORKER_MERGE_SLOTS }) }
     const { change } = createUsersContext(parts)
     const { publicUrl, providers } = config
@@ -313,12 +310,14 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const senders = createSenders({
       clock,
       providers,
-      readPushCredentials: (appId) => readPushCredentials({ db, secrets }, appId),
+      readPushCredentials: (appId) => readPushCredentials({ db: directDb, secrets }, appId),
       findTexts: texts.open,
       findMail: mails.open,
     })
     const engine = createEngine({
       db,
+      directDb,
+      scanAudience: createScanAudience(pools.audiences),
       clock,
       log,
       sender: senders,
@@ -344,7 +343,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const runs = createRunsContext({ ...parts, log, renderer, engine })
     const context = { ...feedback, engine, email, sendMail, journeys, runs, eventRetentionDays, deliveryRetentionDays }
     const worker = createWorker({
-      db,
+      db: directDb,
       clock,
       log,
       listener,

@@ -36,6 +36,8 @@ type Settings = ProviderParts & {
   maxInFlight: number
   renderProcesses: number | undefined
   journeyMinWaitSeconds: number
+  countingConnections: number
+  audienceConnections: number
   inboxProviders: ProviderList | undefined
   mailListen: { host: string; port: number } | undefined
   emailAttachmentsMb: number
@@ -210,6 +212,18 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: 60,
     read: wholeNumber(1, 60),
     help: 'The shortest wait that a journey may have. The interface says 60; less is for trying journeys out.',
+  },
+  countingConnections: {
+    env: 'COUNTING_CONNECTIONS',
+    fallback: 3,
+    read: wholeNumber(2, 50),
+    help: 'Connections to the database on which requests count audiences, per process. One app has at most all but one of them.',
+  },
+  audienceConnections: {
+    env: 'AUDIENCE_CONNECTIONS',
+    fallback: 3,
+    read: wholeNumber(2, 50),
+    help: 'Connections to the database on which workers find the audiences of messages, journeys and exports, per process. One app has at most all but one of them.',
   },
   mailListen: {
     env: 'MAIL_LISTEN',

@@ -27,17 +27,15 @@ import { createTemplatesContext } from './templates/context.ts'
 import { createRenderer } from './templates/render/renderer.ts'
 import { createUsersContext } from './users/context.ts'
 
-const noDatabase: Db = {
-  query: () => Promise.reject(new Error('no database here')),
-  transaction: () => Promise.reject(new Error('no database here')),
-}
+const refuse = () => Promise.reject(new Error('no database here'))
+const noDatabase: Db = { query: refuse, transaction: refuse }
 
 export function declaredRoutes(): { domains: Route[]; kit: Route[] } {
   const sendWebhook = () => Promise.reject(new Error('nothing is sent from here'))
   const isUsed = async () => false
   const parts = { db: noDatabase, clock: virtualClock(), merger: createMerger({ slots: 1 }), newId }
   const users = createUsersContext(parts)
-  const segments = createSegmentsContext({ ...parts, reader: users.reader, countingDb: noDatabase, isUsed })
+  const segments = createSegmentsContext({ ...parts, reader: users.reader, counting: { use: refuse }, isUsed })
   const secrets = secretBox('nothing is ever sealed')
   const renderer = createRenderer()
   const unasked = () => Promise.reject(new Error('nobody is asked from here'))

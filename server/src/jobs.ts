@@ -76,12 +76,12 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
     },
     maxAttempts: 100,
   },
-  ...journeyHandlers(ctx.journeys),
+  ...journeyHandlers(ctx.journeys, ctx.engine.scanAudience),
   ...entryHandlers(ctx.runs),
   ...runHandlers(ctx.runs, ctx.journeys),
   [FORGET_MESSAGE]: { run: ({ job }) => forgetMessage(ctx.db, job.appId, job.key) },
   [TELL_EVENTS]: tellHandler(ctx),
-  [MAKE_EXPORT]: makeExport(ctx),
+  [MAKE_EXPORT]: makeExport({ ...ctx, scanAudience: ctx.engine.scanAudience }),
   [MATCH_RECEIPTS]: { run: ({ job }) => matchReceipts(ctx, job.appId) },
 })
 

@@ -47,6 +47,7 @@ export type TestAppOptions = {
   trustProxy?: boolean
   journeyMinWaitSeconds?: number
   emailAttachmentsMb?: number
+  countingConnections?: number
   /** Takes in mail that comes back. */
   listensForMail?: boolean
   /** Another server on the database of this one, with the same first app; it leaves the database alone when it closes. */
@@ -73,6 +74,8 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       deliveryRetentionDays: 400,
       maxInFlight: 200,
       renderProcesses: undefined,
+      countingConnections: options.countingConnections ?? 3,
+      audienceConnections: 3,
       journeyMinWaitSeconds: options.journeyMinWaitSeconds ?? 60,
       inboxProviders: undefined,
       emailAttachmentsMb: options.emailAttachmentsMb ?? 0,

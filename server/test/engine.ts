@@ -17,8 +17,10 @@ import { closeJob, DIRECT, expandJob } from '../src/messages/jobs.ts'
 import type { Audience, Message, Options } from '../src/messages/message.ts'
 import { createQueue } from '../src/queue/enqueue.ts'
 import { createWorker, type WorkerOptions } from '../src/queue/work.ts'
+import { createScanAudience, type ScanAudience } from '../src/segments/scan.ts'
 import { defaultSegments } from '../src/segments/segment.ts'
 import { createPool, type Db, type Pool } from '../src/storage/db.ts'
+import type { SharedPool } from '../src/storage/shared-pool.ts'
 import { rows, sql } from '../src/storage/sql.ts'
 import type { Renderer } from '../src/templates/render/renderer.ts'
 import { createRenderer } from '../src/templates/render/renderer.ts'
@@ -89,11 +91,24 @@ export const anEmailPort = (): EmailPort => ({
   fetchFiles: async () => [],
 })
 
-export type Bench = { db: Db; clock: Clock; sender: Sender; maxInFlight?: number; email?: EmailPort }
+export type Bench = {
+  db: Db
+  clock: Clock
+  sender: Sender
+  maxInFlight?: number
+  email?: EmailPort
+  scanAudience?: ScanAudience
+}
 
-export function anEngine({ db, clock, sender, maxInFlight = 200, email = anEmailPort() }: Bench): Engine {
+/** Whoever comes gets a connection at once. */
+export const unshared = (db: Db): SharedPool => ({ use: (_appId, run) => run(db) })
+
+export function anEngine(bench: Bench): Engine {
+  const { db, clock, sender, maxInFlight = 200, email = anEmailPort() } = bench
   return createEngine({
     db,
+    directDb: db,
+    scanAudience: bench.scanAudience ?? createScanAudience(unshared(db)),
     clock,
     sender,
     renderer: theRenderer(),

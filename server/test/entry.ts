@@ -48,7 +48,7 @@ export function aJourneyWorker(
     minWaitSeconds: 60,
   })
   const handlers = {
-    ...journeyHandlers(journeys),
+    ...journeyHandlers(journeys, runs.engine.scanAudience),
     ...runHandlers(runs, journeys),
     ...entryHandlers(runs),
     ...(!moves && { [ADVANCE_RUNS]: { run: async () => {} } }),

@@ -13,9 +13,11 @@ import { createLog } from '../src/lib/log.ts'
 import { secretBox } from '../src/lib/secrets.ts'
 import type { Handlers } from '../src/queue/job.ts'
 import { createWorker } from '../src/queue/work.ts'
+import { createScanAudience } from '../src/segments/scan.ts'
 import type { Db } from '../src/storage/db.ts'
 import { sql } from '../src/storage/sql.ts'
 import type { Tenant, TestApp } from './app.ts'
+import { unshared } from './engine.ts'
 
 /** The same server, for an app of its own. */
 export async function ofAnotherApp(app: TestApp): Promise<TestApp> {
@@ -40,7 +42,7 @@ export const aContext = (db: Db, clock: Clock) =>
 /** Begins and ends journeys, and notes which parts were to be moved. `through`: the way to the database of what it does. */
 export function aKeeper(app: TestApp, clock: Clock, through: Db = app.db) {
   const moved: string[] = []
-  const all = journeyHandlers(aContext(through, clock))
+  const all = journeyHandlers(aContext(through, clock), createScanAudience(unshared(through)))
   const handlers: Handlers = {
     ...Object.fromEntries(
       [ACTIVATE_JOURNEY, CLEAR_JOURNEY, START_JOURNEY, STOP_JOURNEY].map((name) => [

@@ -21,6 +21,8 @@ export const startUnreachable = async () =>
       deliveryRetentionDays: 400,
       maxInFlight: 200,
       renderProcesses: undefined,
+      countingConnections: 3,
+      audienceConnections: 3,
       journeyMinWaitSeconds: 60,
       inboxProviders: undefined,
       mailListen: undefined,

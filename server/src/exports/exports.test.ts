@@ -1,11 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
+import { unshared } from '../../test/engine.ts'
 import { runJobs } from '../../test/events.ts'
 import { aSegment, tagIs } from '../../test/segments.ts'
 import { aStoredMessage, deliver, fetchFile, linesOf } from '../../test/stored-messages.ts'
 import { aName, anEmail, aPhone, aUser, NOBODY } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
+import { createScanAudience } from '../segments/scan.ts'
 import { sql } from '../storage/sql.ts'
 import { csvLine } from './csv.ts'
 import { makeExport } from './make.ts'
@@ -168,7 +170,7 @@ describe('players/csv_export', () => {
       isLeaving: () => false,
       noteProgress: async () => {},
     }
-    await makeExport({ db: app.db, clock }).run(work)
+    await makeExport({ db: app.db, clock, scanAudience: createScanAudience(unshared(app.db)) }).run(work)
     expect((await fetchFile(body.csv_file_url)).status).toBe(403)
     await runJobs(app, clock)
     const lines = linesOf((await fetchFile(body.csv_file_url)).text)

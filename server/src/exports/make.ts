@@ -6,10 +6,11 @@ import { gzip } from 'node:zlib'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Handler, Work } from '../queue/job.ts'
+import { READS_AUDIENCE, type ScanAudience } from '../segments/scan.ts'
 import type { Db } from '../storage/db.ts'
 import { type Cell, csvLine } from './csv.ts'
 import type { Export } from './export.ts'
-import { type Sheet, sheetOf } from './sheets.ts'
+import { type Sheet, type Stretch, sheetOf } from './sheets.ts'
 import { endExport, findExport, insertChunk, moveExport } from './store.ts'
 
 export const MAKE_EXPORT = 'exports.make'
@@ -19,16 +20,18 @@ export const TIME_LIMIT_MS = 12 * 3_600_000
 const MAX_CHUNK_BYTES = 1_048_576
 const MAX_FILE_BYTES = 100_000_000_000
 
-type MakeContext = { db: Db; clock: Clock }
+type MakeContext = { db: Db; clock: Clock; scanAudience: ScanAudience }
 
 export const makeExport = (ctx: MakeContext): Handler => ({
   maxAttempts: MAX_ATTEMPTS,
   timeLimitMs: TIME_LIMIT_MS,
   whenExhausted: 'drop',
+  ...READS_AUDIENCE,
   async run(work) {
     const { appId, key, attempts } = work.job
     try {
-      while (await addStretch(ctx, work)) work.signal.throwIfAborted()
+      for (let last = await addStretch(ctx, work); last; last = await addStretch(ctx, work, last.nextSize))
+        work.signal.throwIfAborted()
     } catch (error) {
       // The next one may begin.
       if (!work.signal.aborted && attempts + 1 >= MAX_ATTEMPTS)
@@ -38,26 +41,31 @@ export const makeExport = (ctx: MakeContext): Handler => ({
   },
 })
 
-/** False when there is no more to do. */
-async function addStretch({ db, clock }: MakeContext, { job, stillMine, noteProgress }: Work): Promise<boolean> {
+/** Undefined when there is no more to do. */
+async function addStretch(
+  { db, clock, scanAudience }: MakeContext,
+  { job, signal, stillMine, noteProgress }: Work,
+  size?: number,
+): Promise<Pick<Stretch, 'nextSize'> | undefined> {
   const { appId, key: id } = job
   const it = await findExport(db, appId, id)
-  if (it?.state !== 'making') return false
+  if (it?.state !== 'making') return undefined
   const sheet = sheetOf(it.request)
-  const { lines, place } = await sheet.next(db, appId, it.progress, clock.now())
+  const stretch = await sheet.next({ db, scanAudience, signal, size }, appId, it.progress, clock.now())
+  const { lines, place } = stretch
   const chunks = await compressed(it, sheet, lines)
   const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   return db.transaction(async (db) => {
-    if (!(await stillMine(db))) return false
+    if (!(await stillMine(db))) return undefined
     if (it.byteCount + bytes > MAX_FILE_BYTES) {
       await endExport(db, appId, id, 'failed', clock.now())
-      return false
+      return undefined
     }
     await addChunks(db, appId, it, chunks)
     await moveExport(db, appId, id, { progress: place ?? null, chunks: chunks.length, bytes, rows: lines.length })
     await noteProgress(db)
     if (place === undefined) await endExport(db, appId, id, 'ready', clock.now())
-    return place !== undefined
+    return place === undefined ? undefined : stretch
   })
 }
 

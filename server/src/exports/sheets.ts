@@ -2,8 +2,9 @@
 
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import { findMessage } from '../messages/store.ts'
-import { endOfRange, findInRange } from '../segments/audience.ts'
+import { type Member, pageStatement } from '../segments/audience.ts'
 import { treeOf } from '../segments/read.ts'
+import type { ScanAudience } from '../segments/scan.ts'
 import type { Node } from '../segments/tree.ts'
 import type { Db } from '../storage/db.ts'
 import { deviceOfType, type SubscriptionType } from '../users/subscription.ts'
@@ -17,12 +18,16 @@ import {
   type SubscriptionRow,
 } from './rows-store.ts'
 
-/** A stretch of the file, and where the next one begins; without a place it was the last. */
-export type Stretch = { lines: Cell[][]; place: unknown }
+/**
+ * A stretch of the file, and where the next one begins; without a place it was the last. `nextSize`: how many subscriptions the next
+ * one is to look at.
+ */
+export type Stretch = { lines: Cell[][]; place: unknown; nextSize?: number }
 export type Sheet = {
   columns: string[]
-  next(db: Db, appId: AppId, place: unknown, now: Date): Promise<Stretch>
+  next(ctx: SheetContext, appId: AppId, place: unknown, now: Date): Promise<Stretch>
 }
+export type SheetContext = { db: Db; scanAudience: ScanAudience; signal: AbortSignal; size: number | undefined }
 
 const ROWS_AT_ONCE = 5_000
 
@@ -84,7 +89,7 @@ const deliveriesSheet = (
   isMeant: (it: DeliveryRow) => unknown,
 ): Sheet => ({
   columns: Object.keys(columns),
-  async next(db, appId, place) {
+  async next({ db }, appId, place) {
     const message = await findMessage(db, appId, messageId)
     // Nothing was written for it yet, or it is gone.
     if (!message?.expandAt) return { lines: [], place: undefined }
@@ -141,14 +146,20 @@ function subscriptionsSheet({ extraFields, lastActiveSince, filters }: Subscript
   const since = lastActiveSince === undefined ? null : new Date(lastActiveSince)
   return {
     columns: Object.keys(columns),
-    async next(db, appId, place, now) {
+    async next({ db, scanAudience, signal, size }, appId, place, now) {
       const after = (place as SubscriptionId | null) ?? undefined
       const scope = { appId, now }
-      const upTo = await endOfRange(db, scope, after, ROWS_AT_ONCE)
-      const members = await findInRange(db, node, scope, { after, upTo })
+      const { rows: members, ...next } = await scanAudience<Member>({
+        scope,
+        after,
+        maxSize: ROWS_AT_ONCE,
+        size,
+        signal,
+        statement: (range) => pageStatement(node, scope, range),
+      })
       const ids = members.map(({ id }) => id)
       const rows = ids.length === 0 ? [] : await findSubscriptionRows(db, appId, ids, since)
-      return { lines: linesOf(columns, rows), place: upTo }
+      return { lines: linesOf(columns, rows), place: next.upTo, nextSize: next.nextSize }
     },
   }
 }

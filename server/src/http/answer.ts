@@ -69,6 +69,8 @@ async function pour(
 }
 
 export function sendError(desk: Desk, place: Place, exchange: Exchange, error: unknown): void {
+  // The work was given up because the caller had left: that is no failure, and there is nobody to tell.
+  if (exchange.response.destroyed && (error as Error | undefined)?.name === 'AbortError') return
   send(desk, place, exchange, answerFor(desk.log, place, exchange.id, error))
 }
 

@@ -2,8 +2,9 @@
 // transaction that looks under the lock whether it is still wanted. None of them is an edit: versions stay as they are.
 // To make one active takes many: those who are in its audience are entered by ranges, and wait until the last step.
 
-import type { AppId } from '../lib/ids.ts'
+import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import type { Handlers, Work } from '../queue/job.ts'
+import { READS_AUDIENCE, type ScanAudience } from '../segments/scan.ts'
 import type { Db } from '../storage/db.ts'
 import { findBadUses } from './check-references.ts'
 import { clearJourney, clearRuns } from './clear.ts'
@@ -23,16 +24,18 @@ import {
 } from './jobs.ts'
 import type { Journey, JourneyId, State } from './journey.ts'
 import { usesOf } from './read-journey.ts'
-import { enterNext } from './runs/enter-audience.ts'
+import { type Entrants, enterUsers, findEntrants } from './runs/enter-audience.ts'
 import { findProgress, writeProgress } from './runs/life-store.ts'
 import { findObstacles } from './states.ts'
-import { lockJourney, updateJourneyRow } from './store.ts'
+import { findJourney, lockJourney, updateJourneyRow } from './store.ts'
 
 /** Then it is another app's turn. */
-const STEPS_AT_A_STRETCH = 20
+const STEPS_IN_A_TURN = 20
+/** The same where the audience is expensive. */
+const MAX_TURN_MS = 60_000
 
-export const journeyHandlers = (ctx: JourneysContext): Handlers => ({
-  [ACTIVATE_JOURNEY]: { run: activateJourney(ctx), ...PATIENT },
+export const journeyHandlers = (ctx: JourneysContext, scanAudience: ScanAudience): Handlers => ({
+  [ACTIVATE_JOURNEY]: { run: activateJourney({ ...ctx, scanAudience }), ...READS_AUDIENCE, ...PATIENT },
   [CLEAR_JOURNEY]: { run: clearJourney(ctx), ...PATIENT },
   [START_JOURNEY]: { run: ({ job }) => startJourney(ctx, job.appId, job.key), ...PATIENT },
   [STOP_JOURNEY]: { run: ({ job }) => stopJourney(ctx, job.appId, job.key), ...PATIENT },
@@ -56,17 +59,48 @@ const inState = (ctx: JourneysContext, appId: AppId, id: JourneyId, state: State
 const momentOf = ({ document: { schedule } }: Journey, name: 'start_at' | 'stop_at') =>
   schedule?.[name] ? new Date(schedule[name]) : undefined
 
-export const activateJourney = (ctx: JourneysContext) => async (work: Work) => {
+type ActivationContext = JourneysContext & { scanAudience: ScanAudience }
+
+const activateJourney = (ctx: ActivationContext) => async (work: Work) => {
   const { appId, key } = work.job
-  for (let steps = 0; steps < STEPS_AT_A_STRETCH && !work.isLeaving(); steps++) {
-    if (!(await activateFurther(ctx, work, key))) return
+  const began = performance.now()
+  let size: number | undefined
+  for (let steps = 0; steps < STEPS_IN_A_TURN && !work.isLeaving(); steps++) {
+    const found = await findNextEntrants(ctx, work, key, size)
+    size = found?.entrants.nextSize
+    if (!(await activateFurther(ctx, work, key, found))) return
     await work.noteProgress(ctx.db)
+    if (performance.now() - began > MAX_TURN_MS) break
   }
   await ctx.queue.enqueue(ctx.db, [activateJob(appId, key)])
 }
 
+/** Who enters next, and behind which subscription that is. */
+type Found = { after: SubscriptionId | null; version: number; entrants: Entrants }
+
+/** To look may take long, so nothing is locked. Undefined while what was left of an earlier activation is to be cleared. */
+async function findNextEntrants(
+  ctx: ActivationContext,
+  { job: { appId }, signal }: Work,
+  id: JourneyId,
+  size: number | undefined,
+): Promise<Found | undefined> {
+  const journey = await findJourney(ctx.db, appId, id)
+  const progress = await findProgress(ctx.db, appId, id)
+  if (journey?.state !== 'processing' || !progress?.isCleared) return undefined
+  const { enteredTo } = progress
+  const options = { after: enteredTo ?? undefined, size, signal }
+  const entrants = await findEntrants(ctx, { appId, now: ctx.now() }, journey, options)
+  return { after: enteredTo, version: journey.version, entrants }
+}
+
 /** One step; whether there are more. It begins where the one before it ended, whoever did that one. */
-const activateFurther = (ctx: JourneysContext, work: Work, id: JourneyId): Promise<boolean> =>
+const activateFurther = (
+  ctx: ActivationContext,
+  work: Work,
+  id: JourneyId,
+  found: Found | undefined,
+): Promise<boolean> =>
   ctx.db.transaction(async (db) => {
     const { appId } = work.job
     if (!(await work.stillMine(db))) return false
@@ -79,10 +113,12 @@ const activateFurther = (ctx: JourneysContext, work: Work, id: JourneyId): Promi
       await writeProgress(db, appId, id, { isCleared, enteredTo: null })
       return true
     }
-    const place = { after: progress.enteredTo ?? undefined, seed: ctx.newId() }
-    const enteredTo = await enterNext(db, appId, journey, place, now)
-    if (enteredTo !== undefined) {
-      await writeProgress(db, appId, id, { isCleared: true, enteredTo })
+    // It was cleared, changed or begun anew while nobody held it: look again.
+    if (!found || found.version !== journey.version || found.after !== progress.enteredTo) return true
+    const { ids, upTo } = found.entrants
+    await enterUsers(db, appId, journey, { ids, seed: ctx.newId() }, now)
+    if (upTo !== undefined) {
+      await writeProgress(db, appId, id, { isCleared: true, enteredTo: upTo })
       return true
     }
     const after: Journey = { ...journey, state: 'active', startedAt: now, updatedAt: now }

@@ -32,8 +32,8 @@ export class AppError extends Error {
 /** A refused request: how long to wait, in whole seconds, so that the next try is let in. */
 export class RateLimited extends AppError {
   override readonly retryAfterSeconds: number
-  constructor(retryAfterSeconds: number) {
-    super('limited', { code: 'Rate Limit Exceeded', title: 'API rate limit exceeded', meta: {} })
+  constructor(retryAfterSeconds: number, title = 'API rate limit exceeded') {
+    super('limited', { code: 'Rate Limit Exceeded', title, meta: {} })
     this.retryAfterSeconds = retryAfterSeconds
   }
 }

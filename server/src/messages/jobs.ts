@@ -6,6 +6,8 @@ import { readLine } from './delivery.ts'
 import type { Lane, MessageId } from './message.ts'
 
 export const EXPAND = 'messages.expand'
+/** The same for messages of the bulk lane, which wait for their turn to look for their audience. */
+export const EXPAND_BULK = 'messages.expand-bulk'
 export const DELIVER = 'messages.deliver'
 export const CLOSE = 'messages.close'
 
@@ -15,7 +17,7 @@ export const DIRECT = 'direct'
 /** Direct messages that are to go out at once share a job; every other message has one of its own, due when it is. */
 export function expandJob(appId: AppId, message: { id: MessageId; lane: Lane } | typeof DIRECT, runAt?: Date): NewJob {
   const [key, lane] = message === DIRECT ? ([DIRECT, DIRECT] as const) : [message.id, message.lane]
-  return { appId, name: EXPAND, key, lane, ...(runAt && { runAt }) }
+  return { appId, name: lane === 'bulk' ? EXPAND_BULK : EXPAND, key, lane, ...(runAt && { runAt }) }
 }
 
 /** One for each line in which something waits, due with the first of it. */

@@ -53,9 +53,13 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
   function crowdsOf(job: Running): Omit<Crowd, 'waiting'>[] {
     const waits = waitsFor(job)
     if (!waits) return []
-    const { prefix, most = MOST_WAITING.same } = waits
-    const all = { name: job.name, prefix: '', most: MOST_WAITING.name }
-    return prefix === '' ? [all] : [{ name: job.name, prefix, most }, all]
+    const { prefix, most } = waits
+    const { name } = job
+    if (prefix === '') return [{ name, prefix, most: most ?? MOST_WAITING.name }]
+    return [
+      { name, prefix, most: most ?? MOST_WAITING.same },
+      { name, prefix: '', most: MOST_WAITING.name },
+    ]
   }
 
   function findCrowds(jobs: readonly Running[]): Crowd[] {

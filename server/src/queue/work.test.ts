@@ -675,6 +675,18 @@ test('apps whose jobs do not end leave room for the next app that waits for the 
   expect(long.runs).toHaveLength(16)
 })
 
+test('of jobs that all wait for the same, whatever their key, an app leaves room for others', async () => {
+  const long = gated()
+  aWorker({ send: { ...long, waitsFor: () => '', mostWaiting: () => 6 } }, { concurrency: 4 }).start()
+  const appsThatRun = () => new Set(long.runs.map(({ work }) => work.job.appId))
+  for (const [n, whom] of ['a', 'b', 'c'].entries()) {
+    await manyWaiting(whom, 1)
+    await until(() => appsThatRun().size === n + 1)
+    await quiet()
+  }
+  expect(long.runs.length).toBeLessThanOrEqual(6)
+})
+
 test('more jobs wait for the same where their handler says so', async () => {
   await manyWaiting('slow', 10)
   const long = gated()

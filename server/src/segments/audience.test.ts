@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
+import { unshared } from '../../test/engine.ts'
 import { aSegment, refused, tagIs } from '../../test/segments.ts'
 import { aName, anEmail, aPhone, aUser, NOBODY, told } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
@@ -20,6 +21,7 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
+const caller = () => ({ appId: app.tenant.id, signal: new AbortController().signal })
 const email = () => ({ type: 'Email', token: anEmail() })
 const push = (more: object = {}) => ({ type: 'iOSPush', token: aName(), ...more })
 
@@ -58,8 +60,8 @@ describe('members', () => {
     let cursor: string | undefined
     let pages = 0
     do {
-      const ctx = { db: app.db, countingDb: app.db, now: clock.now }
-      const page = await findMembers(ctx, app.tenant.id, tree, 2, cursor, { first: 1, largest: 2, most: 2 })
+      const ctx = { db: app.db, counting: unshared(app.db), now: clock.now }
+      const page = await findMembers(ctx, caller(), tree, { limit: 2, cursor }, { first: 1, largest: 2, most: 2 })
       found.push(...page.members.map((it) => it.subscription_id))
       cursor = page.next_cursor
       pages++
@@ -362,7 +364,9 @@ describe('hostile filters', () => {
 test('a count that takes too long is told as such, and not as a broken server', async () => {
   const slow = createPool({ connection: app.connection, size: 1, statementTimeoutMs: 30 })
   try {
-    const counting = counted({ db: app.db, countingDb: slow }, (db) => db.query(sql`select pg_sleep(5)`))
+    const counting = counted({ db: app.db, counting: unshared(slow) }, caller(), (db) =>
+      db.query(sql`select pg_sleep(5)`),
+    )
     await expect(counting).rejects.toMatchObject({
       kind: 'invalid',
       message: expect.stringMatching(/too long to count/),

@@ -155,8 +155,6 @@ export async function listUsers(
 }
 
 const MEMBER = sql`s.id, s.user_id`
-/** What decides whether and when a member is sent something. */
-export const CANDIDATE = sql`s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at`
 
 export type Member = { id: SubscriptionId; userId: UserId }
 
@@ -205,6 +203,11 @@ export function audienceInRange(node: Node, scope: Scope, { after, upTo }: Range
       from subscriptions s where s.app_id = ${appId} ${beyond(after)} ${end} offset 0) s ${user} ${activity}
     where ${condition}`
 }
+
+/** The ids of a range as one text, a list in PostgreSQL's own notation: ten thousand are handed on without being looked at. */
+export const idsStatement = (ids: Sql): Sql => sql`select coalesce(array_agg(i.id), '{}')::text as ids from (${ids}) i`
+
+export type Ids = { ids: string }
 
 export function pageStatement(node: Node, scope: Scope, range: Range, limit?: number): Sql {
   const most = limit === undefined ? emptySql : sql`limit ${limit}`

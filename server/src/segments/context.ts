@@ -3,12 +3,13 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
+import type { SharedPool } from '../storage/shared-pool.ts'
 import type { Reader } from '../users/read.ts'
 
 export type SegmentsContext = {
   db: Db
-  /** For statements that look at all of an app's users: few connections, and a minute for each statement. */
-  countingDb: Db
+  /** For statements that look at all of an app's users: few connections, shared by all apps, and a minute for each statement. */
+  counting: SharedPool
   now: () => Date
   newId: NewId
   /** Whom an alias names. */
@@ -19,12 +20,12 @@ export type SegmentsContext = {
 
 export function createSegmentsContext(parts: {
   db: Db
-  countingDb: Db
+  counting: SharedPool
   clock: Clock
   newId: NewId
   reader: Reader
   isUsed: SegmentsContext['isUsed']
 }): SegmentsContext {
-  const { db, countingDb, clock, newId, reader, isUsed } = parts
-  return { db, countingDb, now: clock.now, newId, reader, isUsed }
+  const { db, counting, clock, newId, reader, isUsed } = parts
+  return { db, counting, now: clock.now, newId, reader, isUsed }
 }

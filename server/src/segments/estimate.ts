@@ -7,7 +7,7 @@ import { findOwners } from '../users/store.ts'
 import { countRecipients } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
 import { readFilters } from './filters.ts'
-import { counted, getSegmentsByName, treeOf } from './read.ts'
+import { type Counting, counted, getSegmentsByName, treeOf } from './read.ts'
 import type { EstimateAnswer, EstimateBody } from './schema.ts'
 import { channels, clausesOf, type Node } from './tree.ts'
 
@@ -23,13 +23,14 @@ export function checkSize(node: Node): void {
 
 export async function estimateRecipients(
   ctx: SegmentsContext,
-  appId: AppId,
+  caller: Counting,
   body: EstimateBody,
 ): Promise<EstimateAnswer> {
+  const { appId } = caller
   const { target_channel: channel } = body
   const node: Node = { kind: 'all', of: [await targetOf(ctx, appId, body), await excludedFrom(ctx, appId, body)] }
   checkSize(node)
-  const counts = await counted(ctx, (db) => countRecipients(db, node, { appId, now: ctx.now() }))
+  const counts = await counted(ctx, caller, (db) => countRecipients(db, node, { appId, now: ctx.now() }))
   for (const it of channels) if (channel !== undefined && it !== channel) counts[it] = 0
   const count = counts.push + counts.email + counts.sms
   return {

@@ -1,11 +1,11 @@
 // Who is in an audience, page by page.
 
-import type { AppId, SubscriptionId } from '../lib/ids.ts'
+import type { SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { endOfRange, findInRange, type Member } from './audience.ts'
+import { countAudience, endOfRange, findInRange, type Member } from './audience.ts'
 import type { Scope } from './compile.ts'
 import type { SegmentsContext } from './context.ts'
-import { counted } from './read.ts'
+import { type Counting, counted } from './read.ts'
 import type { MembersAnswer } from './schema.ts'
 import type { Node } from './tree.ts'
 
@@ -15,21 +15,35 @@ import type { Node } from './tree.ts'
  */
 const RANGES = { first: 10_000, largest: 160_000, most: 8 }
 
+type Page = { limit: number; cursor: SubscriptionId | undefined }
+
 export const findMembers = (
-  ctx: Pick<SegmentsContext, 'db' | 'countingDb' | 'now'>,
-  appId: AppId,
+  ctx: Pick<SegmentsContext, 'db' | 'counting' | 'now'>,
+  caller: Counting,
   node: Node,
-  limit: number,
-  cursor: SubscriptionId | undefined,
+  page: Page,
   ranges = RANGES,
-): Promise<MembersAnswer> => counted(ctx, (db) => findPage(db, node, { appId, now: ctx.now() }, limit, cursor, ranges))
+): Promise<MembersAnswer> =>
+  counted(ctx, caller, (db) => findPage(db, node, { appId: caller.appId, now: ctx.now() }, page, ranges))
+
+/** Both in one turn: who was let in to count is not sent away before the members. */
+export const previewAudience = (
+  ctx: Pick<SegmentsContext, 'db' | 'counting' | 'now'>,
+  caller: Counting,
+  node: Node,
+  page: Page,
+): Promise<MembersAnswer & { subscriber_count: number }> =>
+  counted(ctx, caller, async (db) => {
+    const scope = { appId: caller.appId, now: ctx.now() }
+    const subscriber_count = await countAudience(db, node, scope)
+    return { subscriber_count, ...(await findPage(db, node, scope, page, RANGES)) }
+  })
 
 async function findPage(
   db: Db,
   node: Node,
   scope: Scope,
-  limit: number,
-  cursor: SubscriptionId | undefined,
+  { limit, cursor }: Page,
   ranges: typeof RANGES,
 ): Promise<MembersAnswer> {
   const found: Member[] = []

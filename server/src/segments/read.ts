@@ -88,22 +88,26 @@ export async function getSegmentIds(
 
 export const treeOf = ({ filters }: Pick<Segment, 'filters'>): Node => readFilters(filters).tree
 
+/** Whose users are counted, and until when somebody waits for it. */
+export type Counting = { appId: AppId; signal: AbortSignal }
+
 /**
- * Runs what looks at all of an app's users. Nobody waits for ever: what takes longer than the pool's minute is told as such,
- * and not as a broken server; a database that does not answer at all is found out before, in seconds.
+ * Runs what looks at all of an app's users, when it is the app's turn. Nobody waits for ever: what takes longer than the pool's
+ * minute is told as such, and not as a broken server; a database that does not answer at all is found out before, in seconds.
  */
 export async function counted<Result>(
-  { db, countingDb }: Pick<SegmentsContext, 'db' | 'countingDb'>,
+  { db, counting }: Pick<SegmentsContext, 'db' | 'counting'>,
+  { appId, signal }: Counting,
   run: (db: Db) => Promise<Result>,
 ): Promise<Result> {
   await isAnswering(db)
   try {
-    return await run(countingDb)
+    return await counting.use(appId, run, signal)
   } catch (error) {
     if (!(error instanceof TookTooLong)) throw error
     throw invalid('This audience takes too long to count. Narrow its filters, or page through its members.')
   }
 }
 
-export const countSegment = (ctx: SegmentsContext, appId: AppId, node: Node): Promise<number> =>
-  counted(ctx, (db) => countAudience(db, node, { appId, now: ctx.now() }))
+export const countSegment = (ctx: SegmentsContext, caller: Counting, node: Node): Promise<number> =>
+  counted(ctx, caller, (db) => countAudience(db, node, { appId: caller.appId, now: ctx.now() }))

@@ -1,4 +1,4 @@
-import type { Access, Route, RouteLimit } from '../http/route.ts'
+import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { own } from '../lib/own.ts'
 import { createSegment, deleteSegment, updateSegment } from './change.ts'
@@ -6,8 +6,8 @@ import type { SegmentsContext } from './context.ts'
 import { estimateRecipients } from './estimate.ts'
 import { explain } from './explain.ts'
 import { readFilters } from './filters.ts'
-import { findMembers } from './members.ts'
-import { countSegment, getSegment, listSegments, treeOf } from './read.ts'
+import { findMembers, previewAudience } from './members.ts'
+import { type Counting, countSegment, getSegment, listSegments, treeOf } from './read.ts'
 import {
   AppPath,
   CreateSegmentBody,
@@ -40,6 +40,11 @@ const pages = (name: string): RouteLimit[] => [
   { rule: 'read', when: ({ query }) => !isLookback(own(query, name)) },
   { rule: 'lookback', counter: 'lookback', when: ({ query }) => isLookback(own(query, name)) },
 ]
+const countingFor = ({ app, signal }: Pick<Call, 'app' | 'signal'>): Counting => ({ appId: app.id, signal })
+const pageIn = ({ query }: { query: { limit: number; cursor?: string } }) => ({
+  limit: query.limit,
+  cursor: query.cursor?.toLowerCase(),
+})
 const isLookback = (value: unknown) => value !== undefined && value !== '0'
 
 export function segmentRoutes(ctx: SegmentsContext): Route[] {
@@ -87,9 +92,10 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       params: SegmentPath,
       query: ViewQuery,
       answers: { 200: SegmentAnswer },
-      async handle({ app, params, query }) {
+      async handle(call) {
+        const { app, params, query } = call
         const segment = await getSegment(ctx, app.id, readSegmentId(params.segment_id))
-        const subscriber_count = await countSegment(ctx, app.id, treeOf(segment))
+        const subscriber_count = await countSegment(ctx, countingFor(call), treeOf(segment))
         const payload = query['include-segment-detail'] ? { payload: segmentPayload(app.id, segment) } : {}
         return { status: 200, body: { subscriber_count, ...payload } }
       },
@@ -139,10 +145,9 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       params: SegmentPath,
       query: MembersQuery,
       answers: { 200: MembersAnswer },
-      async handle({ app, params, query }) {
-        const segment = await getSegment(ctx, app.id, readSegmentId(params.segment_id))
-        const cursor = query.cursor?.toLowerCase()
-        return { status: 200, body: await findMembers(ctx, app.id, treeOf(segment), query.limit, cursor) }
+      async handle(call) {
+        const segment = await getSegment(ctx, call.app.id, readSegmentId(call.params.segment_id))
+        return { status: 200, body: await findMembers(ctx, countingFor(call), treeOf(segment), pageIn(call)) }
       },
     }),
     route({
@@ -174,11 +179,9 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       body: PreviewBody,
       query: MembersQuery,
       answers: { 200: PreviewAnswer },
-      async handle({ app, body, query }) {
-        const { tree } = readFilters(body.filters)
-        const subscriber_count = await countSegment(ctx, app.id, tree)
-        const page = await findMembers(ctx, app.id, tree, query.limit, query.cursor?.toLowerCase())
-        return { status: 200, body: { subscriber_count, ...page } }
+      async handle(call) {
+        const { tree } = readFilters(call.body.filters)
+        return { status: 200, body: await previewAudience(ctx, countingFor(call), tree, pageIn(call)) }
       },
     }),
     route({
@@ -194,8 +197,8 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       limits: reads,
       body: EstimateBody,
       answers: { 200: EstimateAnswer },
-      async handle({ app, body }) {
-        return { status: 200, body: await estimateRecipients(ctx, app.id, body) }
+      async handle(call) {
+        return { status: 200, body: await estimateRecipients(ctx, countingFor(call), call.body) }
       },
     }),
   ]

@@ -332,3 +332,53 @@ describe('when the whole server goes', () => {
     await nowhere.close()
   })
 })
+
+describe('a caller who stops waiting', () => {
+  /** That sleep, in any database of the server; the names of others are random. */
+  const sleepers = async () => {
+    const [row] = await db.query<{ count: number }>(sql`
+      select count(*) as count from pg_stat_activity
+      where datname = current_database() and state = 'active' and query like '%pg_sleep(3600)%' and pid <> pg_backend_pid()`)
+    return row?.count
+  }
+  const untilSleeping = (count: number) =>
+    vi.waitFor(async () => expect(await sleepers()).toBe(count), { timeout: 30_000 })
+
+  test('has the statement ended, and the connection is replaced', async () => {
+    const one = createPool({ connection: database.connection, size: 1, statementTimeoutMs: 600_000 })
+    const leaving = new AbortController()
+    const waiting = failure(one.until(leaving.signal).query(sql`select pg_sleep(3600)`))
+    await untilSleeping(1)
+    leaving.abort(new Error('left'))
+    expect(await waiting).toEqual(new Error('left'))
+    await untilSleeping(0)
+    expect(await one.query(sql`select 1 as n`)).toEqual([{ n: 1 }])
+    await one.close()
+  })
+
+  test('has the transaction rolled back, and no further statement is begun', async () => {
+    const one = createPool({ connection: database.connection, size: 1, statementTimeoutMs: 600_000 })
+    const leaving = new AbortController()
+    const handle = one.until(leaving.signal)
+    const waiting = failure(
+      handle.transaction(async (db) => {
+        await db.query(sql`insert into notes (id, note_text) values (${9_001}, 'left behind')`)
+        await db.query(sql`select pg_sleep(3600)`)
+      }),
+    )
+    await untilSleeping(1)
+    leaving.abort(new Error('left'))
+    expect(await waiting).toEqual(new Error('left'))
+    expect(await noteIds()).not.toContain(9_001)
+    expect(await failure(handle.query(sql`select 1`))).toEqual(new Error('left'))
+    await one.close()
+  })
+
+  test('keeps the connection where nobody left', async () => {
+    const one = createPool({ connection: database.connection, size: 1 })
+    const pid = await backendPid(one)
+    expect(await backendPid(one.until(new AbortController().signal))).toBe(pid)
+    expect(await backendPid(one)).toBe(pid)
+    await one.close()
+  })
+})

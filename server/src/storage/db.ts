@@ -28,6 +28,11 @@ export type Db = {
 export type Pool = Db & {
   /** All that `run` reads is as it was at one moment, and it can write nothing: PostgreSQL refuses it. */
   snapshot<Result>(run: (db: Db) => Promise<Result>): Promise<Result>
+  /**
+   * The same connections, for somebody who may stop waiting: when the signal is aborted, PostgreSQL is told to end the statement that
+   * runs, no further one is begun, and the promise is rejected with the signal's reason.
+   */
+  until(signal: AbortSignal): Db
   /** Connections in use or free, for the metrics page. */
   stats(): { total: number; idle: number; waiting: number }
   close(): Promise<void>
@@ -181,9 +186,17 @@ const QUERY_CANCELED = '57014'
 
 function translated(error: unknown, log?: Log): unknown {
   if (!isOutage(error)) return error
-  log?.warn({ reason: (error as Error).message, code: (error as { code?: string }).code }, 'database unavailable')
-  return sqlState(error) === QUERY_CANCELED ? new TookTooLong() : unavailable()
+  const about = { reason: (error as Error).message, code: (error as { code?: string }).code }
+  if (sqlState(error) === QUERY_CANCELED) {
+    log?.info(about, 'a statement was canceled at its time limit')
+    return new TookTooLong()
+  }
+  log?.warn(about, 'database unavailable')
+  return unavailable()
 }
+
+/** The driver knows which process of PostgreSQL serves a connection; its types do not say so. */
+type Served = { processID: number }
 
 export function createPool(options: PoolOptions): Pool {
   const { clock, log, onStatement, size = 10 } = options
@@ -217,10 +230,43 @@ export function createPool(options: PoolOptions): Pool {
     clock.anchor(Number(rows[0].ms), began, performance.now())
   }
 
+  // All connections of the pool may be busy with what is to be ended, so this takes one of its own, opened when it is needed.
+  let terminators: pg.Pool | undefined
+  async function terminate(client: pg.PoolClient): Promise<void> {
+    terminators ??= new pg.Pool({ ...settings, max: 1, connectionTimeoutMillis: 3_000, idleTimeoutMillis: 10_000 })
+    const { processID } = client as pg.PoolClient & Partial<Served>
+    try {
+      await terminators.query('select pg_terminate_backend($1)', [processID])
+    } catch (error) {
+      log?.warn(
+        { reason: (error as Error).message },
+        'an abandoned statement could not be ended; it runs to its time limit',
+      )
+    }
+  }
+
+  /**
+   * Ends the connection with what runs on it. To cancel the statement alone would miss one that was sent and has not begun yet, and
+   * could hit the next one of somebody else.
+   */
+  function endOnAbort(client: pg.PoolClient, signal: AbortSignal | undefined): () => Promise<void> {
+    let ending: Promise<void> | undefined
+    const onAbort = () => {
+      ending = terminate(client)
+    }
+    signal?.addEventListener('abort', onAbort)
+    return async () => {
+      signal?.removeEventListener('abort', onAbort)
+      await ending
+    }
+  }
+
   // A caller who had to wait for a connection has that much less time to wait for the answer.
   async function withClient<Result>(
     run: (query: Db['query'], plain: (text: string) => Promise<pg.QueryResult>) => Promise<Result>,
+    signal?: AbortSignal,
   ): Promise<Result> {
+    signal?.throwIfAborted()
     const began = performance.now()
     let client: pg.PoolClient
     try {
@@ -229,12 +275,15 @@ export function createPool(options: PoolOptions): Pool {
       throw translated(error, log)
     }
     const timeoutMs = Math.max(1, answerTimeoutMs - (performance.now() - began))
+    const stopListening = endOnAbort(client, signal)
     const query = async <Row>(statement: Sql, options: QueryOptions = {}) => {
+      signal?.throwIfAborted()
       onStatement?.(statement.text)
       if (options.timeoutMs === undefined) return execute<Row>(client, statement, timeoutMs, options)
       await executePlain(client, `set statement_timeout = ${Math.ceil(options.timeoutMs)}`, timeoutMs)
       try {
-        return await execute<Row>(client, statement, options.timeoutMs + 500, options)
+        // A busy server may be late to cancel; the limit of the client is for one that does not answer at all.
+        return await execute<Row>(client, statement, options.timeoutMs + 5_000, options)
       } finally {
         // Back to what the connection was opened with.
         await executePlain(client, 'reset statement_timeout', timeoutMs).catch(() => {})
@@ -243,15 +292,21 @@ export function createPool(options: PoolOptions): Pool {
     try {
       await anchorClock(client, timeoutMs)
       const result = await run(query, (text) => executePlain(client, text, timeoutMs))
-      client.release()
+      await stopListening()
+      client.release(signal?.aborted ?? false)
       return result
     } catch (error) {
-      client.release(isConnectionLost(error))
-      throw translated(error, log)
+      await stopListening()
+      client.release((signal?.aborted ?? false) || isConnectionLost(error))
+      throw signal?.aborted ? signal.reason : translated(error, log)
     }
   }
 
-  const transaction = <Result>(begin: string, run: (db: Db) => Promise<Result>): Promise<Result> =>
+  const transaction = <Result>(
+    begin: string,
+    run: (db: Db) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result> =>
     withClient(async (query, plain) => {
       const inside = insideTransaction(plain(begin), query)
       const db: Db = { query: inside.query, transaction: (nested) => nested(db) }
@@ -265,13 +320,20 @@ export function createPool(options: PoolOptions): Pool {
         if (!isConnectionLost(error)) await plain('rollback')
         throw error
       }
-    })
+    }, signal)
+
+  const dbUntil = (signal?: AbortSignal): Db => ({
+    query: (statement, options) => withClient((query) => query(statement, options), signal),
+    transaction: (run) => transaction('begin', run, signal),
+  })
 
   return {
-    query: (statement, options) => withClient((query) => query(statement, options)),
-    transaction: (run) => transaction('begin', run),
+    ...dbUntil(),
+    until: dbUntil,
     snapshot: (run) => transaction('begin isolation level repeatable read read only', run),
     stats: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount }),
-    close: () => pool.end(),
+    async close() {
+      await Promise.all([pool.end(), terminators?.end()])
+    },
   }
 }

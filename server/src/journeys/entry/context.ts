@@ -1,3 +1,5 @@
 import type { RunsContext } from '../runs/context.ts'
 
-export type EntryContext = Pick<RunsContext, 'db' | 'now' | 'newId' | 'queue' | 'live'>
+export type EntryContext = Pick<RunsContext, 'db' | 'now' | 'newId' | 'queue' | 'live'> & {
+  engine: Pick<RunsContext['engine'], 'scanAudience'>
+}

@@ -4,8 +4,9 @@
 
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Handler, Work } from '../../queue/job.ts'
-import { endOfRange, findInRange } from '../../segments/audience.ts'
+import { type Member, pageStatement } from '../../segments/audience.ts'
 import { getSegmentsById, treeOf } from '../../segments/read.ts'
+import { READS_AUDIENCE } from '../../segments/scan.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import { dependsOnTime, type Node } from '../../segments/tree.ts'
 import type { Db } from '../../storage/db.ts'
@@ -29,6 +30,7 @@ const REST_FACTOR = 60
 
 export const sweepHandler = (ctx: EntryContext): Handler => ({
   timeLimitMs: 3_600_000,
+  ...READS_AUDIENCE,
   run: (work) => sweepJourney(ctx, work),
 })
 
@@ -79,23 +81,34 @@ async function step(sweep: Sweep, run: (db: Db, journey: Compiled) => Promise<vo
   return isDone
 }
 
-/** By ranges of subscriptions; only those who have no run are looked at closely. */
+/** Only those who have no run are looked at closely. */
 async function sweepAudience(sweep: Sweep, included: readonly Node[]): Promise<void> {
-  const { ctx, appId, id, now } = sweep
-  const lists = inStatements(included.map((tree) => ({ tree })))
+  for (const list of inStatements(included.map((tree) => ({ tree }))))
+    if (!(await sweepMembers(sweep, { kind: 'any', of: list.map(({ tree }) => tree) }))) return
+}
+
+/** By ranges of subscriptions; false when there is nothing more to do. */
+async function sweepMembers(sweep: Sweep, node: Node): Promise<boolean> {
+  const { ctx, work, appId, id, now } = sweep
+  const scope = { appId, now }
   let after: SubscriptionId | undefined
+  let size: number | undefined
   do {
-    const upTo = await endOfRange(ctx.db, { appId, now }, after, SUBSCRIPTIONS_AT_ONCE)
-    const members = new Set<UserId>()
-    for (const list of lists) {
-      const node: Node = { kind: 'any', of: list.map(({ tree }) => tree) }
-      for (const { userId } of await findInRange(ctx.db, node, { appId, now }, { after, upTo })) members.add(userId)
-    }
-    const found = members.size > 0 ? await findOutside(ctx.db, appId, id, [...members]) : []
+    const { rows, upTo, nextSize } = await ctx.engine.scanAudience<Member>({
+      scope,
+      after,
+      maxSize: SUBSCRIPTIONS_AT_ONCE,
+      size,
+      signal: work.signal,
+      statement: (range) => pageStatement(node, scope, range),
+    })
+    const members = [...new Set(rows.map(({ userId }) => userId))]
+    const found = members.length > 0 ? await findOutside(ctx.db, appId, id, members) : []
     const outside = found.map(({ userId }) => userId)
-    if (outside.length > 0 && !(await step(sweep, (db, journey) => letIn(sweep, db, journey, outside)))) return
-    after = upTo
+    if (outside.length > 0 && !(await step(sweep, (db, journey) => letIn(sweep, db, journey, outside)))) return false
+    ;[after, size] = [upTo, nextSize]
   } while (after !== undefined && mayGoOn(sweep))
+  return mayGoOn(sweep)
 }
 
 async function letIn({ ctx, appId }: Sweep, db: Db, journey: Compiled, users: readonly UserId[]): Promise<void> {

@@ -1,9 +1,16 @@
 // Those who are in the segments of a journey when it is activated, so many subscriptions of the app at a time.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
-import { audienceInRange, audience as audienceSql, endOfRange, type Range } from '../../segments/audience.ts'
+import {
+  audienceInRange,
+  audience as audienceSql,
+  type Ids,
+  idsStatement,
+  type Range,
+} from '../../segments/audience.ts'
 import type { Scope } from '../../segments/compile.ts'
 import { getSegmentsById, treeOf } from '../../segments/read.ts'
+import type { ScanAudience } from '../../segments/scan.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import type { Node } from '../../segments/tree.ts'
 import type { Db } from '../../storage/db.ts'
@@ -16,36 +23,57 @@ export const RANGE = 10_000
 
 type Segments = Extract<Audience, { kind: 'segment' }>
 
-/** `seed`: an id that nobody has. Answers how far it came: undefined when nobody is left. Journeys that events trigger begin empty. */
-export async function enterNext(
+/** Users who are to enter, a list in PostgreSQL's own notation, and where the next range begins: undefined when nobody is left. */
+export type Entrants = { ids: string; upTo: SubscriptionId | undefined; nextSize?: number }
+
+const NOBODY: Entrants = { ids: '{}', upTo: undefined }
+
+export type EntrantsOptions = { after: SubscriptionId | undefined; size: number | undefined; signal: AbortSignal }
+
+/** Nothing is locked meanwhile. Journeys that events trigger begin empty. */
+export async function findEntrants(
+  { db, scanAudience }: { db: Db; scanAudience: ScanAudience },
+  scope: Scope,
+  { document: { audience } }: Journey,
+  { after, size, signal }: EntrantsOptions,
+): Promise<Entrants> {
+  if (audience.kind !== 'segment') return NOBODY
+  const statement = await usersOf(db, scope, audience)
+  const { rows, upTo, nextSize } = await scanAudience<Ids>({
+    scope,
+    after,
+    maxSize: RANGE,
+    size,
+    signal,
+    statement: (range) => idsStatement(sql`select m.user_id as id from (${statement(range)}) m`),
+  })
+  return { ids: rows[0]?.ids ?? '{}', upTo, nextSize }
+}
+
+/** `seed`: an id that nobody has. */
+export async function enterUsers(
   db: Db,
   appId: AppId,
   { id, document: { audience } }: Journey,
-  { after, seed }: { after: SubscriptionId | undefined; seed: string },
+  { ids, seed }: { ids: string; seed: string },
   now: Date,
-): Promise<SubscriptionId | undefined> {
-  if (audience.kind !== 'segment') return undefined
-  const scope = { appId, now }
-  const upTo = await endOfRange(db, scope, after, RANGE)
-  const users = await usersOf(db, scope, audience, { after, upTo })
-  if (audience.future_additions_only) await insertRunsOf(db, appId, id, users, { state: 'barred', seed }, now)
-  else {
-    const entered = await insertRunsOf(db, appId, id, users, { state: 'waiting', seed }, now)
+): Promise<void> {
+  const isBar = audience.kind === 'segment' && audience.future_additions_only
+  const entered = await insertRunsOf(db, appId, id, ids, { state: isBar ? 'barred' : 'waiting', seed }, now)
+  if (!isBar)
     await changeCounts(db, appId, id, COUNTS_OF.activation, [{ placeId: id, fact: 'started', by: entered.length }])
-  }
-  return upTo
 }
 
 /** Whom the audience means, as far as segments tell. */
-async function usersOf(db: Db, scope: Scope, audience: Segments, range: Range): Promise<Sql> {
+async function usersOf(db: Db, scope: Scope, audience: Segments): Promise<(range: Range) => Sql> {
   const { included_segment_ids: included, excluded_segment_ids: excluded, future_additions_only: isBar } = audience
   const segments = await getSegmentsById({ db }, scope.appId, [...included, ...excluded])
   const treesOf = (ids: readonly SegmentId[]) => ids.flatMap((id) => segments.get(id) ?? []).map(treeOf)
   // Who was left out then is no addition when that ends.
-  if (isBar) return usersStatement(treesOf([...included, ...excluded]), [], scope, range)
+  if (isBar) return (range) => usersStatement(treesOf([...included, ...excluded]), [], scope, range)
   // Whom to leave out cannot be told any more: better nobody than one of them.
-  if (excluded.some((id) => !segments.has(id))) return usersStatement([], [], scope, range)
-  return usersStatement(treesOf(included), treesOf(excluded), scope, range)
+  if (excluded.some((id) => !segments.has(id))) return (range) => usersStatement([], [], scope, range)
+  return (range) => usersStatement(treesOf(included), treesOf(excluded), scope, range)
 }
 
 /** Who has a subscription in the range that is in an included segment, and none at all that is in an excluded one. */

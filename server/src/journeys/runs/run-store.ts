@@ -2,7 +2,7 @@
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { rows, type Sql, sql } from '../../storage/sql.ts'
+import { rows, sql } from '../../storage/sql.ts'
 import type { JourneyId } from '../journey.ts'
 import type { NodeId } from '../node.ts'
 import { PARTS, type Part, type Run, type RunEvent, type RunId, type RunState } from './run.ts'
@@ -43,7 +43,7 @@ export const insertRunsOf = (
   db: Db,
   appId: AppId,
   journeyId: JourneyId,
-  users: Sql,
+  userIds: string,
   { state, seed }: { state: 'waiting' | 'barred'; seed: string },
   now: Date,
 ) =>
@@ -52,7 +52,7 @@ export const insertRunsOf = (
     insert into journey_runs (app_id, id, journey_id, user_id, part, slot, state, due_at, entered_at)
     select a.id, md5(${seed}::text || u.user_id)::uuid, ${journeyId}::uuid, u.user_id, get_byte(uuid_send(u.user_id), 15) % ${PARTS.length},
       ${TAKEN}::uuid, ${state}, case when ${state} = 'waiting' then ${now}::timestamptz end, ${now}::timestamptz
-    from apps a cross join (${users}) u
+    from apps a cross join unnest(${userIds}::uuid[]) u(user_id)
     where a.id = ${appId}
     on conflict (app_id, journey_id, user_id, slot) do nothing
     returning part`,

@@ -70,16 +70,19 @@ describe('create message', () => {
       lane: 'bulk',
       audience: { kind: 'segments', included: [{ id: anId(), name: 'Subscribed Users' }], excluded: [] },
     })
-    expect(await messages.jobs()).toContainEqual({ name: 'messages.expand', key: id, runAt: new Date(NOW) })
+    expect(await messages.jobs()).toContainEqual({ name: 'messages.expand-bulk', key: id, runAt: new Date(NOW) })
   })
 
   test('for later has its job at its time, direct or not', async () => {
     const send_after = '2030-01-02 09:00:00 GMT+0100'
     const at = new Date('2030-01-02T08:00:00Z')
-    for (const targets of [everybody, { include_subscription_ids: push.subscriptionIds }]) {
+    for (const [name, targets] of [
+      ['messages.expand-bulk', everybody],
+      ['messages.expand', { include_subscription_ids: push.subscriptionIds }],
+    ] as const) {
       const id = await messages.sent(saying({ ...targets, send_after }))
       expect(await messages.row(id)).toMatchObject({ sendAfter: at })
-      expect(await messages.jobs()).toContainEqual({ name: 'messages.expand', key: id, runAt: at })
+      expect(await messages.jobs()).toContainEqual({ name, key: id, runAt: at })
     }
   })
 

@@ -4,6 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import { createQueue, type Queue } from '../../queue/enqueue.ts'
+import type { ScanAudience } from '../../segments/scan.ts'
 import type { Db } from '../../storage/db.ts'
 import { createMerger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
@@ -25,6 +26,10 @@ export type ReadRunData = (
 
 export type Engine = {
   db: Db
+  /** Connections that direct messages alone use. */
+  directDb: Db
+  /** Finds those whom filters and segments mean, on connections of its own. */
+  scanAudience: ScanAudience
   clock: Clock
   log: Log
   queue: Queue
@@ -45,7 +50,7 @@ export type Engine = {
 
 export type EngineParts = Pick<
   Engine,
-  'db' | 'clock' | 'log' | 'sender' | 'renderer' | 'email' | 'noteActions' | 'readRunData'
+  'db' | 'directDb' | 'scanAudience' | 'clock' | 'log' | 'sender' | 'renderer' | 'email' | 'noteActions' | 'readRunData'
 > & {
   /** Messages under way to one provider at once. */
   maxInFlight: number

@@ -8,12 +8,13 @@ import { GLOBAL_TABLES } from '../../../test/sql-rules/exceptions.ts'
 import { knownTables } from '../../../test/sql-rules/schema-rules.ts'
 import { checkStatement, type KnownTables } from '../../../test/sql-rules/statement-rules.ts'
 import { newId } from '../../lib/ids.ts'
-import { audienceInRange, CANDIDATE } from '../../segments/audience.ts'
+import { audienceInRange, idsStatement } from '../../segments/audience.ts'
 import { readFilters } from '../../segments/filters.ts'
+import { sql } from '../../storage/sql.ts'
 import {
   ALL_LINES,
   expandStatement,
-  inRange,
+  found,
   inRuns,
   mailDomainsStatement,
   named,
@@ -59,7 +60,7 @@ const filters = [{ field: 'tag', key: 'level', relation: '=', value: '1' }]
 const audiences = [
   inRuns(scope.appId, [{ messageId, userId: newId(), runId: newId() }]),
   named(scope.appId, [{ messageId, subscriptionId: newId() }]),
-  inRange(audienceInRange(readFilters(filters).tree, scope, { after: newId(), upTo: newId() }, CANDIDATE)),
+  found(scope.appId, `{${newId()}}`),
 ]
 
 test.each(timings)('the statement for those that are due $kind keeps the rules', (timing) => {
@@ -68,6 +69,11 @@ test.each(timings)('the statement for those that are due $kind keeps the rules',
       const expansion = { plans: [plan], ways: [way], candidates, timing, lines: ALL_LINES, onlyTestUsers }
       expect(checkStatement(expandStatement(scope.appId, expansion, NOW).text, known)).toEqual([])
     }
+})
+
+test('the statement that finds the ids of an audience keeps the rules', () => {
+  const audience = audienceInRange(readFilters(filters).tree, scope, { after: newId(), upTo: newId() }, sql`s.id`)
+  expect(checkStatement(idsStatement(audience).text, known)).toEqual([])
 })
 
 test('the statement that looks for time zones keeps the rules', () => {

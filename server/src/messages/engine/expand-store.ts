@@ -47,11 +47,11 @@ export async function lockWaiting(db: Db, appId: AppId, id: MessageId): Promise<
   return found
 }
 
-/** Undefined where it is no mail; not locked. */
-export async function findWaitingMail(db: Db, appId: AppId, id: MessageId): Promise<WaitingMessage | undefined> {
+/** The same without the lock: what it says may have changed by the time it is acted on. */
+export async function findWaiting(db: Db, appId: AppId, id: MessageId): Promise<WaitingMessage | undefined> {
   const [found] = await db.query<WaitingMessage>(sql`
     select ${columns} from messages m
-    where m.app_id = ${appId} and m.id = ${id} and m.channel = 'email' and m.state in ('scheduled', 'expanding')`)
+    where m.app_id = ${appId} and m.id = ${id} and m.state in ('scheduled', 'expanding')`)
   return found
 }
 

@@ -1,9 +1,9 @@
 // A message becomes deliveries: one row for each candidate, with a decision. Those whose audience is a set of filters go through
-// the app's subscriptions by ranges, one transaction each, which holds the rows, their counts, how far it came and the jobs that
-// deliver them: it can be broken off anywhere and taken up by anybody. To those that take recipients while they are open, whoever adds
+// the app's subscriptions by ranges: who is meant is found first, without a lock; then one transaction holds the rows, their counts,
+// how far it came and the jobs that deliver them. It can be broken off anywhere and taken up by anybody. To those that take recipients while they are open, whoever adds
 // some writes theirs (add-recipients.ts).
 
-import type { AppId, SubscriptionId } from '../../lib/ids.ts'
+import type { AppId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
 import type { Db } from '../../storage/db.ts'
@@ -13,14 +13,23 @@ import type { MessageId } from '../message.ts'
 import { isByRange, namesIn } from './audience.ts'
 import type { Engine } from './engine.ts'
 import { ALL_LINES, type Expansion, linesFor, named } from './expand-statement.ts'
-import { lockDirectWaiting, lockWaiting, type Progress, type WaitingMessage, writeProgress } from './expand-store.ts'
-import { lookUpDirect, lookUpNext } from './look-up-hosts.ts'
-import { nextRange } from './range.ts'
+import {
+  findWaiting,
+  lockDirectWaiting,
+  lockWaiting,
+  type Progress,
+  type WaitingMessage,
+  writeProgress,
+} from './expand-store.ts'
+import { lookUpCandidates, lookUpDirect } from './look-up-hosts.ts'
+import { nextRange, type Range } from './range.ts'
 import { completeMessages } from './settle.ts'
 import { type Begun, isPlain, type Known, sumOf, waitingOf, writeDeliveries } from './write-deliveries.ts'
 
 /** Then it is another app's turn. */
-const RANGES_AT_A_STRETCH = 20
+const RANGES_IN_A_TURN = 20
+/** The same where the audience is expensive. */
+const MAX_TURN_MS = 60_000
 const DIRECT_AT_ONCE = 500
 
 export const expandMessages = (engine: Engine) => async (work: Work) => {
@@ -29,14 +38,23 @@ export const expandMessages = (engine: Engine) => async (work: Work) => {
   await engine.prepareMonths(clock.now())
   const known = { ready: await sender.ready(appId), settings: (await readSending(db, appId, clock.now())).settings }
   if (key === DIRECT) return expandDirect(engine, work, known)
-  for (let ranges = 0; ranges < RANGES_AT_A_STRETCH && !work.isLeaving(); ranges++) {
-    await lookUpNext(engine, appId, key)
-    const hasMore = await expandNext(engine, work, known, key)
+  const began = performance.now()
+  let size = readSize(work.job.payload)
+  for (let ranges = 0; ranges < RANGES_IN_A_TURN && !work.isLeaving(); ranges++) {
+    const next = await expandNext(engine, work, known, size)
     await engine.growth.catchUp(clock.now())
-    if (!hasMore) return
+    if (!next.hasMore) return
+    size = next.size
     await work.noteProgress(db)
+    if (performance.now() - began > MAX_TURN_MS) break
   }
-  await engine.queue.enqueue(db, [expandJob(appId, { id: key, lane: 'bulk' })])
+  await engine.queue.enqueue(db, [{ ...expandJob(appId, { id: key, lane: 'bulk' }), payload: { size } }])
+}
+
+/** Of the ranges in the turn before, so that what was found out about their cost is not found out again. */
+function readSize(payload: unknown): number | undefined {
+  const { size } = (payload ?? {}) as { size?: unknown }
+  return typeof size === 'number' ? size : undefined
 }
 
 async function expandDirect(engine: Engine, work: Work, known: Known) {
@@ -57,20 +75,40 @@ async function expandDirect(engine: Engine, work: Work, known: Known) {
   if (expanded.length === DIRECT_AT_ONCE) await engine.queue.enqueue(db, [expandJob(appId, DIRECT)])
 }
 
-/** Whether there is more of it. */
-async function expandNext(engine: Engine, work: Work, known: Known, id: MessageId): Promise<boolean> {
-  const { appId } = work.job
+/** Whether there is more of it, and how many subscriptions are to be looked at next. */
+type Next = { hasMore: boolean; size?: number | undefined }
+
+/**
+ * Whom it means is found out first, which may take long; then the message is locked and the deliveries are written, which does not.
+ */
+async function expandNext(engine: Engine, work: Work, known: Known, size: number | undefined): Promise<Next> {
+  const { appId, key: id } = work.job
   const { db, clock } = engine
+  const isDue = ({ sendAfter }: WaitingMessage) => sendAfter <= clock.now()
+  const waiting = await findWaiting(db, appId, id)
+  if (!waiting || !isDue(waiting)) return end(engine, appId, id)
+  const expandAt = waiting.expandAt ?? clock.now()
+  const range = isByRange(waiting.audience)
+    ? await nextRange(engine, appId, waiting, { expandAt, size, signal: work.signal })
+    : undefined
+  if (waiting.channel === 'email')
+    await lookUpCandidates(engine, range?.candidates ?? named(appId, namesIn(id, waiting.audience)))
   const hasMore = await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return false
     const message = await lockWaiting(db, appId, id)
-    if (!message || message.sendAfter > clock.now()) return false
-    if (isByRange(message.audience)) return expandRange(engine, db, appId, known, message)
+    if (!message || !isDue(message)) return false
+    // Somebody else was here in between: what was found is not the next range any more.
+    if (message.expandedTo !== waiting.expandedTo) return true
+    if (range) return expandRange(engine, db, appId, known, { ...message, expandAt }, range)
     await expandNamed(engine, db, appId, known, [message])
     return false
   })
-  if (!hasMore) await completeMessages(engine, appId, [id])
-  return hasMore
+  return hasMore ? { hasMore, size: range?.nextSize } : end(engine, appId, id)
+}
+
+async function end(engine: Engine, appId: AppId, id: MessageId): Promise<Next> {
+  await completeMessages(engine, appId, [id])
+  return { hasMore: false }
 }
 
 /** Of messages that name each recipient; more than one only where they are plain. */
@@ -82,13 +120,16 @@ function expandNamed(engine: Engine, db: Db, appId: AppId, known: Known, message
   return write(engine, db, appId, known, begun, whom, { expandedTo: null, isDone: true })
 }
 
-async function expandRange(engine: Engine, db: Db, appId: AppId, known: Known, message: WaitingMessage) {
-  const expandAt = message.expandAt ?? engine.clock.now()
-  const after: SubscriptionId | undefined = message.expandedTo ?? undefined
-  const { candidates, upTo } = await nextRange(engine, db, appId, message, expandAt)
-  const reach = { expandedTo: upTo ?? after ?? null, isDone: upTo === undefined }
-  const whom = { candidates, lines: ALL_LINES }
-  const count = await write(engine, db, appId, known, [{ ...message, expandAt }], whom, reach)
+async function expandRange(
+  engine: Engine,
+  db: Db,
+  appId: AppId,
+  known: Known,
+  message: Begun,
+  { candidates, upTo }: Range,
+): Promise<boolean> {
+  const reach = { expandedTo: upTo ?? message.expandedTo, isDone: upTo === undefined }
+  const count = await write(engine, db, appId, known, [message], { candidates, lines: ALL_LINES }, reach)
   engine.growth.note(message.id, count)
   return !reach.isDone
 }

@@ -1,10 +1,11 @@
 // The engine's background jobs.
 
-import type { Handlers } from '../../queue/job.ts'
+import type { Handler, Handlers } from '../../queue/job.ts'
 import type { Schedule } from '../../queue/schedule.ts'
+import { READS_AUDIENCE } from '../../segments/scan.ts'
 import { WAKE, WAKE_ALL } from '../../sending/control.ts'
 import { beginningOf, readLine } from '../delivery.ts'
-import { CLOSE, DELIVER, EXPAND } from '../jobs.ts'
+import { CLOSE, DELIVER, EXPAND, EXPAND_BULK } from '../jobs.ts'
 import { auditCounts } from './audit-counts.ts'
 import { closeCanceled } from './close.ts'
 import { closeOver } from './close-over.ts'
@@ -31,12 +32,21 @@ const SLOWEST_MS = 15 * 60_000
  */
 const MOST_LINES = { ofTexts: 40, ofOthers: 16 }
 
+/** Direct messages never wait for a connection behind those of the bulk lane. */
+const onReserved = (engine: Engine): Engine => ({ ...engine, db: engine.directDb })
+
+function deliverInLane(engine: Engine): Handler['run'] {
+  const [direct, bulk] = [deliverLine(onReserved(engine)), deliverLine(engine)]
+  return (work) => (readLine(work.job.key).lane === 'direct' ? direct(work) : bulk(work))
+}
+
 const mostLinesLike = (line: string) => (readLine(line).provider === 'sms' ? MOST_LINES.ofTexts : MOST_LINES.ofOthers)
 
 export const messageHandlers = (engine: Engine): Handlers => ({
-  [EXPAND]: { run: expandMessages(engine), ...PATIENT },
+  [EXPAND]: { run: expandMessages(onReserved(engine)), ...PATIENT },
+  [EXPAND_BULK]: { run: expandMessages(engine), ...READS_AUDIENCE, ...PATIENT },
   [DELIVER]: {
-    run: deliverLine(engine),
+    run: deliverInLane(engine),
     waitsFor: beginningOf,
     mostWaiting: mostLinesLike,
     timeLimitMs: SLOWEST_MS,

@@ -2,51 +2,62 @@
 // ids, so many at a time.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
-import { audienceInRange, CANDIDATE, endOfRange } from '../../segments/audience.ts'
-import type { Db } from '../../storage/db.ts'
+import { audienceInRange, type Ids, idsStatement } from '../../segments/audience.ts'
+import { sql } from '../../storage/sql.ts'
 import { findHolders } from '../activities/store.ts'
 import type { MessageId } from '../message.ts'
 import { audienceOf } from './audience.ts'
 import type { Engine } from './engine.ts'
-import { type Expansion, inRange, named } from './expand-statement.ts'
+import { type Expansion, found, named } from './expand-statement.ts'
 import type { WaitingMessage } from './expand-store.ts'
 
 export const RANGE = 10_000
 
-/** `upTo` is undefined for the last one. */
-export type Range = { candidates: Expansion['candidates']; upTo: SubscriptionId | undefined }
+/** `upTo` is undefined for the last one. `nextSize`: how many subscriptions the next one is to look at. */
+export type Range = {
+  candidates: Expansion['candidates']
+  upTo: SubscriptionId | undefined
+  nextSize?: number | undefined
+}
 
-/** `expandAt`: what is said of time in filters means one moment for all ranges. */
+export type RangeOptions = { expandAt: Date; size: number | undefined; signal: AbortSignal }
+
+/** `expandAt`: what is said of time in filters means one moment for all ranges. Nothing is locked meanwhile. */
 export function nextRange(
-  engine: Pick<Engine, 'log'>,
-  db: Db,
+  engine: Pick<Engine, 'db' | 'log' | 'scanAudience'>,
   appId: AppId,
   message: WaitingMessage,
-  expandAt: Date,
+  options: RangeOptions,
 ): Promise<Range> {
   const after = message.expandedTo ?? undefined
   return message.audience.kind === 'activity'
-    ? rangeOfHolders(db, appId, message.id, message.audience.activityId, after)
-    : rangeOfAudience(engine, db, appId, message, expandAt, after)
+    ? rangeOfHolders(engine, appId, message.id, message.audience.activityId, after)
+    : rangeOfAudience(engine, appId, message, options, after)
 }
 
 async function rangeOfAudience(
-  engine: Pick<Engine, 'log'>,
-  db: Db,
+  engine: Pick<Engine, 'db' | 'log' | 'scanAudience'>,
   appId: AppId,
   message: WaitingMessage,
-  now: Date,
+  { expandAt, size, signal }: RangeOptions,
   after: SubscriptionId | undefined,
 ): Promise<Range> {
-  const scope = { appId, now }
-  const node = await audienceOf(engine, db, appId, message)
-  const upTo = await endOfRange(db, scope, after, RANGE)
-  return { candidates: inRange(audienceInRange(node, scope, { after, upTo }, CANDIDATE)), upTo }
+  const scope = { appId, now: expandAt }
+  const node = await audienceOf(engine, engine.db, appId, message)
+  const { rows, upTo, nextSize } = await engine.scanAudience<Ids>({
+    scope,
+    after,
+    maxSize: RANGE,
+    size,
+    signal,
+    statement: (range) => idsStatement(audienceInRange(node, scope, range, sql`s.id`)),
+  })
+  return { candidates: found(appId, rows[0]?.ids ?? '{}'), upTo, nextSize }
 }
 
 /** Of those that show a live activity, however few they are among all. */
 async function rangeOfHolders(
-  db: Db,
+  { db }: Pick<Engine, 'db'>,
   appId: AppId,
   messageId: MessageId,
   activityId: string,

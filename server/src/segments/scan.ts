@@ -1,0 +1,91 @@
+// Reads an audience by ranges of subscription ids, on connections that are there for this alone. A statement is estimated before it
+// runs and limited while it runs: an expensive audience is read by smaller ranges, so that apps take turns every few seconds whatever
+// their filters cost. No audience is refused.
+
+import { TookTooLong } from '../lib/errors.ts'
+import type { SubscriptionId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import type { SharedPool } from '../storage/shared-pool.ts'
+import { type Sql, sql } from '../storage/sql.ts'
+import { endOfRange, type Range } from './audience.ts'
+import type { Scope } from './compile.ts'
+
+/**
+ * Of the handlers of jobs that scan: most of their time they wait for a turn, so they take no slot of other jobs; and no app has all
+ * that may wait.
+ */
+export const READS_AUDIENCE = { waitsFor: () => '', mostWaiting: () => 16 }
+
+export type Scan = {
+  scope: Scope
+  after: SubscriptionId | undefined
+  /** How many subscriptions a range holds, unless reading them would take too long. */
+  maxSize: number
+  /** The `nextSize` of the range before, when there was one. Estimated by default. */
+  size?: number | undefined
+  /** Who is meant in a range; it only reads. */
+  statement(range: Range): Sql
+  signal?: AbortSignal
+}
+
+/** `upTo`: where the next range begins; undefined after the last one. */
+export type Scanned<Row> = { rows: Row[]; upTo: SubscriptionId | undefined; nextSize: number }
+
+export type ScanAudience = <Row>(scan: Scan) => Promise<Scanned<Row>>
+
+export type ScanLimits = {
+  /** What a statement may cost by PostgreSQL's estimate. */
+  maxCost: number
+  /** A statement is canceled after this time, and its range halved. */
+  maxMs: number
+  /** A range of this size is read to its end, however long it takes. */
+  minSize: number
+}
+
+/** To look at 10,000 subscriptions and their users by one filter is estimated at 28,000, by a hundred filters at 50,000 and more. */
+const LIMITS: ScanLimits = { maxCost: 40_000, maxMs: 2_000, minSize: 100 }
+
+export function createScanAudience(pool: SharedPool, limits: Partial<ScanLimits> = {}): ScanAudience {
+  const { maxCost, maxMs, minSize } = { ...LIMITS, ...limits }
+
+  async function estimateSize(db: Db, { scope, after, maxSize, statement }: Scan): Promise<number> {
+    const range = { after, upTo: await endOfRange(db, scope, after, maxSize) }
+    const cost = await estimateCost(db, statement(range))
+    return cost <= maxCost ? maxSize : Math.floor((maxSize * maxCost) / cost)
+  }
+
+  /** Undefined when it took too long. */
+  async function readRange<Row>(db: Db, { scope, after, statement }: Scan, size: number) {
+    const upTo = await endOfRange(db, scope, after, size)
+    const options = { prepare: false, ...(size > minSize && { timeoutMs: maxMs }) }
+    const began = performance.now()
+    try {
+      const rows = await db.query<Row>(statement({ after, upTo }), options)
+      return { rows, upTo, ms: performance.now() - began }
+    } catch (error) {
+      if (error instanceof TookTooLong && size > minSize) return undefined
+      throw error
+    }
+  }
+
+  return async <Row>(scan: Scan): Promise<Scanned<Row>> => {
+    const { scope, maxSize, signal } = scan
+    const bounded = (size: number) => Math.max(Math.min(minSize, maxSize), Math.min(maxSize, size))
+    const inTurn = <Result>(run: (db: Db) => Promise<Result>) => pool.use(scope.appId, run, signal)
+    let size = bounded(scan.size ?? (await inTurn((db) => estimateSize(db, scan))))
+    for (;;) {
+      // Each attempt takes a turn of its own: others come in between.
+      const found = await inTurn((db) => readRange<Row>(db, scan, size))
+      if (found)
+        return { rows: found.rows, upTo: found.upTo, nextSize: bounded(found.ms < maxMs / 4 ? size * 2 : size) }
+      size = bounded(Math.floor(size / 2))
+    }
+  }
+}
+
+type Explained = { 'QUERY PLAN': [{ Plan: { 'Total Cost': number } }] }
+
+async function estimateCost(db: Db, statement: Sql): Promise<number> {
+  const [row] = await db.query<Explained>(sql`explain (format json) ${statement}`, { prepare: false })
+  return row?.['QUERY PLAN'][0].Plan['Total Cost'] ?? 0
+}
