@@ -2,10 +2,10 @@
 
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
+import { own } from '../../lib/own.ts'
 import type { Lane } from '../../queue/job.ts'
 import { createCall, type RenderFailure } from './call.ts'
 import { createPaces, newPace, type Pace } from './pace.ts'
-import { own } from '../../lib/own.ts'
 import { createRenderPool, type RenderPool, type RenderPoolOptions } from './pool.ts'
 import { describe, type Scope, type Sources } from './source.ts'
 import type { Step, StepResult } from './work.ts'
