@@ -431,7 +431,9 @@ describe('apns_p12', () => {
     const order: string[] = []
     await Promise.all([
       hostile.then((answer) => {
-        expect(told(answer)).toEqual(refused('apns_p12 takes too long to open; export it again with fewer rounds'))
+        expect(told(answer)).toEqual(
+          refused('apns_p12 asks for more than 2000000 rounds of key derivation; export it again with fewer'),
+        )
         order.push('refused')
       }),
       aUser(app).then(() => order.push('served')),

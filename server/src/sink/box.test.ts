@@ -83,7 +83,7 @@ const ways: Record<'web_push' | 'apns' | 'fcm' | 'email' | 'sms' | 'webhook', ()
   }),
   async apns() {
     const { apns_p8, apns_key_id: keyId, apns_team_id: teamId, apns_bundle_id: topic } = appSettings
-    const { key } = await readCredential('apns_p8', apns_p8, '')
+    const { key } = await readCredential('apns_p8', { given: apns_p8, password: '', owner: 'sink' })
     const credentials = { kind: 'token', environment: 'production', key, keyId, teamId, topic } as const
     return {
       channel: opened(apnsChannel({ clock, route: providers().route })) as Channel<unknown>,
@@ -98,7 +98,11 @@ const ways: Record<'web_push' | 'apns' | 'fcm' | 'email' | 'sms' | 'webhook', ()
   },
   async fcm() {
     const { fcm_v1_service_account_json } = appSettings
-    const credentials = await readCredential('fcm_v1_service_account_json', fcm_v1_service_account_json, '')
+    const credentials = await readCredential('fcm_v1_service_account_json', {
+      given: fcm_v1_service_account_json,
+      password: '',
+      owner: 'sink',
+    })
     return {
       channel: opened(fcmChannel({ clock, route: providers().route })) as Channel<unknown>,
       item: async (): Promise<FcmItem> => ({
