@@ -47,6 +47,7 @@ test('an owner with too many is told to come back, and no other is', async () =>
   for (const name of ['a1', 'b1', 'a2']) await end(name)
   expect(await Promise.all(all)).toEqual(['a1', 'a2', 'b1'])
   const later = add('a', 'a4')
+  await end('')
   await end('a4')
   expect(await later).toBe('a4')
 })
