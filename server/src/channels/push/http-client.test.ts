@@ -265,6 +265,8 @@ describe('a service without HTTP/2', () => {
 
 describe('connections of an app', () => {
   const [hostile, other] = ['hostile', 'other']
+  /** However slow the machine is. */
+  const patient = { deadlineMs: 120_000, connectMs: 60_000 }
   const postAs = (client: HttpClient, appId: string, path: string, origin = ORIGIN) => post(client, path, origin, appId)
   const postManyAs = (client: HttpClient, appId: string, count: number) =>
     Promise.all(Array.from({ length: count }, (_, n) => postAs(client, appId, `/${appId}/${n}`)))
@@ -272,17 +274,17 @@ describe('connections of an app', () => {
   test.each(['cut', 'half', 'goaway with error'] as const)(
     'that end in %s carry nothing of another',
     async (failure) => {
-      const { provider, client } = await start()
+      const { provider, client } = await start({}, patient)
       const slow = { status: 200, afterMs: 200 }
       for (let n = 0; n < 40; n++) provider.script(`/${other}/${n}`, slow)
       provider.script(`/${hostile}/0`, failure, failure)
       const [replies] = await Promise.all([postManyAs(client, other, 40), postManyAs(client, hostile, 1)])
       expect(kinds(replies)).toEqual(Array(40).fill('answer'))
-      },
+    },
   )
 
   test('that are flooded with answers lose no request of another', async () => {
-    const { provider, client } = await start()
+    const { provider, client } = await start({}, patient)
     for (let n = 0; n < 300; n++) provider.script(`/${hostile}/${n}`, 'garbage')
     const flooded = postManyAs(client, hostile, 300)
     expect(kinds(await postManyAs(client, other, 40))).toEqual(Array(40).fill('answer'))
@@ -290,16 +292,17 @@ describe('connections of an app', () => {
   })
 
   test('whose streams all hang leave another its streams', async () => {
-    const { provider, client } = await start({ maxStreams: 2 }, { maxSessions: 1, deadlineMs: 2_000 })
+    const { provider, client } = await start({ maxStreams: 2 }, { ...patient, maxSessions: 1 })
     for (let n = 0; n < 20; n++) provider.script(`/${hostile}/${n}`, 'hang')
     const hung = postManyAs(client, hostile, 20)
     expect(kinds(await postManyAs(client, other, 20))).toEqual(Array(20).fill('answer'))
+    await provider.close()
     await hung
   })
 
   test('are bounded, at its own cost', async () => {
     const hosts = Array.from({ length: 12 }, (_, n) => `push${n}.example.com`)
-    const { provider, client } = await start({ hosts }, { maxPeers: 8, maxPeersOfApp: 5 })
+    const { provider, client } = await start({ hosts }, { ...patient, maxPeers: 8, maxPeersOfApp: 5 })
     const origins = hosts.map((host) => `https://${host}`)
     const [first = ''] = origins
     const openAll = async (appId: string, some: readonly string[]) => {
