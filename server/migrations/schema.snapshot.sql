@@ -954,6 +954,17 @@ create table suppressions (
 );
 CREATE INDEX suppressions_by_age ON public.suppressions USING btree (app_id, created_at, address);
 
+create table template_suspensions (
+  app_id uuid not null,
+  fingerprint text not null,
+  template_id uuid,
+  message_id uuid not null,
+  since timestamp with time zone not null,
+  until timestamp with time zone not null,
+  constraint template_suspensions_pk PRIMARY KEY (app_id, fingerprint)
+);
+CREATE INDEX template_suspensions_by_template ON public.template_suspensions USING btree (app_id, template_id);
+
 create table templates (
   app_id uuid not null,
   id uuid not null,

@@ -58,6 +58,7 @@ import { sql } from './storage/sql.ts'
 import { createTemplatesContext } from './templates/context.ts'
 import { createRenderer } from './templates/render/renderer.ts'
 import { createTextChannels } from './texts.ts'
+import { findAppsWithAddresses } from './users/address-store.ts'
 import { createUsersContext } from './users/context.ts'
 import { sumPlayerCounts } from './users/store.ts'
 
@@ -71,9 +72,11 @@ export type AppOptions = {
     | 'publicUrl'
     | 'trustProxy'
     | 'metricsToken'
+    | 'requestBodyMb'
     | 'eventRetentionDays'
     | 'deliveryRetentionDays'
     | 'maxInFlight'
+    | 'renderProcesses'
     | 'journeyMinWaitSeconds'
     | 'providers'
     | 'inboxProviders'
@@ -180,8 +183,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     })
     metrics.gauge('carillon_database_connections', 'Connections to the database.', () => db.stats())
     metrics.gauge('carillon_merged_requests', 'Requests merged into statements so far.', () => merger.stats())
-    const renderer = createRenderer({ log })
-    metrics.gauge('carillon_rendering', 'Rendering processes, slices that wait for one, processes ended.', () =>
+    const renderer = createRenderer({ log, clock, processes: config.renderProcesses })
+    metrics.gauge('carillon_rendering', 'Rendering processes, calls that wait for one, processes ended.', () =>
       renderer.stats(),
     )
     const parts = { db: guardWrites(db, mayWrite), clock, merger, newId }
@@ -203,7 +206,16 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const usage = createKeyUsage({ db: parts.db, log })
     const countPlayers = (appIds: readonly AppId[]) => sumPlayerCounts(db, appIds)
     const { publicUrl } = config
-    const apps = { db: parts.db, clock, secrets, configureNew, usage, countPlayers, publicUrl }
+    const apps = {
+      db: parts.db,
+      clock,
+      secrets,
+      configureNew,
+      usage,
+      countPlayers,
+      findAppsWithAddresses: (appIds: readonly AppId[]) => findAppsWithAddresses(db, appIds),
+      publicUrl,
+    }
     const sending = createSendingContext({ ...parts, secrets })
     const email = createEmailContext({ ...forEmail, db: parts.db })
     const messages = createMessagesContext({ ...parts, users, segments, renderer, mayAttach })
@@ -254,6 +266,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
         ),
       trustProxy: config.trustProxy,
       metricsToken: config.metricsToken,
+      bodyBytes: config.requestBodyMb * MEGABYTE,
     })
     await limits.join()
     closers.unshift(
@@ -284,7 +297,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       dial: outbound.dial,
       dialOwn: createDial({ route: providers.route, allow: EVERYWHERE }),
     })
-    const renderer = createRenderer({ log })
+    const renderer = createRenderer({ log, clock, processes: config.renderProcesses })
     const mail = mailParts({ secretKey, outbound, renderer })
     const feedback = createFeedbackContext({
       ...parts,

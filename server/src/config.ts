@@ -29,10 +29,12 @@ type Settings = ProviderParts & {
   role: Role
   trustProxy: boolean | string
   metricsToken: string | undefined
+  requestBodyMb: number
   unsafeDurability: boolean
   eventRetentionDays: number
   deliveryRetentionDays: number
   maxInFlight: number
+  renderProcesses: number | undefined
   journeyMinWaitSeconds: number
   inboxProviders: ProviderList | undefined
   mailListen: { host: string; port: number } | undefined
@@ -166,6 +168,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     read: longEnough(16),
     help: 'Lets a scraper read /metrics with "Authorization: Bearer <token>".',
   },
+  requestBodyMb: {
+    env: 'REQUEST_BODY_MB',
+    fallback: 32,
+    read: wholeNumber(16, 65_536),
+    help: 'Memory for the bodies of requests under way, in MB per process. Half of it is for bodies of up to 64 KB. One address may hold an eighth; further bodies wait for up to 30 s, and are then refused with 429 or 503 and Retry-After.',
+  },
   unsafeDurability: {
     env: 'UNSAFE_DURABILITY',
     fallback: false,
@@ -190,6 +198,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: 400,
     read: wholeNumber(4, 10_000),
     help: 'Messages of one app under way to one provider at once, per process; of all apps together five times as many. If the process is killed, at most so many of each are unknown.',
+  },
+  renderProcesses: {
+    env: 'RENDER_PROCESSES',
+    fallback: undefined,
+    read: wholeNumber(2, 64),
+    help: 'Processes that render templates, at most, for the API and again for the workers; each takes some 60 MB. One of them is reserved for direct messages and previews. Defaults to the number of cores, and at least 2. They start when they are needed, and all but one stop after a minute without work.',
   },
   journeyMinWaitSeconds: {
     env: 'JOURNEY_MIN_WAIT_SECONDS',

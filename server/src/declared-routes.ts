@@ -58,6 +58,7 @@ export function declaredRoutes(): { domains: Route[]; kit: Route[] } {
       publicUrl: undefined,
       usage: { flush: async () => {} },
       countPlayers: async () => new Map(),
+      findAppsWithAddresses: async () => new Set(),
     },
     users,
     events: createEventsContext({ ...parts, reader: users.reader, retentionDays: 400 }),

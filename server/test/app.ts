@@ -41,6 +41,7 @@ export type TestAppOptions = {
   /** The way to providers, where it is another than the usual one. */
   providers?: Partial<AppOptions['config']['providers']>
   eventRetentionDays?: number
+  requestBodyMb?: number
   /** Only answers requests unless told; `all` also works through what they leave to be done. */
   role?: AppOptions['config']['role']
   trustProxy?: boolean
@@ -64,12 +65,14 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       role: options.role ?? 'api',
       trustProxy: options.trustProxy ?? false,
       metricsToken: undefined,
+      requestBodyMb: options.requestBodyMb ?? 32,
       publicUrl: options.publicUrl,
       eventRetentionDays: options.eventRetentionDays ?? 400,
       // Nobody is asked for DNS who is not part of the test.
       providers: { ...readConfig({ RESOLVER: '127.0.0.1:1' }).config.providers, ...options.providers },
       deliveryRetentionDays: 400,
       maxInFlight: 200,
+      renderProcesses: undefined,
       journeyMinWaitSeconds: options.journeyMinWaitSeconds ?? 60,
       inboxProviders: undefined,
       emailAttachmentsMb: options.emailAttachmentsMb ?? 0,

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { findCycles, findImports, type Import, refuse } from './code-rules/imports.ts'
+import { findForeignLookups } from './code-rules/lookups.ts'
 import { findForbiddenWords } from './code-rules/words.ts'
 import { openSources, type Sources } from './source.ts'
 
@@ -28,6 +29,10 @@ describe('the sources', () => {
 
   test('read the clock, the environment and the network, and write to the terminal, only where they may', () => {
     expect(findForbiddenWords(sources)).toEqual([])
+  })
+
+  test('look up nothing in plain objects by names that others chose', () => {
+    expect(findForeignLookups(sources)).toEqual([])
   })
 })
 
@@ -182,5 +187,30 @@ describe('reading the sources', () => {
     expect(found.filter((it) => it.startsWith('fine.ts'))).toEqual([])
     for (const [i, word] of bad.entries()) expect(found.join('\n'), word).toContain(`bad.ts x${i}: `)
     expect(found).toContain('bad.ts imports node:http (network)')
+  })
+
+  test('finds lookups by names of others, and not by names of ours', async () => {
+    const bad = [
+      'TABLE[name]',
+      'TABLE[name as "a"]',
+      'name in TABLE',
+      'TABLE[`x$' + '{name}`]',
+      'JSON.parse(name)[name]',
+    ]
+    const fine = [
+      'TABLE[ours]',
+      '"a" in TABLE',
+      'Object.hasOwn(TABLE, name)',
+      '[1][0]',
+      'new Map([["a", 1]]).get(name)',
+      '(() => { for (const key in TABLE) void TABLE[key] })()',
+      '(() => { const o: Record<string, number> = {}; o[name] = 1; delete o[name] })()',
+    ]
+    const head = 'const TABLE: Record<string, number> = { a: 1 }\n'
+    const lines = (list: string[]) =>
+      list.map((it, i) => `export const x${i} = (name: string, ours: 'a') => [ours, name, ${it}]`).join('\n')
+    const found = await withFiles({ 'bad.ts': head + lines(bad), 'fine.ts': head + lines(fine) }, findForeignLookups)
+    expect(found.filter((it) => it.startsWith('fine.ts'))).toEqual([])
+    for (const [i, lookup] of bad.entries()) expect(found.join('\n'), lookup).toContain(`bad.ts x${i}: `)
   })
 })

@@ -46,12 +46,26 @@ const configuration = {
   ),
 }
 
-export const AppBody = Type.Object({ name: text(128, 'Internal name.', { minLength: 1 }), ...configuration })
+const flag = (description: string) =>
+  Type.Optional(Type.Unsafe<boolean | null>({ type: ['boolean', 'null'], description }))
+
+/** How SDKs, which carry no key, are let in. */
+const door = {
+  keyless: flag('Whether SDKs may come in without a key at all. Defaults to true.'),
+  require_identity: flag('Whether they must bring an identity token for their user. Needs identity_public_key.'),
+  identity_public_key: text(
+    8192,
+    'Public key in PEM that identity tokens are verified with: EC on P-256, or RSA of 2048 bits or more. "" clears it.',
+  ),
+}
+
+export const AppBody = Type.Object({ name: text(128, 'Internal name.', { minLength: 1 }), ...configuration, ...door })
 export type AppBody = Static<typeof AppBody>
 
 export const NewAppBody = Type.Object({
   name: Type.String({ minLength: 1, maxLength: 128, description: 'Internal name.' }),
   ...configuration,
+  ...door,
 })
 export type NewAppBody = Static<typeof NewAppBody>
 
@@ -102,5 +116,9 @@ export const AppAnswer = Type.Object({
   safari_icon_256_256: orNull,
   site_name: orNull,
   additional_data_is_root_payload: Type.Boolean(),
+  keyless: Type.Boolean(),
+  require_identity: Type.Boolean(),
+  identity_public_key: orNull,
+  warnings: Type.Array(Type.String(), { description: 'What is allowed but seldom meant.' }),
 })
 export type AppAnswer = Static<typeof AppAnswer>

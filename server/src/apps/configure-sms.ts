@@ -2,6 +2,7 @@
 
 import { appNotFound, invalid } from '../lib/errors.ts'
 import { type AppId, newId } from '../lib/ids.ts'
+import { own } from '../lib/own.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
 import { MASK } from './app-schema.ts'
@@ -78,7 +79,9 @@ async function change(
 
 function changedFields(before: Record<string, unknown>, after: Record<string, unknown>): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
-  return [...names].filter((name) => JSON.stringify(before[name] ?? null) !== JSON.stringify(after[name] ?? null))
+  return [...names].filter(
+    (name) => JSON.stringify(own(before, name) ?? null) !== JSON.stringify(own(after, name) ?? null),
+  )
 }
 
 /** The settings with their secret in clear: no answer or log may hold it. */

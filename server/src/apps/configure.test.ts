@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, type TestApp, testApp } from '../../test/app.ts'
 import { aP8, aP12, aServiceAccount, base64, hostileP12, rsaPem } from '../../test/credentials.ts'
@@ -614,5 +615,57 @@ describe('an update', () => {
     const appId = await anApp()
     const bare = await app.request(`/apps/${appId}`, { method: 'PUT', headers: headers() })
     expect(told(bare)).toEqual(refused('The body must be an object'))
+  })
+})
+
+describe('SDKs without a key', () => {
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const pem = publicKey.export({ type: 'spki', format: 'pem' }) as string
+  const doorOf = ({ keyless, require_identity, identity_public_key }: Record<string, unknown>) => ({
+    keyless,
+    require_identity,
+    identity_public_key,
+  })
+
+  test('are let in without proof at first; the app can ask for it, or shut the door', async () => {
+    const id = await anApp()
+    expect(doorOf(await view(id))).toEqual({ keyless: true, require_identity: false, identity_public_key: null })
+    const proving = await put(id, { require_identity: true, identity_public_key: pem })
+    const asked = { keyless: true, require_identity: true, identity_public_key: pem }
+    expect(doorOf(proving.body)).toEqual(asked)
+    expect(doorOf((await put(id, { name: 'Other', keyless: null, identity_public_key: null })).body)).toEqual(asked)
+    const shut = await put(id, { keyless: false, require_identity: false, identity_public_key: '' })
+    expect(doorOf(shut.body)).toEqual({ keyless: false, require_identity: false, identity_public_key: null })
+    const sdk = { accept: 'application/vnd.onesignal.v1+json', 'sdk-version': 'onesignal/web/1', authorization: '' }
+    expect((await app.request(`/apps/${id}/users`, { headers: sdk, body: { identity: {} } })).status).toBe(401)
+    expect((await auditOf(id)).map(({ detail }) => detail)).toContainEqual({
+      fields: ['keyless', 'require_identity', 'identity_public_key'],
+    })
+  })
+
+  test('can be configured with a new app', async () => {
+    const id = await anApp({ require_identity: true, identity_public_key: pem })
+    expect(await view(id)).toMatchObject({ require_identity: true, identity_public_key: pem })
+  })
+
+  test.each<[string, object, string]>([
+    ['proof without a key', { require_identity: true }, 'Identity verification needs a public key'],
+    [
+      'a key that is none',
+      { identity_public_key: 'nonsense' },
+      'The identity key must be a public key in PEM: EC on P-256, or RSA of 2048 bits or more',
+    ],
+  ])('%s is refused', async (_, body, error) => expectRefused(await anApp(), body, error))
+
+  test('are warned of where the app has addresses', async () => {
+    const { id, key, organizationKey } = await app.anotherTenant()
+    const organization = { authorization: `Key ${organizationKey}` }
+    const warnings = async () => (await app.request(`/apps/${id}`, { headers: organization })).body.warnings
+    expect(await warnings()).toEqual([])
+    const body = { subscriptions: [{ type: 'Email', token: anEmail() }] }
+    await app.request(`/apps/${id}/users`, { headers: { authorization: `Key ${key}` }, body })
+    expect(await warnings()).toEqual([expect.stringMatching(/external id of a user can sign in.*require_identity/s)])
+    await app.request(`/apps/${id}`, { method: 'PUT', headers: organization, body: { keyless: false } })
+    expect(await warnings()).toEqual([])
   })
 })

@@ -5,10 +5,10 @@ import { type AppId, newId, type OrganizationId } from '../lib/ids.ts'
 import { type AppBody, MASK, type NewAppBody } from './app-schema.ts'
 import { setSms } from './configure-sms.ts'
 import type { AppsContext } from './context.ts'
-import { type ConfigureNew, createApp } from './create.ts'
+import { type ConfigureNew, checkIdentity, createApp } from './create.ts'
 import { type CredentialName, type Credentials, credentialNames, readCredential } from './read-credential.ts'
 import { readSms } from './read-sms.ts'
-import { type Actor, SYSTEM } from './schema.ts'
+import { type Actor, type AppSettings, SYSTEM } from './schema.ts'
 import { seal } from './sealed.ts'
 import { findMissing, readSetting, type SettingName, settingNames } from './settings.ts'
 import type { SmsBody } from './sms-schema.ts'
@@ -33,6 +33,7 @@ type Changes = {
   settings: { [Name in SettingName]?: string | null }
   isRootPayload: boolean | undefined
   credentials: { [Name in CredentialName]?: Credentials[Name] | null }
+  door: Partial<Pick<AppSettings, 'keylessSdk' | 'identityRequired' | 'identityPublicKey'>>
 }
 
 export async function createConfiguredApp(
@@ -87,6 +88,7 @@ async function readChanges(body: AppBody, owner: string): Promise<Changes> {
     settings: {},
     isRootPayload: body.additional_data_is_root_payload ?? undefined,
     credentials: {},
+    door: readDoor(body),
   }
   const problems: Problem[] = []
   const collect = async (read: () => unknown) => {
@@ -116,6 +118,15 @@ async function readChanges(body: AppBody, owner: string): Promise<Changes> {
   return changes
 }
 
+/** Null is as good as left out, as in all of the body. */
+function readDoor({ keyless, require_identity, identity_public_key }: AppBody): Changes['door'] {
+  return {
+    ...(typeof keyless === 'boolean' && { keylessSdk: keyless }),
+    ...(typeof require_identity === 'boolean' && { identityRequired: require_identity }),
+    ...(typeof identity_public_key === 'string' && { identityPublicKey: identity_public_key || null }),
+  }
+}
+
 const passwordOf = (body: AppBody, name: CredentialName) =>
   (name === 'apns_p12' ? body.apns_p12_password : name === 'safari_apns_p12' ? body.safari_apns_p12_password : '') ?? ''
 
@@ -134,6 +145,7 @@ async function applyChanges({ db, clock, secrets }: Context, appId: AppId, chang
     const before = await lockApp(db, appId)
     if (!before) throw appNotFound()
     const after = withPair(withChanges(before, changes))
+    checkIdentity(after)
     const missing = findMissing(after.pushSettings, after.credentials.apns_p8 !== undefined)
     if (missing.length > 0) throw new AppError('invalid', ...missing.map((title) => ({ code: 'request-0', title })))
     const changed = findChanged(before, after)
@@ -150,7 +162,8 @@ async function applyChanges({ db, clock, secrets }: Context, appId: AppId, chang
     await notifyChange(db, 'app', appId)
   })
 
-  function withChanges(before: AppOverview, { name, settings, isRootPayload, credentials }: Changes): AppConfiguration {
+  function withChanges(before: AppOverview, changes: Changes): AppConfiguration {
+    const { name, settings, isRootPayload, credentials, door } = changes
     const pushSettings = { ...before.pushSettings }
     for (const name of settingNames) {
       const value = settings[name]
@@ -171,8 +184,9 @@ async function applyChanges({ db, clock, secrets }: Context, appId: AppId, chang
     const { safari_apns_p12: safari } = credentials
     if (safari !== undefined) delete pushSettings.safari_push_id
     if (safari?.subjectId) pushSettings.safari_push_id = safari.subjectId
-    const { vapidPublicKey } = before
-    return { name: name ?? before.name, pushSettings, credentials: sealed, vapidPublicKey }
+    const { vapidPublicKey, keylessSdk, identityRequired, identityPublicKey } = before
+    const letIn = { keylessSdk, identityRequired, identityPublicKey, ...door }
+    return { name: name ?? before.name, pushSettings, credentials: sealed, vapidPublicKey, ...letIn }
   }
 
   function withPair(app: AppConfiguration): AppConfiguration {
@@ -188,6 +202,9 @@ function findChanged(before: AppConfiguration, after: AppConfiguration): string[
   const names = [...settingNames, 'additional_data_is_root_payload', 'safari_push_id'] as const
   return [
     ...(before.name === after.name ? [] : ['name']),
+    ...(before.keylessSdk === after.keylessSdk ? [] : ['keyless']),
+    ...(before.identityRequired === after.identityRequired ? [] : ['require_identity']),
+    ...(before.identityPublicKey === after.identityPublicKey ? [] : ['identity_public_key']),
     ...names.filter((name) => before.pushSettings[name] !== after.pushSettings[name]),
     ...credentialNames.filter((name) => before.credentials[name] !== after.credentials[name]),
   ]

@@ -17,6 +17,7 @@ export type AppsContext = {
   publicUrl: string | undefined
   /** Subscriptions belong to a later domain, which counts them. */
   countPlayers: CountPlayers
+  findAppsWithAddresses: (appIds: readonly AppId[]) => Promise<Set<AppId>>
 }
 
 export type CountPlayers = (appIds: readonly AppId[]) => Promise<Map<AppId, { players: number; messageable: number }>>

@@ -147,12 +147,20 @@ function checkName(name: string): void {
     throw invalid('name must have from 1 to 128 characters', { field: 'name' })
 }
 
-function checkApp({ name, plan, limits, identityRequired, identityPublicKey }: AppSettings): void {
+function checkApp(app: AppSettings): void {
+  const { name, plan, limits } = app
   checkName(name)
   if (plan !== 'free' && plan !== 'paid') throw invalid('plan must be "free" or "paid"', { field: 'plan' })
   for (const [rule, value] of Object.entries(limits))
     if (!isStorable(rule) || !Number.isSafeInteger(value) || value < 0)
       throw invalid(`limits.${rule} must be a whole number, 0 or more`, { field: 'limits' })
+  checkIdentity(app)
+}
+
+export function checkIdentity({
+  identityRequired,
+  identityPublicKey,
+}: Pick<AppSettings, 'identityRequired' | 'identityPublicKey'>): void {
   if (identityPublicKey !== null && !isFit(identityPublicKey))
     throw invalid('The identity key must be a public key in PEM: EC on P-256, or RSA of 2048 bits or more', {
       field: 'identity_public_key',

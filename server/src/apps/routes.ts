@@ -67,7 +67,7 @@ export const appRoutes = (ctx: AppsContext): Route[] => [
     path: '/apps/:app_id',
     summary: 'Update an app',
     description:
-      'Changes the name and the push platforms. What is left out stays as it is, "" clears. Credentials are opened and checked before anything is stored, and never answered. iOS push takes either a p8 (with key id, team id and bundle id) or a p12. Email and SMS cannot be configured here.',
+      'Changes the name, the push platforms, and how SDKs without a key are let in. What is left out stays as it is, "" clears. Credentials are opened and checked before anything is stored, and never answered. iOS push takes either a p8 (with key id, team id and bundle id) or a p12. Email and SMS cannot be configured here.',
     limits: [{ rule: 'write' }],
     params: AppPath,
     query: AppQuery,

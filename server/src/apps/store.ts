@@ -52,14 +52,14 @@ export async function findAppGate(db: Db, id: AppId): Promise<AppGate | undefine
   return app
 }
 
-/** What the push platforms need to know. */
+/** What the push platforms need to know, and how SDKs are let in. */
 export type AppConfiguration = {
   name: string
   pushSettings: PushSettings
   credentials: SealedCredentials
   /** Null until it is first needed; see vapid.ts. */
   vapidPublicKey: string | null
-}
+} & Pick<AppSettings, 'keylessSdk' | 'identityRequired' | 'identityPublicKey'>
 
 export type AppOverview = AppSettings &
   AppConfiguration & {
@@ -106,7 +106,9 @@ export const updateConfiguration = (db: Db, id: AppId, app: AppConfiguration, no
   db.query(sql`
     update apps
     set name = ${app.name}, push_settings = ${JSON.stringify(app.pushSettings)},
-      credentials = ${JSON.stringify(app.credentials)}, vapid_public_key = ${app.vapidPublicKey}, updated_at = ${now}
+      credentials = ${JSON.stringify(app.credentials)}, vapid_public_key = ${app.vapidPublicKey},
+      keyless_sdk = ${app.keylessSdk}, identity_required = ${app.identityRequired},
+      identity_public_key = ${app.identityPublicKey}, updated_at = ${now}
     where id = ${id}`)
 
 /** Over all apps: whose texts go through a message centre. */

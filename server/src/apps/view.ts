@@ -6,8 +6,9 @@ import { type AppAnswer, MASK } from './app-schema.ts'
 import type { AppsContext } from './context.ts'
 import { type AppOverview, findAllApps, findApp } from './store.ts'
 import { withVapidPair } from './vapid.ts'
+import { isDoorOpen, warningsAbout } from './warnings.ts'
 
-type Context = Pick<AppsContext, 'db' | 'secrets' | 'countPlayers'>
+type Context = Pick<AppsContext, 'db' | 'secrets' | 'countPlayers' | 'findAppsWithAddresses'>
 
 export async function viewApp(ctx: Context, appId: AppId, isConfigAlone = false): Promise<AppAnswer> {
   const found = await findApp(ctx.db, appId)
@@ -24,18 +25,25 @@ export const listApps = async (ctx: Context, organizationId: OrganizationId): Pr
 
 async function answersFor(ctx: Context, apps: readonly AppOverview[]): Promise<AppAnswer[]> {
   const counts = await ctx.countPlayers(apps.map(({ id }) => id))
+  const open = apps.filter(isDoorOpen).map(({ id }) => id)
+  const withAddresses = open.length > 0 ? await ctx.findAppsWithAddresses(open) : new Set<AppId>()
   const answers: AppAnswer[] = []
   for (const app of apps) {
     const { players = 0, messageable = 0 } = counts.get(app.id) ?? {}
     // Asks the database once in the life of an app.
-    answers.push(appAnswer(await withVapidPair(ctx, app), players, messageable))
+    const answer = appAnswer(await withVapidPair(ctx, app), players, messageable)
+    answers.push({ ...answer, warnings: warningsAbout(app, withAddresses.has(app.id)) })
   }
   return answers
 }
 
 const masked = (sealed: string | undefined) => (sealed === undefined ? null : MASK)
 
-function appAnswer(app: AppOverview & { vapidPublicKey: string }, players: number, messageable: number): AppAnswer {
+function appAnswer(
+  app: AppOverview & { vapidPublicKey: string },
+  players: number,
+  messageable: number,
+): Omit<AppAnswer, 'warnings'> {
   const { pushSettings: settings, credentials } = app
   return {
     id: app.id,
@@ -70,5 +78,8 @@ function appAnswer(app: AppOverview & { vapidPublicKey: string }, players: numbe
     safari_icon_256_256: settings.safari_icon_256_256 ?? null,
     site_name: settings.site_name ?? null,
     additional_data_is_root_payload: settings.additional_data_is_root_payload ?? false,
+    keyless: app.keylessSdk,
+    require_identity: app.identityRequired,
+    identity_public_key: app.identityPublicKey,
   }
 }

@@ -5,6 +5,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, rootCertificates, type TLSSocket } from 'node:tls'
 import { addressList } from '../lib/networks.ts'
+import { own } from '../lib/own.ts'
 import type { Route } from './channel.ts'
 import { isPublicAddress } from './public-address.ts'
 import { type Lookup, resolve } from './resolve.ts'
@@ -77,7 +78,8 @@ export function createDial({ allow = [], route = {}, lookup = resolve }: DialSet
   async function dial(target: Target): Promise<Socket> {
     const { host, port, isTls, origin, timeoutMs } = target
     const deadline = AbortSignal.timeout(timeoutMs)
-    const elsewhere = route.connect?.[origin] ?? route.connect?.[`${origin.split('//')[0]}//*`]
+    const { connect = {} } = route
+    const elsewhere = own(connect, origin) ?? own(connect, `${origin.split('//')[0]}//*`)
     const addresses = elsewhere ? [] : await findAddresses(host, lookup, deadline)
     for (const { address } of addresses) judge(address, target)
 

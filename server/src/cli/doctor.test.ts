@@ -10,7 +10,7 @@ import { findApp } from '../apps/store.ts'
 import { withVapidPair } from '../apps/vapid.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId, SYSTEM_APP_ID } from '../lib/ids.ts'
-import { secretBox } from '../lib/secrets.ts'
+import { secretBox, sha256 } from '../lib/secrets.ts'
 import { sql } from '../storage/sql.ts'
 import type { Finding } from './doctor.ts'
 import { runCarillon } from './run.ts'
@@ -156,3 +156,27 @@ test('mail that goes out directly, of which nobody hears what comes back, is a w
   })
   expect((await doctor({ ...settings, MAIL_LISTEN: '127.0.0.1:2525' })).find('mail')?.state).toBe('ok')
 })
+
+test('apps with addresses that let SDKs in without proof are pointed out', async () => {
+  const ctx = { db: database.db, clock: systemClock() }
+  const organizationId = await createOrganization(ctx, { name: 'Open' }, SYSTEM)
+  const [open, shut] = [
+    await createApp(ctx, organizationId, { name: 'Open' }, SYSTEM),
+    await createApp(ctx, organizationId, { name: 'Shut', keylessSdk: false }, SYSTEM),
+  ]
+  expect((await doctor()).find('SDKs')?.state).toBe('ok')
+  for (const appId of [open, shut]) await anAddress(appId)
+  const finding = (await doctor()).find('SDKs')
+  expect(finding).toMatchObject({ state: 'warning', says: expect.stringContaining(open) })
+  expect(finding?.says).not.toContain(shut)
+})
+
+async function anAddress(appId: string) {
+  const [id, now] = [newId(), new Date()]
+  await database.db.query(sql`
+    insert into users (app_id, id, tags, first_active, created_at, updated_at)
+    values (${appId}, ${id}, '{}', ${now}, ${now}, ${now})`)
+  await database.db.query(sql`
+    insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled, created_at, updated_at)
+    values (${appId}, ${newId()}, ${id}, 'Email', 'Email', 'a@example.com', ${sha256('a@example.com')}, true, ${now}, ${now})`)
+}

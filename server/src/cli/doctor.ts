@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import type pg from 'pg'
 import { areOpenable } from '../apps/sealed.ts'
 import { findAllApps } from '../apps/store.ts'
+import { isDoorOpen } from '../apps/warnings.ts'
 import type { Config } from '../config.ts'
 import { areKeysOpenable } from '../email/domains/keys.ts'
 import { findKeysAcrossApps } from '../email/domains/store.ts'
@@ -24,6 +25,7 @@ import { hasDatabase } from '../storage/embedded/attach.ts'
 import { reasonOf } from '../storage/embedded/error.ts'
 import { MigrationError } from '../storage/migrate.ts'
 import { sql } from '../storage/sql.ts'
+import { findAppsWithAddresses } from '../users/address-store.ts'
 import type { Command, Outcome } from './command.ts'
 import { lookAtSchema, reachDatabase, withPool } from './connect.ts'
 import { count } from './print.ts'
@@ -193,6 +195,7 @@ async function checkReached(config: Config, connection: pg.ClientConfig): Promis
           await checkCredentials(db, config),
           await checkParked(db),
           ...(await checkSending(db, clock)),
+          await checkDoors(db),
         ]
       : []),
   ])
@@ -338,6 +341,19 @@ async function checkSending(db: Db, clock: SystemClock): Promise<Finding[]> {
       ),
     )
   return found.length > 0 ? found : [ok(check, 'goes on for every app')]
+}
+
+async function checkDoors(db: Db): Promise<Finding> {
+  const check = 'SDKs'
+  const open = (await findAllApps(db)).filter(isDoorOpen).map(({ id }) => id)
+  const exposed = await findAppsWithAddresses(db, open)
+  if (exposed.size === 0) return ok(check, 'no app that holds addresses lets them in without proof of identity')
+  const apps = listed([...exposed].map((appId) => ({ appId })))
+  return warning(
+    check,
+    `come in without proof of identity to ${apps}, which hold email addresses or phone numbers`,
+    'Run "carillon app set APP_ID --require-identity on" with an identity key, or "--keyless off".',
+  )
 }
 
 const MOST_LISTED = 5

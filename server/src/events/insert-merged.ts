@@ -30,9 +30,10 @@ export function createInsert({ db, clock, newId, merger, months }: Context): Ins
     if (isWaiting) void announceNewsJob(queue, db, appId)
     let first = 0
     return requests.map(({ length }) => {
-      const start = first
+      const places = new Set<number>()
+      for (let i = 0; i < length; i++) if (unknown.has(first + i)) places.add(i)
       first += length
-      return { value: new Set([...unknown].flatMap((n) => (n >= start && n < first ? [n - start] : []))) }
+      return { value: places }
     })
   }
 

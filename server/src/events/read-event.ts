@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto'
 import { invalid } from '../lib/errors.ts'
+import { mapInTurns } from '../lib/event-loop.ts'
 import { isUuid, type NewId, type UserId } from '../lib/ids.ts'
 import { EXTERNAL_ID, type UserRef } from '../users/identity.ts'
 import type { EventBody, EventsBody } from './schema.ts'
@@ -9,6 +10,8 @@ import type { NewEvent } from './store.ts'
 
 /** Of the event's JSON in UTF-8, without spaces between its parts. */
 export const MAX_BYTES = 2_024
+/** Reading so many takes some 5 ms of the event loop. */
+const EVENTS_PER_TURN = 1_000
 
 export type Refusal = { code: 'not found' | 'too large' | 'too old'; title: string }
 export const unknownUser: Refusal = { code: 'not found', title: 'User not found' }
@@ -25,9 +28,9 @@ export type ReadEvent = {
 export type Moment = { now: Date; oldest: Date }
 
 /** All events of a request, in order. What is wrong with the form of one refuses them all. */
-export const readEvents = (body: EventsBody, moment: Moment, newId: NewId): ReadEvent[] => {
+export async function readEvents(body: EventsBody, moment: Moment, newId: NewId): Promise<ReadEvent[]> {
   const requestKey = readKey(body.idempotency_key, 'idempotency_key')
-  return body.events.map((event, i) => readEvent(event, i, requestKey, moment, newId))
+  return mapInTurns(body.events, EVENTS_PER_TURN, (event, i) => readEvent(event, i, requestKey, moment, newId))
 }
 
 function readEvent(

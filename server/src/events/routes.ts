@@ -1,5 +1,6 @@
 import type { Access, Route } from '../http/route.ts'
 import { route } from '../http/route.ts'
+import { authorityOf } from '../lib/authority.ts'
 import type { EventsContext } from './context.ts'
 import { viewHistory } from './history.ts'
 import { recordEvents } from './record.ts'
@@ -28,11 +29,7 @@ export function eventRoutes(ctx: EventsContext): Route[] {
       maxKeys: Number.POSITIVE_INFINITY,
       answers: { 202: EventsAnswer },
       async handle({ app, body, caller }) {
-        const sender = {
-          isSdk: caller.kind === 'sdk',
-          provenExternalId: caller.kind === 'sdk' ? caller.externalId : undefined,
-        }
-        return { status: 202, body: await recordEvents(ctx, app.id, body, sender) }
+        return { status: 202, body: await recordEvents(ctx, app.id, body, authorityOf(caller)) }
       },
     })
 

@@ -1,6 +1,7 @@
 // What a validator found, said in the words of the interface: `subscriptions[0].type must be a string`.
 
 import type { ErrorObject } from 'ajv'
+import { own } from '../lib/own.ts'
 
 export type FieldProblem = { field: string; text: string; keyword: string }
 
@@ -50,7 +51,7 @@ function branchWords(branches: Branch[]): string | undefined {
   for (const { const: value, enum: values, type } of branches) {
     if (value !== undefined) words.push(JSON.stringify(value))
     else if (values) words.push(...values.map((item) => JSON.stringify(item)))
-    else if (type !== undefined) words.push(...[type].flat().map((name) => articles[name] ?? name))
+    else if (type !== undefined) words.push(...[type].flat().map((name) => own(articles, name) ?? name))
     else return undefined
   }
   return listed([...new Set(words)])
@@ -61,7 +62,7 @@ const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ?
 function demand({ keyword, params, schema, message }: ErrorObject): string {
   switch (keyword) {
     case 'type':
-      return `must be ${listed([params.type].flat().map((name: string) => articles[name] ?? name))}`
+      return `must be ${listed([params.type].flat().map((name: string) => own(articles, name) ?? name))}`
     case 'enum':
       return `must be ${listed(params.allowedValues.map((value: unknown) => JSON.stringify(value)))}`
     case 'const':
@@ -72,7 +73,7 @@ function demand({ keyword, params, schema, message }: ErrorObject): string {
       return words === undefined ? 'has none of the allowed forms' : `must be ${words}`
     }
     case 'format':
-      return `must be ${formats[params.format] ?? `of the form ${params.format}`}`
+      return `must be ${own(formats, params.format) ?? `of the form ${params.format}`}`
     case 'maxLength':
       return `must have at most ${plural(params.limit, 'character')}`
     case 'minLength':

@@ -1,6 +1,6 @@
 // The one place that knows how an error looks on the wire: its status by kind, its shape by operation.
 
-import { type AppError, BadKey, type ErrorKind, RateLimited } from '../lib/errors.ts'
+import { type AppError, BadKey, type ErrorKind } from '../lib/errors.ts'
 
 /**
  * How the operations of one family answer errors:
@@ -54,6 +54,7 @@ const STATUS: Record<ErrorKind, number> = {
   unprocessable: 422,
   'too-large': 413,
   'unsupported-media-type': 415,
+  'timed-out': 408,
   limited: 429,
   unavailable: 503,
 }
@@ -76,7 +77,7 @@ export function errorAnswer(error: AppError, styleName: ErrorStyle): ErrorAnswer
   const status = unknownApp ?? errorStatus(error.kind, styleName)
   const headers: Record<string, string> = {}
   const shape = shapeOf(error, style)
-  if (error instanceof RateLimited) headers['retry-after'] = String(error.retryAfterSeconds)
+  if (error.retryAfterSeconds !== undefined) headers['retry-after'] = String(error.retryAfterSeconds)
   const body: Record<string, unknown> = {
     ...(style.success && shape === 'strings' && error.kind !== 'unavailable' && { success: false }),
     // An error without a word is told by its status alone.

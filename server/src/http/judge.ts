@@ -41,10 +41,10 @@ export function identify(
   if (access.kind === 'public') return ANYBODY
   const secret = readSecret(headers.authorization)
   if (secret === undefined) {
-    if (opensForSdk(access, headers, params)) return { kind: 'sdk', token: undefined }
+    if (opensForSdk(access, headers, params, false)) return { kind: 'sdk', token: undefined }
     throw missingAuthorization()
   }
-  if (looksLikeToken(secret) && opensForSdk(access, headers, params)) return { kind: 'sdk', token: secret }
+  if (looksLikeToken(secret) && opensForSdk(access, headers, params, true)) return { kind: 'sdk', token: secret }
   if (access.kind === 'metrics' && metricsToken !== undefined && isSameSecret(secret, metricsToken)) return ANYBODY
   const found = keys.find(hashOf(secret))
   return found instanceof Promise ? found.then(asVisitor) : asVisitor(found)
@@ -69,8 +69,8 @@ function asVisitor(key: KeyRecord | undefined): Visitor {
   return { kind: 'key', key }
 }
 
-const opensForSdk = (access: Access, headers: IncomingHttpHeaders, params: Record<string, string>) =>
-  access.kind === 'app' && access.keyless !== undefined && isSdk(headers) && access.keyless(params)
+const opensForSdk = (access: Access, headers: IncomingHttpHeaders, params: Record<string, string>, hasToken: boolean) =>
+  access.kind === 'app' && access.keyless !== undefined && isSdk(headers) && access.keyless(params, hasToken)
 
 /** The id of the app as the request gives it, in lower case. */
 export function readAppId(given: unknown, { usesObjects }: Plan): string {

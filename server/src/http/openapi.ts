@@ -236,7 +236,8 @@ function errorKinds({ access, body, limits, path, errors }: Route): ErrorKind[] 
   if (access.kind === 'app' || path.includes(':')) kinds.push('not-found')
   if (body) kinds.push('conflict', 'too-large', 'unsupported-media-type')
   if (body && 'states' in errorStyles[errors]) kinds.push('unprocessable')
-  if (limits.length > 0 || isCounted(access)) kinds.push('limited')
+  // Bodies wait for memory, and an address has a share of it.
+  if (limits.length > 0 || isCounted(access) || body) kinds.push('limited')
   kinds.push('unavailable')
   return kinds
 }

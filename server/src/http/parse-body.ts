@@ -1,29 +1,43 @@
 import { isUtf8 } from 'node:buffer'
 import { invalid } from '../lib/errors.ts'
+import { nextTurn, runAtOnce, runInTurns, type Steps } from '../lib/event-loop.ts'
+import { type JsonLimits, type JsonProblem, JsonScan } from '../lib/scan-json.ts'
 import { findUnstorable } from '../lib/text.ts'
-import { type JsonProblem, scanJson } from './scan-json.ts'
 
-export type BodyLimits = { maxKeys: number; maxDepth: number }
+/** Larger bodies are parsed in steps, with a turn of the event loop between them, and wait for memory apart from small ones. */
+export const LARGE_BODY_BYTES = 65_536
+/** Scanning this much takes some 2 ms. */
+const SLICE_CHARACTERS = 262_144
 
 /**
  * Bytes to a JSON value that is safe to walk, to copy and to store. Undefined for an empty body.
  * A byte order mark is dropped: some platforms write one, and it carries no meaning in UTF-8.
  */
-export function parseBody(bytes: Buffer, limits: BodyLimits): unknown {
+export function parseBody(bytes: Buffer, limits: JsonLimits, pause = nextTurn): unknown {
+  const steps = parseSteps(bytes, limits)
+  return bytes.length > LARGE_BODY_BYTES ? runInTurns(steps, pause) : runAtOnce(steps)
+}
+
+function* parseSteps(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
   if (bytes.length === 0) return undefined
   const text = decodeBody(bytes)
-  const problem = scanJson(text, limits.maxDepth, limits.maxKeys)
-  if (problem) throw refused(problem, limits)
+  const scan = new JsonScan(text, limits)
+  while (scan.advance(SLICE_CHARACTERS)) yield
+  if (scan.problem) throw refused(scan.problem, limits)
+  yield
   const value = parse(text)
   const hasEscapes = text.includes('\\u')
   // Only an escape can bring in what PostgreSQL does not store: raw U+0000 is no JSON, raw half pairs are no UTF-8.
   if (hasEscapes) {
+    yield
     const field = findUnstorable(value)
     if (field !== undefined) throw unstorable(field)
   }
   // JSON.parse keeps `__proto__` as plain data, but any later copy by assignment would change a prototype.
-  if ((hasEscapes || text.includes('__proto__')) && hasKey(value, '__proto__'))
-    throw invalid('The key "__proto__" is not allowed')
+  if (hasEscapes || text.includes('__proto__')) {
+    yield
+    if (hasKey(value, '__proto__')) throw invalid('The key "__proto__" is not allowed')
+  }
   return value
 }
 
@@ -47,9 +61,10 @@ function parse(text: string): unknown {
   }
 }
 
-function refused(problem: JsonProblem, { maxKeys, maxDepth }: BodyLimits) {
+function refused(problem: JsonProblem, { maxKeys, maxDepth, maxValues }: JsonLimits) {
   if (problem === 'too deep') return invalid(`The body is nested deeper than ${maxDepth} levels`)
   if (problem === 'too many keys') return invalid(`The body has more than ${maxKeys} keys`)
+  if (problem === 'too many values') return invalid(`The body has more than ${maxValues} values`)
   return invalid('A number in the body is out of range')
 }
 

@@ -9,6 +9,8 @@ import { type Compilers, compileValidator, type Validate } from './validate.ts'
 export const DEFAULT_MAX_BODY_BYTES = 1_048_576
 export const DEFAULT_MAX_KEYS = 2_000
 export const DEFAULT_MAX_DEPTH = 32
+/** More than the largest bodies that make sense have: 20,000 recipients, 10,000 events. Parsing so many takes some 50 ms. */
+export const MAX_VALUES = 100_000
 
 export type Plan = {
   route: Route
@@ -21,6 +23,7 @@ export type Plan = {
   maxBodyBytes: number
   maxKeys: number
   maxDepth: number
+  maxValues: number
   conversions: Conversions
   paramNames: string[]
   /** Path parameters that are ids: any case comes in, lower case goes on. */
@@ -47,6 +50,7 @@ export function planRoute(route: Route, compilers: Compilers, metrics: Metrics):
     maxBodyBytes: route.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
     maxKeys: route.maxKeys ?? DEFAULT_MAX_KEYS,
     maxDepth: route.maxDepth ?? DEFAULT_MAX_DEPTH,
+    maxValues: MAX_VALUES,
     conversions: conversionsOf(route.query),
     paramNames: pathParams(route.path),
     idParams: idParams(route),

@@ -1,11 +1,10 @@
-// Bodies are read here and nowhere else, after the key is judged.
+// What a body is: its type, its encoding, its size. It is read after the key is judged.
 
 import type { IncomingMessage } from 'node:http'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import { AppError, invalid } from '../lib/errors.ts'
-
-export const tooLarge = (maxBytes: number) =>
-  new AppError('too-large', { code: 'request-2', title: `The body is larger than ${maxBytes} bytes` })
+import type { BodyLease } from './body-budget.ts'
+import { FIRST_BYTES, receiveBody, tooLarge } from './receive-body.ts'
 
 const unsupported = (title: string) => new AppError('unsupported-media-type', { code: 'request-3', title })
 
@@ -32,52 +31,62 @@ function isCharset(parameter: string): boolean {
 }
 
 type Inflate = typeof gunzip
-const inflaters: Record<string, Inflate> = {
-  gzip: gunzip,
-  'x-gzip': gunzip,
-  deflate: inflate,
-  br: brotliDecompress as unknown as Inflate,
-}
+/** A map, because the name is the caller's: a plain object would also answer to `constructor`. */
+const inflaters = new Map<string, Inflate>([
+  ['gzip', gunzip],
+  ['x-gzip', gunzip],
+  ['deflate', inflate],
+  ['br', brotliDecompress as unknown as Inflate],
+])
 
-/** The bytes of a body of this type, or of any, inflated. Neither what is sent nor what it inflates to may be larger than `maxBytes`. */
-export function readBody(raw: IncomingMessage, type: MediaType | undefined, maxBytes: number): Promise<Buffer> {
+export type BodyRules = { type: MediaType | undefined; maxBytes: number; stallMs: number }
+
+/**
+ * The bytes of a body of this type, or of any, inflated. Neither what is sent nor what it inflates to may be larger than
+ * `maxBytes`. Nothing is read before the lease holds memory for it.
+ */
+export function readBody(raw: IncomingMessage, rules: BodyRules, lease: BodyLease): Promise<Buffer> {
+  const { type, maxBytes, stallMs } = rules
   if (type && !isOfType(type, raw.headers['content-type']))
     throw unsupported(`The Content-Type of a body must be ${type}`)
   const encoding = raw.headers['content-encoding']?.trim().toLowerCase() || 'identity'
-  const inflater = inflaters[encoding]
+  const inflater = inflaters.get(encoding)
   if (encoding !== 'identity' && !inflater)
     throw unsupported('The Content-Encoding of a body must be gzip, deflate or br')
-  if (Number(raw.headers['content-length']) > maxBytes) throw tooLarge(maxBytes)
-  const received = receive(raw, maxBytes)
-  return inflater
-    ? received.then((bytes) => (bytes.length > 0 ? inflated(inflater, bytes, maxBytes) : bytes))
-    : received
+  const given = raw.headers['content-length']
+  const length = given === undefined ? undefined : Number(given)
+  if (length !== undefined && length > maxBytes) throw tooLarge(maxBytes)
+
+  const mostBytes = inflater ? 2 * maxBytes : maxBytes
+  const received = receiveBody(raw, { length, isFinal: !inflater, maxBytes, mostBytes, stallMs }, lease)
+  return inflater ? received.then((bytes) => inflateBody(inflater, bytes, { maxBytes, mostBytes }, lease)) : received
 }
 
-function receive(raw: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let received = 0
-    raw.on('data', (chunk: Buffer) => {
-      received += chunk.length
-      if (received > maxBytes) {
-        // Node reads and drops the rest, until the request's time is up: a caller who is still writing reads no answer.
-        raw.removeAllListeners('data')
-        reject(tooLarge(maxBytes))
-      } else chunks.push(chunk)
-    })
-    raw.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, received)))
-    // The caller is gone; the answer goes nowhere, but the request must end.
-    raw.on('error', () => reject(invalid('The body ended early')))
-  })
+/** As far as what is held allows first: nearly all are small, and a second time costs less than memory held for nothing. */
+async function inflateBody(
+  inflater: Inflate,
+  bytes: Buffer,
+  { maxBytes, mostBytes }: { maxBytes: number; mostBytes: number },
+  lease: BodyLease,
+): Promise<Buffer> {
+  if (bytes.length === 0) return bytes
+  const isHeldWhole = lease.bytes > FIRST_BYTES || maxBytes <= FIRST_BYTES
+  let result = await inflated(inflater, bytes, isHeldWhole ? maxBytes : FIRST_BYTES)
+  if (result === 'too large' && !isHeldWhole) {
+    await lease.hold(mostBytes)
+    result = await inflated(inflater, bytes, maxBytes)
+  }
+  if (result === 'too large') throw tooLarge(maxBytes)
+  lease.shrink(result.length)
+  return result
 }
 
 /** In zlib's own threads, and stopped at the first byte too many: a bomb costs at most `maxBytes` of memory. */
-function inflated(inflater: Inflate, bytes: Buffer, maxBytes: number): Promise<Buffer> {
+function inflated(inflater: Inflate, bytes: Buffer, maxBytes: number): Promise<Buffer | 'too large'> {
   return new Promise((resolve, reject) => {
     inflater(bytes, { maxOutputLength: maxBytes }, (error, result) => {
       if (!error) resolve(result)
-      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(maxBytes))
+      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') resolve('too large')
       else reject(invalid('The body cannot be decompressed'))
     })
   })

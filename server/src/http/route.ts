@@ -44,8 +44,8 @@ export type Access =
       foreign?: 'not-found' | 'bad-key'
       /** A key of the organization that owns the app does as well. */
       orOrganization?: true
-      /** May an SDK come in without a key? By default not. The function sees the decoded path parameters. */
-      keyless?: (params: Record<string, string>) => boolean
+      /** May an SDK come in without a key? By default not. Asked with the decoded path and whether it brings a token. */
+      keyless?: (params: Record<string, string>, hasToken: boolean) => boolean
       /**
        * What SDKs ask for without an identity token even where the app demands one, because they never bring one here. For
        * what is about no user, or where a user's name opens nothing.

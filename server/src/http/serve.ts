@@ -2,17 +2,20 @@
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { RateLimited } from '../lib/errors.ts'
+import { nextTurn } from '../lib/event-loop.ts'
 import { isStorable } from '../lib/text.ts'
 import { type Desk, type Exchange, type Place, send, sendError } from './answer.ts'
+import type { BodyBudget, BodyLease } from './body-budget.ts'
 import type { AddressOf } from './client-address.ts'
 import { admit, type Entry, type Gatekeeper, identify, readAppId } from './judge.ts'
-import { decodeBody, parseBody, unstorable } from './parse-body.ts'
+import { decodeBody, LARGE_BODY_BYTES, parseBody, unstorable } from './parse-body.ts'
 import type { Plan } from './plan.ts'
 import { FORM_BODY, hasBody, JSON_BODY, readBody } from './read-body.ts'
 import { convertQuery, type Query, readQuery } from './read-query.ts'
 import type { AppGate, Call, Caller, Charge, LimitCounter, Route } from './route.ts'
 
-export type Kit = Desk & Gatekeeper & { limits: LimitCounter; addressOf: AddressOf }
+export type Kit = Desk &
+  Gatekeeper & { limits: LimitCounter; addressOf: AddressOf; bodies: BodyBudget; bodyStallMs: number }
 export type PlannedRoute = Plan & Place
 
 /** One object for each request, its methods on the prototype: no closures are made for it. */
@@ -72,6 +75,7 @@ export async function serve(
   given: Record<string, string>,
   queryText: string,
 ): Promise<void> {
+  let lease: BodyLease | undefined
   try {
     const { route } = plan
     const { request } = exchange
@@ -92,10 +96,14 @@ export async function serve(
     let body: unknown
     if (route.body && hasBody(request)) {
       const type = route.isRaw ? undefined : route.isForm ? FORM_BODY : JSON_BODY
-      const bytes = await readBody(request, type, plan.maxBodyBytes)
+      lease = kit.bodies.lease(ip)
+      const bytes = await readBody(request, { type, maxBytes: plan.maxBodyBytes, stallMs: kit.bodyStallMs }, lease)
       size = bytes.length
       if (route.isRaw) body = bytes
-      else body = route.isForm ? decodeBody(bytes) : parseBody(bytes, plan)
+      else {
+        const parsed = route.isForm ? decodeBody(bytes) : parseBody(bytes, plan)
+        body = parsed instanceof Promise ? await parsed : parsed
+      }
     } else if (route.mayOmitBody) body = {}
     if (entry === undefined) {
       const appId = readAppId((body as { app_id?: unknown } | null | undefined)?.app_id, plan)
@@ -109,15 +117,21 @@ export async function serve(
       const waitSeconds = typeof wait === 'number' ? wait : await wait
       if (waitSeconds > 0) throw new RateLimited(waitSeconds)
     }
+    // What is done with a large body takes long enough for a turn of its own.
+    const isLarge = size > LARGE_BODY_BYTES
+    if (isLarge) await nextTurn()
     plan.validateParams?.(params, 0)
     if (plan.validateQuery) {
       convertQuery(query, plan.conversions)
       plan.validateQuery(query, 0)
     }
     plan.validateBody?.(body, size)
+    if (isLarge) await nextTurn()
     send(kit, plan, exchange, await route.handle(call as never))
   } catch (error) {
     sendError(kit, plan, exchange, error)
+  } finally {
+    lease?.release()
   }
 }
 

@@ -6,9 +6,11 @@ import type { Clock } from '../lib/clock.ts'
 import { invalid } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { type Exchange, type Place, send, sendError } from './answer.ts'
+import { createBodyBudget } from './body-budget.ts'
 import { createAddressOf } from './client-address.ts'
 import type { Metrics } from './metrics.ts'
 import { createPathTable } from './not-found.ts'
+import { LARGE_BODY_BYTES } from './parse-body.ts'
 import { findRouteProblems, planRoute } from './plan.ts'
 import type { KeyLookup, LimitCounter, Route } from './route.ts'
 import { createRouter } from './router.ts'
@@ -28,8 +30,13 @@ export type HttpServerOptions = {
   isReady: () => boolean | Promise<boolean>
   trustProxy?: boolean | string
   metricsToken?: string | undefined
-  /** How long a request may take to arrive, headers and body. */
+  /**
+   * How long a request may take to arrive: its headers, and all of it. A body may wait as long for memory beside that, and a
+   * large one has to get on in every third of it.
+   */
   requestTimeoutMs?: number
+  /** Memory for the bodies of requests under way. */
+  bodyBytes?: number
   /** How long `close()` waits for answers that are under way. */
   drainMs?: number
   /** Requests in a second that one address may make without a key, for one app. */
@@ -39,6 +46,9 @@ export type HttpServerOptions = {
 /** The older public address ended in /api/v1; clients of both kinds find every route. */
 const PREFIXES = ['', '/api/v1']
 const MAX_HEADER_BYTES = 16_384
+const DEFAULT_BODY_BYTES = 33_554_432
+/** How much of a body Node takes before somebody reads it. It stops at the end of what it has read from the socket, at most 64 KB. */
+const UNREAD_BYTES = 16_384
 
 export type HttpServer = {
   /** Node's own; its listener is `answer`. */
@@ -52,13 +62,23 @@ export type HttpServer = {
 
 /** A server that is not listening yet. Throws when a route forgets to say who may call it, what it uses up or how it errs. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { keys, limits, clock, log, metrics, metricsToken } = options
+  const { keys, limits, clock, log, metrics, metricsToken, requestTimeoutMs = 30_000 } = options
+  const bodies = createBodyBudget({
+    bytes: options.bodyBytes ?? DEFAULT_BODY_BYTES,
+    largeBytes: LARGE_BODY_BYTES,
+    waitMs: requestTimeoutMs,
+  })
+  metrics.gauge('carillon_request_bodies', 'Bytes of request bodies under way, bodies that wait, bodies refused.', () =>
+    bodies.stats(),
+  )
   const kit: Kit = {
     keys,
     limits,
     clock,
     log,
     metricsToken,
+    bodies,
+    bodyStallMs: requestTimeoutMs / 3,
     addressOf: createAddressOf(options.trustProxy ?? false),
     door: createSdkDoor(clock, options.doorRequestsPerSecond),
     logsRequests: log.isLevelEnabled('debug'),
@@ -97,7 +117,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       sendError(kit, nowhere, exchange, error instanceof URIError ? badlyEncoded() : error)
     }
   }
-  const server = listenerServer(answer, options.requestTimeoutMs ?? 30_000)
+  const server = listenerServer(answer, { headersMs: requestTimeoutMs, requestMs: 2 * requestTimeoutMs })
   return {
     server,
     answer,
@@ -117,13 +137,18 @@ function readUrl(target: string): { path: string; query: string } {
   return { path: url.slice(0, end), query }
 }
 
-function listenerServer(answer: RequestListener, requestTimeoutMs: number): Server {
+function listenerServer(
+  answer: RequestListener,
+  { headersMs, requestMs }: Record<'headersMs' | 'requestMs', number>,
+): Server {
   const server = createServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
-      requestTimeout: requestTimeoutMs,
-      headersTimeout: requestTimeoutMs,
-      connectionsCheckingInterval: Math.min(2_000, requestTimeoutMs / 4),
+      requestTimeout: requestMs,
+      // A connection that sends nothing at all is cut by this, too.
+      headersTimeout: headersMs,
+      connectionsCheckingInterval: Math.min(2_000, headersMs / 4),
+      highWaterMark: UNREAD_BYTES,
       // Longer than the 60 s of common proxies, so that it is they who close.
       keepAliveTimeout: 72_000,
       // Node answers a missing Host without a body.

@@ -85,7 +85,7 @@ export async function updateInAppMessage(
       await writeVariants(ctx, db, appId, id, contents)
       await deleteOtherVariants(db, appId, id, Object.keys(contents))
     }
-    const fields = Object.keys(body).filter((name) => body[name as keyof UpdateBody] !== undefined)
+    const fields = Object.entries(body).flatMap(([name, value]) => (value === undefined ? [] : [name]))
     await note(ctx, db, appId, by, 'in_app_message.update', id, { name: after.name, state: after.state, fields }, now)
   })
 }

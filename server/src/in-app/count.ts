@@ -1,5 +1,6 @@
 // What devices report: shown, clicked, turned to a page. Reports of one app that come together are one statement.
 
+import type { Authority } from '../lib/authority.ts'
 import { subscriptionNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -25,8 +26,8 @@ export async function report(
   { users, countReport }: { users: Reader; countReport: CountReport },
   appId: AppId,
   given: Report,
-  provenExternalId: string | undefined,
+  authority: Authority,
 ): Promise<void> {
-  await refuseStrangers(users, appId, given.subscriptionId, provenExternalId)
+  await refuseStrangers(users, appId, given.subscriptionId, authority)
   await countReport(appId, given)
 }

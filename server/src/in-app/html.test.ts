@@ -164,7 +164,7 @@ describe('tags in a page', () => {
   const text = "Hello {{ name | default: 'you' }}, {{ city }}!"
   const aLiquid = (content: object = { title: text }) => anInApp(app, { contents: { en: content } })
   const forDevice = ({ subscriptionId }: { subscriptionId: string }) => ({
-    ...ANDROID,
+    authorization: `Key ${app.tenant.key}`,
     'onesignal-subscription-id': subscriptionId,
   })
 
@@ -180,14 +180,16 @@ describe('tags in a page', () => {
     expect(preview.body.html).toContain('Turin!')
   })
 
-  test('are left to the page where nobody says whose it is', async () => {
+  test('are left to the page where nobody says whose it is, or nobody proves it', async () => {
     const { id, variants } = await aLiquid({ html: `<p>${text}</p>` })
-    const [plain, nobody, wrong] = await Promise.all([
+    const known = await aDevice(app, { tags: { name: 'Ada', city: 'Turin' } })
+    const [plain, unproven, nobody, wrong] = await Promise.all([
       fetchHtml(app, id, variants.en, IOS),
+      fetchHtml(app, id, variants.en, { ...ANDROID, 'onesignal-subscription-id': known.subscriptionId }),
       fetchHtml(app, id, variants.en, forDevice({ subscriptionId: NOBODY })),
       fetchHtml(app, id, variants.en, forDevice({ subscriptionId: 'x' })),
     ])
-    for (const { status, body } of [plain, nobody, wrong])
+    for (const { status, body } of [plain, unproven, nobody, wrong])
       expect({ status, html: body.html }).toEqual({ status: 200, html: expect.stringContaining(`<p>${text}</p>`) })
   })
 

@@ -1,5 +1,6 @@
 // The page of a variant, for the device that shows it.
 
+import type { Authority } from '../lib/authority.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
 import { EXTERNAL_ID } from '../users/identity.ts'
@@ -10,8 +11,8 @@ import { sourceOf, withBridge } from './page.ts'
 import type { HtmlAnswer } from './schema.ts'
 import { findPreviewed, findShown, type Shown } from './store.ts'
 
-/** For whom the page is. Where somebody proved who they are, nobody else's tags are put in. */
-export type Viewer = { subscriptionId: SubscriptionId; provenExternalId: string | undefined }
+/** For whom the page is. A verified user gets nobody else's tags put in. */
+export type Viewer = { subscriptionId: SubscriptionId; authority: Authority }
 
 export async function getHtml(
   ctx: InAppContext,
@@ -48,8 +49,8 @@ async function personal(
   if (!hasLiquid || !viewer) return source
   const user = await users.user(appId, { subscriptionId: viewer.subscriptionId })
   if (!user) return source
-  const { provenExternalId } = viewer
-  if (provenExternalId !== undefined && user.aliases.get(EXTERNAL_ID) !== provenExternalId) return source
+  const { authority } = viewer
+  if (authority.kind === 'verified' && user.aliases.get(EXTERNAL_ID) !== authority.externalId) return source
   const items = [{ template: { html: { kind: 'html' as const, text: source } }, context: user.properties.tags }]
   const [result] = await renderer.render(appId, items, now())
   return result?.ok ? (result.texts.html ?? source) : source

@@ -2,6 +2,7 @@
 
 import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
+import { authorityOf } from '../lib/authority.ts'
 import { invalidUuid, missingAuthorization } from '../lib/errors.ts'
 import { isUuid, type SubscriptionId } from '../lib/ids.ts'
 import type { InAppContext } from './context.ts'
@@ -36,24 +37,21 @@ const access = (appIn: AppAccess['appIn'], more: Partial<AppAccess> = {}): AppAc
 /** Each time that an app is opened, and that it shows something: as many as other writes, though some only read. */
 const limits: RouteLimit[] = [{ rule: 'write' }]
 
-const proven = ({ caller }: Pick<Call, 'caller'>) => (caller.kind === 'sdk' ? caller.externalId : undefined)
-
 function readSubscriptionId(id: string): SubscriptionId {
   if (!isUuid(id)) throw invalidUuid('subscription_id', id)
   return id.toLowerCase()
 }
 
 /**
- * Whose tags go into a page: those of the device that the header names, as Android's does. Where the app demands proof of
- * identity and nobody gave any, nobody's.
+ * Whose tags go into a page: those of the device that the header names, as Android's does. Without proof of who it is,
+ * nobody's: the page puts in those that the SDK has.
  */
-function viewerOf(call: Pick<Call, 'app' | 'caller' | 'header'>): Viewer | undefined {
+function viewerOf(call: Pick<Call, 'caller' | 'header'>): Viewer | undefined {
   const id = call.header('onesignal-subscription-id')
-  const provenExternalId = proven(call)
-  const isDoubtful = call.app.identityRequired && call.caller.kind === 'sdk' && provenExternalId === undefined
-  return id === undefined || !isUuid(id) || isDoubtful
+  const authority = authorityOf(call.caller)
+  return id === undefined || !isUuid(id) || authority.kind === 'device'
     ? undefined
-    : { subscriptionId: id.toLowerCase(), provenExternalId }
+    : { subscriptionId: id.toLowerCase(), authority }
 }
 
 export function inAppSdkRoutes(ctx: InAppContext): Route[] {
@@ -75,7 +73,7 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
       answers: { 200: DeviceAnswer },
       async handle(call) {
         const id = readSubscriptionId(call.params.subscription_id)
-        return { status: 200, body: await listForDevice(ctx, call.app.id, id, proven(call)) }
+        return { status: 200, body: await listForDevice(ctx, call.app.id, id, authorityOf(call.caller)) }
       },
     }),
     route({
@@ -94,9 +92,10 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
         const { alias_label: label, alias_id: value, subscription_id } = call.params
         // A name that customers give can be guessed; with a token for it, it need not be.
         const isNamedById = label === 'onesignal_id'
-        if (call.caller.kind === 'sdk' && !isNamedById && proven(call) === undefined) throw missingAuthorization()
+        const authority = authorityOf(call.caller)
+        if (authority.kind === 'device' && !isNamedById) throw missingAuthorization()
         const id = readSubscriptionId(subscription_id)
-        return { status: 200, body: await listForDeviceOf(ctx, call.app.id, { label, value }, id, proven(call)) }
+        return { status: 200, body: await listForDeviceOf(ctx, call.app.id, { label, value }, id, authority) }
       },
     }),
     route({
@@ -106,7 +105,7 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
       path: '/in_app_messages/:in_app_message_id/variants/:variant_id/html',
       summary: 'Page of an in-app message',
       description:
-        'With the header OneSignal-Subscription-Id the tags of that user are put in; without it the page does that.',
+        'With the header OneSignal-Subscription-Id and an identity token (or a key) the tags of that user are put in; otherwise the page does that.',
       params: VariantPath,
       query: AppQuery,
       answers: { 200: HtmlAnswer },
@@ -174,7 +173,7 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
     const { in_app_message_id: messageId } = call.params
     const { player_id, variant_id: variant = null } = call.body
     const given = { messageId, subscriptionId: player_id.toLowerCase(), what, variant, target }
-    await report(ctx, call.app.id, given, proven(call))
+    await report(ctx, call.app.id, given, authorityOf(call.caller))
     return { status: 200, body: {} }
   }
 }

@@ -1,9 +1,11 @@
 // Which messages a device may show now. Devices that ask at the same time are answered by the same few statements, and the
 // segments of all messages are judged in one of them.
 
+import type { Authority } from '../lib/authority.ts'
 import type { Clock } from '../lib/clock.ts'
 import { subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
+import { own } from '../lib/own.ts'
 import { type Judged, judgeSubscriptions } from '../segments/audience.ts'
 import { getSegmentsById, treeOf } from '../segments/read.ts'
 import type { SegmentId } from '../segments/segment.ts'
@@ -99,9 +101,9 @@ export async function listForDevice(
   { findMessages, users }: Pick<InAppContext, 'findMessages' | 'users'>,
   appId: AppId,
   id: SubscriptionId,
-  provenExternalId: string | undefined,
+  authority: Authority,
 ): Promise<DeviceAnswer> {
-  await refuseStrangers(users, appId, id, provenExternalId)
+  await refuseStrangers(users, appId, id, authority)
   const found = await findMessages(appId, id)
   if (!found) throw subscriptionNotFound()
   return { in_app_messages: found.messages.map(deviceObject) }
@@ -113,11 +115,11 @@ export async function listForDeviceOf(
   appId: AppId,
   alias: { label: string; value: string },
   id: SubscriptionId,
-  provenExternalId: string | undefined,
+  authority: Authority,
 ): Promise<DeviceAnswer> {
   const userId = await ctx.users.owner(appId, readUserRef(alias.label, alias.value))
   if (userId === undefined) throw userNotFound()
-  await refuseStrangers(ctx.users, appId, id, provenExternalId)
+  await refuseStrangers(ctx.users, appId, id, authority)
   const found = await ctx.findMessages(appId, id)
   if (found?.userId !== userId) throw subscriptionNotFound()
   return { in_app_messages: found.messages.map(deviceObject) }
@@ -149,7 +151,7 @@ function byLanguage(variants: Record<string, string>): Record<string, string> {
   const named: Record<string, string> = { ...variants, default: variants.en as string }
   for (const [language, others] of OTHER_NAMES)
     for (const other of others) {
-      const id = named[language]
+      const id = own(named, language)
       if (id !== undefined) named[other] ??= id
     }
   return named

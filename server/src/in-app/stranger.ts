@@ -1,6 +1,7 @@
+import type { Authority } from '../lib/authority.ts'
 import { subscriptionNotFound } from '../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
-import { refuseStranger } from '../users/owner.ts'
+import { refuseOtherUser } from '../users/authority.ts'
 import type { Reader } from '../users/read.ts'
 
 /** An SDK that proved who its user is speaks for the devices of that user alone. */
@@ -8,10 +9,10 @@ export async function refuseStrangers(
   users: Reader,
   appId: AppId,
   subscriptionId: SubscriptionId,
-  provenExternalId: string | undefined,
+  authority: Authority,
 ): Promise<void> {
-  if (provenExternalId === undefined) return
+  if (authority.kind !== 'verified') return
   const found = await users.identity(appId, { subscriptionId })
   if (!found) throw subscriptionNotFound()
-  refuseStranger({ aliases: new Map(Object.entries(found.aliases ?? {})) }, provenExternalId)
+  refuseOtherUser({ aliases: new Map(Object.entries(found.aliases ?? {})) }, authority)
 }

@@ -1,5 +1,6 @@
 import type { Request } from '../apps/actor.ts'
 import type { AppId } from '../lib/ids.ts'
+import { own } from '../lib/own.ts'
 import { findBadUses } from './check-references.ts'
 import type { JourneysContext } from './context.ts'
 import { DEFAULTS, type Document, type Journey } from './journey.ts'
@@ -20,7 +21,7 @@ export async function createJourney(ctx: JourneysContext, appId: AppId, body: Fi
   const { document, reading } = readDocument({ ...DEFAULTS, ...given }, options)
   refuseReadOnly(reading, body, undefined)
   for (const name of ['state', 'concurrency_key'])
-    if (isGiven(body[name])) reading.reader.say(name, 'is set by the server')
+    if (isGiven(own(body, name))) reading.reader.say(name, 'is set by the server')
   return insertNew(ctx, appId, document, reading, { by, action: 'journey.create' })
 }
 

@@ -71,4 +71,4 @@ export const allNodes = (nodes: readonly Node[]): Node[] =>
 
 /** The channel of the template that a node sends. */
 export const CHANNEL_OF = { send_push: 'push', send_email: 'email', send_sms: 'sms' } as const
-export const sendsTemplate = (kind: Kind): kind is keyof typeof CHANNEL_OF => kind in CHANNEL_OF
+export const sendsTemplate = (kind: Kind): kind is keyof typeof CHANNEL_OF => Object.hasOwn(CHANNEL_OF, kind)

@@ -1,5 +1,6 @@
 // Who enters a journey, who leaves it early, and the conditions on events and segments that branches share with them.
 
+import { own } from '../lib/own.ts'
 import type { SegmentId } from '../segments/segment.ts'
 import { type Audience, type EarlyExit, type EventAttribute, type EventMatch, OPERATORS } from './journey.ts'
 import { type Fields, isGiven } from './reader.ts'
@@ -82,7 +83,7 @@ export function readEarlyExit(reading: Reading, value: unknown): EarlyExit | nul
     on_event: onEvent ? { name: reader.text(`${path}.on_event.name`, onEvent.name, MAX_EVENT_NAME) as string } : null,
   }
   // What is wrong with a rule was told where it stands.
-  if (!Object.keys(read).some((name) => isGiven(rules[name]) && rules[name] !== false))
+  if (!Object.keys(read).some((name) => isGiven(own(rules, name)) && own(rules, name) !== false))
     reader.say(path, 'must have at least one rule; early_exit: null removes all of them')
   return { rules: read, tag_on_early_exit: readTags(reading, 'early_exit.tag_on_early_exit', given.tag_on_early_exit) }
 }

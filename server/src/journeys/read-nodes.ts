@@ -1,5 +1,6 @@
 // The nodes of a journey, each kind with its own fields; what a kind does not know is dropped.
 
+import { own } from '../lib/own.ts'
 import { isTimeZone } from '../lib/time-zone.ts'
 import { CHANNEL_OF, KINDS, type Kind, type Node, sendsTemplate, type TimePoint, type Window } from './node.ts'
 import { MAX_TAGS, readTags } from './read-audience.ts'
@@ -55,7 +56,7 @@ function readFields(reading: Reading, path: string, given: Fields, node: Node, d
   const { reader } = reading
   const kind: Kind = node.kind
   const use = (name: string, use: 'template' | 'webhook' | 'iam') => {
-    const id = reader.uuid(`${path}.${name}`, given[name])
+    const id = reader.uuid(`${path}.${name}`, own(given, name))
     if (id !== undefined)
       reading.uses.push({
         kind: use,

@@ -1,5 +1,6 @@
 import type { Access, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
+import { own } from '../lib/own.ts'
 import { addUser } from './add-user.ts'
 import type { JourneysContext } from './context.ts'
 import { createJourney } from './create.ts'
@@ -45,8 +46,8 @@ const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 /** A page after the first looks back. */
 const pages = (name: string): RouteLimit[] => [
-  { rule: 'read', when: ({ query }) => query[name] === undefined },
-  { rule: 'lookback', counter: 'lookback', when: ({ query }) => query[name] !== undefined },
+  { rule: 'read', when: ({ query }) => own(query, name) === undefined },
+  { rule: 'lookback', counter: 'lookback', when: ({ query }) => own(query, name) !== undefined },
 ]
 /** A node in a branch lies four levels below the node that it branches from. */
 const LARGE = { maxKeys: 20_000, maxDepth: 64, components }

@@ -31,7 +31,9 @@ export function updateNode(
 }
 
 function refuseImmutable(node: Node, patch: Fields): void {
-  const wrong = (['id', 'kind'] as const).filter((name) => name in patch && !isSame(patch[name], node[name]))
+  const wrong = (['id', 'kind'] as const).filter(
+    (name) => Object.hasOwn(patch, name) && !isSame(patch[name], node[name]),
+  )
   if (wrong.length > 0)
     throw new AppError(
       'invalid',

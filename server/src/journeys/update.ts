@@ -38,7 +38,9 @@ const journeyStale = () =>
 
 export const updateJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId, body: Fields, by: Request) =>
   changeJourney(ctx, appId, id, body, by, (before) => {
-    const patch = Object.fromEntries(DOCUMENT_FIELDS.flatMap((name) => (name in body ? [[name, body[name]]] : [])))
+    const patch = Object.fromEntries(
+      DOCUMENT_FIELDS.flatMap((name) => (Object.hasOwn(body, name) ? [[name, body[name]]] : [])),
+    )
     return { given: mergePatch(before.document, patch) as Fields, state: body.state, readOnly: body }
   })
 

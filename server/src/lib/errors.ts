@@ -10,6 +10,7 @@ export type ErrorKind =
   | 'method-not-allowed'
   | 'too-large'
   | 'unsupported-media-type'
+  | 'timed-out'
   | 'limited'
   | 'unavailable'
 
@@ -18,6 +19,8 @@ export type Problem = { code: string; title: string; meta?: Record<string, unkno
 export class AppError extends Error {
   readonly kind: ErrorKind
   readonly problems: Problem[]
+  /** How long to wait before the next try, in whole seconds, where that is known. */
+  readonly retryAfterSeconds: number | undefined
 
   constructor(kind: ErrorKind, ...problems: Problem[]) {
     super(problems.map((problem) => problem.title).join('; '))
@@ -28,9 +31,24 @@ export class AppError extends Error {
 
 /** A refused request: how long to wait, in whole seconds, so that the next try is let in. */
 export class RateLimited extends AppError {
-  readonly retryAfterSeconds: number
+  override readonly retryAfterSeconds: number
   constructor(retryAfterSeconds: number) {
     super('limited', { code: 'Rate Limit Exceeded', title: 'API rate limit exceeded', meta: {} })
+    this.retryAfterSeconds = retryAfterSeconds
+  }
+}
+
+/** The memory for request bodies is used up: by the caller's own address, or by all together. */
+export class BodiesBusy extends AppError {
+  override readonly retryAfterSeconds: number
+  constructor(usedUpBy: 'address' | 'server', retryAfterSeconds: number) {
+    if (usedUpBy === 'server') super('unavailable', { code: 'service-0', title: 'Service temporarily unavailable' })
+    else
+      super('limited', {
+        code: 'Rate Limit Exceeded',
+        title: 'Too many request bodies from this address are under way',
+        meta: {},
+      })
     this.retryAfterSeconds = retryAfterSeconds
   }
 }

@@ -1,6 +1,7 @@
 // The one table of request limits. Routes name a rule; how much it allows depends on the app's plan, on what the operator
 // set for the app, and on the LIMITS setting.
 
+import { own } from '../lib/own.ts'
 import { sha256 } from '../lib/secrets.ts'
 import { isStorable } from '../lib/text.ts'
 
@@ -52,7 +53,7 @@ export type Allowance = { limit: number; windowMs: number }
 export function windowFor(name: string, plan: Plan, overrides: Record<string, number>, profile: Profile): Allowance {
   const rule = ruleOf(name)
   if (profile === 'off') return { limit: Number.POSITIVE_INFINITY, windowMs: SECOND_MS }
-  const override = overrides[name]
+  const override = own(overrides, name)
   const perSecond = override !== undefined && override >= 0 ? override : rule.perSecond[plan]
   const windowMs = rule.averaged && profile === 'default' ? MINUTE_MS : SECOND_MS
   const limit = (perSecond * windowMs) / SECOND_MS

@@ -9,6 +9,7 @@ import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import { createFindTemplate, type FindTemplate } from '../templates/find.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
+import { createFindSuspension, type FindSuspension } from '../templates/suspension.ts'
 import type { EnsureContext } from '../users/ensure-subscriptions.ts'
 import { type Accept, createAccept, type IsDisabled } from './accept/accept.ts'
 
@@ -21,6 +22,7 @@ export type MessagesContext = {
   segments: SegmentsContext
   renderer: Renderer
   findTemplate: FindTemplate
+  findSuspension: FindSuspension
   /** Whether mails may have attachments on this server. */
   mayAttach: boolean
   isDisabled: IsDisabled
@@ -51,6 +53,7 @@ export function createMessagesContext(parts: {
     renderer,
     mayAttach,
     findTemplate: createFindTemplate({ db, merger }),
+    findSuspension: createFindSuspension({ db, merger, now: clock.now }),
     isDisabled,
     accept: createAccept({ db, now: clock.now, queue, isDisabled, merger }),
   }

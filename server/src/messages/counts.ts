@@ -1,5 +1,6 @@
 // How the deliveries of a message stand, in the words of the interface and in our own.
 
+import { own } from '../lib/own.ts'
 import type { Channel } from '../templates/content.ts'
 import { type DeliveryState, deliveryStates } from './delivery.ts'
 import type { MessageState } from './message.ts'
@@ -78,7 +79,7 @@ export const channelStats = (channel: Channel, counts: readonly Counted[]) =>
   platformStats(channel === 'push' ? '' : channel, counts)
 
 export function countsObject(state: MessageState, counts: readonly Count[]) {
-  const byPlatform = Map.groupBy(counts, ({ platform }) => PLATFORM_NAMES[platform] ?? platform)
+  const byPlatform = Map.groupBy(counts, ({ platform }) => own(PLATFORM_NAMES, platform) ?? platform)
   // Nobody knows yet how many there will be.
   const isOpen = state === 'scheduled' || state === 'expanding'
   return {
@@ -98,10 +99,10 @@ function ledger(counts: readonly Count[]) {
   const reasons: Record<string, Record<string, number>> = {}
   for (const { state, reason, count } of counts) {
     if (!deliveryStates.includes(state as DeliveryState)) continue
-    states[state] = (states[state] ?? 0) + count
+    states[state] = (own(states, state) ?? 0) + count
     if (reason === '') continue
-    const ofState = reasons[state] ?? {}
-    ofState[reason] = (ofState[reason] ?? 0) + count
+    const ofState = own(reasons, state) ?? {}
+    ofState[reason] = (own(ofState, reason) ?? 0) + count
     reasons[state] = ofState
   }
   return { states, reasons }

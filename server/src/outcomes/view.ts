@@ -50,7 +50,8 @@ async function answerTo(
   const sums = await sumOutcomes(db, appId, { ...question, names, attribution })
   // A click, and a receipt, is of the message itself.
   const isDirect = attribution === undefined || attribution === 'direct'
-  const reports = isDirect && names.some((name) => name in REPORTS) ? await sumReports(db, appId, question) : []
+  const reports =
+    isDirect && names.some((name) => Object.hasOwn(REPORTS, name)) ? await sumReports(db, appId, question) : []
   const byName = new Map<string, { count: number; sum: number }>(sums.map((it) => [it.name, it]))
   for (const [name, state] of Object.entries(REPORTS))
     byName.set(name, { count: reports.find((it) => it.state === state)?.count ?? 0, sum: 0 })

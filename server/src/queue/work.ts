@@ -3,6 +3,7 @@
 import type { Clock } from '../lib/clock.ts'
 import { type AppId, type NewId, newId as randomId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { own } from '../lib/own.ts'
 import type { Db } from '../storage/db.ts'
 import type { Listener } from '../storage/listen.ts'
 import { createQueue } from './enqueue.ts'
@@ -87,7 +88,7 @@ export function createWorker(options: WorkerOptions): Worker {
   })
 
   const held = new Map<string, Held>()
-  const handlerOf = (name: string) => (Object.hasOwn(handlers, name) ? handlers[name] : undefined)
+  const handlerOf = (name: string) => own(handlers, name)
   const rota = createRota({
     slots: concurrency,
     running: () => [...held.values()].map(({ job }) => job),

@@ -1,5 +1,6 @@
 // What became of a delivery, and why there is none, in words that a person who asks can be told.
 
+import { own } from '../lib/own.ts'
 import { NO_ACTIVITY_TOKEN } from '../messages/activities/address.ts'
 import { ATTACHMENT_AWAITED, ATTACHMENT_FAILED } from '../messages/email/attach.ts'
 import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../messages/email/letterhead.ts'
@@ -62,6 +63,8 @@ const WHOLE: Record<string, string> = {
   [`failed ${ATTACHMENT_FAILED}`]: 'It could not be made: an attachment could not be fetched, or is too large.',
   'expired quiet_hours': 'It was due in quiet hours, and lived no longer than they last.',
   'failed render_failed': 'It could not be made: its Liquid could not be rendered for this user.',
+  'failed template_suspended':
+    'It was not made: its content is suspended, because rendering it kept hitting the time limit.',
   'failed closed': 'Nobody knew whether it arrived, and somebody closed it.',
 }
 
@@ -69,13 +72,13 @@ type Told = Pick<Delivery, 'state' | 'reason' | 'receivedAt' | 'bouncedAt' | 'op
 
 export function stateInWords(delivery: Told): string {
   const { state, reason } = delivery
-  const whole = WHOLE[`${state} ${reason}`]
+  const whole = own(WHOLE, `${state} ${reason}`)
   if (whole !== undefined) return whole
   if (reason !== null && isGone(reason)) return `The provider says that the address leads nowhere any more (${reason}).`
   const later = state === 'sent' ? laterInWords(delivery) : ''
   // Of what waits it is why the last attempt came to nothing.
   const again = state === 'pending' && reason ? ' again' : ''
-  const why = reason ? `: ${REASONS[reason] ?? reason}` : ''
+  const why = reason ? `: ${own(REASONS, reason) ?? reason}` : ''
   return `${STATES[state]}${later}${again}${why}.`
 }
 

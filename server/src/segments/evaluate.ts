@@ -1,6 +1,7 @@
 // One subscription judged by a tree of conditions, clause by clause: what compile.ts says in SQL, for people to read.
 
 import type { UserId } from '../lib/ids.ts'
+import { own } from '../lib/own.ts'
 import { EXTERNAL_ID } from '../users/identity.ts'
 import type { User } from '../users/neighbourhood.ts'
 import type { Subscription } from '../users/subscription.ts'
@@ -71,7 +72,7 @@ function seenBy({ field, key, test }: Clause, { user, subscription: it, spentOn,
   const { properties, aliases } = user
   switch (field) {
     case 'tag':
-      return Object.hasOwn(properties.tags, key) ? (properties.tags[key] ?? null) : null
+      return own(properties.tags, key) ?? null
     case 'country':
       return it.country ?? properties.country
     case 'language':

@@ -1,5 +1,6 @@
 // The fields of the filter language: which relations each has, what operands they take, and what they then ask.
 
+import { own } from '../lib/own.ts'
 import { hashToken, isEmail, subscriptionTypes, typeOfDevice } from '../users/subscription.ts'
 import { Entry } from './entry.ts'
 import type { Comparison, Field, Filter, Test } from './tree.ts'
@@ -211,9 +212,9 @@ export function readField(filter: Filter, place: string): { filter: Filter; fiel
     )
   const known = ['field', 'relation', ...operands].filter((name) => entry.has(name))
   return {
-    filter: Object.fromEntries(known.map((name) => [name, filter[name]])),
+    filter: Object.fromEntries(known.map((name) => [name, own(filter, name)])),
     field,
     key: key?.(entry) ?? '',
-    test: (relations[relation] as ReadTest)(entry),
+    test: (own(relations, relation) as ReadTest)(entry),
   }
 }

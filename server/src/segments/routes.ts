@@ -1,5 +1,6 @@
 import type { Access, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
+import { own } from '../lib/own.ts'
 import { createSegment, deleteSegment, updateSegment } from './change.ts'
 import type { SegmentsContext } from './context.ts'
 import { estimateRecipients } from './estimate.ts'
@@ -36,8 +37,8 @@ const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 /** A page after the first looks back. */
 const pages = (name: string): RouteLimit[] => [
-  { rule: 'read', when: ({ query }) => !isLookback(query[name]) },
-  { rule: 'lookback', counter: 'lookback', when: ({ query }) => isLookback(query[name]) },
+  { rule: 'read', when: ({ query }) => !isLookback(own(query, name)) },
+  { rule: 'lookback', counter: 'lookback', when: ({ query }) => isLookback(own(query, name)) },
 ]
 const isLookback = (value: unknown) => value !== undefined && value !== '0'
 

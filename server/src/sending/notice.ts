@@ -16,6 +16,7 @@ export const noticeKinds = [
   'event_webhook.disabled',
   'email.paused',
   'email.domain_failing',
+  'template.suspended',
 ] as const
 export type NoticeKind = (typeof noticeKinds)[number]
 

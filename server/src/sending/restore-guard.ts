@@ -3,6 +3,7 @@
 // an operator says what is to become of it.
 
 import type { Log } from '../lib/log.ts'
+import { own } from '../lib/own.ts'
 import type { Db } from '../storage/db.ts'
 import { findNumbers, findSystem } from './identity-store.ts'
 import { lockServerSending, updateServerSending } from './store.ts'
@@ -40,6 +41,7 @@ const known = (identity: Identity) => Object.fromEntries(Object.entries(identity
 
 /** Only what both know can differ: a database that is seen for the first time is its own original. */
 const differences = (before: Record<string, unknown> | null, now: Identity) =>
-  Object.entries(known(now)).flatMap(([name, value]) =>
-    before?.[name] !== undefined && before[name] !== value ? [name] : [],
-  )
+  Object.entries(known(now)).flatMap(([name, value]) => {
+    const earlier = before ? own(before, name) : undefined
+    return earlier !== undefined && earlier !== value ? [name] : []
+  })

@@ -1,6 +1,7 @@
 // Notices as mail: plain text for people.
 
 import type { AppId } from '../lib/ids.ts'
+import { own } from '../lib/own.ts'
 import type { MailNotice } from './notice-store.ts'
 
 const SAYS: Record<string, { subject: string; text: string }> = {
@@ -20,13 +21,17 @@ const SAYS: Record<string, { subject: string; text: string }> = {
     subject: 'A sending domain has lost its DNS records',
     text: 'The DKIM records of a sending domain of the app are not in DNS any more. Nothing is sent from the domain until they are back, and POST /apps/{app_id}/email/domains/{domain}/verify has seen them.',
   },
+  'template.suspended': {
+    subject: 'A template is suspended',
+    text: 'Rendering a template of the app hit its time limit for five recipients in a row. Messages with this content fail with the reason template_suspended for a day. Edit the template so that it takes less time, or resume it with POST /templates/{template_id}/resume?app_id={app_id}. Other templates are not affected.',
+  },
 }
 
 export function writeNotice(
   appId: AppId,
   { kind, at, detail, appName }: MailNotice,
 ): { subject: string; text: string } {
-  const { subject, text } = SAYS[kind] ?? { subject: kind, text: kind }
+  const { subject, text } = own(SAYS, kind) ?? { subject: kind, text: kind }
   const lines = [
     text.replaceAll('{app_id}', appId),
     '',

@@ -4,6 +4,7 @@ import { actorOf, type Request } from '../apps/actor.ts'
 import { findAppGate, insertAuditEntries } from '../apps/store.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import type { AppId, OrganizationId } from '../lib/ids.ts'
+import { own } from '../lib/own.ts'
 import type { Db } from '../storage/db.ts'
 import { checkMayAttach, readDynamicContent } from './check-content.ts'
 import { channelOf, contentFields, readContent } from './content.ts'
@@ -100,7 +101,7 @@ async function changeNow(
 
 /** What an update takes away; the second spelling of a flag stands for the first. */
 const removedFields = (body: Record<string, unknown>) =>
-  Object.keys(contentFields).flatMap((name) => (body[name] === null ? [name === 'isSms' ? 'isSMS' : name] : []))
+  Object.keys(contentFields).flatMap((name) => (own(body, name) === null ? [name === 'isSms' ? 'isSMS' : name] : []))
 
 export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, by: Request): Promise<void> {
   const now = ctx.now()

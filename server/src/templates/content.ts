@@ -2,6 +2,7 @@
 // cannot say is in check-content.ts.
 
 import Type, { type Static } from 'typebox'
+import { own } from '../lib/own.ts'
 
 export const LANGUAGES = (
   'en ar bs bg ca zh zh-Hans zh-Hant hr cs da nl et fi fr ka de el hi he hu id it ja ko lv lt ms nb pl fa pt pa ro ru sr sk es ' +
@@ -195,7 +196,7 @@ export function readContent(body: Record<string, unknown>): Content {
   const content: Record<string, unknown> = {}
   // There are a hundred fields, and a body has a few of them.
   for (const name in body) {
-    const value = body[name]
+    const value = own(body, name)
     if (value !== undefined && value !== null && contentNames.has(name)) content[name] = value
   }
   if (content.isSms !== undefined) {

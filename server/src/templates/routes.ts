@@ -18,6 +18,7 @@ import {
   UpdateTemplateBody,
 } from './schema.ts'
 import { findTemplate, listTemplates } from './store.ts'
+import { findSuspensionOf, resumeTemplate } from './suspension.ts'
 import { summaryObject, templateNotFound, templateObject } from './template.ts'
 
 const access = (appIn: 'query' | 'body'): Access => ({ kind: 'app', permission: 'templates', appIn })
@@ -77,7 +78,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       async handle({ app, params }) {
         const template = await findTemplate(ctx.db, app.id, params.template_id)
         if (!template) throw templateNotFound()
-        return { status: 200, body: templateObject(template) }
+        return { status: 200, body: templateObject(template, await findSuspensionOf(ctx, app.id, template)) }
       },
     }),
     route({
@@ -96,7 +97,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       async handle(call) {
         const { app, params, body } = call
         const template = await changeTemplate(ctx, app.id, params.template_id, body, call)
-        return { status: 200, body: templateObject(template) }
+        return { status: 200, body: templateObject(template, await findSuspensionOf(ctx, app.id, template)) }
       },
     }),
     route({
@@ -114,6 +115,26 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       async handle(call) {
         await removeTemplate(ctx, call.app.id, call.params.template_id, call)
         return { status: 200, body: { success: true } }
+      },
+    }),
+    route({
+      ...common,
+      operation: 'resumeTemplate',
+      method: 'POST',
+      path: '/templates/:template_id/resume',
+      summary: 'Resume template',
+      description:
+        'Ends the suspension of a template that kept hitting its rendering time limit. Editing its content does the same. Answers the template.',
+      access: access('query'),
+      limits: writes,
+      params: TemplatePath,
+      query: AppQuery,
+      answers: { 200: TemplateAnswer },
+      async handle(call) {
+        return {
+          status: 200,
+          body: templateObject(await resumeTemplate(ctx, call.app.id, call.params.template_id, call)),
+        }
       },
     }),
     route({

@@ -82,6 +82,15 @@ export const TemplatesAnswer = Type.Object({
 export const TemplateAnswer = Type.Object({
   ...TemplateSummary.properties,
   channel: Type.Union([Type.Unsafe<(typeof CHANNELS)[number]>({ enum: [...CHANNELS] }), Type.Null()]),
+  suspended: Type.Optional(
+    Type.Object(
+      { since: Type.String({ format: 'date-time' }), until: Type.String({ format: 'date-time' }) },
+      {
+        description:
+          'While the content is suspended because rendering it kept hitting its time limit: messages with it fail with the reason `template_suspended`.',
+      },
+    ),
+  ),
   content: Type.Unsafe<Record<string, unknown>>({
     type: 'object',
     description: 'The content as it was given, with a flag for each platform and channel.',

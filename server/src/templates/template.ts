@@ -3,6 +3,7 @@
 import { AppError } from '../lib/errors.ts'
 import type { Id } from '../lib/ids.ts'
 import { type Channel, type Content, PLATFORMS } from './content.ts'
+import type { Suspension } from './suspension-store.ts'
 
 export type TemplateId = Id<'template'>
 
@@ -50,7 +51,7 @@ const ALWAYS = {
   sms_media_urls: null,
 }
 
-export function templateObject(template: Template) {
+export function templateObject(template: Template, suspension?: Suspension) {
   const { channel, content, dynamicContent } = template
   // A push goes to every platform, unless some are named: then to those alone.
   const isNamed = PLATFORMS.some((name) => content[name])
@@ -60,6 +61,7 @@ export function templateObject(template: Template) {
   return {
     ...summaryObject(template),
     channel,
+    ...(suspension && { suspended: { since: suspension.since.toISOString(), until: suspension.until.toISOString() } }),
     content: {
       ...platforms,
       ...ALWAYS,

@@ -1,19 +1,24 @@
-import { aliasNotFound, invalid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
+import { type Authority, forAnotherUser, KEY, needsIdentityToken } from '../lib/authority.ts'
+import { aliasesClaimed, aliasNotFound, invalid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
-import { assignAliases, refuseOtherId } from './assign-aliases.ts'
+import { addFreeAliases, assignAliases, refuseOtherId } from './assign-aliases.ts'
+import { isAnonymous, mayTouch, refuseOtherUser } from './authority.ts'
 import type { Change } from './change.ts'
-import { identityObject, ONESIGNAL_ID, readIdentity, type UserRef } from './identity.ts'
+import { deviceIdentity } from './device-view.ts'
+import { type Alias, EXTERNAL_ID, identityObject, ONESIGNAL_ID, readIdentity, type UserRef } from './identity.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
-import { refuseStranger } from './owner.ts'
 
 type Target = UserRef | { subscriptionId: SubscriptionId }
 
-function findTarget(state: Neighbourhood, target: Target): User {
-  const user =
-    'subscriptionId' in target
-      ? state.users.get(state.subscriptions.get(target.subscriptionId)?.userId ?? '')
-      : state.find(target)
-  if (!user) throw 'subscriptionId' in target ? subscriptionNotFound() : userNotFound()
+function findTarget(state: Neighbourhood, target: Target, authority: Authority): User {
+  if (!('subscriptionId' in target)) {
+    const user = state.find(target)
+    if (!user) throw userNotFound()
+    return user
+  }
+  const subscription = state.subscriptions.get(target.subscriptionId)
+  const user = subscription && state.users.get(subscription.userId)
+  if (!user || !mayTouch(subscription, user, authority)) throw subscriptionNotFound()
   return user
 }
 
@@ -25,33 +30,63 @@ export function updateAliases(
   appId: AppId,
   target: Target,
   identity: Record<string, string>,
-  provenExternalId?: string,
+  authority: Authority = KEY,
 ) {
   if (Object.keys(identity).length === 0) throw invalid('identity must hold at least one alias')
   const { aliases, onesignalId } = readIdentity(identity)
+  const external = aliases.find(({ label }) => label === EXTERNAL_ID)?.value
+  if (authority.kind === 'verified' && external !== undefined && external !== authority.externalId)
+    throw forAnotherUser()
   return change(appId, {
     refs: [target, ...aliases] as Ref[],
     needs: { subscriptions: 'subscriptionId' in target },
     apply(state) {
-      const user = findTarget(state, target)
-      refuseStranger(user, provenExternalId)
+      const user = findTarget(state, target, authority)
+      // Whoever has a token for an external id may give it to the anonymous user that they have been so far.
+      const isClaimed = authority.kind === 'verified' && external !== undefined && isAnonymous(user)
+      if (!isClaimed) refuseOtherUser(user, authority)
       refuseOtherId(user, onesignalId)
+      if (authority.kind === 'device') return updateForDevice(state, user, aliases)
       assignAliases(state, user, aliases)
       return identityAnswer(user)
     },
   })
 }
 
-export function removeAlias(change: Change, appId: AppId, ref: UserRef, label: string, provenExternalId?: string) {
+/**
+ * A device is never given an external id this way: it is told that somebody has it, taken or free, and SDKs then sign in with
+ * Create user, which tells nothing. Other aliases are set where they are free, and the answer does not say.
+ */
+function updateForDevice(state: Neighbourhood, user: User, aliases: Alias[]) {
+  const external = aliases.find(({ label }) => label === EXTERNAL_ID)
+  if (external && user.aliases.get(EXTERNAL_ID) !== external.value)
+    throw aliasesClaimed({ [EXTERNAL_ID]: external.value })
+  addFreeAliases(
+    state,
+    user,
+    aliases.filter((alias) => alias !== external),
+  )
+  return { identity: deviceIdentity(user, aliases) }
+}
+
+export function removeAlias(change: Change, appId: AppId, ref: UserRef, label: string, authority: Authority = KEY) {
   if (label === ONESIGNAL_ID) throw invalid(`${ONESIGNAL_ID} cannot be removed`)
   return change(appId, {
     refs: [ref],
     apply(state) {
-      const user = findTarget(state, ref)
-      refuseStranger(user, provenExternalId)
+      const user = findTarget(state, ref, authority)
+      refuseOtherUser(user, authority)
+      if (authority.kind === 'device') return removeForDevice(state, user, label)
       if (!user.aliases.has(label)) throw aliasNotFound()
       state.removeAlias(user, label)
       return identityAnswer(user)
     },
   })
+}
+
+/** Also answered so where there is no such alias: the device was never told whether it is set. */
+function removeForDevice(state: Neighbourhood, user: User, label: string) {
+  if (label === EXTERNAL_ID || !isAnonymous(user)) throw needsIdentityToken('Removing an alias')
+  state.removeAlias(user, label)
+  return { identity: deviceIdentity(user) }
 }

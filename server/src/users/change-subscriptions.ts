@@ -1,19 +1,23 @@
+import { type Authority, KEY, needsIdentityToken } from '../lib/authority.ts'
 import { AppError, invalid, subscriptionLimitExceeded, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import type { AppId, NewId, SubscriptionId } from '../lib/ids.ts'
+import { mayTouch, refuseOtherUser } from './authority.ts'
 import type { Change } from './change.ts'
-import { identityObject, ONESIGNAL_ID, readIdentity, readUserRef, type UserRef } from './identity.ts'
+import { deviceIdentity } from './device-view.ts'
+import { EXTERNAL_ID, identityObject, ONESIGNAL_ID, readIdentity, readUserRef, type UserRef } from './identity.ts'
 import type { Neighbourhood, Ref } from './neighbourhood.ts'
-import { refuseStranger } from './owner.ts'
 import type { SubscriptionDraft } from './schema.ts'
+import { becomeUser } from './sign-in.ts'
 import {
   changedSubscription,
+  findRequested,
   MAX_SUBSCRIPTIONS,
   readSubscription,
   type SubscriptionRequest,
   subscribe,
   subscriptionRefs,
 } from './subscribe.ts'
-import { hashToken, readChange, readType, type Subscription, subscriptionObject } from './subscription.ts'
+import { hashToken, isAddress, readChange, readType, type Subscription, subscriptionObject } from './subscription.ts'
 
 /** Create by alias; one that exists is moved here or changed. */
 export function addSubscription(
@@ -22,27 +26,28 @@ export function addSubscription(
   appId: AppId,
   ref: UserRef,
   draft: SubscriptionDraft,
-  provenExternalId?: string,
+  authority: Authority = KEY,
 ) {
   const request = readSubscription(draft, 'subscription')
+  if (authority.kind === 'device' && request.kind && isAddress(request.kind.type))
+    throw needsIdentityToken('Giving a user an email address or a phone number')
   return change(appId, {
     refs: [ref, ...subscriptionRefs(request)] as Ref[],
     needs: { subscriptions: true },
     apply(state, now) {
       const user = state.find(ref)
       if (!user) throw userNotFound()
-      refuseStranger(user, provenExternalId)
-      const { subscription, isNew } = subscribe(state, user, request, now, newId)
+      refuseOtherUser(user, authority)
+      const { subscription, isNew } = subscribe(state, user, request, now, newId, authority)
       return { isNew, subscription: subscriptionObject(appId, subscription) }
     },
   })
 }
 
-function findOwned(state: Neighbourhood, id: SubscriptionId, provenExternalId: string | undefined): Subscription {
+function findOwned(state: Neighbourhood, id: SubscriptionId, authority: Authority): Subscription {
   const subscription = state.subscriptions.get(id)
   const owner = subscription && state.users.get(subscription.userId)
-  if (!subscription || !owner) throw subscriptionNotFound()
-  refuseStranger(owner, provenExternalId)
+  if (!subscription || !owner || !mayTouch(subscription, owner, authority)) throw subscriptionNotFound()
   return subscription
 }
 
@@ -64,15 +69,15 @@ export function updateSubscription(
   appId: AppId,
   id: SubscriptionId,
   draft: SubscriptionDraft,
-  provenExternalId?: string,
+  authority: Authority = KEY,
 ) {
   const request = readUpdate(draft)
   return change(appId, {
     refs: [{ subscriptionId: id }, ...subscriptionRefs(request)] as Ref[],
     needs: { subscriptions: true },
     apply(state, now) {
-      const known = findOwned(state, id, provenExternalId)
-      const changed = changedSubscription(state, known, request, now)
+      const known = findOwned(state, id, authority)
+      const changed = changedSubscription(state, known, request, now, authority)
       state.putSubscription(changed)
       return { subscription: subscriptionObject(appId, changed) }
     },
@@ -104,12 +109,12 @@ export function updateSubscriptionByToken(
 }
 
 /** Its user stays, even when this was the last one. */
-export function removeSubscription(change: Change, appId: AppId, id: SubscriptionId, provenExternalId?: string) {
+export function removeSubscription(change: Change, appId: AppId, id: SubscriptionId, authority: Authority = KEY) {
   return change(appId, {
     refs: [{ subscriptionId: id }],
     needs: { subscriptions: true },
     apply(state) {
-      state.removeSubscription(findOwned(state, id, provenExternalId))
+      state.removeSubscription(findOwned(state, id, authority))
     },
   })
 }
@@ -117,26 +122,36 @@ export function removeSubscription(change: Change, appId: AppId, id: Subscriptio
 /** Transfer to the user that owns exactly this one alias. */
 export function transferSubscription(
   change: Change,
+  newId: NewId,
   appId: AppId,
   id: SubscriptionId,
   identity: Record<string, string>,
-  provenExternalId?: string,
+  authority: Authority = KEY,
 ) {
   const target = readTransferTarget(identity)
+  const isById = 'id' in target
+  if (authority.kind === 'device' && !isById && target.label !== EXTERNAL_ID)
+    throw needsIdentityToken(`Transferring to a user by "${target.label}"`)
+  const request: SubscriptionRequest = { id, kind: undefined, token: null, tokenHash: null, change: {} }
   return change(appId, {
     refs: [{ subscriptionId: id }, target] as Ref[],
     needs: { subscriptions: true },
     apply(state, now) {
-      const subscription = state.subscriptions.get(id)
+      const subscription = findRequested(state, request, authority)
       if (!subscription) throw subscriptionNotFound()
-      const user = state.find(target)
+      // A device that names an external id signs in with it, and is not told whether somebody has it.
+      const user =
+        authority.kind === 'device' && !isById
+          ? becomeUser(state, target, state.users.get(subscription.userId), now, newId).user
+          : state.find(target)
       if (!user) throw userNotFound()
-      refuseStranger(user, provenExternalId)
-      if (subscription.userId !== user.id) {
+      refuseOtherUser(user, authority)
+      const current = state.subscriptions.get(id) as Subscription
+      if (current.userId !== user.id) {
         if (user.subscriptions.size >= MAX_SUBSCRIPTIONS) throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
-        state.putSubscription({ ...subscription, userId: user.id, updatedAt: now })
+        state.putSubscription({ ...current, userId: user.id, updatedAt: now })
       }
-      return { identity: identityObject(user.id, user.aliases) }
+      return { identity: authority.kind === 'device' ? deviceIdentity(user) : identityObject(user.id, user.aliases) }
     },
   })
 }

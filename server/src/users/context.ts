@@ -5,6 +5,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import { type Change, createChange } from './change.ts'
+import { type ConcealTiming, createConcealTiming } from './conceal-timing.ts'
 import { createInsertFresh, type InsertFresh } from './insert-fresh.ts'
 import { createReader, type Reader } from './read.ts'
 import { createFindSubjects, type FindSubjects } from './subjects.ts'
@@ -17,6 +18,7 @@ export type UsersContext = {
   insertFresh: InsertFresh
   reader: Reader
   findSubjects: FindSubjects
+  concealTiming: ConcealTiming
 }
 
 export function createUsersContext(parts: { db: Db; clock: Clock; merger: Merger; newId: NewId }): UsersContext {
@@ -29,5 +31,6 @@ export function createUsersContext(parts: { db: Db; clock: Clock; merger: Merger
     insertFresh: createInsertFresh(parts),
     reader,
     findSubjects: createFindSubjects(reader, parts.clock),
+    concealTiming: createConcealTiming(parts.clock),
   }
 }

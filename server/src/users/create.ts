@@ -1,20 +1,15 @@
 // Create user: make one, or change the one that the request's aliases or tokens already belong to.
 
+import { type Authority, forAnotherUser, KEY } from '../lib/authority.ts'
 import { AppError, aliasesClaimed, invalid } from '../lib/errors.ts'
-import type { AppId, NewId, UserId } from '../lib/ids.ts'
+import type { AppId, NewId } from '../lib/ids.ts'
 import { assignAliases } from './assign-aliases.ts'
 import type { Change } from './change.ts'
 import { type Alias, EXTERNAL_ID, identityObject, MAX_CUSTOM_ALIASES, readIdentity } from './identity.ts'
 import type { InsertFresh } from './insert-fresh.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
-import { refuseStranger } from './owner.ts'
-import {
-  changedProperties,
-  type PropertyChange,
-  propertiesObject,
-  readProperties,
-  type StoredProperties,
-} from './properties.ts'
+import { newUser } from './new-user.ts'
+import { changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties.ts'
 import type { CreateUserBody } from './schema.ts'
 import {
   findRequested,
@@ -25,10 +20,11 @@ import {
   subscriptionRefs,
 } from './subscribe.ts'
 import { newSubscription, type Subscription, subscriptionObject } from './subscription.ts'
+import { changeProperties } from './update.ts'
 
 export type CreateContext = { change: Change; insertFresh: InsertFresh; newId: NewId; now: () => Date }
 
-type Draft = { aliases: Alias[]; subscriptions: SubscriptionRequest[]; properties: PropertyChange }
+export type UserDraft = { aliases: Alias[]; subscriptions: SubscriptionRequest[]; properties: PropertyChange }
 
 export type Created = { isNew: boolean; user: User; subscriptions: Subscription[] }
 
@@ -36,23 +32,37 @@ export async function createUser(
   ctx: CreateContext,
   appId: AppId,
   body: CreateUserBody,
-  provenExternalId?: string,
+  authority: Authority = KEY,
 ): Promise<Created> {
-  const draft = readDraft(body)
-  const fresh = prepareFresh(ctx, draft)
-  if (fresh && provenExternalId === undefined && (await ctx.insertFresh(appId, fresh))) return { isNew: true, ...fresh }
+  const draft = withVerifiedId(readDraft(body), authority)
+  if (draft.aliases.length === 0 && draft.subscriptions.length === 0)
+    throw invalid('a user needs an identity with at least one alias, or at least one subscription')
+  const fresh = authority.kind === 'key' ? prepareFresh(ctx, draft) : undefined
+  if (fresh && (await ctx.insertFresh(appId, fresh))) return { isNew: true, ...fresh }
   return ctx.change(appId, {
-    refs: [...draft.aliases, ...draft.subscriptions.flatMap(subscriptionRefs)] as Ref[],
+    refs: draftRefs(draft),
     needs: { subscriptions: true, purchases: true },
-    apply: (state, now) => applyDraft(state, draft, now, ctx.newId, provenExternalId),
+    apply: (state, now) => applyDraft(state, draft, now, ctx.newId, authority),
   })
 }
 
-function readDraft({ identity, subscriptions, properties }: CreateUserBody): Draft {
+export const draftRefs = ({ aliases, subscriptions }: UserDraft): Ref[] => [
+  ...aliases,
+  ...subscriptions.flatMap(subscriptionRefs),
+]
+
+/** An identity token says who the user is, whether or not the body does. */
+function withVerifiedId(draft: UserDraft, authority: Authority): UserDraft {
+  if (authority.kind !== 'verified') return draft
+  const { externalId } = authority
+  const given = draft.aliases.find(({ label }) => label === EXTERNAL_ID)
+  if (given && given.value !== externalId) throw forAnotherUser()
+  return given ? draft : { ...draft, aliases: [{ label: EXTERNAL_ID, value: externalId }, ...draft.aliases] }
+}
+
+export function readDraft({ identity, subscriptions, properties }: CreateUserBody): UserDraft {
   const { aliases, onesignalId } = readIdentity(identity ?? {})
   if (onesignalId !== undefined) throw invalid('onesignal_id is assigned by the service and cannot be set')
-  if (aliases.length === 0 && (subscriptions ?? []).length === 0)
-    throw invalid('a user needs an identity with at least one alias, or at least one subscription')
   return {
     aliases,
     subscriptions: (subscriptions ?? []).map((draft, i) => readSubscription(draft, `subscriptions[${i}]`)),
@@ -60,38 +70,13 @@ function readDraft({ identity, subscriptions, properties }: CreateUserBody): Dra
   }
 }
 
-export const newProperties = (now: string): StoredProperties => ({
-  tags: {},
-  language: null,
-  timezoneId: null,
-  country: null,
-  lat: null,
-  long: null,
-  ip: null,
-  testUserName: null,
-  firstActive: now,
-  lastActive: now,
-  amountSpent: '0',
-  sessionCount: 0,
-  sessionTime: 0,
-  purchases: [],
-})
-
-export const newUser = (id: UserId, now: string): User => ({
-  id,
-  properties: newProperties(now),
-  aliases: new Map(),
-  subscriptions: new Map(),
-  createdAt: now,
-})
-
 /**
  * The user this draft makes if all in it is unknown: the common case, written by one merged statement without locks.
  * Undefined where the draft is more than that: it names subscriptions by id, has sessions or purchases, or breaks a limit.
  */
-function prepareFresh(
+export function prepareFresh(
   { newId, now }: CreateContext,
-  draft: Draft,
+  draft: UserDraft,
 ): { user: User; subscriptions: Subscription[] } | undefined {
   const { aliases, properties } = draft
   const custom = aliases.filter(({ label }) => label !== EXTERNAL_ID).length
@@ -114,40 +99,41 @@ function prepareFresh(
   return { user, subscriptions }
 }
 
-function applyDraft(
-  state: Neighbourhood,
-  draft: Draft,
-  now: string,
-  newId: NewId,
-  provenExternalId: string | undefined,
-): Created {
-  const known = findTarget(state, draft)
+function applyDraft(state: Neighbourhood, draft: UserDraft, now: string, newId: NewId, authority: Authority): Created {
+  const known = findTarget(state, draft, authority)
   const user = known ?? newUser(newId(), now)
   if (!known) state.addUser(user)
   assignAliases(state, user, draft.aliases)
-  refuseStranger(user, provenExternalId)
-  state.setProperties(user, changedProperties(user.properties, draft.properties, now))
-  state.addPurchases(user, draft.properties.purchases)
-  const subscriptions = draft.subscriptions.map((request) => subscribe(state, user, request, now, newId).subscription)
+  changeProperties(state, user, draft.properties, now)
+  const subscriptions = draft.subscriptions.map(
+    (request) => subscribe(state, user, request, now, newId, authority).subscription,
+  )
   // A subscription given twice is answered twice, as it is in the end.
   const final = subscriptions.map((it) => state.subscriptions.get(it.id) ?? it)
   // A copy: later commands of the batch go on changing the user, and that is not this one's answer.
   return { isNew: !known, user: { ...user, aliases: new Map(user.aliases) }, subscriptions: final }
 }
 
-/** The user that the aliases name or, without aliases, the owner of the subscriptions. */
-function findTarget(state: Neighbourhood, { aliases, subscriptions }: Draft): User | undefined {
+/** The user that the aliases name or, without aliases, the owner of the subscriptions. A verified user is always themselves. */
+function findTarget(
+  state: Neighbourhood,
+  { aliases, subscriptions }: UserDraft,
+  authority: Authority,
+): User | undefined {
+  if (authority.kind === 'verified') return state.find({ label: EXTERNAL_ID, value: authority.externalId })
   const owners = new Set(aliases.map((alias) => state.find(alias)).filter((owner) => owner !== undefined))
   if (owners.size > 1) throw severalUsers(state, aliases)
   if (aliases.length > 0) return owners.values().next().value
   const holders = new Set(
-    subscriptions.map((request) => findRequested(state, request)?.userId).filter((holder) => holder !== undefined),
+    subscriptions
+      .map((request) => findRequested(state, request, authority)?.userId)
+      .filter((holder) => holder !== undefined),
   )
   if (holders.size > 1)
     throw new AppError('conflict', {
       code: 'user-3',
       title: 'The subscriptions belong to different users; name the user with an identity',
-      meta: { subscriptions: subscriptions.map((request) => findRequested(state, request)?.id ?? null) },
+      meta: { subscriptions: subscriptions.map((request) => findRequested(state, request, authority)?.id ?? null) },
     })
   const [holder] = holders
   return holder === undefined ? undefined : state.users.get(holder)

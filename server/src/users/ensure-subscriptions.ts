@@ -4,7 +4,7 @@
 import type { AppId, NewId, SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Change } from './change.ts'
-import { newUser } from './create.ts'
+import { newUser } from './new-user.ts'
 import { findByTokens } from './store.ts'
 import { hashToken, newSubscription, type SubscriptionType } from './subscription.ts'
 

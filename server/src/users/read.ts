@@ -1,15 +1,17 @@
 // Views. Concurrent ones are one statement, on the primary: an acknowledged write is always seen.
 
+import type { Authority } from '../lib/authority.ts'
 import { subscriptionNotFound, userNotFound } from '../lib/errors.ts'
-import type { AppId, UserId } from '../lib/ids.ts'
+import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
-import { identityObject } from './identity.ts'
+import { mayTouch, refuseOtherUser } from './authority.ts'
+import { deviceIdentity, deviceProperties } from './device-view.ts'
+import { identityObject, type UserRef } from './identity.ts'
 import type { Ref, User } from './neighbourhood.ts'
-import { refuseStranger } from './owner.ts'
 import { propertiesObject } from './properties.ts'
 import { findIdentities, findOwners, type IdentityRow, loadPointed } from './store.ts'
-import { subscriptionObject } from './subscription.ts'
+import { isAddress, subscriptionObject } from './subscription.ts'
 
 export type Reader = {
   identity(appId: AppId, ref: Ref): Promise<IdentityRow | undefined>
@@ -40,21 +42,60 @@ export function createReader({ db, merger }: { db: Db; merger: Merger }): Reader
 
 const asValue = <Value>(value: Value) => ({ value })
 
-export async function viewIdentity(reader: Reader, appId: AppId, ref: Ref, provenExternalId?: string) {
+export async function viewIdentity(reader: Reader, appId: AppId, ref: UserRef, authority: Authority) {
   const found = await reader.identity(appId, ref)
-  if (!found) throw 'subscriptionId' in ref ? subscriptionNotFound() : userNotFound()
-  const aliases = Object.entries(found.aliases ?? {})
-  refuseStranger({ aliases: new Map(aliases) }, provenExternalId)
-  return { identity: identityObject(found.userId, aliases) }
+  if (!found) throw userNotFound()
+  const aliases = new Map(Object.entries(found.aliases ?? {}))
+  refuseOtherUser({ aliases }, authority)
+  return identityAnswer({ id: found.userId, aliases }, authority)
 }
 
-export async function viewUser(reader: Reader, appId: AppId, ref: Ref, provenExternalId?: string) {
-  const user = await reader.user(appId, ref)
-  if (!user) throw userNotFound()
-  refuseStranger(user, provenExternalId)
+export async function viewIdentityBySubscription(
+  reader: Reader,
+  appId: AppId,
+  subscriptionId: SubscriptionId,
+  authority: Authority,
+) {
+  const user = await reader.user(appId, { subscriptionId })
+  const subscription = user?.subscriptions.get(subscriptionId)
+  if (!subscription || !mayTouch(subscription, user as User, authority)) throw subscriptionNotFound()
+  return identityAnswer(user as User, authority)
+}
+
+const identityAnswer = (user: Pick<User, 'id' | 'aliases'>, { kind }: Authority) => ({
+  identity: kind === 'device' ? deviceIdentity(user) : identityObject(user.id, user.aliases),
+})
+
+export async function viewUser(reader: Reader, appId: AppId, ref: Ref, authority: Authority) {
+  const user = await findUser(reader, appId, ref)
+  refuseOtherUser(user, authority)
   return {
     identity: identityObject(user.id, user.aliases),
     properties: propertiesObject(user.properties),
     subscriptions: [...user.subscriptions.values()].map((it) => subscriptionObject(appId, it)),
   }
+}
+
+/** The same for a device: of the subscriptions it is shown the one that it names as its own. */
+export async function viewUserForDevice(
+  reader: Reader,
+  appId: AppId,
+  ref: Ref,
+  selected: SubscriptionId | undefined,
+  now: Date,
+) {
+  const user = await findUser(reader, appId, ref)
+  const own = selected === undefined ? undefined : user.subscriptions.get(selected)
+  return {
+    identity: deviceIdentity(user),
+    properties: deviceProperties(now.toISOString()),
+    // iOS takes a list without its own subscription for the loss of it; no list says nothing.
+    ...(own && !isAddress(own.type) && { subscriptions: [subscriptionObject(appId, own)] }),
+  }
+}
+
+async function findUser(reader: Reader, appId: AppId, ref: Ref): Promise<User> {
+  const user = await reader.user(appId, ref)
+  if (!user) throw userNotFound()
+  return user
 }

@@ -1,8 +1,10 @@
 import Type from 'typebox'
 import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
+import { type Authority, authorityOf } from '../lib/authority.ts'
 import { invalidUuid } from '../lib/errors.ts'
 import { isUuid, type SubscriptionId } from '../lib/ids.ts'
+import { isOpenToSdks, readTarget } from './authority.ts'
 import { removeAlias, updateAliases } from './change-aliases.ts'
 import {
   addSubscription,
@@ -14,8 +16,8 @@ import {
 import type { UsersContext } from './context.ts'
 import { createdAnswer, createUser } from './create.ts'
 import { deleteUser } from './delete.ts'
-import { ONESIGNAL_ID, readUserRef } from './identity.ts'
-import { viewIdentity, viewUser } from './read.ts'
+import { ONESIGNAL_ID, readUserRef, type UserRef } from './identity.ts'
+import { viewIdentity, viewIdentityBySubscription, viewUser, viewUserForDevice } from './read.ts'
 import {
   AliasPath,
   AppPath,
@@ -29,21 +31,35 @@ import {
   UpdateUserBody,
   UserAnswer,
 } from './schema.ts'
+import { signIn } from './sign-in.ts'
 import { createdSubjects, tokenSubject } from './subjects.ts'
 import { readSelectedSubscription, updateUser } from './update.ts'
 
-/** SDKs have no key. They may name a user by the unguessable id alone, and a subscription by its. */
-const byOnesignalId = (params: Record<string, string>) => params.alias_label === ONESIGNAL_ID
+const byAliasPath = (params: Record<string, string>, hasToken: boolean) => isOpenToSdks(params.alias_label, hasToken)
 const always = () => true
 
-const access = (keyless?: (params: Record<string, string>) => boolean): Access => ({
+const access = (keyless?: (params: Record<string, string>, hasToken: boolean) => boolean): Access => ({
   kind: 'app',
   permission: 'users',
   appIn: 'path',
   ...(keyless && { keyless }),
 })
 
-const proven = ({ caller }: Pick<Call, 'caller'>) => (caller.kind === 'sdk' ? caller.externalId : undefined)
+const targetOf = ({ params, caller }: Pick<Call<{ alias_label: string; alias_id: string }>, 'params' | 'caller'>) =>
+  readTarget(params.alias_label, params.alias_id, authorityOf(caller))
+
+/** SDKs send the header with everything, and before they know their subscription an id of their own making. */
+function selectedBy(call: Pick<Call, 'header'>, authority: Authority): SubscriptionId | undefined {
+  const given = call.header('onesignal-subscription-id')
+  return authority.kind === 'key' || isUuid(given ?? '') ? readSelectedSubscription(given) : undefined
+}
+
+/**
+ * Mobile SDKs ask for in-app messages only after a write has given them a token to read it back with. Every read here sees
+ * all acknowledged writes, so the token says nothing but when that was; the later one is the larger text.
+ */
+const seenBy = <Body extends object>({ caller, now }: Pick<Call, 'caller' | 'now'>, body: Body) =>
+  caller.kind === 'sdk' ? { ...body, ryw_token: String(now.getTime()).padStart(16, '0') } : body
 
 function readSubscriptionId(id: string): SubscriptionId {
   if (!isUuid(id)) throw invalidUuid('subscription_id', id)
@@ -51,7 +67,7 @@ function readSubscriptionId(id: string): SubscriptionId {
 }
 
 export function userRoutes(ctx: UsersContext): Route[] {
-  const { change, newId, reader } = ctx
+  const { change, newId, reader, concealTiming } = ctx
   const byAlias = (subjectOf: RouteLimit['subjects']): RouteLimit[] => [
     { rule: 'users.write' },
     { rule: 'users.one', subjects: subjectOf },
@@ -64,6 +80,19 @@ export function userRoutes(ctx: UsersContext): Route[] {
   const writesSubscription = byAlias(({ params }) => [(params.subscription_id ?? '').toLowerCase()])
   const views: RouteLimit[] = [{ rule: 'view' }]
   const common = { errors: 'users' as const }
+
+  const setAliases = async (
+    {
+      app,
+      caller,
+      body,
+    }: Pick<Call<unknown, unknown, { identity: Record<string, string> }>, 'app' | 'caller' | 'body'>,
+    target: UserRef | { subscriptionId: SubscriptionId },
+  ) => {
+    const authority = authorityOf(caller)
+    const update = () => updateAliases(change, app.id, target, body.identity, authority)
+    return { status: 200, body: await (authority.kind === 'device' ? concealTiming(update) : update()) }
+  }
 
   return [
     route({
@@ -81,8 +110,13 @@ export function userRoutes(ctx: UsersContext): Route[] {
       body: CreateUserBody,
       answers: { 201: UserAnswer, 202: UserAnswer },
       async handle(call) {
-        const created = await createUser(ctx, call.app.id, call.body, proven(call))
-        return { status: created.isNew ? 201 : 202, body: createdAnswer(call.app.id, created) }
+        const authority = authorityOf(call.caller)
+        if (authority.kind === 'device') {
+          const { status, body } = await concealTiming(() => signIn(ctx, call.app.id, call.body))
+          return { status, body: seenBy(call, body) }
+        }
+        const created = await createUser(ctx, call.app.id, call.body, authority)
+        return { status: created.isNew ? 201 : 202, body: seenBy(call, createdAnswer(call.app.id, created)) }
       },
     }),
     route({
@@ -92,13 +126,17 @@ export function userRoutes(ctx: UsersContext): Route[] {
       path: '/apps/:app_id/users/by/:alias_label/:alias_id',
       tag: 'Users',
       summary: 'View user',
-      access: access(byOnesignalId),
+      access: access(byAliasPath),
       limits: views,
       params: AliasPath,
       answers: { 200: UserAnswer },
       async handle(call) {
-        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
-        return { status: 200, body: await viewUser(reader, call.app.id, ref, proven(call)) }
+        const ref = targetOf(call)
+        const authority = authorityOf(call.caller)
+        if (authority.kind !== 'device')
+          return { status: 200, body: await viewUser(reader, call.app.id, ref, authority) }
+        const selected = selectedBy(call, authority)
+        return { status: 200, body: await viewUserForDevice(reader, call.app.id, ref, selected, call.now) }
       },
     }),
     route({
@@ -110,15 +148,17 @@ export function userRoutes(ctx: UsersContext): Route[] {
       summary: 'Update user',
       description:
         'Changes user-level properties. Deltas are added to the stored values; with the header OneSignal-Subscription-Id sessions are added to that subscription too. At most 100 property updates per request. Answers all stored properties.',
-      access: access(byOnesignalId),
+      access: access(byAliasPath),
       limits: writesUser,
       params: AliasPath,
       body: UpdateUserBody,
       answers: { 202: PropertiesAnswer },
       async handle(call) {
-        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
-        const selected = readSelectedSubscription(call.header('onesignal-subscription-id'))
-        return { status: 202, body: await updateUser(change, call.app.id, ref, call.body, selected, proven(call)) }
+        const ref = targetOf(call)
+        const authority = authorityOf(call.caller)
+        const selected = selectedBy(call, authority)
+        const body = await updateUser(change, call.app.id, ref, call.body, selected, authority)
+        return { status: 202, body: seenBy(call, body) }
       },
     }),
     route({
@@ -134,7 +174,7 @@ export function userRoutes(ctx: UsersContext): Route[] {
       params: AliasPath,
       answers: { 202: IdentityAnswer },
       async handle(call) {
-        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        const ref = targetOf(call)
         return { status: 202, body: await deleteUser(change, call.app.id, ref, call) }
       },
     }),
@@ -145,13 +185,13 @@ export function userRoutes(ctx: UsersContext): Route[] {
       path: '/apps/:app_id/users/by/:alias_label/:alias_id/identity',
       tag: 'Identity',
       summary: 'View user identity',
-      access: access(byOnesignalId),
+      access: access(byAliasPath),
       limits: views,
       params: AliasPath,
       answers: { 200: IdentityAnswer },
       async handle(call) {
-        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
-        return { status: 200, body: await viewIdentity(reader, call.app.id, ref, proven(call)) }
+        const ref = targetOf(call)
+        return { status: 200, body: await viewIdentity(reader, call.app.id, ref, authorityOf(call.caller)) }
       },
     }),
     route({
@@ -163,14 +203,14 @@ export function userRoutes(ctx: UsersContext): Route[] {
       summary: 'Create or update alias',
       description:
         'Adds or replaces aliases, all of them or none. An alias that another user holds is a 409 with every such label in `meta`.',
-      access: access(byOnesignalId),
+      access: access(byAliasPath),
       limits: writesUser,
       params: AliasPath,
       body: IdentityBody,
       answers: { 200: IdentityAnswer },
       async handle(call) {
-        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
-        return { status: 200, body: await updateAliases(change, call.app.id, ref, call.body.identity, proven(call)) }
+        const ref = targetOf(call)
+        return setAliases(call, ref)
       },
     }),
     route({
@@ -180,14 +220,14 @@ export function userRoutes(ctx: UsersContext): Route[] {
       path: '/apps/:app_id/users/by/:alias_label/:alias_id/identity/:alias_label_to_delete',
       tag: 'Identity',
       summary: 'Delete alias',
-      access: access(byOnesignalId),
+      access: access(byAliasPath),
       limits: writesUser,
       params: Type.Object({ ...AliasPath.properties, alias_label_to_delete: Type.String() }),
       answers: { 200: IdentityAnswer },
       async handle(call) {
-        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        const ref = targetOf(call)
         const label = call.params.alias_label_to_delete
-        return { status: 200, body: await removeAlias(change, call.app.id, ref, label, proven(call)) }
+        return { status: 200, body: await removeAlias(change, call.app.id, ref, label, authorityOf(call.caller)) }
       },
     }),
     route({
@@ -202,8 +242,9 @@ export function userRoutes(ctx: UsersContext): Route[] {
       params: SubscriptionPath,
       answers: { 200: IdentityAnswer },
       async handle(call) {
-        const ref = { subscriptionId: readSubscriptionId(call.params.subscription_id) }
-        return { status: 200, body: await viewIdentity(reader, call.app.id, ref, proven(call)) }
+        const id = readSubscriptionId(call.params.subscription_id)
+        const authority = authorityOf(call.caller)
+        return { status: 200, body: await viewIdentityBySubscription(reader, call.app.id, id, authority) }
       },
     }),
     route({
@@ -220,7 +261,7 @@ export function userRoutes(ctx: UsersContext): Route[] {
       answers: { 200: IdentityAnswer },
       async handle(call) {
         const ref = { subscriptionId: readSubscriptionId(call.params.subscription_id) }
-        return { status: 200, body: await updateAliases(change, call.app.id, ref, call.body.identity, proven(call)) }
+        return setAliases(call, ref)
       },
     }),
     route({
@@ -231,16 +272,18 @@ export function userRoutes(ctx: UsersContext): Route[] {
       tag: 'Subscriptions',
       summary: 'Create subscription',
       description: '201 for a new one; 202 where it existed and was changed or transferred to this user.',
-      access: access(byOnesignalId),
+      access: access(byAliasPath),
       limits: writesUser,
       params: AliasPath,
       body: SubscriptionBody,
       answers: { 201: SubscriptionAnswer, 202: SubscriptionAnswer },
       async handle(call) {
-        const ref = readUserRef(call.params.alias_label, call.params.alias_id)
+        const ref = targetOf(call)
         const draft = call.body.subscription
-        const { isNew, subscription } = await addSubscription(change, newId, call.app.id, ref, draft, proven(call))
-        return { status: isNew ? 201 : 202, body: { subscription } }
+        const authority = authorityOf(call.caller)
+        const { isNew, subscription } = await addSubscription(change, newId, call.app.id, ref, draft, authority)
+        // iOS looks for its token inside the subscription.
+        return { status: isNew ? 201 : 202, body: seenBy(call, { subscription: seenBy(call, subscription) }) }
       },
     }),
     route({
@@ -257,8 +300,9 @@ export function userRoutes(ctx: UsersContext): Route[] {
       answers: { 200: SubscriptionAnswer },
       async handle(call) {
         const id = readSubscriptionId(call.params.subscription_id)
-        const body = await updateSubscription(change, call.app.id, id, call.body.subscription, proven(call))
-        return { status: 200, body }
+        const authority = authorityOf(call.caller)
+        const body = await updateSubscription(change, call.app.id, id, call.body.subscription, authority)
+        return { status: 200, body: seenBy(call, body) }
       },
     }),
     route({
@@ -293,7 +337,8 @@ export function userRoutes(ctx: UsersContext): Route[] {
       params: SubscriptionPath,
       answers: { 202: Type.Object({}) },
       async handle(call) {
-        await removeSubscription(change, call.app.id, readSubscriptionId(call.params.subscription_id), proven(call))
+        const id = readSubscriptionId(call.params.subscription_id)
+        await removeSubscription(change, call.app.id, id, authorityOf(call.caller))
         return { status: 202, body: {} }
       },
     }),
@@ -312,8 +357,9 @@ export function userRoutes(ctx: UsersContext): Route[] {
       answers: { 200: IdentityAnswer },
       async handle(call) {
         const id = readSubscriptionId(call.params.subscription_id)
-        const body = await transferSubscription(change, call.app.id, id, call.body.identity, proven(call))
-        return { status: 200, body }
+        const authority = authorityOf(call.caller)
+        const transfer = () => transferSubscription(change, newId, call.app.id, id, call.body.identity, authority)
+        return { status: 200, body: await (authority.kind === 'device' ? concealTiming(transfer) : transfer()) }
       },
     }),
   ]

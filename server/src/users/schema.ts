@@ -128,7 +128,11 @@ export const PropertiesObject = Type.Object({
   amount_spent: Type.Number(),
   purchases: Type.Array(Purchase),
 })
-export const PropertiesAnswer = Type.Object({ properties: PropertiesObject })
+
+/** See `seenBy` in routes.ts. */
+const ReadToken = { ryw_token: Type.Optional(Type.String({ description: 'For SDKs: when the write was made.' })) }
+
+export const PropertiesAnswer = Type.Object({ properties: PropertiesObject, ...ReadToken })
 
 export const SubscriptionObject = Type.Object({
   id: Type.String(),
@@ -155,9 +159,14 @@ export type SubscriptionObject = Static<typeof SubscriptionObject>
 export const UserAnswer = Type.Object({
   identity: mapOf<string>({ type: 'string' }, { required: ['onesignal_id'] }),
   properties: PropertiesObject,
-  subscriptions: Type.Array(SubscriptionObject),
+  subscriptions: Type.Optional(
+    Type.Array(SubscriptionObject, {
+      description: 'Left out where an SDK without an identity token does not name its own.',
+    }),
+  ),
+  ...ReadToken,
 })
-export const SubscriptionAnswer = Type.Object({ subscription: SubscriptionObject })
+export const SubscriptionAnswer = Type.Object({ subscription: SubscriptionObject, ...ReadToken })
 
 export const AppPath = Type.Object({ app_id: Type.String() })
 export const AliasPath = Type.Object({ app_id: Type.String(), alias_label: Type.String(), alias_id: Type.String() })

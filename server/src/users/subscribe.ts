@@ -1,11 +1,14 @@
 // Giving a user a subscription: a new one, one of its own to change, or one of somebody else's to take over.
 
+import { type Authority, KEY } from '../lib/authority.ts'
 import { AppError, invalid, invalidUuid, subscriptionLimitExceeded, subscriptionNotFound } from '../lib/errors.ts'
 import { isUuid, type NewId, type SubscriptionId } from '../lib/ids.ts'
+import { mayTouch } from './authority.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
 import type { SubscriptionDraft } from './schema.ts'
 import {
   hashToken,
+  isAddress,
   newSubscription,
   readChange,
   readToken,
@@ -54,14 +57,42 @@ export function subscriptionRefs({ id, kind, token }: SubscriptionRequest): Ref[
 export const tokenRefs = (type: SubscriptionType | undefined, token: string): Ref[] =>
   (type === undefined ? subscriptionTypes : [type]).map((type) => ({ type, tokenHash: hashToken(type, token) }))
 
-export function findRequested(state: Neighbourhood, request: SubscriptionRequest): Subscription | undefined {
+/** The subscription that a request means: by its id, or else by what it delivers to. */
+export function findRequested(
+  state: Neighbourhood,
+  request: SubscriptionRequest,
+  authority: Authority,
+): Subscription | undefined {
   const byId = request.id === undefined ? undefined : state.subscriptions.get(request.id)
-  if (byId) return byId
+  if (byId && mayClaim(state, byId, request, authority)) return byId
   // An id that is gone, given with nothing to make a new one from.
   if (request.id !== undefined && !request.kind) throw subscriptionNotFound()
   if (!request.kind || request.tokenHash === null) return undefined
-  return state.findByToken(request.kind.type, request.tokenHash)
+  const holder = state.findByToken(request.kind.type, request.tokenHash)
+  // Who has the push token is the device; an address stays with whoever has it.
+  if (holder && isAddress(holder.type) && !mayClaim(state, holder, request, authority)) throw tokenTaken()
+  return holder
 }
+
+/** By its id, where that is enough, or by its push token, which is known to the device alone. */
+function mayClaim(
+  state: Neighbourhood,
+  subscription: Subscription,
+  { token }: SubscriptionRequest,
+  authority: Authority,
+): boolean {
+  const owner = state.users.get(subscription.userId)
+  if (!owner || mayTouch(subscription, owner, authority)) return true
+  if (isAddress(subscription.type) || token === null) return false
+  return hashToken(subscription.type, token) === subscription.tokenHash
+}
+
+const tokenTaken = (meta?: Record<string, unknown>) =>
+  new AppError('conflict', {
+    code: 'subscription-1',
+    title: 'Another subscription has this token',
+    ...(meta && { meta }),
+  })
 
 /** Give the user this subscription. Whether it was there before comes back with it. */
 export function subscribe(
@@ -70,12 +101,13 @@ export function subscribe(
   request: SubscriptionRequest,
   now: string,
   newId: NewId,
+  authority: Authority,
 ): { subscription: Subscription; isNew: boolean } {
-  const known = findRequested(state, request)
+  const known = findRequested(state, request, authority)
   if (known?.userId !== user.id && user.subscriptions.size >= MAX_SUBSCRIPTIONS)
     throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
   const subscription = known
-    ? { ...changedSubscription(state, known, request, now), userId: user.id }
+    ? { ...changedSubscription(state, known, request, now, authority), userId: user.id }
     : createdSubscription(user, request, now, newId)
   state.putSubscription(subscription)
   return { subscription, isNew: !known }
@@ -97,6 +129,7 @@ export function changedSubscription(
   known: Subscription,
   request: SubscriptionRequest,
   now: string,
+  authority: Authority = KEY,
 ): Subscription {
   if (request.kind && request.kind.type !== known.type) throw invalid('the type of a subscription cannot change')
   const changed: Subscription = { ...known, ...withSubscribedState(request.change, known), updatedAt: now }
@@ -105,11 +138,8 @@ export function changedSubscription(
   if (token === null) return changed
   const tokenHash = hashToken(known.type, token)
   const holder = state.findByToken(known.type, tokenHash)
+  // Only the app itself is told whose it is.
   if (holder && holder.id !== known.id)
-    throw new AppError('conflict', {
-      code: 'subscription-1',
-      title: 'Another subscription has this token',
-      meta: { subscription_id: holder.id },
-    })
+    throw tokenTaken(authority.kind === 'key' ? { subscription_id: holder.id } : undefined)
   return { ...changed, token, tokenHash }
 }

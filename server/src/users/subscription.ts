@@ -94,6 +94,14 @@ const withoutPush: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS', 'Win
 /** Can it be reached by push, on the web or on a mobile device? */
 export const isMessageable = (it: Subscription) => !withoutPush.has(it.type) && isSubscribed(it)
 
+const addresses: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS'])
+
+/**
+ * Email addresses and phone numbers are known to many people, so knowing one proves nothing; a push token is known to its
+ * device alone.
+ */
+export const isAddress = (type: SubscriptionType) => addresses.has(type)
+
 export type SubscriptionChange = Partial<Omit<Subscription, 'id' | 'userId' | 'createdAt' | 'updatedAt'>>
 
 export function readType(given: string): SubscriptionType {

@@ -1,9 +1,11 @@
+import { type Authority, KEY } from '../lib/authority.ts'
 import { invalidUuid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import { type AppId, isUuid, type SubscriptionId } from '../lib/ids.ts'
+import { refuseOtherUser } from './authority.ts'
 import type { Change } from './change.ts'
+import { deviceProperties } from './device-view.ts'
 import type { UserRef } from './identity.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
-import { refuseStranger } from './owner.ts'
 import { addSessions, changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties.ts'
 import type { UpdateUserBody } from './schema.ts'
 
@@ -21,7 +23,7 @@ export function updateUser(
   ref: UserRef,
   body: UpdateUserBody,
   selected: SubscriptionId | undefined,
-  provenExternalId?: string,
+  authority: Authority = KEY,
 ) {
   const properties = readProperties(body.properties, body.deltas)
   const refs: Ref[] = selected === undefined ? [ref] : [ref, { subscriptionId: selected }]
@@ -31,10 +33,12 @@ export function updateUser(
     apply(state, now) {
       const user = state.find(ref)
       if (!user) throw userNotFound()
-      refuseStranger(user, provenExternalId)
-      if (selected !== undefined) addSession(state, user, selected, properties, now)
+      refuseOtherUser(user, authority)
+      if (selected !== undefined) addSession(state, user, selected, properties, now, authority)
       changeProperties(state, user, properties, now)
-      return { properties: propertiesObject(user.properties) }
+      return {
+        properties: authority.kind === 'device' ? deviceProperties(now, properties) : propertiesObject(user.properties),
+      }
     },
   })
 }
@@ -50,9 +54,14 @@ function addSession(
   id: SubscriptionId,
   { sessionCount, sessionTime }: PropertyChange,
   now: string,
+  authority: Authority,
 ) {
   const subscription = user.subscriptions.get(id)
-  if (!subscription) throw subscriptionNotFound()
+  if (!subscription) {
+    // An SDK takes a 404 for the loss of its user, and names a subscription with every request, moved since or not.
+    if (authority.kind === 'key') throw subscriptionNotFound()
+    return
+  }
   if (sessionCount === 0 && sessionTime === 0) return
   state.putSubscription({
     ...subscription,

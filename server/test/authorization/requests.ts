@@ -123,7 +123,7 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
   updateUser: () => ({ properties: { tags: { colour: 'red' } } }),
   updateAliases: () => ({ identity: { another: newId() } }),
   updateAliasesBySubscription: () => ({ identity: { another: newId() } }),
-  createSubscription: () => ({ subscription: { type: 'Email', token: `${newId()}@example.com` } }),
+  createSubscription: () => ({ subscription: { type: 'iOSPush', token: newId() } }),
   transferSubscription: ({ externalId }) => ({ identity: { external_id: externalId } }),
   playerOnPurchase: () => ({ purchases: [{ sku: 'bell', iso: 'EUR', amount: '1.00' }] }),
   createSegment: () => ({ name: newId(), filters: FILTERS }),

@@ -1,7 +1,8 @@
-// Prints what breaks the rules about imports and words; `npm run check` runs it.
+// Prints what breaks the rules about imports, words and lookups; `npm run check` runs it.
 
 import { openSources } from '../source.ts'
 import { findCycles, findImports, refuse } from './imports.ts'
+import { findForeignLookups } from './lookups.ts'
 import { findForbiddenWords } from './words.ts'
 
 const sources = openSources()
@@ -14,6 +15,7 @@ try {
     }),
     ...findCycles(imports).map((cycle) => `a circle of imports: ${cycle.join(' -> ')}`),
     ...findForbiddenWords(sources),
+    ...findForeignLookups(sources),
   ]
   for (const problem of problems) console.error(problem)
   process.exitCode = problems.length > 0 ? 1 : 0

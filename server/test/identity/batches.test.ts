@@ -2,6 +2,7 @@
 
 import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { KEY } from '../../src/lib/authority.ts'
 import { virtualClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'
 import type { Db } from '../../src/storage/db.ts'
@@ -40,7 +41,7 @@ test('a subscription that is given away survives the deletion of its former user
   const { subscription } = await make('giver', [{ type: 'iOSPush', token: 'given' }])
   await make('taker')
   await Promise.all([
-    transferSubscription(change, app.tenant.id, subscription, { external_id: 'taker' }),
+    transferSubscription(change, newId, app.tenant.id, subscription, { external_id: 'taker' }),
     deleteUser(change, app.tenant.id, named('giver'), operator),
   ])
   expect((await view('taker')).subscriptions).toMatchObject([{ id: subscription, token: 'given' }])
@@ -277,7 +278,7 @@ test('a view never shows a user by an alias that the user has not', async () => 
     isOver = true
   })()
   while (!isOver) {
-    const seen = await viewUser(ctx.reader, app.tenant.id, { label: 'badge', value: 'x' })
+    const seen = await viewUser(ctx.reader, app.tenant.id, { label: 'badge', value: 'x' }, KEY)
     expect(seen.identity).toMatchObject({ badge: 'x' })
   }
   await handing

@@ -4,8 +4,8 @@
 import fc from 'fast-check'
 import { newId } from '../../src/lib/ids.ts'
 import type { Filter } from '../../src/segments/tree.ts'
-import { newUser } from '../../src/users/create.ts'
 import type { User } from '../../src/users/neighbourhood.ts'
+import { newUser } from '../../src/users/new-user.ts'
 import type { StoredPurchase } from '../../src/users/properties.ts'
 import {
   hashToken,

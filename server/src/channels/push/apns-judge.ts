@@ -1,5 +1,6 @@
 // Apple's answers, and what follows from each.
 
+import { own } from '../../lib/own.ts'
 import type { Outcome } from '../channel.ts'
 import { outcomeWithoutAnswer, type Reply, retryAfterMs } from './reply.ts'
 
@@ -59,8 +60,8 @@ export function judge(reply: Reply, now: Date): Outcome {
     return { kind: 'sent', ...(typeof id === 'string' && { id }) }
   }
   const { word, since } = readAnswer(reply.body)
-  const verdict = REASONS[word] ?? byStatus(status)
-  const reason = word in REASONS ? word : `status ${status}`
+  const verdict = own(REASONS, word) ?? byStatus(status)
+  const reason = Object.hasOwn(REASONS, word) ? word : `status ${status}`
   const afterMs = retryAfterMs(reply, now)
   if (verdict === 'gone') return { kind: 'gone', reason, ...(since && { since }) }
   if (verdict === 'retry') return { kind: 'retry', reason, ...(afterMs !== undefined && { afterMs }) }

@@ -1,6 +1,7 @@
 // What Twilio calls us with: reports about texts that it took, and texts that somebody wrote to us.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { own } from '../../lib/own.ts'
 import type { InboundText, Receipt } from './message.ts'
 import { type OptOut, readOptOut } from './opt-out.ts'
 import { judgeTwilioCode } from './twilio-errors.ts'
@@ -26,7 +27,7 @@ export function readTwilioCallback(form: URLSearchParams): TwilioCallback | unde
   const status = form.get('MessageStatus') ?? form.get('SmsStatus') ?? ''
   if (id === '') return undefined
   if (form.has('Body') && (status === 'received' || status === '')) return { kind: 'text', text: readText(form, id) }
-  const state = Object.hasOwn(STATES, status) ? STATES[status] : undefined
+  const state = own(STATES, status)
   if (!state) return undefined
   if (state !== 'failed') return { kind: 'receipt', receipt: { id, state } }
   const { kind, reason = status } = judgeTwilioCode(form.get('ErrorCode')) ?? {}

@@ -4,6 +4,7 @@ import { actorOf, type Request } from '../../apps/actor.ts'
 import { lockApp } from '../../apps/store.ts'
 import { AppError, appNotFound, forbidden, invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
+import { own } from '../../lib/own.ts'
 import type { EmailContext } from '../context.ts'
 import { findWay } from '../find-way.ts'
 import {
@@ -137,7 +138,7 @@ async function switchKeys(
   const way = await findWay(ctx, appId)
   if (seen) {
     const next = recordsOf(ctx, seen, way).filter(({ key }) => key?.state === 'next')
-    refuseFaults(next.filter((record) => seen.checks[checkName(record)]?.state !== 'ok'))
+    refuseFaults(next.filter((record) => own(seen.checks, checkName(record))?.state !== 'ok'))
   }
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {

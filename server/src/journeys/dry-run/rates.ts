@@ -87,7 +87,9 @@ function askedEvents({ nodes, exit }: Compiled): EventMatch[] {
 
 function askedActions({ nodes }: Compiled): { channel: Channel; action: Action }[] {
   const channels = new Map(
-    nodes.flatMap(({ id, kind }) => (kind in CHANNEL_OF ? [[id, CHANNEL_OF[kind as keyof typeof CHANNEL_OF]]] : [])),
+    nodes.flatMap(({ id, kind }) =>
+      Object.hasOwn(CHANNEL_OF, kind) ? [[id, CHANNEL_OF[kind as keyof typeof CHANNEL_OF]]] : [],
+    ),
   )
   return nodes.flatMap(conditionsOf).flatMap((it) => {
     const channel = it.kind === 'on_notification_action' ? channels.get(it.sending_node_id) : undefined

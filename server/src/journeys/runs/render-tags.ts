@@ -1,6 +1,7 @@
 // The values of tags may hold Liquid, which sees the user as they are at that moment.
 
 import type { AppId } from '../../lib/ids.ts'
+import { own } from '../../lib/own.ts'
 import { codePoints } from '../../lib/text.ts'
 import type { Db } from '../../storage/db.ts'
 import { findSender } from '../../templates/find-sender.ts'
@@ -32,7 +33,7 @@ export async function renderTags(
   if (!list.some(isRendered)) return list.map(({ run, assignments }) => ({ userId: run.userId, tags: assignments }))
   const items = await itemsFor(db, appId, journey, list.filter(isRendered))
   const known = [...items.keys()]
-  const results = await renderer.render(appId, [...items.values()], now)
+  const results = await renderer.render(appId, [...items.values()], now, 'bulk')
   const texts = new Map(known.map((it, n) => [it, results[n]]))
   return list.flatMap((it) => {
     if (!isRendered(it)) return [{ userId: it.run.userId, tags: it.assignments }]
@@ -70,6 +71,6 @@ const sourcesOf = (assignments: Record<string, string>): Sources =>
 const settled = ({ assignments }: Tagged, texts: Record<string, string>) =>
   Object.fromEntries(
     Object.entries(texts)
-      .filter(([key, text]) => text !== '' || !hasLiquid(assignments[key] ?? ''))
+      .filter(([key, text]) => text !== '' || !hasLiquid(own(assignments, key) ?? ''))
       .map(([key, text]) => [key, codePoints(text) > MAX_VALUE ? [...text].slice(0, MAX_VALUE).join('') : text]),
   )

@@ -1,6 +1,8 @@
 // Moments and times of day as people and programs write them. What is not understood is refused: a message at the wrong hour
 // is worse than a message refused. Without a zone UTC is meant.
 
+import { own } from '../../lib/own.ts'
+
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const FULL_MONTHS = 'january february march april may june july august september october november december'.split(' ')
 const WEEKDAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat']
@@ -59,8 +61,8 @@ function momentOf(parts: Record<string, string | undefined>): Date | undefined {
 }
 
 function offsetOf(zone: string): number | undefined {
-  const name = zone.toUpperCase()
-  if (name in ZONES) return (ZONES[name] as number) * 60
+  const named = own(ZONES, zone.toUpperCase())
+  if (named !== undefined) return named * 60
   const offset = /([+-])(\d{2}):?(\d{2})?$/.exec(zone)
   if (!offset) return 0
   const [, sign, hours, minutes = '0'] = offset

@@ -4,6 +4,8 @@ import { invalid } from '../../lib/errors.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
 import { sendingDisabled } from '../../sending/hold.ts'
 import { checkMayAttach } from '../../templates/check-content.ts'
+import { hasLiquidIn } from '../../templates/prepare.ts'
+import { refuseSuspended } from '../../templates/suspension.ts'
 import type { Template } from '../../templates/template.ts'
 import type { MessagesContext } from '../context.ts'
 import type { NewMessage, Options } from '../message.ts'
@@ -57,6 +59,10 @@ async function acceptDraft(
   const read = readMessageContent(ctx.renderer, appId, body, targeting, template)
   const { channel, content, emailHtml } = read instanceof Promise ? await read : read
   checkMayAttach(content, ctx.mayAttach)
+  if (hasLiquidIn(content)) {
+    const dynamicContent = template?.dynamicContent ?? null
+    await refuseSuspended(ctx.findSuspension, appId, { content, emailHtml, dynamicContent })
+  }
   const options: Options = readOptions(body, channel, content, sendAfter, ctx.now())
   if (template) options.template = { name: template.name, dynamicContent: template.dynamicContent }
   // Before anybody is made a subscription for a message that is then refused.

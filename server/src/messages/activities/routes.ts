@@ -1,5 +1,6 @@
-import type { Access, Caller, Route } from '../../http/route.ts'
+import type { Access, Route } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
+import { authorityOf } from '../../lib/authority.ts'
 import type { ActivitiesContext } from './context.ts'
 import {
   ActivityPath,
@@ -22,7 +23,6 @@ const access: Access = { kind: 'app', permission: 'messages', appIn: 'path' }
 /** A token belongs to a subscription. */
 const forSdks: Access = { kind: 'app', permission: 'users', appIn: 'path', keyless: () => true }
 
-const provenBy = (caller: Caller) => (caller.kind === 'sdk' ? caller.externalId : undefined)
 const replayed = (isReplay: boolean) => (isReplay ? { headers: { 'idempotent-replayed': 'true' } } : {})
 
 export function activityRoutes(ctx: ActivitiesContext): Route[] {
@@ -75,7 +75,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
       async handle({ app, params, body, caller }) {
         const key = { purpose: 'update' as const, name: params.activity_id }
         const token = { ...key, subscriptionId: body.subscription_id.toLowerCase(), token: body.push_token }
-        await registerToken(ctx, app.id, token, provenBy(caller))
+        await registerToken(ctx, app.id, token, authorityOf(caller))
         return done
       },
     }),
@@ -88,7 +88,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
       params: ActivityTokenPath,
       async handle({ app, params, caller }) {
         const key = { purpose: 'update' as const, name: params.activity_id, subscriptionId: params.subscription_id }
-        await removeToken(ctx, app.id, key, provenBy(caller))
+        await removeToken(ctx, app.id, key, authorityOf(caller))
         return done
       },
     }),
@@ -102,7 +102,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
       body: ActivityTokenBody,
       async handle({ app, params, body, caller }) {
         const key = { purpose: 'start' as const, name: params.activity_type, subscriptionId: params.subscription_id }
-        await registerToken(ctx, app.id, { ...key, token: tokenIn(body) }, provenBy(caller))
+        await registerToken(ctx, app.id, { ...key, token: tokenIn(body) }, authorityOf(caller))
         return done
       },
     }),
@@ -115,7 +115,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
       params: TypeTokenPath,
       async handle({ app, params, caller }) {
         const key = { purpose: 'start' as const, name: params.activity_type, subscriptionId: params.subscription_id }
-        await removeToken(ctx, app.id, key, provenBy(caller))
+        await removeToken(ctx, app.id, key, authorityOf(caller))
         return done
       },
     }),
@@ -129,7 +129,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
       body: ActivityTokenBody,
       async handle({ app, params, body, caller }) {
         const key = { purpose: 'update' as const, name: params.activity_id, subscriptionId: params.subscription_id }
-        await registerToken(ctx, app.id, { ...key, token: tokenIn(body) }, provenBy(caller))
+        await registerToken(ctx, app.id, { ...key, token: tokenIn(body) }, authorityOf(caller))
         return done
       },
     }),
@@ -142,7 +142,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
       params: ActivityTokenPath,
       async handle({ app, params, caller }) {
         const key = { purpose: 'update' as const, name: params.activity_id, subscriptionId: params.subscription_id }
-        await removeToken(ctx, app.id, key, provenBy(caller))
+        await removeToken(ctx, app.id, key, authorityOf(caller))
         return done
       },
     }),
@@ -165,7 +165,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
         body: ClickBody,
         async handle({ app, params, body, caller }) {
           const subscriptionId = params.subscription_id
-          await checkOwner(ctx, app.id, { subscriptionId }, provenBy(caller))
+          await checkOwner(ctx, app.id, { subscriptionId }, authorityOf(caller))
           const messageId = body.notification_id?.toLowerCase()
           if (messageId !== undefined) await ctx.note(app.id, { kind: 'clicked', messageId, subscriptionId })
           return done

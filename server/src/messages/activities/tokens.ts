@@ -1,12 +1,13 @@
 // Devices tell by which token a live activity is started on them, and by which one that is running there is updated.
 
 import { findAllApps } from '../../apps/store.ts'
+import type { Authority } from '../../lib/authority.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { invalid, subscriptionNotFound } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger, Outcome } from '../../storage/merge.ts'
-import { refuseStranger } from '../../users/owner.ts'
+import { refuseOtherUser } from '../../users/authority.ts'
 import type { ActivitiesContext } from './context.ts'
 import {
   deleteOldTokens,
@@ -43,14 +44,14 @@ export function createRegister({ db, clock, merger }: { db: Db; clock: Clock; me
 
 export const badToken = () => invalid('activity_token is required')
 
-export async function registerToken(ctx: ActivitiesContext, appId: AppId, token: Token, provenExternalId?: string) {
-  await checkOwner(ctx, appId, token, provenExternalId)
+export async function registerToken(ctx: ActivitiesContext, appId: AppId, token: Token, authority: Authority) {
+  await checkOwner(ctx, appId, token, authority)
   await ctx.register(appId, token)
 }
 
 /** Also when there is none. */
-export async function removeToken(ctx: ActivitiesContext, appId: AppId, key: TokenKey, provenExternalId?: string) {
-  await checkOwner(ctx, appId, key, provenExternalId)
+export async function removeToken(ctx: ActivitiesContext, appId: AppId, key: TokenKey, authority: Authority) {
+  await checkOwner(ctx, appId, key, authority)
   await deleteToken(ctx.db, appId, key)
 }
 
@@ -59,11 +60,11 @@ export async function checkOwner(
   { reader }: Pick<ActivitiesContext, 'reader'>,
   appId: AppId,
   { subscriptionId }: Pick<TokenKey, 'subscriptionId'>,
-  provenExternalId: string | undefined,
+  authority: Authority,
 ) {
   const owner = await reader.identity(appId, { subscriptionId })
   if (!owner) throw subscriptionNotFound()
-  refuseStranger({ aliases: new Map(Object.entries(owner.aliases ?? {})) }, provenExternalId)
+  refuseOtherUser({ aliases: new Map(Object.entries(owner.aliases ?? {})) }, authority)
 }
 
 const DAY_MS = 86_400_000

@@ -5,18 +5,21 @@ import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { allSources, sourcesFor } from '../../templates/content-sources.ts'
 import { findSender, type Sender } from '../../templates/find-sender.ts'
-import type { RenderItem } from '../../templates/render/renderer.ts'
+import { fingerprintOf } from '../../templates/fingerprint.ts'
+import type { Rendered, RenderFailure, RenderItem } from '../../templates/render/renderer.ts'
 import { hasLiquid, type Sources } from '../../templates/render/source.ts'
 import { scopeOf } from '../../templates/scope.ts'
+import { findSuspensions } from '../../templates/suspension-store.ts'
 import type { User } from '../../users/neighbourhood.ts'
 import { loadPointed } from '../../users/store.ts'
 import type { Mailing } from '../email/prepare.ts'
-import { type Activity, NO_RUN } from '../message.ts'
+import { type Activity, type Lane, NO_RUN } from '../message.ts'
 import type { DueDelivery, SentMessage } from './delivery-store.ts'
 import { emailContent, envelopeOf } from './email-content.ts'
 import type { Engine } from './engine.ts'
 import { pushContent, type Texts } from './push-content.ts'
 import type { ActivityContent, Parcel } from './sender.ts'
+import { suspendContent } from './suspend-content.ts'
 
 /** `mailing`: of those that go by mail; `files`: what hangs on to it. */
 export type ToSend = {
@@ -26,24 +29,25 @@ export type ToSend = {
   files?: readonly MailFile[] | undefined
 }
 export type Composed = ToSend & { parcel: Parcel }
-export type Composition = { composed: Composed[]; failed: ToSend[] }
+export type Failed = ToSend & { reason: RenderFailure['reason'] }
+export type Composition = { composed: Composed[]; failed: Failed[] }
 
 /** With the text of each field in the recipient's language; rendered or not. */
-type Worded = ToSend & { texts: Texts | undefined }
+type Worded = ToSend & { texts: Texts | undefined; reason?: Failed['reason'] | undefined }
 
-export async function compose(engine: Engine, appId: AppId, list: readonly ToSend[]): Promise<Composition> {
+export async function compose(engine: Engine, appId: AppId, lane: Lane, list: readonly ToSend[]): Promise<Composition> {
   const writer = createWriter(engine, appId)
   const isRendered = ({ message }: ToSend) => tried(() => writer.hasLiquid(message)) ?? false
   const fixed = list
     .filter((it) => !isRendered(it))
     .map((it): Worded => ({ ...it, texts: tried(() => writer.fixedTexts(it)) }))
-  const rendered = await render(engine, appId, list.filter(isRendered), writer)
+  const rendered = await render(engine, appId, lane, list.filter(isRendered), writer)
   const composed: Composed[] = []
-  const failed: ToSend[] = []
-  for (const { texts, ...it } of inOrder(list, [...fixed, ...rendered])) {
+  const failed: Failed[] = []
+  for (const { texts, reason = 'render_failed', ...it } of inOrder(list, [...fixed, ...rendered])) {
     const parcel = texts && tried(() => writer.parcel(it, texts))
     if (parcel) composed.push({ ...it, parcel })
-    else failed.push(it)
+    else failed.push({ ...it, reason })
   }
   return { composed, failed }
 }
@@ -69,6 +73,7 @@ type Writer = ReturnType<typeof createWriter>
 function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: AppId) {
   const liquid = new Map<SentMessage, boolean>()
   const sources = new Map<string, Sources>()
+  const fingerprints = new Map<string, string>()
   const texts = new Map<string, Texts>()
   const contents = new Map<string, Parcel['content']>()
 
@@ -92,6 +97,8 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
     },
     /** Those of one message in one language share the object: it travels to the renderer once. */
     sourcesOf,
+    fingerprintOf: ({ id, content, emailHtml, options }: SentMessage) =>
+      remembered(fingerprints, id, () => fingerprintOf(content, emailHtml, options.template?.dynamicContent ?? null)),
     fixedTexts: (it: ToSend): Texts =>
       remembered(texts, nameOf(it), () =>
         Object.fromEntries(Object.entries(sourcesOf(it)).map(([field, { text }]) => [field, text])),
@@ -141,32 +148,54 @@ const smsContent = ({ id, content }: SentMessage, texts: Texts) => ({
   mediaUrls: (content.sms_media_urls ?? []).map((_, i) => texts[`sms_media_urls[${i}]`] ?? ''),
 })
 
-async function render(engine: Engine, appId: AppId, list: ToSend[], writer: Writer): Promise<Worded[]> {
+async function render(
+  engine: Engine,
+  appId: AppId,
+  lane: Lane,
+  list: readonly ToSend[],
+  writer: Writer,
+): Promise<Worded[]> {
   if (list.length === 0) return []
   const { db, renderer, clock } = engine
-  const [owners, sender, runs] = await Promise.all([
+  const fingerprints = [...new Set(list.map(({ message }) => writer.fingerprintOf(message)))]
+  const [owners, sender, runs, suspensions] = await Promise.all([
     loadOwners(db, appId, list),
     findSender(db, appId),
     loadRuns(engine, appId, list),
+    findSuspensions(db, appId, fingerprints, clock.now()),
   ])
   // The app is gone, and with it whoever it would have said something to.
   if (!sender) return list.map((it) => ({ ...it, texts: undefined }))
+  const suspended = new Set(suspensions.map(({ fingerprint }) => fingerprint))
   const known = list.filter(
-    (it) => it.due.ownerId !== null && owners.has(it.due.ownerId) && tried(() => writer.sourcesOf(it)) !== undefined,
+    (it) =>
+      it.due.ownerId !== null &&
+      owners.has(it.due.ownerId) &&
+      !suspended.has(writer.fingerprintOf(it.message)) &&
+      tried(() => writer.sourcesOf(it)) !== undefined,
   )
   const items = known.map(
     (it): RenderItem => ({
       template: writer.sourcesOf(it),
       context: contextOf(it, owners.get(it.due.ownerId as UserId) as User, sender, runs.get(it.due.runId)),
+      fingerprint: writer.fingerprintOf(it.message),
     }),
   )
-  const results = await renderer.render(appId, items, clock.now())
-  const texts = new Map(known.map(({ due }, i) => [due, results[i]]))
+  const results = await renderer.render(appId, items, clock.now(), lane)
+  const resultOf = new Map(known.map(({ due }, i) => [due, results[i]]))
+  const isGivenUp = ({ due }: ToSend) => failureReason(resultOf.get(due)) === 'template_suspended'
+  const givenUp = new Map(known.filter(isGivenUp).map(({ message }) => [writer.fingerprintOf(message), message]))
+  for (const [fingerprint, message] of givenUp) await suspendContent(engine, appId, fingerprint, message)
   return list.map((it) => {
-    const result = texts.get(it.due)
-    return { ...it, texts: result?.ok ? result.texts : undefined }
+    const result = resultOf.get(it.due)
+    if (result?.ok) return { ...it, texts: result.texts }
+    const isSuspended = suspended.has(writer.fingerprintOf(it.message))
+    return { ...it, texts: undefined, reason: isSuspended ? 'template_suspended' : failureReason(result) }
   })
 }
+
+const failureReason = (result: Rendered | RenderFailure | undefined) =>
+  result && !result.ok ? result.reason : undefined
 
 async function loadOwners(db: Db, appId: AppId, list: readonly ToSend[]): Promise<Map<UserId, User>> {
   const ids = [...new Set(list.flatMap(({ due }) => (due.ownerId === null ? [] : [due.ownerId])))]

@@ -114,12 +114,12 @@ async function deliverBatch(
   const { appId, line, work } = attempt
   const from = { appId, ...line }
   const { ready, unattached } = await attachFiles(engine, appId, await decideAll(engine, attempt, due, rules))
-  const { composed, failed } = await compose(engine, appId, ready)
+  const { composed, failed } = await compose(engine, appId, line.lane, ready)
   const now = engine.clock.now()
   const unmade = failed.map(
     (it): Decided => ({
       due: it.due,
-      change: { ...changeTo(it.due, 'failed', 'render_failed', now), ...countedUnder(it) },
+      change: { ...changeTo(it.due, 'failed', it.reason, now), ...countedUnder(it) },
     }),
   )
   await settleDecided(engine, attempt, [...unattached, ...unmade])

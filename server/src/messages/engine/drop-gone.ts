@@ -2,6 +2,7 @@
 
 import type { Outcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
+import { own } from '../../lib/own.ts'
 import { dropAddress } from '../../users/drop-address.ts'
 import { tokenNameOf } from '../activities/address.ts'
 import { deleteTokens } from '../activities/store.ts'
@@ -35,7 +36,7 @@ export async function dropGone(
       return [deleteTokens(db, appId, [{ ...tokenNameOf(activity), subscriptionId, token }])]
     }
     const { reason, since } = outcome
-    const notificationTypes = NOTIFICATION_TYPES[reason] ?? -10
+    const notificationTypes = own(NOTIFICATION_TYPES, reason) ?? -10
     return [dropAddress(change, appId, due.subscriptionId, { token: due.token, notificationTypes, since })]
   })
   for (const result of await Promise.allSettled(drops))

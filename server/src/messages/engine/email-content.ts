@@ -3,6 +3,7 @@
 import type { MailContent, MailFile } from '../../channels/email/message.ts'
 import type { References } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
+import { own } from '../../lib/own.ts'
 import { htmlToText } from '../../templates/render/html-to-text.ts'
 import { fillPlaceholders, hasUnsubscribe, type MailUrls, piecesOf, REFERENCE, urlsAt } from '../email/pieces.ts'
 import type { Mailing } from '../email/prepare.ts'
@@ -23,7 +24,7 @@ export function emailContent(
 ): MailContent {
   const urls = urlsAt(domain.trackingUrl)
   // Liquid can make what cannot be written; it must not be taken for the place of a reference.
-  const said = (field: string) => texts[field]?.replaceAll(REFERENCE, '')
+  const said = (field: string) => own(texts, field)?.replaceAll(REFERENCE, '')
   const body = said('email_body') ?? ''
   const html = writeHtml(body, {
     urls,

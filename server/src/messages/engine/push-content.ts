@@ -2,6 +2,7 @@
 // device can show is chosen here.
 
 import type { AndroidContent, IosContent, PushButton, PushContent, WebContent } from '../../channels/push/content.ts'
+import { own } from '../../lib/own.ts'
 import type { Button, Content } from '../../templates/content.ts'
 import type { SubscriptionType } from '../../users/subscription.ts'
 import type { SentMessage } from './delivery-store.ts'
@@ -42,7 +43,7 @@ export function pushContent(
 }
 
 function iosContent(content: Content, texts: Texts) {
-  const alert = (name: string) => texts[`apns_alert.${name}`]
+  const alert = (name: string) => own(texts, `apns_alert.${name}`)
   const [title, subtitle, body] = [alert('title'), alert('subtitle'), alert('body')]
   return {
     ...(title !== undefined && { title }),

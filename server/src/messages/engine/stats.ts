@@ -1,6 +1,7 @@
 // What became of deliveries in this process, for the metrics page.
 
 import type { Outcome } from '../../channels/channel.ts'
+import { own } from '../../lib/own.ts'
 import type { Provider } from '../delivery.ts'
 
 export type DeliveryStats = {
@@ -14,7 +15,7 @@ export function createDeliveryStats(): DeliveryStats {
   return {
     count(provider, outcome, by = 1) {
       const name = `${provider} ${outcome}`
-      counts[name] = (counts[name] ?? 0) + by
+      counts[name] = (own(counts, name) ?? 0) + by
     },
     read: () => ({ ...counts }),
   }

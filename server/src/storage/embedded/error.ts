@@ -1,3 +1,5 @@
+import { own } from '../../lib/own.ts'
+
 /** The embedded PostgreSQL cannot be started; the message is one line that tells the operator why. */
 export class EmbeddedError extends Error {}
 
@@ -20,7 +22,7 @@ const REASONS: Record<string, string> = {
 /** A system error in words; other errors keep their message. */
 export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
-  return (code !== undefined && REASONS[code]) || oneLine(message)
+  return (code !== undefined && own(REASONS, code)) || oneLine(message)
 }
 
 const oneLine = (text: string) => text.replace(/\s*\n\s*/g, ' ').trim()

@@ -1,3 +1,4 @@
+import { own } from '../../lib/own.ts'
 import { createEngine, TextError } from './engine.ts'
 import { htmlToText } from './html-to-text.ts'
 import { compileMjml } from './mjml.ts'
@@ -17,7 +18,7 @@ export async function doStep(step: Step, nowMs: number): Promise<StepResult> {
   if (step.do === 'check') return each(step.sources, (source) => engine.check(source) ?? {})
   return each(step.sources, (source, field) => {
     const text = engine.render(source, step.scope, nowMs)
-    const alternative = TEXT_OF[field]
+    const alternative = own(TEXT_OF, field)
     return alternative === undefined ? { [field]: text } : { [field]: text, [alternative]: htmlToText(text) }
   })
 }

@@ -6,6 +6,7 @@ import { Liquid, LiquidError, type Template, type Token, Tokenizer, TypeGuards }
 import { isEmail } from '../../users/subscription.ts'
 import { chooseFilters } from './filters.ts'
 import type { Kind, Scope, Source } from './source.ts'
+import { TAKES_TOO_LONG } from './work.ts'
 
 const ALLOWED_TAGS = new Set(
   '# assign break capture case comment continue cycle echo for if liquid raw unless'.split(' '),
@@ -188,7 +189,7 @@ type Cause = { token: { getPosition(): [number, number] }; originalError: Error 
 
 function inWords({ message }: Error): string {
   if (/call stack/.test(message)) return 'is nested too deeply'
-  if (/^template render limit/.test(message)) return 'takes too long'
+  if (/^template render limit/.test(message)) return TAKES_TOO_LONG
   if (/^parse length limit/.test(message))
     return `is too long: at most ${MAX_SOURCE} characters, MJML when it is compiled`
   if (/^memory alloc limit|Invalid (string|array) length/.test(message)) return 'takes too much memory'

@@ -1,6 +1,8 @@
 // The text part of a mail, made from its HTML. One pass over the characters, so that no input makes it slow; a library for it
 // brings a dozen packages and a full document tree, and this runs once for each recipient.
 
+import { own } from '../../lib/own.ts'
+
 /** The names of HTML for U+00A0 to U+00FF, in order. */
 const LATIN1 =
   'nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para middot ' +
@@ -125,7 +127,7 @@ export function htmlToText(html: string): string {
       skipping = name
       continue
     }
-    const block = BLOCKS[name]
+    const block = own(BLOCKS, name)
     if (block !== undefined) out.keepApart(block)
     if (name === 'br') out.endLine()
     else if (name === 'hr' && !isEnd) {

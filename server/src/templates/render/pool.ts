@@ -1,113 +1,205 @@
-// The rendering processes of this server, started when they are first needed. Apps take turns, so that one with slow templates slows
-// down nobody but itself.
+// The rendering processes of this server. Apps take turns by the time that they have used, and the last process is reserved for direct
+// work (direct messages, previews, checks) of apps within their budget: bulk work and slow templates never occupy it.
 
 import { availableParallelism } from 'node:os'
+import { type Clock, systemClock } from '../../lib/clock.ts'
 import { RateLimited, unavailable } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
-import type { Slice } from './work.ts'
-import { type SliceOutcome, startWorkerProcess, type WorkerProcess } from './worker-process.ts'
+import { BUDGET_MS, createBudget } from './budget.ts'
+import type { RenderCall } from './call.ts'
+import { MAX_SLICE } from './work.ts'
+import { startWorkerProcess, type WorkerProcess } from './worker-process.ts'
 
-/** Slices of one app that may wait for a process; more than this is more than can be rendered. */
+/** Calls of one app that may wait for a process; more than this is more than can be rendered. */
 const MAX_WAITING = 200
+/** One for the work, and one reserved. */
+export const MIN_PROCESSES = 2
+/** Processes that nobody used for so long are stopped, except one. */
+const MAX_IDLE_MS = 60_000
 
-type Waiting = {
-  appId: AppId
-  slice: Slice
-  resolve: (outcome: SliceOutcome) => void
-  reject: (error: unknown) => void
+export type RenderPoolOptions = {
+  /** At most so many; never less than two. Defaults to the number of cores. */
+  processes?: number | undefined
+  log?: Log
+  clock?: Pick<Clock, 'leaseMs'>
+  startProcess?: () => Promise<WorkerProcess>
 }
 
-export type RenderPoolOptions = { processes?: number; log?: Log }
-
 export type RenderPool = {
-  run(appId: AppId, slice: Slice): Promise<SliceOutcome>
+  /** Adds a call, whose own promise tells of its results. Throws when the app has too many waiting. */
+  add(call: RenderCall): void
+  stopIdle(): void
   stats(): { processes: number; waiting: number; killed: number }
   close(): Promise<void>
 }
 
-export function createRenderPool({ processes, log }: RenderPoolOptions): RenderPool {
-  const size = processes ?? Math.max(1, availableParallelism() - 1)
-  const lanes = new Map<AppId, Waiting[]>()
-  const idle: WorkerProcess[] = []
-  const all = new Set<WorkerProcess>()
-  /** Processes running, idle or starting. */
-  let count = 0
+/** The calls of one app. A call waits while it has steps that nobody works on, also when others of its steps are under way. */
+type AppCalls = { direct: RenderCall[]; bulk: RenderCall[]; running: Set<{ call: RenderCall; startedMs: number }> }
+
+export function createRenderPool(options: RenderPoolOptions): RenderPool {
+  const { log, clock = systemClock(), startProcess = startWorkerProcess } = options
+  const size = Math.max(MIN_PROCESSES, options.processes ?? availableParallelism())
+  const budget = createBudget(clock)
+  const apps = new Map<AppId, AppCalls>()
+  const ready = new Set<WorkerProcess>()
+  const idle: { worker: WorkerProcess; sinceMs: number }[] = []
+  let starting = 0
+  /** Slices under way that may not use the reserved process. */
+  let ordinary = 0
   let killed = 0
   let isClosed = false
+  const idleTimer = setInterval(stopIdle, MAX_IDLE_MS).unref()
 
-  function next(): Waiting | undefined {
-    const [lane] = lanes
-    if (!lane) return undefined
-    const [appId, queue] = lane
-    const waiting = queue.shift()
-    // To the end of the round.
-    lanes.delete(appId)
-    if (queue.length > 0) lanes.set(appId, queue)
-    return waiting
+  function usedMs(appId: AppId, { running }: AppCalls): number {
+    const nowMs = clock.leaseMs()
+    return [...running].reduce((sum, { startedMs }) => sum + nowMs - startedMs, budget.usedMs(appId))
   }
 
-  function pump() {
-    while (lanes.size > 0 && (idle.length > 0 || count < size)) {
-      const waiting = next()
-      if (waiting) void serve(waiting)
+  const isUrgent = (call: RenderCall, appUsedMs: number) =>
+    call.lane === 'direct' && !call.isSlow() && appUsedMs <= BUDGET_MS
+
+  /** Of the calls that may run now, one of the app that has used the least. */
+  function chooseCall(): { call: RenderCall; isUrgent: boolean } | undefined {
+    let chosen: { call: RenderCall; isUrgent: boolean } | undefined
+    let leastMs = Number.POSITIVE_INFINITY
+    for (const [appId, app] of apps) {
+      const [call] = app.direct.length > 0 ? app.direct : app.bulk
+      // No app has all processes, whatever it renders.
+      if (!call || app.running.size >= Math.max(1, ready.size - 1)) continue
+      const appUsedMs = usedMs(appId, app)
+      if (appUsedMs >= leastMs) continue
+      const urgent = isUrgent(call, appUsedMs)
+      if (!urgent && ordinary >= ready.size - 1) continue
+      chosen = { call, isUrgent: urgent }
+      leastMs = appUsedMs
+    }
+    return chosen
+  }
+
+  function dispatch() {
+    while (!isClosed) {
+      dropDead()
+      if (idle.length === 0) break
+      const chosen = chooseCall()
+      if (!chosen) break
+      void runSlice(chosen.call, chosen.isUrgent)
+    }
+    startMissing()
+  }
+
+  async function runSlice(call: RenderCall, urgent: boolean) {
+    const { appId, lane } = call
+    const app = apps.get(appId) as AppCalls
+    const { worker } = idle.pop() as (typeof idle)[number]
+    const started = { call, startedMs: clock.leaseMs() }
+    app[lane].shift()
+    const slice = call.takeSlice()
+    // Calls of one app take turns too, and an app that was served goes to the end of those that used as little.
+    if (call.waitingSteps() > 0) app[lane].push(call)
+    apps.delete(appId)
+    apps.set(appId, app)
+    app.running.add(started)
+    if (!urgent) ordinary++
+    const outcome = await worker.run(slice)
+    if (!urgent) ordinary--
+    app.running.delete(started)
+    budget.charge(appId, clock.leaseMs() - started.startedMs)
+    if (worker.isAlive()) idle.push({ worker, sinceMs: clock.leaseMs() })
+    else ready.delete(worker)
+    if (isClosed) return call.fail(unavailable())
+    if (outcome.because !== undefined) {
+      killed++
+      log?.warn({ appId, reason: outcome.because }, 'a rendering process was ended because of a template')
+      void start(appId)
+    }
+    call.settle(slice, outcome)
+    // What the process left undone waits again; a template that was given up leaves nothing to wait for.
+    const others = app[lane].filter((other) => other !== call)
+    if (call.waitingSteps() === 0) app[lane] = others
+    else if (others.length === app[lane].length) app[lane] = [call, ...others]
+    if (app.running.size + app.direct.length + app.bulk.length === 0) apps.delete(appId)
+    dispatch()
+  }
+
+  /** Processes that ended while nobody used them. */
+  function dropDead() {
+    for (const entry of idle.filter(({ worker }) => !worker.isAlive())) {
+      idle.splice(idle.indexOf(entry), 1)
+      ready.delete(entry.worker)
     }
   }
 
-  async function serve({ appId, slice, resolve, reject }: Waiting) {
-    let worker = idle.pop()
-    if (!worker) count++
+  function startMissing() {
+    if (isClosed || ready.size + starting >= size) return
+    let wanted = 0
+    let needsSpare = ordinary > 0
+    for (const [appId, app] of apps) {
+      const waiting = [...app.direct, ...app.bulk]
+      needsSpare ||= waiting.some((call) => !isUrgent(call, usedMs(appId, app)))
+      // A process takes a while to start: few steps are done sooner by those that run.
+      for (const call of new Set([...waiting, ...[...app.running].map(({ call }) => call)]))
+        wanted += Math.ceil(call.unsettledSteps() / MAX_SLICE)
+    }
+    if (needsSpare) wanted++
+    while (ready.size + starting < Math.min(size, wanted)) void start()
+  }
+
+  /** `causedBy`: the app that pays for the start, because its template had the process before this one ended. */
+  async function start(causedBy?: AppId) {
+    const beganMs = clock.leaseMs()
+    starting++
     try {
-      worker ??= await start()
-      const outcome = await worker.run(slice)
-      if (outcome.because !== undefined) {
-        killed++
-        log?.warn({ appId, reason: outcome.because }, 'a template was ended')
-      }
-      resolve(outcome)
+      const worker = await startProcess()
+      if (isClosed) return worker.close()
+      ready.add(worker)
+      idle.push({ worker, sinceMs: clock.leaseMs() })
     } catch (error) {
-      reject(error)
+      log?.error({ reason: (error as Error).message }, 'templates cannot be rendered')
+      failWaiting()
+    } finally {
+      starting--
+      if (causedBy) budget.charge(causedBy, clock.leaseMs() - beganMs)
     }
-    if (worker?.isAlive()) idle.push(worker)
-    else {
-      if (worker) all.delete(worker)
-      count--
-    }
-    pump()
+    dispatch()
   }
 
-  async function start(): Promise<WorkerProcess> {
-    const worker = await startWorkerProcess().catch((error: Error) => {
-      log?.error({ reason: error.message }, 'templates cannot be rendered')
-      throw unavailable()
-    })
-    all.add(worker)
-    if (!isClosed) return worker
-    worker.close()
-    throw unavailable()
+  function failWaiting() {
+    for (const [appId, app] of apps) {
+      for (const call of [...app.direct.splice(0), ...app.bulk.splice(0)]) call.fail(unavailable())
+      if (app.running.size === 0) apps.delete(appId)
+    }
+  }
+
+  function stopIdle() {
+    const sinceMs = clock.leaseMs() - MAX_IDLE_MS
+    while (ready.size > 1 && idle[0] && idle[0].sinceMs <= sinceMs) {
+      const { worker } = idle.shift() as (typeof idle)[number]
+      ready.delete(worker)
+      worker.close()
+    }
   }
 
   return {
-    run(appId, slice) {
-      if (isClosed) return Promise.reject(unavailable())
-      const queue = lanes.get(appId) ?? []
-      if (queue.length >= MAX_WAITING) return Promise.reject(new RateLimited(1))
-      return new Promise((resolve, reject) => {
-        queue.push({ appId, slice, resolve, reject })
-        lanes.set(appId, queue)
-        pump()
-      })
+    add(call) {
+      if (isClosed) throw unavailable()
+      const app = apps.get(call.appId) ?? { direct: [], bulk: [], running: new Set() }
+      if (app.direct.length + app.bulk.length >= MAX_WAITING) throw new RateLimited(1)
+      app[call.lane].push(call)
+      apps.set(call.appId, app)
+      dispatch()
     },
+    stopIdle,
     stats: () => ({
-      processes: count,
-      waiting: [...lanes.values()].reduce((sum, queue) => sum + queue.length, 0),
+      processes: ready.size + starting,
+      waiting: [...apps.values()].reduce((sum, { direct, bulk }) => sum + direct.length + bulk.length, 0),
       killed,
     }),
     async close() {
       isClosed = true
-      for (const queue of lanes.values()) for (const { reject } of queue) reject(unavailable())
-      lanes.clear()
-      for (const worker of all) worker.close()
+      clearInterval(idleTimer)
+      failWaiting()
+      for (const worker of ready) worker.close()
     },
   }
 }

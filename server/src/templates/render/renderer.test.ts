@@ -6,7 +6,7 @@ import type { Sources } from './source.ts'
 const now = new Date('2030-01-01T00:00:00Z')
 let renderer: Renderer
 beforeAll(() => {
-  renderer = createRenderer({ processes: 1 })
+  renderer = createRenderer({ processes: 2 })
 })
 afterAll(() => renderer.close())
 
@@ -92,6 +92,46 @@ describe('rendering', () => {
     expect(order).toHaveLength(4)
   })
 
+  describe('beside an app whose templates take all the time that they may', () => {
+    const LOOPS = ['a', 'b', 'c', 'd', 'e']
+    /** Would take hours; the engine ends it at its limit. */
+    const endless = () =>
+      template(
+        `{% assign list = "${'1,'.repeat(100)}" | split: "," %}` +
+          LOOPS.map((name) => `{% for ${name} in list %}`).join('') +
+          '{% endfor %}'.repeat(LOOPS.length),
+      )
+    /** What has ended when the direct call of another app has, in that order. */
+    async function endedBefore(occupy: (own: Renderer, hostile: string) => Promise<unknown>[]): Promise<string[]> {
+      const own = createRenderer({ processes: 2 })
+      try {
+        const warmUps = [own.render(newId(), [item(0)], now, 'bulk'), own.render(newId(), [item(0)], now, 'bulk')]
+        await Promise.all(warmUps)
+        const ended: string[] = []
+        for (const call of occupy(own, newId()))
+          call.then(
+            () => ended.push('hostile'),
+            () => {},
+          )
+        expect(await own.render(newId(), [item(1)], now)).toEqual([hello(1)])
+        return [...ended, 'neighbour']
+      } finally {
+        await own.close()
+      }
+    }
+
+    /** None of these calls can end within two seconds, on any machine. */
+    const occupy = (lane: 'direct' | 'bulk') => (own: Renderer, hostile: string) =>
+      Array.from({ length: 5 }, () => {
+        const items = Array.from({ length: 10 }, () => item(0, endless()))
+        return own.render(hostile, items, now, lane)
+      })
+
+    test.each(['bulk', 'direct'] as const)('a direct call is served before any of its %s calls', async (lane) => {
+      expect(await endedBefore(occupy(lane))).toEqual(['neighbour'])
+    })
+  })
+
   test('an app with more waiting than can be rendered is told to wait', async () => {
     const greedy = newId()
     const calls = Array.from({ length: 230 }, (_, n) => renderer.render(greedy, [item(n)], now))
@@ -108,7 +148,7 @@ describe('rendering', () => {
 })
 
 test('after close nothing is rendered any more, and what waited is told', async () => {
-  const other = createRenderer({ processes: 1 })
+  const other = createRenderer({ processes: 2 })
   const waiting = [other.render(newId(), [item(0, stuck())], now), other.render(newId(), [item(1)], now)]
   const outcomes = Promise.allSettled(waiting)
   await other.close()

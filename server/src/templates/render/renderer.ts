@@ -2,18 +2,23 @@
 
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
+import type { Lane } from '../../queue/job.ts'
+import { createCall, type RenderFailure } from './call.ts'
+import { createPaces, newPace, type Pace } from './pace.ts'
+import { own } from '../../lib/own.ts'
 import { createRenderPool, type RenderPool, type RenderPoolOptions } from './pool.ts'
 import { describe, type Scope, type Sources } from './source.ts'
 import type { Step, StepResult } from './work.ts'
 
-export type RenderItem = { template: Sources; context: Scope }
+export type { RenderFailure } from './call.ts'
+/** `fingerprint`: names content that is rendered in many calls. Its pace is remembered, and it can be suspended. */
+export type RenderItem = { template: Sources; context: Scope; fingerprint?: string }
 /** What came out, by field; beside `email_body` stands `email_text`, its text part. */
 export type Rendered = { ok: true; texts: Record<string, string> }
-export type RenderFailure = Extract<StepResult, { ok: false }>
 
 export type Renderer = {
-  /** Items of one message share their `template` object. An item that fails fails alone. */
-  render(appId: AppId, items: RenderItem[], now: Date): Promise<(Rendered | RenderFailure)[]>
+  /** Items of one message share their `template` object. An item that fails fails alone. `lane` defaults to direct. */
+  render(appId: AppId, items: readonly RenderItem[], now: Date, lane?: Lane): Promise<(Rendered | RenderFailure)[]>
   /** Throws what is wrong with the first bad text: `email_body: line 3, column 12: …`. */
   check(appId: AppId, sources: Sources): Promise<void>
   compileMjml(appId: AppId, field: string, text: string): Promise<string>
@@ -21,70 +26,51 @@ export type Renderer = {
   close(): Promise<void>
 }
 
-/** Steps handed to a process at once; the next turn may be another app's. */
-const SLICE = 100
-/** A template that had its process ended so often in one call is not tried again in it. */
-const MAX_STRIKES = 3
-
 export function createRenderer(options: RenderPoolOptions = {}): Renderer {
   const pool = createRenderPool(options)
+  const paces = createPaces()
 
-  async function runSlice(appId: AppId, steps: Step[], nowMs: number): Promise<StepResult[]> {
-    const results: StepResult[] = []
-    const strikes = new Map<unknown, number>()
-    let isOneByOne = false
-    while (results.length < steps.length) {
-      const step = steps[results.length] as Step
-      const key = step.do === 'compile' ? step : step.sources
-      if ((strikes.get(key) ?? 0) >= MAX_STRIKES) {
-        results.push(failed(step, 'takes too long'))
-        continue
-      }
-      const rest = steps.slice(results.length, isOneByOne ? results.length + 1 : undefined)
-      const outcome = await pool.run(appId, { steps: rest, nowMs })
-      results.push(...outcome.results)
-      if (outcome.because === undefined) continue
-      if (isOneByOne) {
-        // Alone, and for the second time: a machine that paused, or a process filled by the others of the slice, would be through.
-        results.push(failed(step, outcome.because))
-        strikes.set(key, (strikes.get(key) ?? 0) + 1)
-      }
-      isOneByOne = !isOneByOne
-    }
+  async function run(parts: Parameters<typeof createCall>[0]): Promise<StepResult[]> {
+    if (parts.steps.length === 0) return []
+    const { call, results } = createCall(parts)
+    pool.add(call)
     return results
   }
 
-  async function run(appId: AppId, steps: Step[], nowMs: number): Promise<StepResult[]> {
-    const slices: Step[][] = []
-    for (let at = 0; at < steps.length; at += SLICE) slices.push(steps.slice(at, at + SLICE))
-    return (await Promise.all(slices.map((slice) => runSlice(appId, slice, nowMs)))).flat()
-  }
-
   async function runOne(appId: AppId, step: Step): Promise<Record<string, string>> {
-    const [result] = await run(appId, [step], 0)
+    const [result] = await run({ appId, lane: 'direct', steps: [step], paces: [newPace()], nowMs: 0 })
     if (result?.ok) return result.texts
     throw renderFailed(result as RenderFailure)
   }
 
+  /** Of content without a fingerprint nothing is remembered from call to call. */
+  function pacesOf(appId: AppId, items: readonly RenderItem[]): Pace[] {
+    const known = new Map<unknown, Pace>()
+    return items.map(({ template, fingerprint }) => {
+      const key = fingerprint ?? template
+      const pace = known.get(key) ?? (fingerprint === undefined ? newPace() : paces.find(appId, fingerprint))
+      known.set(key, pace)
+      return pace
+    })
+  }
+
   return {
-    render: (appId, items, now) =>
-      run(
+    render: (appId, items, now, lane = 'direct') =>
+      run({
         appId,
-        items.map(({ template, context }) => ({ do: 'render', sources: template, scope: context })),
-        now.getTime(),
-      ),
+        lane,
+        steps: items.map(({ template, context }) => ({ do: 'render', sources: template, scope: context })),
+        paces: pacesOf(appId, items),
+        nowMs: now.getTime(),
+      }),
     async check(appId, sources) {
       if (Object.keys(sources).length > 0) await runOne(appId, { do: 'check', sources })
     },
-    compileMjml: async (appId, field, text) => (await runOne(appId, { do: 'compile', field, text }))[field] as string,
+    compileMjml: async (appId, field, text) =>
+      own(await runOne(appId, { do: 'compile', field, text }), field) as string,
     stats: pool.stats,
     close: pool.close,
   }
-}
-
-function failed(step: Step, because = 'could not be rendered'): RenderFailure {
-  const field = step.do === 'compile' ? step.field : Object.keys(step.sources).join(', ')
-  return { ok: false, reason: 'render_failed', field, message: because }
 }
 
 export const renderFailed = (failure: RenderFailure) =>

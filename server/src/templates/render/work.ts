@@ -10,9 +10,13 @@ export type Step =
   /** Turn the MJML of this field into HTML. */
   | { do: 'compile'; field: string; text: string }
 
+/** `template_suspended`: the template has hit its limit for so many in a row that it is not tried for anybody else. */
 export type StepResult =
   | { ok: true; texts: Record<string, string> }
-  | ({ ok: false; reason: 'render_failed' } & TextProblem)
+  | ({ ok: false; reason: 'render_failed' | 'template_suspended' } & TextProblem)
+
+/** The message of a step that has hit its time limit, the engine's own or that of the process. */
+export const TAKES_TOO_LONG = 'takes too long'
 
 /** How long a step may take. Compiling happens once, when a template is saved, and is slow by nature. */
 export const DEADLINE_MS: Record<Step['do'], number> = { render: 250, check: 250, compile: 2_000 }
@@ -20,5 +24,9 @@ export const DEADLINE_MS: Record<Step['do'], number> = { render: 250, check: 250
 /** Results come at least so often: what is lost when a process is ended has to be done again. */
 export const SEND_EVERY_MS = 50
 
+/** Steps handed to a process at once, at most. */
+export const MAX_SLICE = 100
+
 export type Slice = { steps: Step[]; nowMs: number }
-export type FromWorker = { ready: true } | { results: StepResult[]; isLast: boolean }
+/** `tookMs`: for each result. */
+export type FromWorker = { ready: true } | { results: StepResult[]; tookMs: number[]; isLast: boolean }

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { DEADLINE_MS, type FromWorker, SEND_EVERY_MS, type Slice, type StepResult } from './work.ts'
+import { DEADLINE_MS, type FromWorker, SEND_EVERY_MS, type Slice, type StepResult, TAKES_TOO_LONG } from './work.ts'
 
 const MEMORY_MB = 64
 const LOOK_EVERY_MS = 20
@@ -19,7 +19,7 @@ const FLAGS = [
 ]
 
 /** `because`: why the process was ended. Results are those of the first steps then. */
-export type SliceOutcome = { results: StepResult[]; because?: string }
+export type SliceOutcome = { results: StepResult[]; tookMs: number[]; because?: string }
 
 export type WorkerProcess = {
   /** One slice at a time. */
@@ -64,18 +64,20 @@ export async function startWorkerProcess(): Promise<WorkerProcess> {
     run: (slice) =>
       whileWaited(child, (resolve: (outcome: SliceOutcome) => void) => {
         const results: StepResult[] = []
+        const tookMs: number[] = []
         const watch = watchOver(slice, kill)
         heard = (message) => {
           if (!('results' in message)) return
           watch.reset()
           results.push(...message.results)
+          tookMs.push(...message.tookMs)
           if (!message.isLast) return
           watch.stop()
-          resolve({ results })
+          resolve({ results, tookMs })
         }
         ended = () => {
           watch.stop()
-          resolve({ results, because: watch.isLate() ? 'takes too long' : 'takes too much memory' })
+          resolve({ results, tookMs, because: watch.isLate() ? TAKES_TOO_LONG : 'takes too much memory' })
         }
         if (!isAlive) return ended()
         try {

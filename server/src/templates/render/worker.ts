@@ -9,17 +9,24 @@ const say = (message: FromWorker) => process.send?.(message)
 
 async function doSlice({ steps, nowMs }: Slice): Promise<void> {
   // Loading is our time, not the template's.
-  if (steps.some((step) => step.do === 'compile')) await loadCompiler().then(() => say({ results: [], isLast: false }))
+  if (steps.some((step) => step.do === 'compile'))
+    await loadCompiler().then(() => say({ results: [], tookMs: [], isLast: false }))
   let results: StepResult[] = []
+  let tookMs: number[] = []
   let sentMs = performance.now()
+  let beganMs = sentMs
   for (const [index, step] of steps.entries()) {
     results.push(await doStep(step, nowMs))
-    if (performance.now() - sentMs < SEND_EVERY_MS || index === steps.length - 1) continue
-    say({ results, isLast: false })
+    const endedMs = performance.now()
+    tookMs.push(endedMs - beganMs)
+    beganMs = endedMs
+    if (endedMs - sentMs < SEND_EVERY_MS || index === steps.length - 1) continue
+    say({ results, tookMs, isLast: false })
     results = []
-    sentMs = performance.now()
+    tookMs = []
+    sentMs = endedMs
   }
-  say({ results, isLast: true })
+  say({ results, tookMs, isLast: true })
 }
 
 /** The first use of everything compiles it; that is not to count against a template. */

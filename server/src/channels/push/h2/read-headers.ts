@@ -1,5 +1,6 @@
 // Reads the header blocks of one connection, in the order in which they came (RFC 7541).
 
+import { own } from '../../../lib/own.ts'
 import { createHeaderTable, TABLE_BYTES } from './header-table.ts'
 import { decodeHuffman } from './huffman.ts'
 
@@ -37,7 +38,7 @@ export function createHeaderReader(): ReadHeaders {
   }
 
   function keep(headers: Headers, name: string, value: string) {
-    const before = headers[name]
+    const before = own(headers, name)
     headers[name] = before === undefined ? value : `${before}, ${value}`
   }
 

@@ -1,9 +1,15 @@
 // What others write is read by looking: a field that is not what it should be is not there.
 
+import { scanJson } from '../../../lib/scan-json.ts'
+
 export type Fields = Record<string, unknown>
 
-/** Undefined for what is no JSON. */
+/** More than SendGrid sends at once; whoever is not who they say must not keep the server busy. */
+const LIMITS = { maxDepth: 32, maxKeys: 50_000, maxValues: 50_000 }
+
+/** Undefined for what is no JSON, and for what no provider would write. */
 export function parse(text: string): unknown {
+  if (scanJson(text, LIMITS) !== undefined) return undefined
   try {
     return JSON.parse(text)
   } catch {

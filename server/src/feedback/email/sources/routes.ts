@@ -20,7 +20,7 @@ const PROOFS: Record<Source, string> = {
   postmark: 'with the name and password that the app has set',
 }
 /** SendGrid sends up to 768 kB at once. */
-const MAX_BYTES = 4_194_304
+const MAX_BYTES = 1_048_576
 
 const settings = {
   errors: 'apps' as const,

@@ -3,6 +3,7 @@
 import { type KeyObject, verify, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
 import { unavailable } from '../../../lib/errors.ts'
+import { own } from '../../../lib/own.ts'
 import type { BounceClass, ClassifyBounce, FetchPage } from '../context.ts'
 import { type Fields, fieldsOf, listOf, parse, refusalOf, textOf, timeOf } from './json.ts'
 import {
@@ -82,7 +83,9 @@ async function isGenuine(message: Fields, findCertificate: FindCertificate): Pro
   if (!names || !algorithm || signature === undefined || url === undefined) return false
   const key = await findCertificate(url)
   if (key?.asymmetricKeyType !== 'rsa') return false
-  const lines = names.filter((name) => typeof message[name] === 'string').map((name) => `${name}\n${message[name]}\n`)
+  const lines = names
+    .filter((name) => typeof own(message, name) === 'string')
+    .map((name) => `${name}\n${own(message, name)}\n`)
   return verify(algorithm, Buffer.from(lines.join('')), key, Buffer.from(signature, 'base64'))
 }
 
@@ -110,7 +113,7 @@ async function confirm(url: string, fetchPage: FetchPage): Promise<void> {
 function readEvent(id: string, text: string, classify: ClassifyBounce): SourceEvent | undefined {
   const said = fieldsOf(parse(text))
   const kind = textOf(said.eventType) ?? textOf(said.notificationType) ?? ''
-  const detail = fieldsOf(said[kind.toLowerCase()])
+  const detail = fieldsOf(own(said, kind.toLowerCase()))
   const told = recipientsOf(detail).flatMap((it): Telling[] => {
     const news = readNews(kind, detail, it, classify)
     return news ? [{ recipient: textOf(it.emailAddress), news }] : []

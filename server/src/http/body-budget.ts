@@ -1,0 +1,211 @@
+// Memory for request bodies. A body holds its bytes from before the first of them is read until its request is answered, so
+// that bodies under way, and what is made of them, stay within a budget whatever callers do. Small and large bodies have a
+// budget each, so that small ones never wait behind large ones. An address has a share of each: one that sends bodies and
+// withholds their ends uses up its own share alone.
+
+import { BodiesBusy } from '../lib/errors.ts'
+import { addressGroup } from '../lib/networks.ts'
+
+export type BodyBudgetOptions = {
+  /** Bytes of all bodies under way; half of them is for small bodies. */
+  bytes: number
+  /** Bodies of more than this are large. */
+  largeBytes: number
+  /** How long a body waits for its bytes before it is refused. */
+  waitMs: number
+}
+
+/**
+ * The part of each budget that one address may hold. What is made of a large body takes some ten times its bytes until it is
+ * answered, and two of 1 MB at a time are enough to keep the database busy.
+ */
+const SHARE = 1 / 8
+const SMALL_PART = 1 / 2
+/** What waits holds the first packets of its body, some 64 KB. Beyond these numbers bodies are refused at once. */
+const MAX_WAITING = 1_024
+const MAX_WAITING_PER_ADDRESS = 256
+
+export type BodyBudgetStats = { small_bytes: number; large_bytes: number; waiting: number; refused: number }
+
+export type BodyBudget = {
+  /** What one request holds; nothing yet. */
+  lease(address: string): BodyLease
+  stats(): BodyBudgetStats
+}
+
+export type BodyLease = {
+  /** Bytes held. */
+  readonly bytes: number
+  /**
+   * Hold so many bytes, instead of what was held. Undefined when they are held now, else the promise of it. Rejects with
+   * `BodiesBusy` when they are not free in time.
+   */
+  hold(bytes: number): Promise<void> | undefined
+  /** Give back what is not needed after all. */
+  shrink(bytes: number): void
+  release(): void
+}
+
+type Waiter = { bytes: number; grant: () => void; timer: NodeJS.Timeout }
+type Holder = { group: string; used: number; waiting: Set<Waiter> }
+
+export function createBodyBudget({ bytes, largeBytes, waitMs }: BodyBudgetOptions): BodyBudget {
+  const small = new Pool(bytes * SMALL_PART, waitMs)
+  const large = new Pool(bytes * (1 - SMALL_PART), waitMs)
+  return {
+    lease: (address) => new Lease(address, (size) => (size > largeBytes ? large : small)),
+    stats: () => ({
+      small_bytes: small.used,
+      large_bytes: large.used,
+      waiting: small.waiting + large.waiting,
+      refused: small.refused + large.refused,
+    }),
+  }
+}
+
+class Lease implements BodyLease {
+  bytes = 0
+  readonly #address: string
+  readonly #poolFor: (bytes: number) => Pool
+  #group: string | undefined
+  #pool: Pool | undefined
+  #isReleased = false
+
+  constructor(address: string, poolFor: (bytes: number) => Pool) {
+    this.#address = address
+    this.#poolFor = poolFor
+  }
+
+  hold(bytes: number): Promise<void> | undefined {
+    this.#group ??= addressGroup(this.#address)
+    const pool = this.#poolFor(bytes)
+    const needed = Math.min(bytes, pool.share)
+    if (pool.take(this.#group, needed)) {
+      this.#replace(pool, needed)
+      return undefined
+    }
+    // What was held is held on to meanwhile: whoever has what this one waits for never waits for more of a smaller kind.
+    return pool.wait(this.#group, needed).then(() => this.#replace(pool, needed))
+  }
+
+  #replace(pool: Pool, bytes: number) {
+    const before = this.#pool
+    if (before) before.giveBack(this.#group as string, this.bytes)
+    this.#pool = pool
+    this.bytes = bytes
+    if (this.#isReleased) this.release()
+  }
+
+  shrink(bytes: number): void {
+    if (!this.#pool || bytes >= this.bytes) return
+    this.#pool.giveBack(this.#group as string, this.bytes - bytes)
+    this.bytes = bytes
+  }
+
+  release(): void {
+    this.#isReleased = true
+    this.shrink(0)
+    this.#pool = undefined
+  }
+}
+
+/** Addresses take turns where all of them want more than there is. */
+class Pool {
+  used = 0
+  waiting = 0
+  refused = 0
+  readonly share: number
+  readonly #bytes: number
+  readonly #waitMs: number
+  readonly #holders = new Map<string, Holder>()
+  /** Those with somebody waiting, whose turn it is first. */
+  readonly #rota = new Set<Holder>()
+  /** Somebody within their share waits for others to give back: newcomers must not overtake. */
+  #isFull = false
+
+  constructor(bytes: number, waitMs: number) {
+    this.#bytes = bytes
+    this.#waitMs = waitMs
+    this.share = Math.floor(bytes * SHARE)
+  }
+
+  /** Takes the bytes if they are free and nobody was there before. */
+  take(group: string, bytes: number): boolean {
+    const holder = this.#holders.get(group)
+    const used = holder?.used ?? 0
+    if (this.#isFull || used + bytes > this.share || this.used + bytes > this.#bytes) return false
+    if (holder && holder.waiting.size > 0) return false
+    if (holder) holder.used = used + bytes
+    else this.#holders.set(group, { group, used: bytes, waiting: new Set() })
+    this.used += bytes
+    return true
+  }
+
+  wait(group: string, bytes: number): Promise<void> {
+    let holder = this.#holders.get(group)
+    if (!holder) {
+      holder = { group, used: 0, waiting: new Set() }
+      this.#holders.set(group, holder)
+    }
+    const own = holder
+    if (this.waiting >= MAX_WAITING || own.waiting.size >= MAX_WAITING_PER_ADDRESS)
+      return Promise.reject(this.#refusal(own, bytes))
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#leave(own, waiter)
+        reject(this.#refusal(own, bytes))
+        this.#grantWaiting()
+      }, this.#waitMs)
+      const waiter: Waiter = { bytes, grant: resolve, timer }
+      own.waiting.add(waiter)
+      this.#rota.add(own)
+      this.waiting++
+      this.#grantWaiting()
+    })
+  }
+
+  giveBack(group: string, bytes: number): void {
+    const holder = this.#holders.get(group)
+    if (!holder || bytes === 0) return
+    holder.used -= bytes
+    this.used -= bytes
+    if (this.#rota.size > 0) this.#grantWaiting()
+    this.#forgetIdle(holder)
+  }
+
+  #grantWaiting() {
+    this.#isFull = false
+    for (const holder of this.#rota) {
+      const [next] = holder.waiting
+      if (!next || holder.used + next.bytes > this.share) continue
+      if (this.used + next.bytes > this.#bytes) {
+        this.#isFull = true
+        return
+      }
+      holder.used += next.bytes
+      this.used += next.bytes
+      this.#leave(holder, next)
+      // Its next one comes after those of the others; the loop gets to it again.
+      if (this.#rota.delete(holder) && holder.waiting.size > 0) this.#rota.add(holder)
+      next.grant()
+    }
+  }
+
+  #leave(holder: Holder, waiter: Waiter) {
+    clearTimeout(waiter.timer)
+    if (holder.waiting.delete(waiter)) this.waiting--
+    if (holder.waiting.size === 0) this.#rota.delete(holder)
+    this.#forgetIdle(holder)
+  }
+
+  #forgetIdle(holder: Holder) {
+    if (holder.used === 0 && holder.waiting.size === 0) this.#holders.delete(holder.group)
+  }
+
+  #refusal(holder: Holder, bytes: number): BodiesBusy {
+    this.refused++
+    const isOwnFault = holder.used + bytes > this.share
+    this.#forgetIdle(holder)
+    return new BodiesBusy(isOwnFault ? 'address' : 'server', Math.max(1, Math.ceil(this.#waitMs / 1_000)))
+  }
+}
