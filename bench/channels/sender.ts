@@ -59,7 +59,7 @@ const contenders: Record<Contender, (sinks: Sinks) => SendSlice> = {
     const credentials = { kind: 'token', environment: 'production', topic: 'com.example.app', ...apnsKey } as const
     return async () => {
       const push = apnsPush(content)
-      const outcomes = await channel.send(tokens.map((token) => ({ token, credentials, push })))
+      const outcomes = await channel.send(tokens.map((token) => ({ appId: 'bench', token, credentials, push })))
       const bad = outcomes.find(({ kind }) => kind !== 'sent')
       if (bad) fail(bad)
     }
@@ -82,7 +82,14 @@ const contenders: Record<Contender, (sinks: Sinks) => SendSlice> = {
     const channel = webPushChannel({ clock, route: { ca, connect: { [origin]: { host: '127.0.0.1', port } } } })
     return async () => {
       const push = webPush(content)
-      const items = browsers.map(({ path, p256dh, auth }) => ({ endpoint: origin + path, p256dh, auth, vapid, push }))
+      const items = browsers.map(({ path, p256dh, auth }) => ({
+        appId: 'bench',
+        endpoint: origin + path,
+        p256dh,
+        auth,
+        vapid,
+        push,
+      }))
       const bad = (await channel.send(items)).find(({ kind }) => kind !== 'sent')
       if (bad) fail(bad)
     }

@@ -35,6 +35,7 @@ function mailOf(n: number, dkim: readonly DkimKey[]): MailItem {
     date: clock.now(),
     dkim,
     lane: 'google',
+    source: { appId: 'bench', lane: 'bulk' },
   }
 }
 

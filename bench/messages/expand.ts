@@ -21,7 +21,6 @@ import { pushTo } from './send.ts'
 
 /** Nothing is sent here. */
 const sender: Sender = {
-  isOwn: async () => false,
   ready: async () => new Set(['apns']),
   send: async () => {
     throw new Error('nothing is sent while expansion is measured')

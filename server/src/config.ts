@@ -199,7 +199,7 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     env: 'MAX_IN_FLIGHT',
     fallback: 400,
     read: wholeNumber(4, 10_000),
-    help: 'Messages under way at once, per process: to one provider, or by the account for texts or relay for mail that an app has of its own (five times as many by those of all apps). If the process is killed, at most so many of each are unknown.',
+    help: 'Messages of one app under way to one provider at once, per process; of all apps together five times as many. If the process is killed, at most so many of each are unknown.',
   },
   renderProcesses: {
     env: 'RENDER_PROCESSES',

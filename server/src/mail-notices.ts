@@ -24,6 +24,7 @@ export const createSendMail =
         date: email.now(),
         dkim: domain?.dkim ?? [],
         lane: 'notices',
+        source: { appId, lane: 'direct' },
       },
     ])
     return outcome as Outcome

@@ -14,8 +14,8 @@ import { createCatcher, type Draft } from './email/mailbox/catch.ts'
 import type { Clock } from './lib/clock.ts'
 import { type AppId, isUuid } from './lib/ids.ts'
 
-/** How an app sends mail; `isOwn`: by a relay of its own. Closing is for `MailChannels`: the channel may be everybody's. */
-export type Mail = { channel: Channel<MailItem>; isCaught: boolean; isOwn: boolean }
+/** How an app sends mail. Closing is for `MailChannels`: the channel may be everybody's. */
+export type Mail = { channel: Channel<MailItem>; isCaught: boolean }
 
 export type MailChannels = {
   /** The same until the way changes. */
@@ -40,7 +40,7 @@ type Parts = {
 const MAX_AGE_MS = 60_000
 const MAX_APPS = 1_000
 /** Directly, to each server of recipients. */
-const CONNECTIONS_PER_HOST = 5
+const CONNECTIONS_PER_HOST = 8
 
 export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: Parts): MailChannels {
   const known = new Map<AppId, { sinceMs: number; mail: Promise<Mail> }>()
@@ -56,11 +56,7 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
     lastKey.set(appId, key)
     const channel = channels.get(key) ?? openWay(appId, way)
     channels.set(key, channel)
-    return {
-      channel: { send: channel.send, close: async () => {} },
-      isCaught: isCaught(way),
-      isOwn: hasOwnRelay(way),
-    }
+    return { channel: { send: channel.send, close: async () => {} }, isCaught: isCaught(way) }
   }
 
   /** What is under way there ends as it will; nobody has to wait for it. */
@@ -92,6 +88,7 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
       port,
       tls,
       connections,
+      isShared: way.of === 'server',
       ...(auth && { auth }),
       ...(perSecond !== undefined && { perSecond }),
     })

@@ -16,7 +16,7 @@ test.each([
   ['smtp://127.0.0.1:1025?catcher=true', { port: 1025, tls: 'opportunistic', auth: undefined, isCatcher: true }],
   ['smtp://[::1]:2525?tls=none&pool=20&rate=50', { host: '::1', tls: 'none', connections: 20, perSecond: 50 }],
 ])('SMTP_URL=%s is a relay', (text, expected) => {
-  expect(mailWith({ SMTP_URL: text }).way).toMatchObject({ connections: 5, isCatcher: false, ...expected })
+  expect(mailWith({ SMTP_URL: text }).way).toMatchObject({ connections: 10, isCatcher: false, ...expected })
 })
 
 test('SMTP_URL=direct: sends directly', () => {

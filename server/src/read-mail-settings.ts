@@ -24,7 +24,7 @@ export function readSmtpUrl(text: string): ServerRelay | 'direct' {
     port: Number(url.port) || (isImplicit ? 465 : 587),
     tls: isImplicit ? 'implicit' : readTls(query.get('tls'), auth !== undefined),
     auth,
-    connections: number(query, 'pool', MOST_CONNECTIONS) ?? 5,
+    connections: number(query, 'pool', MOST_CONNECTIONS) ?? 10,
     perSecond,
     isCatcher: ['true', 'yes', '1', 'on'].includes(query.get('catcher') ?? ''),
   }

@@ -2,7 +2,6 @@ import { expect, test } from 'vitest'
 import type { MailItem } from './channels/email/message.ts'
 import { systemClock } from './lib/clock.ts'
 import { newId } from './lib/ids.ts'
-import { providers } from './messages/delivery.ts'
 import type { Parcel } from './messages/engine/sender.ts'
 import { createSenders } from './senders.ts'
 
@@ -24,9 +23,8 @@ test('what was never handed to a provider, because the credentials could not be 
     content: { messageId: newId(), from: '+15550002000', text: 'Bells', mediaUrls: [] },
   }
   const again = { kind: 'retry', reason: 'credentials could not be read' }
-  expect(await senders.send(newId(), 'sms', [text, text])).toEqual([again, again])
-  expect(await senders.send(newId(), 'web-push', [text])).toEqual([again])
-  expect(await senders.isOwn(newId(), 'email')).toBe(false)
+  expect(await senders.send(newId(), { provider: 'sms', lane: 'bulk' }, [text, text])).toEqual([again, again])
+  expect(await senders.send(newId(), { provider: 'web-push', lane: 'bulk' }, [text])).toEqual([again])
   await senders.close()
 })
 
@@ -47,7 +45,6 @@ test('a mail is handed to the channel of its app as it was put together, and mai
         },
         close: async () => {},
       },
-      isOwn: true,
     }),
   })
   expect(await senders.ready(appId)).toEqual(new Set(['email']))
@@ -61,31 +58,16 @@ test('a mail is handed to the channel of its app as it was put together, and mai
     lane: 'other',
   }
   const mail = (token: string): Parcel => ({ kind: 'email', platform: 'Email', token, content, ...envelope })
-  expect(await senders.send(appId, 'email', [mail('ann@example.com'), mail('bob@example.com')])).toEqual([
+  const source = { appId, lane: 'direct' } as const
+  const line = { provider: 'email', lane: 'direct' } as const
+  expect(await senders.send(appId, line, [mail('ann@example.com'), mail('bob@example.com')])).toEqual([
     { kind: 'sent' },
     { kind: 'retry', reason: 'slowed', free: true },
   ])
   expect(given).toMatchObject([
-    { content, to: 'ann@example.com', ...envelope },
-    { content, to: 'bob@example.com', ...envelope },
+    { content, to: 'ann@example.com', source, ...envelope },
+    { content, to: 'bob@example.com', source, ...envelope },
   ])
   expect(given[0]?.content).toBe(given[1]?.content)
-  await senders.close()
-})
-
-test('texts go by the app’s own account, mail by its relay where it has one, and push by services of everybody', async () => {
-  const withRelay = newId()
-  const channel = { send: async () => [], close: async () => {} }
-  const senders = createSenders({
-    clock: systemClock(),
-    providers: { route: {}, vapidSubject: 'mailto:bells@example.com' },
-    readPushCredentials: async () => undefined,
-    findTexts: async () => undefined,
-    findMail: async (appId) => ({ channel, isOwn: appId === withRelay }),
-  })
-  const owned = (appId: string) => Promise.all(providers.map((provider) => senders.isOwn(appId, provider)))
-  const namesOf = (isOwn: boolean[]) => providers.filter((_, i) => isOwn[i])
-  expect(namesOf(await owned(withRelay))).toEqual(['email', 'sms'])
-  expect(namesOf(await owned(newId()))).toEqual(['sms'])
   await senders.close()
 })

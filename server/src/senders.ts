@@ -1,7 +1,7 @@
 // The engine's sender, made of the channels: each app's parcels go out with the app's own credentials.
 
 import type { PushCredentials } from './apps/credentials.ts'
-import type { Channel, Outcome } from './channels/channel.ts'
+import type { Channel, Outcome, Source } from './channels/channel.ts'
 import type { MailItem } from './channels/email/message.ts'
 import type { Providers } from './channels/providers.ts'
 import { apnsChannel } from './channels/push/apns.ts'
@@ -21,8 +21,7 @@ import type { Activity } from './messages/message.ts'
 /** How an app sends texts: a channel with its account. */
 export type Texts = { channel: Channel<SmsItem>; statusCallback?: string | undefined }
 
-/** How an app sends mail; by a relay of its own or by one that others use too. */
-export type Mail = { channel: Channel<MailItem>; isOwn: boolean }
+export type Mail = { channel: Channel<MailItem> }
 
 export type SenderParts = {
   clock: Clock
@@ -91,15 +90,7 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
       if (texts) ready.add('sms')
       return ready
     },
-    /** Services of push are everybody's, and texts go by the app's account. Why a way is not found is said of what is to go by it. */
-    isOwn: async (appId, provider) =>
-      provider === 'email'
-        ? findMail(appId).then(
-            ({ isOwn }) => isOwn,
-            () => false,
-          )
-        : provider === 'sms',
-    async send(appId, provider, parcels) {
+    async send(appId, { provider, lane }, parcels) {
       const means = await meansOf(appId, provider).catch(() => undefined)
       if (!means) return unread(parcels)
       const { push, texts, mail } = means
@@ -113,7 +104,7 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
           return apns.send(
             parcels.flatMap((it) => {
               const push = pushOf(it)
-              return push ? [{ token: it.token, credentials, push }] : []
+              return push ? [{ appId, token: it.token, credentials, push }] : []
             }),
           )
         }
@@ -127,19 +118,22 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
             topic: pair.subjectId,
           } as const
           return apns.send(
-            pushes.map(({ token, content }) => ({ token, credentials, push: said(safariPush, content) })),
+            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(safariPush, content) })),
           )
         }
         case 'fcm': {
           const credentials = push?.fcm
           if (!credentials) return without(parcels)
-          return fcm.send(pushes.map(({ token, content }) => ({ token, credentials, push: said(fcmPush, content) })))
+          return fcm.send(
+            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(fcmPush, content) })),
+          )
         }
         case 'web-push': {
           if (!push) return without(parcels)
           const vapid = { ...push.vapid, subject: vapidSubject }
           return browsers.send(
             pushes.map(({ token: endpoint, content, webAuth, webP256 }) => ({
+              appId,
               endpoint,
               p256dh: webP256 ?? '',
               auth: webAuth ?? '',
@@ -157,7 +151,9 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
         }
         case 'email': {
           if (!mail) return without(parcels)
-          return mail.channel.send(parcels.flatMap((it) => (it.kind === 'email' ? [mailItem(it)] : [])))
+          return mail.channel.send(
+            parcels.flatMap((it) => (it.kind === 'email' ? [mailItem(it, { appId, lane })] : [])),
+          )
         }
       }
     },
@@ -171,7 +167,7 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
   }
 }
 
-const mailItem = (it: Extract<Parcel, { kind: 'email' }>): MailItem => ({ ...it, to: it.token })
+const mailItem = (it: Extract<Parcel, { kind: 'email' }>, source: Source): MailItem => ({ ...it, to: it.token, source })
 
 /** `at` orders updates: a device drops one that is older than what it shows. */
 const activityPush = ({ activity, ...content }: ActivityContent) =>

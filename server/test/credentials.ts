@@ -56,10 +56,45 @@ export const derOf = (tree: forge.asn1.Asn1) => Buffer.from(forge.asn1.toDer(tre
 export const aP12 = (password: string, uid?: string, algorithm?: '3des' | 'aes256') =>
   base64(derOf(p12Tree(password, uid, algorithm)))
 
+const MOST_ROUNDS = '\x7f\xff\xff\xff'
+type Node = { type: number; value: Node[] | string }
+const nodeOf = (tree: forge.asn1.Asn1) => tree as unknown as Node
+const partOf = ({ value }: Node, n: number) => value[n] as Node
+
 /** A file that asks for two billion rounds before its password can be checked. */
 export function hostileP12(): Buffer {
   const tree = p12Tree('x')
-  type Node = { value: Node[] }
-  Object.assign((tree as unknown as Node).value[2]?.value[2] ?? {}, { value: '\x7f\xff\xff\xff' })
+  partOf(partOf(nodeOf(tree), 2), 2).value = MOST_ROUNDS
   return derOf(tree)
+}
+
+/** The same behind the right password: for the key of what is encrypted. */
+export function hostileP12Inside(algorithm: '3des' | 'aes256'): Buffer {
+  const tree = p12Tree('x', undefined, algorithm)
+  const content = partOf(partOf(partOf(nodeOf(tree), 1), 1), 0)
+  content.value = withMostRounds(content.value as string)
+  const [digestInfo, salt] = [0, 1].map((n) => partOf(partOf(nodeOf(tree), 2), n)) as [Node, Node]
+  const key = forge.pkcs12.generateKey('x', forge.util.createBuffer(salt.value as string), 3, 2048, 20)
+  const mac = forge.hmac.create()
+  mac.start('sha1', key)
+  mac.update(content.value)
+  partOf(digestInfo, 1).value = mac.digest().getBytes()
+  return derOf(tree)
+}
+
+/** Every number of rounds in it, however deep. */
+function withMostRounds(der: string): string {
+  const change = (node: Node) => {
+    if (typeof node.value !== 'string') node.value.forEach(change)
+    else if (node.type === forge.asn1.Type.INTEGER && node.value === '\x08\x00') node.value = MOST_ROUNDS
+    else if (node.type === forge.asn1.Type.OCTETSTRING && node.value.startsWith('\x30'))
+      node.value = withMostRounds(node.value)
+  }
+  try {
+    const tree = forge.asn1.fromDer(der)
+    change(nodeOf(tree))
+    return derOf(tree).toString('latin1')
+  } catch {
+    return der
+  }
 }

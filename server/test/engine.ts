@@ -48,8 +48,7 @@ export function fakeSender(): FakeSender {
     script: (token, ...outcomes) => scripts.set(token, [...(scripts.get(token) ?? []), ...outcomes]),
     otherwise: () => SENT,
     ready: async () => new Set(providers),
-    isOwn: async (_appId, provider) => provider === 'sms',
-    send: (_appId, provider, parcels) =>
+    send: (_appId, { provider }, parcels) =>
       Promise.all(
         parcels.map((parcel) => {
           const call = { provider, parcel }

@@ -429,15 +429,26 @@ describe('apns_p12', () => {
   test('that would take for ever is refused, while others are served', async () => {
     const appId = await anApp()
     const hostile = put(appId, { apns_p12: base64(hostileP12()), apns_p12_password: 'x' })
-    const order: string[] = []
-    await Promise.all([
-      hostile.then((answer) => {
-        expect(told(answer)).toEqual(refused('apns_p12 takes too long to open; export it again with fewer rounds'))
-        order.push('refused')
-      }),
-      aUser(app).then(() => order.push('served')),
-    ])
-    expect(order).toEqual(['served', 'refused'])
+    await aUser(app)
+    expect(told(await hostile)).toEqual(
+      refused('apns_p12 asks for more than 2000000 rounds of key derivation; export it again with fewer'),
+    )
+  })
+
+  test('of which one organization sends many is refused to it alone', async () => {
+    const other = await app.anotherTenant()
+    const crafted = { apns_p12: base64(hostileP12()), apns_p12_password: 'x' }
+    const appId = await anApp()
+    const hostile = Array.from({ length: 8 }, () => put(appId, crafted))
+    const { status } = await app.request(`/apps/${other.id}`, {
+      method: 'PUT',
+      headers: { authorization: `Key ${other.organizationKey}` },
+      body: { apns_p12: base64(keychain), apns_p12_password: 'secret' },
+    })
+    expect(status).toBe(200)
+    const answers = await Promise.all(hostile)
+    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([400, 429]))
+    expect(answers.find((answer) => answer.status === 429)?.headers.get('retry-after')).toBe('5')
   })
 
   test('replaces a p8, and a p8 replaces it', async () => {

@@ -22,6 +22,9 @@ import {
 } from './store.ts'
 import { newVapidPair } from './vapid.ts'
 
+/** Whose the credentials are that the server gives to new apps. */
+const SERVER = 'server'
+
 type Context = Pick<AppsContext, 'db' | 'clock' | 'secrets' | 'configureNew'>
 
 /** What a request changes. Null clears; what is not there stays. */
@@ -40,7 +43,7 @@ export async function createConfiguredApp(
   actor: Actor,
 ): Promise<AppId> {
   refuseOtherOrganization(body, organizationId)
-  const changes = await readChanges(body)
+  const changes = await readChanges(body, organizationId)
   return ctx.db.transaction(async (db) => {
     const appId = await createApp({ ...ctx, db }, organizationId, { name: body.name }, actor)
     await applyChanges({ ...ctx, db }, appId, changes, actor)
@@ -56,7 +59,7 @@ export async function updateApp(
   actor: Actor,
 ): Promise<void> {
   refuseOtherOrganization(body, organizationId)
-  await applyChanges(ctx, appId, await readChanges(body), actor)
+  await applyChanges(ctx, appId, await readChanges(body, organizationId), actor)
 }
 
 /** Everything is read now: what cannot be set would keep all new apps from being made. */
@@ -65,7 +68,7 @@ export async function configureNewWith(
   body: AppBody,
   sms: SmsBody,
 ): Promise<ConfigureNew> {
-  const changes = await readChanges(body)
+  const changes = await readChanges(body, SERVER)
   readSms(sms)
   return async (ctx, appId) => {
     await applyChanges({ ...ctx, secrets }, appId, changes, SYSTEM)
@@ -79,7 +82,7 @@ function refuseOtherOrganization(body: AppBody, organizationId: OrganizationId):
 }
 
 /** Throws all that is wrong at once: who mends one thing should not learn of the next by another request. */
-async function readChanges(body: AppBody): Promise<Changes> {
+async function readChanges(body: AppBody, owner: string): Promise<Changes> {
   const changes: Changes = {
     name: body.name ?? undefined,
     settings: {},
@@ -107,7 +110,7 @@ async function readChanges(body: AppBody): Promise<Changes> {
     if (typeof given === 'string' && given !== MASK)
       await collect(async () =>
         Object.assign(changes.credentials, {
-          [name]: given === '' ? null : await readCredential(name, given, passwordOf(body, name)),
+          [name]: given === '' ? null : await readCredential(name, { given, password: passwordOf(body, name), owner }),
         }),
       )
   }

@@ -1,9 +1,10 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { derOf, hostileP12, p12Tree } from '../../test/credentials.ts'
+import { derOf, hostileP12, hostileP12Inside, p12Tree } from '../../test/credentials.ts'
 import { elliptic, keychain, unicode, withoutKey } from '../../test/fixtures/p12.ts'
 import { openP12 } from './open-p12.ts'
+
+const OWNER = 'an organization'
 
 describe('a p12', () => {
   test.each([
@@ -14,7 +15,7 @@ describe('a p12', () => {
     ['with a password that is not ASCII', unicode, 'pässwörd€', 'com.example.carillon.test'],
     ['with an elliptic key', elliptic, 'secret', 'com.example.carillon.test'],
   ])('%s is opened', async (_, file, password, subjectId) => {
-    const opened = await openP12(file, password)
+    const opened = await openP12(OWNER, file, password)
     if ('problem' in opened) throw new Error(opened.problem)
     expect(opened.subjectId).toBe(subjectId)
     const certificate = new X509Certificate(opened.certificate)
@@ -30,36 +31,38 @@ describe('a p12', () => {
     ['that is something else', Buffer.from('-----BEGIN CERTIFICATE-----'), '', 'not a p12'],
     ['that is nothing', Buffer.alloc(0), '', 'not a p12'],
   ])('%s is told', async (_, file, password, problem) => {
-    expect(await openP12(file, password)).toEqual({ problem })
+    expect(await openP12(OWNER, file, password)).toEqual({ problem })
   })
 
   test('that is damaged anywhere is told, or opened where nothing depends on it', async () => {
     for (let at = 3; at < keychain.length; at += 97) {
       const damaged = Buffer.from(keychain)
       damaged[at] = (damaged[at] as number) ^ 0xff
-      const outcome = await openP12(damaged, 'secret')
+      const outcome = await openP12(OWNER, damaged, 'secret')
       expect([at, 'problem' in outcome || 'key' in outcome]).toEqual([at, true])
     }
   })
 
-  test('with two billion rounds is given up, and nothing waits for it meanwhile', async () => {
-    const order: string[] = []
-    const opened = openP12(hostileP12(), 'x', 1_000).then((outcome) => {
-      order.push('given up')
-      return outcome
-    })
-    await nextTurn()
-    order.push('something else')
-    expect(await opened).toEqual({ problem: 'too long' })
-    expect(order).toEqual(['something else', 'given up'])
-    // The thread is gone: the next one has its turn.
-    expect(await openP12(keychain, 'secret')).toHaveProperty('key')
+  test.each([
+    ['to check it', hostileP12()],
+    ['for what triple DES encrypts', hostileP12Inside('3des')],
+    ['for what AES encrypts', hostileP12Inside('aes256')],
+  ])('with two billion rounds %s is refused before any of them', async (_, file) => {
+    expect(await openP12(OWNER, file, 'x')).toEqual({ problem: 'too many rounds' })
   })
 
-  test('is not one of many at once', async () => {
-    const waiting = Array.from({ length: 8 }, () => openP12(Buffer.from('x'), ''))
-    expect(() => openP12(keychain, 'secret')).toThrow('Service temporarily unavailable')
-    expect(new Set(await Promise.all(waiting))).toEqual(new Set(waiting.map(() => ({ problem: 'not a p12' }))))
-    expect(await openP12(keychain, 'secret')).toHaveProperty('key')
+  test('is one of few of its organization, and waits for none of another', async () => {
+    const order: string[] = []
+    const noted = (name: string, owner: string, file: Buffer, password: string) =>
+      openP12(owner, file, password).then((outcome) => {
+        order.push(name)
+        return outcome
+      })
+    const hostile = Array.from({ length: 4 }, (_, n) => noted(`hostile ${n}`, 'hostile', Buffer.from('x'), ''))
+    await expect(openP12('hostile', keychain, 'secret')).rejects.toMatchObject({ kind: 'limited' })
+    expect(await noted('other', 'other', keychain, 'secret')).toHaveProperty('key')
+    expect(new Set(await Promise.all(hostile))).toEqual(new Set(hostile.map(() => ({ problem: 'not a p12' }))))
+    expect(order.filter((name) => name !== 'other')).toEqual(['hostile 0', 'hostile 1', 'hostile 2', 'hostile 3'])
+    expect(await openP12('hostile', keychain, 'secret')).toHaveProperty('key')
   })
 })

@@ -1,37 +1,26 @@
 // Certificates come from Apple's Keychain as p12 files, often under ciphers that OpenSSL no longer opens (RC2 of 40 bits).
 
 import { Worker } from 'node:worker_threads'
-import { unavailable } from '../lib/errors.ts'
+import { createTurns } from './turns.ts'
 
 export type P12Request = { file: Uint8Array; password: string }
 
 /** `subjectId` is the UID that Apple writes into the subject: the bundle id, or the push id of a website. */
 export type OpenedP12 = { key: string; certificate: string; subjectId: string | null }
 
-export type P12Problem = 'not a p12' | 'not opened' | 'no pair' | 'too long'
+export type P12Problem = 'not a p12' | 'not opened' | 'no pair' | 'too many rounds' | 'too long'
 export type P12Outcome = OpenedP12 | { problem: P12Problem }
 
-/** A usual file takes a tenth of a second; one may ask for billions of rounds. */
+/** A usual file takes a tenth of a second; one of the most rounds that are allowed may take some. */
 const PATIENCE_MS = 5_000
-/** One file after the other: whoever sends many occupies one core, and nobody waits longer than a request may take. */
-const MAX_WAITING = 8
+/** Whoever sends many occupies one core, and waits for itself. */
+const takeTurn = createTurns({ atOnce: 2, mostOfOwner: 4, retryAfterSeconds: PATIENCE_MS / 1000 })
 
-let waiting = 0
-let last: Promise<unknown> = Promise.resolve()
+/** `owner`: of the file, an organization. Throws `RateLimited` where too many of its files wait. */
+export const openP12 = (owner: string, file: Uint8Array, password: string): Promise<P12Outcome> =>
+  takeTurn(owner, () => openInThread({ file, password }))
 
-export function openP12(file: Uint8Array, password: string, patienceMs = PATIENCE_MS): Promise<P12Outcome> {
-  if (waiting >= MAX_WAITING) throw unavailable()
-  waiting++
-  const opened = last
-    .then(() => openInThread({ file, password }, patienceMs))
-    .finally(() => {
-      waiting--
-    })
-  last = opened.catch(() => {})
-  return opened
-}
-
-function openInThread(workerData: P12Request, patienceMs: number): Promise<P12Outcome> {
+function openInThread(workerData: P12Request): Promise<P12Outcome> {
   const worker = new Worker(new URL('./p12-worker.ts', import.meta.url), {
     workerData,
     env: {},
@@ -39,7 +28,7 @@ function openInThread(workerData: P12Request, patienceMs: number): Promise<P12Ou
     resourceLimits: { maxOldGenerationSizeMb: 64 },
   })
   const { promise, resolve } = Promise.withResolvers<P12Outcome>()
-  const deadline = setTimeout(() => resolve({ problem: 'too long' }), patienceMs)
+  const deadline = setTimeout(() => resolve({ problem: 'too long' }), PATIENCE_MS)
   worker.once('message', resolve)
   // Out of memory, or something in the file that no parser expected.
   worker.once('error', () => resolve({ problem: 'not opened' }))

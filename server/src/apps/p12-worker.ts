@@ -1,17 +1,43 @@
 // Opens one p12 file, in a thread that can be killed: how long that takes is for whoever made the file to say.
 
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
+import { createPrivateKey, type KeyObject, pbkdf2Sync, X509Certificate } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
 import forge from 'node-forge'
 import type { P12Outcome, P12Request } from './open-p12.ts'
 
-// A native derivation of a key does not end before it is done, not even when its thread is killed.
-Object.assign(forge, { options: { usePureJavaScript: true } })
+/**
+ * All keys of a file together: its integrity, and each part that is encrypted, which may hold further parts. OpenSSL, Keychain and Windows
+ * write 1 to 2,048 rounds for each, Java 10,000, Firefox 600,000.
+ */
+const MOST_ROUNDS = 2_000_000
+class TooManyRounds extends Error {}
+let rounds = 0
 
-// Forge takes passwords byte for byte; ciphers of PKCS #5 want them in UTF-8.
-const derive = forge.pkcs5.pbkdf2 as (password: string, ...rest: unknown[]) => string
+/** Asked before each key is derived: what a file asks for beyond the bound is never begun. */
+function spend(count: number) {
+  rounds += count
+  // Not a number is none either.
+  if (!(rounds <= MOST_ROUNDS)) throw new TooManyRounds()
+}
+
+type Digest = { algorithm: string } | undefined
+type DeriveKey = (password: string, salt: unknown, id: number, count: number, ...rest: unknown[]) => unknown
+
+const { pbe } = forge.pki as unknown as { pbe: { generatePkcs12Key: DeriveKey } }
+const derive = pbe.generatePkcs12Key
+const deriveWithin: DeriveKey = (password, salt, id, count, ...rest) => {
+  spend(count)
+  return derive(password, salt, id, count, ...rest)
+}
+Object.assign(pbe, { generatePkcs12Key: deriveWithin })
+Object.assign(forge.pkcs12, { generateKey: deriveWithin })
+// Forge takes passwords byte for byte, where ciphers of PKCS #5 want them in UTF-8, and is some ten times slower.
 Object.assign(forge.pkcs5, {
-  pbkdf2: (password: string, ...rest: unknown[]) => derive(forge.util.encodeUtf8(password), ...rest),
+  pbkdf2(password: string, salt: string, count: number, bytes: number, digest: Digest) {
+    spend(count)
+    const algorithm = digest?.algorithm ?? 'sha1'
+    return pbkdf2Sync(password, Buffer.from(salt, 'latin1'), count, bytes, algorithm).toString('latin1')
+  },
 })
 
 const { keyBag, pkcs8ShroudedKeyBag, certBag } = forge.pki.oids as Record<string, string>
@@ -26,8 +52,8 @@ function open({ file, password }: P12Request): P12Outcome {
   let p12: forge.pkcs12.Pkcs12Pfx
   try {
     p12 = forge.pkcs12.pkcs12FromAsn1(safe, password)
-  } catch {
-    return { problem: 'not opened' }
+  } catch (error) {
+    return { problem: error instanceof TooManyRounds ? 'too many rounds' : 'not opened' }
   }
   const bags = (type: string | undefined) => (type && p12.getBags({ bagType: type })[type]) || []
   const keys = [...bags(keyBag), ...bags(pkcs8ShroudedKeyBag)].map(keyOf)

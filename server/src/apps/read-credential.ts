@@ -22,7 +22,9 @@ export const credentialNames: CredentialName[] = [
   'safari_apns_p12',
 ]
 
-type Reader<Credential> = (field: string, given: string, password: string) => Credential | Promise<Credential>
+/** `owner`: the organization whose file it is. */
+export type GivenCredential = { given: string; password: string; owner: string }
+type Reader<Credential> = (field: string, credential: GivenCredential) => Credential | Promise<Credential>
 
 /** Real ones have a fifth of it at most. */
 const MAX_BYTES = 65_536
@@ -47,7 +49,7 @@ function parsePrivateKey(pem: string): KeyObject | undefined {
   }
 }
 
-const readP8: Reader<Credentials['apns_p8']> = (field, given) => {
+const readP8: Reader<Credentials['apns_p8']> = (field, { given }) => {
   const key = parsePrivateKey(readBase64(field, given).toString('latin1'))
   if (key?.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1')
     throw invalid(`${field} must be a p8 file from Apple: an EC private key on P-256 in PEM`)
@@ -55,7 +57,7 @@ const readP8: Reader<Credentials['apns_p8']> = (field, given) => {
 }
 
 /** Without the addresses that such a file names: where a signed request goes is not for a file to say. */
-const readServiceAccount: Reader<ServiceAccount> = (field, given) => {
+const readServiceAccount: Reader<ServiceAccount> = (field, { given }) => {
   const refused = (what: string) => invalid(`${field} must be the JSON of a service account: ${what}`)
   const account = parseObject(readBase64(field, given))
   if (!account) throw refused('it is not a JSON object')
@@ -83,11 +85,12 @@ const P12_PROBLEMS: Record<P12Problem, string> = {
   'not a p12': 'must be a p12 file',
   'not opened': 'cannot be opened with its password',
   'no pair': 'must hold a certificate together with its private key',
-  'too long': 'takes too long to open; export it again with fewer rounds',
+  'too many rounds': 'asks for more than 2000000 rounds of key derivation; export it again with fewer',
+  'too long': 'takes too long to open; export it again with fewer rounds of key derivation',
 }
 
-const readP12: Reader<OpenedP12> = async (field, given, password) => {
-  const outcome = await openP12(readBase64(field, given), password)
+const readP12: Reader<OpenedP12> = async (field, { given, password, owner }) => {
+  const outcome = await openP12(owner, readBase64(field, given), password)
   if ('problem' in outcome) throw invalid(`${field} ${P12_PROBLEMS[outcome.problem]}`)
   return outcome
 }
@@ -102,6 +105,5 @@ const readers: { [Name in CredentialName]: Reader<Credentials[Name]> } = {
 /** Throws what is wrong with it, in words that name the field and tell nothing of its content. */
 export const readCredential = async <Name extends CredentialName>(
   name: Name,
-  given: string,
-  password: string,
-): Promise<Credentials[Name]> => readers[name](name, given, password)
+  credential: GivenCredential,
+): Promise<Credentials[Name]> => readers[name](name, credential)

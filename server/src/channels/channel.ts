@@ -1,6 +1,8 @@
 // What every way of reaching people has in common. A channel is given addresses and finished content, and says of each what
 // became of it. What follows from that (another try, an unsubscribed address, a row in the ledger) is for the caller.
 
+import type { AppId } from '../lib/ids.ts'
+
 export type Outcome =
   /** The provider took it. `id` is the provider's own, for receipts that come later. */
   | { kind: 'sent'; id?: string }
@@ -18,6 +20,9 @@ export type Outcome =
   | { kind: 'misconfigured'; reason: string }
   /** All of it was written and no whole answer came back: it may or may not arrive. */
   | { kind: 'unknown'; reason: string }
+
+/** Whose messages they are, and whether many wait with them: what apps have in common is divided by it. */
+export type Source = { appId: AppId; lane: 'direct' | 'bulk' }
 
 export type Channel<Item> = {
   /** One outcome for each item, in their order. Never rejects. Reasons are short words of ours, without secrets or addresses. */

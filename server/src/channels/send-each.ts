@@ -4,8 +4,8 @@ import type { Channel, Outcome } from './channel.ts'
 import { createGate, createLaneGate } from './gate.ts'
 
 export type SendEach<Item> = {
-  /** Items under way at once, over all calls of `send`. */
-  atOnce: number
+  /** Items under way at once, over all calls of `send`; unbounded here unless given. */
+  atOnce?: number
   /** Items with the same lane go to the same place, which gets no more than these at once. */
   lanes?: { of(item: Item): string; atOnce: number }
   sendOne(item: Item): Promise<Outcome>
@@ -13,7 +13,12 @@ export type SendEach<Item> = {
   release?(): Promise<void>
 }
 
-export function sendEach<Item>({ atOnce, lanes, sendOne, release }: SendEach<Item>): Channel<Item> {
+export function sendEach<Item>({
+  atOnce = Number.POSITIVE_INFINITY,
+  lanes,
+  sendOne,
+  release,
+}: SendEach<Item>): Channel<Item> {
   let isClosing = false
   const underWay = new Set<Promise<unknown>>()
   const gate = createGate(atOnce)

@@ -166,9 +166,9 @@ function answerStream(stream: ServerHttp2Stream, answer: Reaction) {
       stream.respond({ ':status': 200 })
       return void pour(stream)
     case 'goaway':
-      return stream.session?.goaway(constants.NGHTTP2_NO_ERROR, (stream.id ?? 1) - 2)
+      return leave(stream, constants.NGHTTP2_NO_ERROR)
     case 'goaway with error':
-      return stream.session?.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM, (stream.id ?? 1) - 2)
+      return leave(stream, constants.NGHTTP2_ENHANCE_YOUR_CALM)
     default:
       if (answer.afterMs) {
         const { afterMs, ...later } = answer
@@ -178,6 +178,13 @@ function answerStream(stream: ServerHttp2Stream, answer: Reaction) {
       stream.respond({ ':status': answer.status, ...answer.headers })
       stream.end(answer.body)
   }
+}
+
+/** Nothing from this stream on was taken up. Node cannot say that of the first one by a goodbye alone. */
+function leave(stream: ServerHttp2Stream, code: number) {
+  const { session, id = 1 } = stream
+  if (id === 1) stream.close(constants.NGHTTP2_REFUSED_STREAM)
+  session?.goaway(code, id - 2)
 }
 
 /** Without streams there is only the connection to break. */

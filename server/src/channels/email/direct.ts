@@ -26,7 +26,6 @@ export type DirectSettings = Pick<ConnectionSettings, 'dial' | 'helo' | 'answerM
 type Hosts = { hosts: string[]; isImplicit: boolean } | Outcome
 
 const PORT = 25
-const AT_ONCE = 200
 const AWAY_MS = 60_000
 const MOST_HOSTS = 5
 const MOST_POOLS = 1_000
@@ -48,6 +47,7 @@ export function openDirect(settings: DirectSettings): Channel<MailItem> {
       awayMs: AWAY_MS,
       ...settings,
       connections: connectionsPerHost,
+      isShared: true,
       open: () => openConnection({ ...settings, host, port: PORT, tls: 'opportunistic' }),
     })
     pools.set(host, made)
@@ -79,9 +79,11 @@ export function openDirect(settings: DirectSettings): Channel<MailItem> {
   }
 
   return sendEach({
-    atOnce: AT_ONCE,
-    // One slow server holds up its own mail alone.
-    lanes: { of: domainOf, atOnce: 2 * connectionsPerHost },
+    // One slow server holds up its own mail alone, and of that no other app's. How many of an app are under way at all is bounded by who asks.
+    lanes: {
+      of: (item) => `${item.source.appId} ${item.source.lane} ${domainOf(item)}`,
+      atOnce: 2 * connectionsPerHost,
+    },
     async sendOne(item) {
       const found: Hosts = readAddress(item.to) ? await hostsOf(domainOf(item)) : { hosts: [], isImplicit: false }
       if ('kind' in found) return found

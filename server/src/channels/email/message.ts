@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import type { Source } from '../channel.ts'
 
 /** What all who get the same mail share. It is encoded once for each object: do not change one that was sent. */
 export type MailContent = {
@@ -35,6 +36,7 @@ export type MailItem = {
   bcc?: readonly string[]
   /** The inbox provider of the recipient: each is slowed down by itself. */
   lane: string
+  source: Source
 }
 
 export type DkimKey = { domain: string; selector: string; algorithm: 'rsa' | 'ed25519'; privateKey: KeyObject }

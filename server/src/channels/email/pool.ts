@@ -1,10 +1,14 @@
 // Kept connections to one server: at most so many, each for so many mails, and for a while without any.
 
 import type { Clock } from '../../lib/clock.ts'
+import type { Source } from '../channel.ts'
 import type { Connection, Exchange, Mail } from './connection.ts'
 import type { Unopened } from './open-session.ts'
+import type { Pace } from './pace.ts'
+import { createShares } from './shares.ts'
 
 export type Mailing = Mail & {
+  source: Source
   /** Asked when a connection is there for it: what it gives instead of undefined, the mail is not sent. */
   hold?(): Held | undefined
 }
@@ -18,6 +22,9 @@ export type PoolSettings = {
   open(): Promise<Connection | Unopened>
   clock: Pick<Clock, 'now'>
   connections: number
+  /** Several apps use them. */
+  isShared?: boolean | undefined
+  pace?: Pace | undefined
   /** After so many mails a connection is given back: servers mind long ones. */
   mailsEach?: number | undefined
   idleMs?: number | undefined
@@ -43,7 +50,8 @@ const FEWER_MS = 60_000
 
 export function createPool(settings: PoolSettings): Pool {
   const { open, clock, mailsEach = MAILS_EACH, idleMs = IDLE_MS, awayMs = AWAY_MS } = settings
-  const waiting: Task[] = []
+  const { isShared = false, pace } = settings
+  const waiting = createShares<Task>(isShared)
   const idle: Slot[] = []
   const leaving = new Set<Promise<void>>()
   /** Open, or being opened. */
@@ -52,18 +60,45 @@ export function createPool(settings: PoolSettings): Pool {
   let fewer: { connections: number; untilMs: number } | undefined
   let away: { failure: Unopened; untilMs: number } | undefined
   let isClosing = false
+  let alarm: NodeJS.Timeout | undefined
   const isOver = (it: { untilMs: number } | undefined) => !it || clock.now().getTime() >= it.untilMs
   const until = (ms: number) => clock.now().getTime() + ms
+  const most = () => fewer?.connections ?? settings.connections
 
   /** Kept connections for those that wait, then new ones. */
   function serve() {
-    for (let slot = waiting.length > 0 && idle.pop(); slot; slot = waiting.length > 0 && idle.pop()) {
-      clearTimeout(slot.timer)
-      if (slot.connection.isOpen()) work(slot)
-      else count--
-    }
     if (isOver(fewer)) fewer = undefined
-    while (waiting.length > opening && count < (fewer?.connections ?? settings.connections)) openOne()
+    dropClosed()
+    for (let task = idle.length > 0 && take(); task; task = idle.length > 0 && take()) {
+      const slot = idle.pop() as Slot
+      clearTimeout(slot.timer)
+      work(slot, task)
+    }
+    if (isTooEarly()) return
+    while (waiting.wanted(most()) > opening && count < most()) openOne()
+  }
+
+  function dropClosed() {
+    for (const slot of idle.splice(0)) {
+      if (slot.connection.isOpen()) {
+        idle.push(slot)
+        continue
+      }
+      clearTimeout(slot.timer)
+      count--
+    }
+  }
+
+  /** By the pace that was set; then it is served when the time has come. */
+  function isTooEarly(): boolean {
+    const waitMs = pace?.waitMs() ?? 0
+    if (waitMs > 0 && alarm === undefined && waiting.wanted(most()) > 0) alarm = setTimeout(ring, waitMs)
+    return waitMs > 0
+  }
+
+  function ring() {
+    alarm = undefined
+    serve()
   }
 
   async function openOne() {
@@ -71,7 +106,7 @@ export function createPool(settings: PoolSettings): Pool {
     opening++
     const opened = await open()
     opening--
-    if (!('stage' in opened)) return work({ connection: opened, mails: 0 })
+    if (!('stage' in opened)) return work({ connection: opened, mails: 0 }, take())
     count--
     const others = count - opening
     // The server wants no more than those it has; they take what waits.
@@ -79,38 +114,45 @@ export function createPool(settings: PoolSettings): Pool {
     // The last of those under way decides.
     else if (opening === 0) {
       away = { failure: opened, untilMs: until(awayMs) }
-      for (const { settle } of waiting.splice(0)) settle({ kind: 'unopened', ...opened })
+      for (const { settle } of waiting.clear()) settle({ kind: 'unopened', ...opened })
     }
   }
 
-  /** The next that may go now. */
-  function take(): Task | undefined {
-    for (let task = waiting.shift(); task; task = waiting.shift()) {
-      const held = task.hold?.()
-      if (!held) return task
+  /** The next that may go now; on the connection that the source holds, where one is named. */
+  function take(source?: Source): Task | undefined {
+    for (;;) {
+      if (isTooEarly()) return undefined
+      const task = source ? waiting.takeNext(source, most()) : waiting.take(most())
+      const held = task?.hold?.()
+      if (!task || !held) {
+        if (task) pace?.use()
+        return task
+      }
+      if (!source) waiting.release(task.source)
       task.settle(held)
     }
-    return undefined
   }
 
-  async function work(slot: Slot) {
+  async function work(slot: Slot, first: Task | undefined) {
     const { connection } = slot
-    for (let task = take(); task; ) {
+    for (let task = first; task; ) {
+      const { source } = task
       let next: Task | undefined
       const isLast = slot.mails + 1 >= mailsEach
       const result = await connection.deliver(task, () => {
-        if (!isLast) next = take()
+        // Of the same source: should this mail hang, nobody else's hangs behind it.
+        if (!isLast) next = take(source)
         return next
       })
       // That the server had let a kept connection go says nothing about this mail.
-      if (slot.mails > 0 && !task.isSecond && isStale(result)) waiting.unshift({ ...task, isSecond: true })
+      if (slot.mails > 0 && !task.isSecond && isStale(result)) waiting.addFirst({ ...task, isSecond: true })
       else task.settle(result)
       slot.mails++
-      if (!connection.isOpen() || isLast) {
-        // Nothing of it was handed over.
-        if (next) waiting.unshift(next)
-        return leave(slot)
-      }
+      const isOver = !connection.isOpen() || isLast
+      // Nothing of it was handed over.
+      if (next && isOver) waiting.addFirst(next)
+      if (!next || isOver) waiting.release(source)
+      if (isOver) return leave(slot)
       task = next ?? take()
     }
     if (isClosing) return leave(slot)
@@ -135,7 +177,7 @@ export function createPool(settings: PoolSettings): Pool {
       if (away && !isOver(away)) return Promise.resolve({ kind: 'unopened', ...away.failure })
       away = undefined
       return new Promise((settle) => {
-        waiting.push({ ...mailing, settle })
+        waiting.add({ ...mailing, settle })
         serve()
       })
     },

@@ -1,6 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { aMail, CONTENT } from '../../../test/channels/subjects/mail.ts'
@@ -8,7 +9,7 @@ import { ANYBODY, type MailSink, type MailSinkSettings, startMailSink } from '..
 import { systemClock, virtualClock } from '../../lib/clock.ts'
 import { certificateFor } from '../../sink/certificate.ts'
 import type { SmtpFault, SmtpStage } from '../../sink/smtp.ts'
-import type { Outcome } from '../channel.ts'
+import type { Outcome, Source } from '../channel.ts'
 import { createDial } from '../dial.ts'
 import { encodeBase64 } from './base64.ts'
 import { buildMail } from './build.ts'
@@ -575,4 +576,54 @@ test('no more go out in a second than the relay allows', async () => {
   const outcomes = await send(...Array.from({ length: 26 }, () => aMail()))
   expect(outcomes.every(({ kind }) => kind === 'sent')).toBe(true)
   expect(performance.now() - began).toBeGreaterThan(420)
+})
+
+describe('a relay that several apps share', () => {
+  const mailsOf = (appId: string, lane: Source['lane'], count: number) =>
+    Array.from({ length: count }, () => aMail({ source: { appId, lane } }))
+
+  /** Mail of the app called hostile hangs, at that stage, until it is given up. */
+  async function hanging(connections: number, at: SmtpStage) {
+    const relay = await started({}, { connections, isShared: true, answerMs: 60_000, takenMs: 60_000 })
+    const { sink, channel } = relay
+    // What hangs is not waited for: the server goes away.
+    onTestFinished(() => sink.close())
+    return {
+      ...relay,
+      hang(lane: Source['lane'], count: number) {
+        const mails = mailsOf('hostile', lane, count)
+        for (const { to } of mails) sink.script(to, { at, fault: 'hang' })
+        void channel.send(mails)
+      },
+      async holding(count: number) {
+        while (sink.open() < count) await nextTurn()
+      },
+    }
+  }
+
+  for (const at of ['rcpt', 'taken'] as const)
+    test.each([5, 10])(`has mail of others on %i connections while 600 of one hang at ${at}`, async (connections) => {
+      const { sink, channel, hang, holding } = await hanging(connections, at)
+      hang('bulk', 300)
+      await holding(Math.floor(connections / 2))
+      hang('direct', 300)
+      await holding(Math.floor(connections / 2) + 1)
+      const sent = (count: number) => Array(count).fill({ kind: 'sent' })
+      expect(await channel.send(mailsOf('other', 'direct', 1))).toEqual(sent(1))
+      expect(await channel.send(mailsOf('other', 'bulk', 60))).toEqual(sent(60))
+      const [bulk, direct] = [mailsOf('other', 'bulk', 60), mailsOf('other', 'direct', 20)]
+      expect(await Promise.all([channel.send(bulk), channel.send(direct)])).toEqual([sent(60), sent(20)])
+      expect(sink.open()).toBeLessThanOrEqual(connections)
+    })
+
+  test('keeps its pace, with direct mail first', async () => {
+    const { sink, channel } = await started({}, { connections: 4, isShared: true, perSecond: 50 })
+    const [bulk, direct] = [mailsOf('a', 'bulk', 20), mailsOf('b', 'direct', 2)]
+    const sent = channel.send(bulk)
+    while (sink.received.length === 0) await nextTurn()
+    await channel.send(direct)
+    expect(sink.received.length).toBeLessThan(bulk.length / 2)
+    await sent
+    expect(sink.received).toHaveLength(22)
+  })
 })

@@ -4,7 +4,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { Outcome } from '../channel.ts'
 import { type Address, readAddress } from './address.ts'
 import { buildPieces } from './build.ts'
-import type { Envelope } from './connection.ts'
+import type { Envelope, Mail } from './connection.ts'
 import { asksToSlowDown, judgeExchange, judgeUnopened, type Side } from './judge.ts'
 import type { Lanes } from './lanes.ts'
 import { BadMail, type MailItem } from './message.ts'
@@ -27,6 +27,7 @@ export async function sendMail(item: MailItem, { side, lanes, clock, deliver }: 
   let beganMs = clock.now().getTime()
   const result = await deliver({
     ...made,
+    source: item.source,
     hold() {
       beganMs = clock.now().getTime()
       const afterMs = lanes.take(item.lane)
@@ -42,7 +43,7 @@ export async function sendMail(item: MailItem, { side, lanes, clock, deliver }: 
 const slowed = (afterMs: number): Outcome => ({ kind: 'retry', reason: 'slowed', afterMs, free: true })
 
 /** Nothing has left here yet: whatever goes wrong is no more than a mail that cannot be sent. */
-async function make(item: MailItem): Promise<Mailing | Outcome> {
+async function make(item: MailItem): Promise<Mail | Outcome> {
   const to = readAddress(item.to)
   if (!to) return { kind: 'gone', reason: 'not a valid address' }
   try {

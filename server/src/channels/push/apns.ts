@@ -1,7 +1,8 @@
 // APNs: iOS and macOS, and Safari before it took part in web push. Apple wants few connections with many streams, and on
-// each only tokens of one team; so every team and every certificate has connections of its own.
+// each only tokens of one team; so every team and every certificate of an app has connections of its own.
 
 import type { Clock } from '../../lib/clock.ts'
+import type { AppId } from '../../lib/ids.ts'
 import { sha256 } from '../../lib/secrets.ts'
 import { boundedMap } from '../bounded.ts'
 import type { Channel, Outcome } from '../channel.ts'
@@ -21,6 +22,7 @@ export type ApnsCredentials =
   | { kind: 'certificate'; environment: ApnsEnvironment; key: string; certificate: string; topic: string | null }
 
 export type ApnsItem = {
+  appId: AppId
   /** Of the device, in hex. */
   token: string
   credentials: ApnsCredentials
@@ -50,8 +52,8 @@ export function apnsChannel({ clock, ...settings }: ApnsSettings): Channel<ApnsI
   const clients = boundedMap<string, HttpClient>(MOST_CLIENTS, (client) => void client.close())
   let isClosing = false
 
-  function clientOf(credentials: ApnsCredentials): HttpClient {
-    const name = nameOf(credentials)
+  function clientOf({ appId, credentials }: ApnsItem): HttpClient {
+    const name = `${appId} ${nameOf(credentials)}`
     const known = clients.get(name)
     if (known) return known
     const identity = credentials.kind === 'certificate' ? credentials : undefined
@@ -61,13 +63,14 @@ export function apnsChannel({ clock, ...settings }: ApnsSettings): Channel<ApnsI
   }
 
   async function sendOne(item: ApnsItem): Promise<Outcome> {
-    const { credentials, push, token } = item
+    const { appId, credentials, push, token } = item
     if (isClosing) return { kind: 'retry', reason: 'closing' }
     if (!/^([0-9a-f]{2}){8,100}$/i.test(token)) return { kind: 'gone', reason: 'BadDeviceToken' }
     if (Buffer.byteLength(push.body) > mostBytes(push.type)) return { kind: 'failed', reason: 'too large' }
-    const client = clientOf(credentials)
+    const client = clientOf(item)
     const post = (jwt?: string) =>
       client.request({
+        appId,
         origin: ORIGINS[credentials.environment],
         path: `/3/device/${token}`,
         headers: headersOf(item, clock.now(), jwt),

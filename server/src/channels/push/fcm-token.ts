@@ -2,6 +2,7 @@
 
 import { createPrivateKey } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
+import type { AppId } from '../../lib/ids.ts'
 import { boundedMap } from '../bounded.ts'
 import type { Outcome } from '../channel.ts'
 import type { HttpClient } from './http-client.ts'
@@ -23,14 +24,14 @@ const KEEP_REFUSAL_SECONDS = 10
 
 type Held = { access: Promise<Access>; until: number }
 
-export type AccessTokens = (account: ServiceAccount, refused?: string) => Promise<Access>
+export type AccessTokens = (appId: AppId, account: ServiceAccount, refused?: string) => Promise<Access>
 
 /** `refused` is a token that Google did not take: then another one is fetched, unless somebody else has done so already. */
 export function createAccessTokens(clock: Clock, client: HttpClient, tokenUrl: string): AccessTokens {
   const held = boundedMap<string, Held>(1000)
   const { origin, pathname } = new URL(tokenUrl)
 
-  async function fetchToken({ clientEmail, privateKey }: ServiceAccount, entry: Held): Promise<Access> {
+  async function fetchToken(appId: AppId, { clientEmail, privateKey }: ServiceAccount, entry: Held): Promise<Access> {
     const now = seconds(clock.now())
     entry.until = now + KEEP_REFUSAL_SECONDS
     const claims = { iss: clientEmail, scope: SCOPE, aud: tokenUrl, iat: now, exp: now + 3600 }
@@ -42,6 +43,7 @@ export function createAccessTokens(clock: Clock, client: HttpClient, tokenUrl: s
     }
     const grant = new URLSearchParams({ grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion })
     const reply = await client.request({
+      appId,
       origin,
       path: pathname,
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
@@ -53,8 +55,9 @@ export function createAccessTokens(clock: Clock, client: HttpClient, tokenUrl: s
     return { token: bought.token }
   }
 
-  return async (account, refused) => {
-    const name = `${account.clientEmail} ${account.privateKey}`
+  return async (appId, account, refused) => {
+    // Of each app: whoever waits for a token waits for nobody else's request.
+    const name = `${appId} ${account.clientEmail} ${account.privateKey}`
     const known = held.get(name)
     if (known && seconds(clock.now()) < known.until) {
       const access = await known.access
@@ -65,7 +68,7 @@ export function createAccessTokens(clock: Clock, client: HttpClient, tokenUrl: s
       if (current && current !== known) return current.access
     }
     const entry: Held = { access: Promise.resolve({ token: '' }), until: 0 }
-    entry.access = fetchToken(account, entry)
+    entry.access = fetchToken(appId, account, entry)
     held.set(name, entry)
     return entry.access
   }

@@ -131,8 +131,12 @@ describe('the access token', () => {
       { request, close: async () => {} },
       'https://x.example/token',
     )
-    expect(await accessFor(account)).toEqual({ token: 't1' })
-    const renewed = await Promise.all([accessFor(account, 't1'), accessFor(account, 't1'), accessFor(account, 't1')])
+    expect(await accessFor('an app', account)).toEqual({ token: 't1' })
+    const renewed = await Promise.all([
+      accessFor('an app', account, 't1'),
+      accessFor('an app', account, 't1'),
+      accessFor('an app', account, 't1'),
+    ])
     expect(renewed).toEqual([{ token: 't2' }, { token: 't2' }, { token: 't2' }])
   })
 
@@ -160,7 +164,7 @@ describe('the access token', () => {
     ['refuse' as const, { kind: 'retry', reason: 'access token: stream refused', all: true }],
   ])('that cannot be had lets nothing go out: %#', async (failure, outcome) => {
     const { clock, sink, channel, send } = await start()
-    sink.script(TOKEN_PATH, failure)
+    sink.script(TOKEN_PATH, failure, ...(failure === 'refuse' ? [failure] : []))
     expect(await channel.send([anItem(), anItem()])).toEqual([outcome, outcome])
     expect(sink.received).toEqual([])
     clock.advance({ seconds: 11 })

@@ -1,6 +1,7 @@
 // FCM by its v1 interface: Android.
 
 import type { Clock } from '../../lib/clock.ts'
+import type { AppId } from '../../lib/ids.ts'
 import type { Channel, Outcome } from '../channel.ts'
 import { secondsLeft } from './content.ts'
 import { createChannel } from './create-channel.ts'
@@ -10,6 +11,7 @@ import { createAccessTokens, type ServiceAccount } from './fcm-token.ts'
 import { type ClientSettings, createHttpClient } from './http-client.ts'
 
 export type FcmItem = {
+  appId: AppId
   /** The registration token of the device. */
   token: string
   credentials: ServiceAccount
@@ -28,15 +30,16 @@ export function fcmChannel({ clock, ...settings }: FcmSettings): Channel<FcmItem
   const client = createHttpClient(settings)
   const accessFor = createAccessTokens(clock, client, TOKEN_URL)
 
-  async function sendOne({ token, credentials, push }: FcmItem): Promise<Outcome> {
+  async function sendOne({ appId, token, credentials, push }: FcmItem): Promise<Outcome> {
     if (token === '') return { kind: 'gone', reason: 'token empty' }
     if (bytesOf(push.data) > MOST_DATA_BYTES) return { kind: 'failed', reason: 'too large' }
-    const access = await accessFor(credentials)
+    const access = await accessFor(appId, credentials)
     if ('outcome' in access) return access.outcome
     const body = bodyOf(token, push, clock.now())
     const path = `/v1/projects/${encodeURIComponent(credentials.projectId)}/messages:send`
     const post = (accessToken: string) =>
       client.request({
+        appId,
         origin: ORIGIN,
         path,
         headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json' },
@@ -44,7 +47,7 @@ export function fcmChannel({ clock, ...settings }: FcmSettings): Channel<FcmItem
       })
     const reply = await post(access.token)
     if (!isUnauthenticated(reply)) return judge(reply, clock.now())
-    const renewed = await accessFor(credentials, access.token)
+    const renewed = await accessFor(appId, credentials, access.token)
     return 'outcome' in renewed ? renewed.outcome : judge(await post(renewed.token), clock.now())
   }
 

@@ -36,8 +36,8 @@ function connectTo(provider: Provider, settings: ClientSettings = {}): HttpClien
   return client
 }
 
-const post = (client: HttpClient, path: string, origin = ORIGIN) =>
-  client.request({ origin, path, headers: {}, body: 'hello' })
+const post = (client: HttpClient, path: string, origin = ORIGIN, appId = 'an app') =>
+  client.request({ appId, origin, path, headers: {}, body: 'hello' })
 const postMany = (client: HttpClient, count: number) =>
   Promise.all(Array.from({ length: count }, (_, n) => post(client, `/${n}`)))
 const kinds = (replies: Reply[]) => replies.map(({ kind }) => kind)
@@ -120,36 +120,35 @@ describe('a request that was not taken up', () => {
     expect(provider.requests()).toBe(0)
   })
 
-  test('because its stream was refused is unsent, and the connection serves on', async () => {
+  test('because its stream was refused is asked again, once, and the connection serves on', async () => {
     const { provider, client } = await start()
     provider.script('/a', 'refuse')
+    expect(await post(client, '/a')).toMatchObject({ kind: 'answer' })
+    expect(provider.taken.get('/a')).toBe(1)
+    provider.script('/a', 'refuse', 'refuse')
     expect(await post(client, '/a')).toEqual({ kind: 'unsent', cause: 'stream', reason: 'stream refused' })
     expect(await post(client, '/a')).toMatchObject({ kind: 'answer' })
     expect(provider.connections()).toBe(1)
   })
 
-  test('because the other side said goodbye before it is unsent; those before it are answered; the next go elsewhere', async () => {
+  test('because the other side said goodbye before it goes by another connection; those before it are answered', async () => {
     const { provider, client } = await start()
     await post(client, '/first')
     provider.script('/50', 'goaway')
     const replies = await postMany(client, 100)
-    for (const [n, reply] of replies.entries()) {
-      const taken = provider.taken.get(`/${n}`) ?? 0
-      if (reply.kind === 'answer') expect(taken, `/${n}`).toBe(1)
-      if (n >= 50) expect(reply, `/${n}`).toEqual({ kind: 'unsent', cause: 'stream', reason: expect.any(String) })
-    }
-    expect(kinds(replies).slice(0, 50)).toEqual(Array(50).fill('answer'))
+    expect(kinds(replies)).toEqual(Array(100).fill('answer'))
+    expect(replies.map((_, n) => provider.taken.get(`/${n}`))).toEqual(Array(100).fill(1))
     expect(await post(client, '/again')).toMatchObject({ kind: 'answer' })
     expect(provider.connections()).toBe(2)
   })
 
-  test('because the other side broke off before it is unsent, though those before it are lost', async () => {
+  test('because the other side broke off before it goes by another connection, though those before it are lost', async () => {
     const { provider, client } = await start()
     await post(client, '/first')
     for (let n = 0; n < 20; n++) provider.script(`/${n}`, 'hang')
     provider.script('/20', 'goaway with error')
     const replies = await postMany(client, 40)
-    expect(kinds(replies)).toEqual([...Array(20).fill('lost'), ...Array(20).fill('unsent')])
+    expect(kinds(replies)).toEqual([...Array(20).fill('lost'), ...Array(20).fill('answer')])
     expect(await post(client, '/again')).toMatchObject({ kind: 'answer' })
   })
 
@@ -261,6 +260,62 @@ describe('a service without HTTP/2', () => {
   test('is left alone where HTTP/2 is a must', async () => {
     const { client } = await start(http1)
     expect(await post(client, '/a')).toMatchObject({ kind: 'unsent', cause: 'connection' })
+  })
+})
+
+describe('connections of an app', () => {
+  const [hostile, other] = ['hostile', 'other']
+  /** However slow the machine is. */
+  const patient = { deadlineMs: 120_000, connectMs: 60_000 }
+  const postAs = (client: HttpClient, appId: string, path: string, origin = ORIGIN) => post(client, path, origin, appId)
+  const postManyAs = (client: HttpClient, appId: string, count: number) =>
+    Promise.all(Array.from({ length: count }, (_, n) => postAs(client, appId, `/${appId}/${n}`)))
+
+  test.each(['cut', 'half', 'goaway with error'] as const)(
+    'that end in %s carry nothing of another',
+    async (failure) => {
+      const { provider, client } = await start({}, patient)
+      const slow = { status: 200, afterMs: 200 }
+      for (let n = 0; n < 40; n++) provider.script(`/${other}/${n}`, slow)
+      provider.script(`/${hostile}/0`, failure, failure)
+      const [replies] = await Promise.all([postManyAs(client, other, 40), postManyAs(client, hostile, 1)])
+      expect(kinds(replies)).toEqual(Array(40).fill('answer'))
+    },
+  )
+
+  test('that are flooded with answers lose no request of another', async () => {
+    const { provider, client } = await start({}, patient)
+    for (let n = 0; n < 300; n++) provider.script(`/${hostile}/${n}`, 'garbage')
+    const flooded = postManyAs(client, hostile, 300)
+    expect(kinds(await postManyAs(client, other, 40))).toEqual(Array(40).fill('answer'))
+    await flooded
+  })
+
+  test('whose streams all hang leave another its streams', async () => {
+    const { provider, client } = await start({ maxStreams: 2 }, { ...patient, maxSessions: 1 })
+    for (let n = 0; n < 20; n++) provider.script(`/${hostile}/${n}`, 'hang')
+    const hung = postManyAs(client, hostile, 20)
+    expect(kinds(await postManyAs(client, other, 20))).toEqual(Array(20).fill('answer'))
+    await provider.close()
+    await hung
+  })
+
+  test('are bounded, at its own cost', async () => {
+    const hosts = Array.from({ length: 12 }, (_, n) => `push${n}.example.com`)
+    const { provider, client } = await start({ hosts }, { ...patient, maxPeers: 8, maxPeersOfApp: 5 })
+    const origins = hosts.map((host) => `https://${host}`)
+    const [first = ''] = origins
+    const openAll = async (appId: string, some: readonly string[]) => {
+      for (const origin of some) expect(await postAs(client, appId, '/a', origin)).toMatchObject({ kind: 'answer' })
+    }
+    await openAll(other, [first])
+    await openAll(hostile, origins)
+    await expect.poll(() => provider.open()).toBe(1 + 5)
+    await openAll('third', origins)
+    await expect.poll(() => provider.open()).toBe(8)
+    const before = provider.connections()
+    await openAll(other, [first])
+    expect(provider.connections()).toBe(before)
   })
 })
 

@@ -1,6 +1,8 @@
 // The one client of the push providers. Requests wait here, not in a connection, until there is a place for them: what never
-// left is then known never to have left.
+// left is then known never to have left. Connections belong to one app: what goes wrong with its requests (answers that never come, a
+// connection that the other side breaks off) touches no other app's.
 
+import type { AppId } from '../../lib/ids.ts'
 import type { Route } from '../channel.ts'
 import { createH1Session } from './h1-session.ts'
 import { openH2Session } from './h2-session.ts'
@@ -19,6 +21,9 @@ export type ClientSettings = {
   pingMs?: number
   idleMs?: number
   maxSessions?: number
+  /** Origins with connections at once: of all apps, and of one. */
+  maxPeers?: number
+  maxPeersOfApp?: number
 }
 
 export type HttpClient = {
@@ -28,8 +33,16 @@ export type HttpClient = {
   close(): Promise<void>
 }
 
-type Waiting = { request: HttpRequest; deadlineAt: number; timer?: NodeJS.Timeout; done(reply: Reply): void }
+type Waiting = {
+  request: HttpRequest
+  deadlineAt: number
+  isSecondTry: boolean
+  timer?: NodeJS.Timeout
+  done(reply: Reply): void
+}
+/** An origin as one app knows it. */
 type Peer = {
+  appId: AppId
   origin: string
   sessions: Session[]
   isConnecting: boolean
@@ -37,8 +50,9 @@ type Peer = {
   waiting: Set<Waiting>
 }
 
-/** Origins come from whoever subscribes; connections that nobody needs are closed when there are more than this. */
-const MOST_PEERS = 100
+/** Origins come from whoever subscribes; connections that nobody needs are closed when there are more than these. */
+const MOST_PEERS = 500
+const MOST_PEERS_OF_APP = 50
 
 export function createHttpClient({
   route,
@@ -49,6 +63,8 @@ export function createHttpClient({
   pingMs = 30_000,
   idleMs = 600_000,
   maxSessions = 4,
+  maxPeers = MOST_PEERS,
+  maxPeersOfApp = MOST_PEERS_OF_APP,
 }: ClientSettings): HttpClient {
   const protocols = allowsHttp1 ? (['h2', 'http/1.1'] as const) : (['h2'] as const)
   const openTls = createOpenTls({ route, identity, protocols, timeoutMs: connectMs })
@@ -58,23 +74,31 @@ export function createHttpClient({
   const quiet = Promise.withResolvers<void>()
   let isClosing = false
 
-  function peerOf(origin: string): Peer {
-    const known = peers.get(origin)
+  function peerOf({ appId, origin }: HttpRequest): Peer {
+    const name = nameOf({ appId, origin })
+    const known = peers.get(name)
     if (known) return known
-    const peer: Peer = { origin, sessions: [], isConnecting: false, waiting: new Set() }
-    if (peers.size >= MOST_PEERS) forgetIdle()
-    peers.set(origin, peer)
+    const peer: Peer = { appId, origin, sessions: [], isConnecting: false, waiting: new Set() }
+    makeRoom(appId)
+    peers.set(name, peer)
     return peer
   }
 
-  function forgetIdle() {
-    for (const [origin, peer] of peers) {
-      if (peers.size < MOST_PEERS) return
-      if (peer.isConnecting || peer.waiting.size > 0) continue
-      if (peer.sessions.some((session) => !session.isIdle())) continue
-      letGo(peer)
-      peers.delete(origin)
-    }
+  /** At the cost of the app itself, or of the one that has most. */
+  function makeRoom(appId: AppId) {
+    const byApp = Map.groupBy(peers.values(), (peer) => peer.appId)
+    const own = byApp.get(appId) ?? []
+    if (own.length >= maxPeersOfApp) return forgetOldestIdle(own)
+    if (peers.size < maxPeers) return
+    const mostFirst = [...byApp.values()].sort((a, b) => b.length - a.length)
+    for (const some of mostFirst) if (forgetOldestIdle(some)) return
+  }
+
+  function forgetOldestIdle(some: readonly Peer[]): boolean {
+    const idle = some.find(isIdle)
+    if (!idle) return false
+    letGo(idle)
+    return peers.delete(nameOf(idle))
   }
 
   function letGo(peer: Peer) {
@@ -90,11 +114,32 @@ export function createHttpClient({
       for (const waiting of peer.waiting) {
         if (places-- <= 0 || !session.isOpen()) break
         take(peer, waiting)
-        session.send(waiting.request, waiting.deadlineAt - performance.now(), waiting.done)
+        session.send(waiting.request, waiting.deadlineAt - performance.now(), (reply) => settle(peer, waiting, reply))
       }
     }
     if (peer.waiting.size === 0 || peer.isConnecting || peer.sessions.length >= maxSessions) return
     if (peer.sessions.every((session) => session.wantsAnother())) addConnection(peer)
+  }
+
+  /** What the other side says it has not taken up is asked once more at once (RFC 9113, 8.7), by another connection if need be. */
+  function settle(peer: Peer, waiting: Waiting, reply: Reply) {
+    const isUntouched = reply.kind === 'unsent' && reply.cause === 'stream'
+    if (!isUntouched || waiting.isSecondTry || isClosing) return waiting.done(reply)
+    wait(peer, { ...waiting, isSecondTry: true })
+  }
+
+  function wait(peer: Peer, waiting: Waiting) {
+    peer.waiting.add(waiting)
+    serve(peer)
+    if (!peer.waiting.has(waiting)) return
+    const leftMs = waiting.deadlineAt - performance.now()
+    waiting.timer = setTimeout(
+      () => {
+        peer.waiting.delete(waiting)
+        waiting.done(unsent('time', 'no connection in time'))
+      },
+      Math.min(deadlineMs / 2, leftMs),
+    )
   }
 
   function take(peer: Peer, waiting: Waiting) {
@@ -142,15 +187,8 @@ export function createHttpClient({
           resolve(reply)
           if (--underWay === 0 && isClosing) quiet.resolve()
         }
-        const peer = peerOf(request.origin)
-        const waiting: Waiting = { request, deadlineAt: performance.now() + deadlineMs, done }
-        peer.waiting.add(waiting)
-        serve(peer)
-        if (!peer.waiting.has(waiting)) return
-        waiting.timer = setTimeout(() => {
-          peer.waiting.delete(waiting)
-          done(unsent('time', 'no connection in time'))
-        }, deadlineMs / 2)
+        const deadlineAt = performance.now() + deadlineMs
+        wait(peerOf(request), { request, deadlineAt, isSecondTry: false, done })
       })
     },
     async close() {
@@ -161,3 +199,8 @@ export function createHttpClient({
     },
   }
 }
+
+const nameOf = ({ appId, origin }: Pick<Peer, 'appId' | 'origin'>) => `${appId} ${origin}`
+
+const isIdle = ({ isConnecting, waiting, sessions }: Peer) =>
+  !isConnecting && waiting.size === 0 && sessions.every((session) => session.isIdle())

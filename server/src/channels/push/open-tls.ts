@@ -4,6 +4,7 @@ import { isIP } from 'node:net'
 import { connect, createSecureContext, getCACertificates, type SecureContext, type TLSSocket } from 'node:tls'
 import type { Route } from '../channel.ts'
 import { createDial, Refused } from '../dial.ts'
+import { resolvePublic } from '../resolve.ts'
 import { type Reply, unsent } from './reply.ts'
 
 /** Shown to the provider, in PEM. */
@@ -23,7 +24,7 @@ export type OpenTls = (origin: string) => Promise<TLSSocket>
 const isPortAllowed = (port: number) => port === 443 || port === 8443
 
 export function createOpenTls({ route = {}, identity, protocols, timeoutMs }: TlsSettings): OpenTls {
-  const dial = createDial({ route: { connect: route.connect } })
+  const dial = createDial({ route: { connect: route.connect }, lookup: resolvePublic })
   let secureContext: SecureContext | undefined
   // Made when first needed: a certificate that OpenSSL does not take is then told as an outcome.
   const context = () => {

@@ -1,8 +1,16 @@
 // What became of one request to a provider, told apart by what matters for another try.
 
+import type { AppId } from '../../lib/ids.ts'
 import type { Outcome } from '../channel.ts'
 
-export type HttpRequest = { origin: string; path: string; headers: Record<string, string>; body: Buffer | string }
+/** `appId`: whose request it is. */
+export type HttpRequest = {
+  appId: AppId
+  origin: string
+  path: string
+  headers: Record<string, string>
+  body: Buffer | string
+}
 
 /** `address`: we do not go there. `identity`: the other side did not take our certificate. */
 export type UnsentCause = 'address' | 'identity' | 'connection' | 'stream' | 'time' | 'closing'

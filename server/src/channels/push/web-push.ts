@@ -2,6 +2,7 @@
 // answer says holds for the one subscription, and never for the app.
 
 import type { Clock } from '../../lib/clock.ts'
+import type { AppId } from '../../lib/ids.ts'
 import type { Channel, Outcome } from '../channel.ts'
 import { secondsLeft } from './content.ts'
 import { createChannel } from './create-channel.ts'
@@ -12,6 +13,7 @@ import { type BrowserKeys, encrypt, MOST_PLAIN_BYTES } from './web-push-encrypt.
 import type { WebPush } from './web-push-payload.ts'
 
 export type WebPushItem = {
+  appId: AppId
   endpoint: string
   /** As the browser gave them: base64, of either alphabet. */
   p256dh: string
@@ -29,7 +31,7 @@ export function webPushChannel({ clock, ...settings }: WebPushSettings): Channel
   const client = createHttpClient({ deadlineMs: DEADLINE_MS, ...settings, allowsHttp1: true })
   const authorize = createVapid(clock)
 
-  async function sendOne({ endpoint, p256dh, auth, vapid, push }: WebPushItem): Promise<Outcome> {
+  async function sendOne({ appId, endpoint, p256dh, auth, vapid, push }: WebPushItem): Promise<Outcome> {
     const url = readEndpoint(endpoint)
     const keys = readKeys(p256dh, auth)
     if (!url || !keys) return { kind: 'gone', reason: 'subscription not valid' }
@@ -39,6 +41,7 @@ export function webPushChannel({ clock, ...settings }: WebPushSettings): Channel
     const authorization = tried(() => authorize(vapid, url.origin))
     if (!authorization) return { kind: 'misconfigured', reason: 'keys for web push not usable' }
     const reply = await client.request({
+      appId,
       origin: url.origin,
       path: url.pathname + url.search,
       headers: {

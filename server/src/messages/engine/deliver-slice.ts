@@ -40,7 +40,7 @@ async function send({ sender, stats, log }: Engine, { appId, line }: Attempt, se
   const parcels = sent.map(({ parcel }) => parcel)
   let outcomes: Outcome[]
   try {
-    outcomes = await sender.send(appId, line.provider, parcels)
+    outcomes = await sender.send(appId, line, parcels)
   } catch (error) {
     log.error({ appId, provider: line.provider, reason: (error as Error).message }, 'a sender failed')
     outcomes = parcels.map(() => ({ kind: 'unknown', reason: 'fault in the server' }))

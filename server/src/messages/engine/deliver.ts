@@ -112,7 +112,7 @@ async function deliverBatch(
   untilMs: number,
 ): Promise<Ended | undefined> {
   const { appId, line, work } = attempt
-  const from = { appId, ...line, isOwn: await engine.sender.isOwn(appId, line.provider) }
+  const from = { appId, ...line }
   const { ready, unattached } = await attachFiles(engine, appId, await decideAll(engine, attempt, due, rules))
   const { composed, failed } = await compose(engine, appId, line.lane, ready)
   const now = engine.clock.now()

@@ -3,15 +3,15 @@ import { newId } from '../../lib/ids.ts'
 import { createPermits, type From } from './permits.ts'
 
 const appId = newId()
-const apns = (lane: From['lane'], of = appId): From => ({ appId: of, provider: 'apns', lane, isOwn: false })
-const text = (lane: From['lane'], of: string): From => ({ appId: of, provider: 'sms', lane, isOwn: true })
+const apns = (lane: From['lane'], of = appId): From => ({ appId: of, provider: 'apns', lane })
+const text = (lane: From['lane'], of: string): From => ({ appId: of, provider: 'sms', lane })
 
 test('bulk takes three quarters at most, direct all that is left, and each provider has its own', async () => {
   const permits = createPermits(20)
   expect(await permits.take(apns('bulk'), 100)).toBe(15)
   expect(await permits.take(apns('direct'), 3)).toBe(3)
   expect(await permits.take(apns('direct'), 3)).toBe(2)
-  expect(await permits.take({ appId, provider: 'fcm', lane: 'bulk', isOwn: false }, 4)).toBe(4)
+  expect(await permits.take({ appId, provider: 'fcm', lane: 'bulk' }, 4)).toBe(4)
   expect(permits.stats()).toEqual({ inFlight: 24, waiting: 0, most: 20 })
 })
 
@@ -28,40 +28,27 @@ test('who waits is served in turn, direct first', async () => {
   expect(served).toEqual(['direct 1 1', 'bulk 0 1', 'bulk 2 1'])
 })
 
-test('an app that has half of it lets others go first, and takes all when nobody else waits', async () => {
-  const permits = createPermits(16)
-  const [slow, other] = [newId(), newId()]
-  expect(await permits.take(apns('bulk', slow), 10)).toBe(10)
-  expect(await permits.take(apns('bulk', slow), 10)).toBe(2)
-  const served: string[] = []
-  const waitFor = (name: string, of: string) =>
-    permits.take(apns('bulk', of), 4).then((count) => void served.push(`${name} ${count}`))
-  const waiting = [waitFor('slow', slow), waitFor('other', other), waitFor('other', other)]
-  permits.give(apns('bulk', slow), 2)
-  await waiting[1]
-  permits.give(apns('bulk', slow), 10)
-  await Promise.all(waiting)
-  expect(served).toEqual(['other 2', 'slow 4', 'other 4'])
-})
+test.each(['apns', 'fcm', 'web-push', 'safari', 'email', 'sms'] as const)(
+  'an app whose messages to %s all hang, in both lanes, leaves another app as much as it has itself',
+  async (provider) => {
+    const permits = createPermits(20)
+    const [hanging, other] = [newId(), newId()]
+    expect(await permits.take({ appId: hanging, provider, lane: 'bulk' }, 100)).toBe(15)
+    expect(await permits.take({ appId: hanging, provider, lane: 'direct' }, 100)).toBe(5)
+    let isServed = false
+    const waiting = permits.take({ appId: hanging, provider, lane: 'direct' }, 1).then(() => {
+      isServed = true
+    })
+    expect(await permits.take({ appId: other, provider, lane: 'bulk' }, 100)).toBe(15)
+    expect(await permits.take({ appId: other, provider, lane: 'direct' }, 100)).toBe(5)
+    expect(isServed).toBe(false)
+    permits.give({ appId: hanging, provider, lane: 'bulk' }, 15)
+    await waiting
+    expect(permits.stats()).toEqual({ inFlight: 26, waiting: 0, most: 20 })
+  },
+)
 
-test('a place that is an app’s own is full for nobody else, and bulk leaves a quarter of it', async () => {
-  const permits = createPermits(20)
-  const [slow, other] = [newId(), newId()]
-  expect(await permits.take(text('bulk', slow), 100)).toBe(15)
-  expect(await permits.take(text('direct', slow), 100)).toBe(5)
-  let isServed = false
-  const waiting = permits.take(text('direct', slow), 1).then(() => {
-    isServed = true
-  })
-  expect(await permits.take(text('direct', other), 100)).toBe(20)
-  expect(await permits.take({ ...text('direct', other), isOwn: false }, 100)).toBe(20)
-  expect(isServed).toBe(false)
-  permits.give(text('bulk', slow), 15)
-  await waiting
-  expect(permits.stats()).toEqual({ inFlight: 46, waiting: 0, most: 20 })
-})
-
-test('own places are bounded together, and two dozen that do not move leave some for the next', async () => {
+test('the shares of all apps are bounded together, and two dozen that hang leave some for the next', async () => {
   const permits = createPermits(200)
   const taken: number[] = []
   for (let n = 0; n < 25; n++) taken.push(await permits.take(text('direct', newId()), 100))

@@ -1,105 +1,92 @@
-// How much is under way at once, in this process. A place belongs to who is behind it: one that all apps share, or an app's own,
-// such as its account for texts or its relay. So who is slow holds up those who wait for the same, and nobody else. A place takes at
-// most so many messages. Bulk leaves a quarter for direct messages, so that those need not wait for a slow broadcast. Where several
-// apps wait for one place, one that has half of it lets the others go first.
+// How many messages are under way at once, in this process. Every app has a share of its own with every provider, so an app whose
+// messages hang fills its own share and nobody else's: what several apps really have in common, such as the connections to the server's
+// relay, is divided where it is used (channels/email/shares.ts). Within a share, bulk leaves a quarter for direct messages.
 //
-// The own places of all apps together are bounded too. Each takes at most a quarter of what is left, so that the next app finds
-// something even where dozens of others do not move.
+// The shares of all apps together are bounded too. Each takes at most a quarter of what is left, so that the next app finds something even
+// where dozens of others hang.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Provider } from '../delivery.ts'
 import { type Lane, lanes } from '../message.ts'
 
 export type Permits = {
-  /** Waits for a place, and takes up to so many. */
+  /** Waits for a free permit, and takes up to so many. */
   take(from: From, wanted: number): Promise<number>
   give(from: From, count: number): void
   stats(): { inFlight: number; waiting: number; most: number }
 }
 
-/** Which place it is, and whose message. */
-export type From = { appId: AppId; provider: Provider; lane: Lane; isOwn: boolean }
+export type From = { appId: AppId; provider: Provider; lane: Lane }
 
-type Waiting = { appId: AppId; wanted: number; resolve: (taken: number) => void }
-type Place = {
-  isOwn: boolean
-  taken: Record<Lane, number>
-  takenBy: Map<AppId, number>
-  waiting: Record<Lane, Waiting[]>
-}
-/** Of one provider. */
-type Places = { shared: Place; own: Map<AppId, Place>; takenOfOwn: number }
+type Waiting = { wanted: number; resolve: (taken: number) => void }
+/** Of one app. */
+type Share = { taken: Record<Lane, number>; waiting: Record<Lane, Waiting[]> }
+/** With one provider. */
+type Shares = { byApp: Map<AppId, Share>; taken: number }
 
-/** As many times of what one place takes are under way in the own places of a provider, all apps together. */
-const OWN_TIMES = 5
+/** All apps together have this many times what one app may have. */
+const ALL_APPS_TIMES = 5
 
+/** `most`: of one app with one provider. */
 export function createPermits(most: number): Permits {
-  const known = new Map<Provider, Places>()
+  const known = new Map<Provider, Shares>()
 
-  function placesOf(provider: Provider): Places {
-    const places = known.get(provider) ?? { shared: newPlace(false), own: new Map(), takenOfOwn: 0 }
-    known.set(provider, places)
-    return places
+  function sharesOf(provider: Provider): Shares {
+    const shares = known.get(provider) ?? { byApp: new Map(), taken: 0 }
+    known.set(provider, shares)
+    return shares
   }
 
-  function placeOf({ shared, own }: Places, { appId, isOwn }: From): Place {
-    if (!isOwn) return shared
-    const place = own.get(appId) ?? newPlace(true)
-    own.set(appId, place)
-    return place
+  function shareOf({ byApp }: Shares, appId: AppId): Share {
+    const share = byApp.get(appId) ?? newShare()
+    byApp.set(appId, share)
+    return share
   }
 
-  function count(places: Places, place: Place, { lane, appId }: Pick<From, 'lane' | 'appId'>, by: number) {
-    place.taken[lane] += by
-    if (place.isOwn) places.takenOfOwn += by
-    const left = (place.takenBy.get(appId) ?? 0) + by
-    if (left > 0) place.takenBy.set(appId, left)
-    else place.takenBy.delete(appId)
-  }
-
-  /** Of this place, as things are. */
-  function mostNow({ takenOfOwn }: Places, { isOwn }: Place): number {
-    if (!isOwn) return most
-    const left = OWN_TIMES * most - takenOfOwn
+  /** Of this app, by what the others have. */
+  function mostNow({ taken: all }: Shares, { taken }: Share): number {
+    const left = ALL_APPS_TIMES * most - all + taken.direct + taken.bulk
     return Math.min(most, left, Math.max(1, Math.floor(left / 4)))
   }
 
-  function serve(places: Places, place: Place) {
-    const { taken, waiting } = place
+  function serve(shares: Shares, share: Share) {
+    const { taken, waiting } = share
     for (const lane of lanes)
-      for (let next = nextOf(place, lane, most); next; next = nextOf(place, lane, most)) {
-        const all = mostNow(places, place)
+      for (let next = waiting[lane][0]; next; next = waiting[lane][0]) {
+        const all = mostNow(shares, share)
         const free = Math.min(all - taken.direct - taken.bulk, mostOf(lane, all) - taken[lane])
         if (free <= 0) break
         const granted = Math.min(free, next.wanted)
-        count(places, place, { lane, appId: next.appId }, granted)
-        waiting[lane].splice(waiting[lane].indexOf(next), 1)
+        taken[lane] += granted
+        shares.taken += granted
+        waiting[lane].shift()
         next.resolve(granted)
       }
   }
 
-  const everywhere = () => [...known.values()].flatMap(({ shared, own }) => [shared, ...own.values()])
-  const sum = (of: (place: Place, lane: Lane) => number) =>
-    everywhere().reduce((total, place) => total + of(place, 'direct') + of(place, 'bulk'), 0)
+  const sum = (of: (share: Share, lane: Lane) => number) =>
+    [...known.values()]
+      .flatMap(({ byApp }) => [...byApp.values()])
+      .reduce((total, share) => total + of(share, 'direct') + of(share, 'bulk'), 0)
 
   return {
-    take(from, wanted) {
-      const places = placesOf(from.provider)
-      const place = placeOf(places, from)
+    take({ appId, provider, lane }, wanted) {
+      const shares = sharesOf(provider)
+      const share = shareOf(shares, appId)
       return new Promise((resolve) => {
-        place.waiting[from.lane].push({ appId: from.appId, wanted, resolve })
-        serve(places, place)
+        share.waiting[lane].push({ wanted, resolve })
+        serve(shares, share)
       })
     },
-    give(from, given) {
-      const places = placesOf(from.provider)
-      const place = placeOf(places, from)
-      count(places, place, from, -given)
-      if (!from.isOwn) return serve(places, place)
-      // There is more left for everybody. Who had some comes last.
-      places.own.delete(from.appId)
-      if (!isIdle(place)) places.own.set(from.appId, place)
-      for (const each of places.own.values()) serve(places, each)
+    give({ appId, provider, lane }, given) {
+      const shares = sharesOf(provider)
+      const share = shareOf(shares, appId)
+      share.taken[lane] -= given
+      shares.taken -= given
+      // There is more left for everybody. The app that had it comes last.
+      shares.byApp.delete(appId)
+      if (!isIdle(share)) shares.byApp.set(appId, share)
+      for (const each of shares.byApp.values()) serve(shares, each)
     },
     stats: () => ({
       inFlight: sum(({ taken }, lane) => taken[lane]),
@@ -109,16 +96,8 @@ export function createPermits(most: number): Permits {
   }
 }
 
-const newPlace = (isOwn: boolean): Place => ({
-  isOwn,
-  taken: { direct: 0, bulk: 0 },
-  takenBy: new Map(),
-  waiting: { direct: [], bulk: [] },
-})
+const newShare = (): Share => ({ taken: { direct: 0, bulk: 0 }, waiting: { direct: [], bulk: [] } })
 
 const mostOf = (lane: Lane, all: number) => (lane === 'direct' ? all : Math.max(1, all - Math.floor(all / 4)))
 
-const nextOf = ({ takenBy, waiting }: Place, lane: Lane, most: number) =>
-  waiting[lane].find(({ appId }) => (takenBy.get(appId) ?? 0) < mostOf(lane, most) / 2) ?? waiting[lane][0]
-
-const isIdle = ({ taken, waiting }: Place) => lanes.every((lane) => taken[lane] + waiting[lane].length === 0)
+const isIdle = ({ taken, waiting }: Share) => lanes.every((lane) => taken[lane] + waiting[lane].length === 0)

@@ -5,7 +5,7 @@ import type { MailContent, MailItem } from '../../channels/email/message.ts'
 import type { PushContent } from '../../channels/push/content.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { SubscriptionType } from '../../users/subscription.ts'
-import type { Provider } from '../delivery.ts'
+import type { Line, Provider } from '../delivery.ts'
 import type { Activity, MessageId } from '../message.ts'
 
 /** One message for one address. Those that say the same share one content object, so that it is put into a provider's words once. */
@@ -18,7 +18,7 @@ export type Parcel = { platform: SubscriptionType; token: string } & (
 )
 
 /** What differs from one recipient of a mail to the next. */
-export type Envelope = Omit<MailItem, 'content' | 'to'>
+export type Envelope = Omit<MailItem, 'content' | 'to' | 'source'>
 
 export type SmsContent = { messageId: MessageId; text: string; from: string | undefined; mediaUrls: readonly string[] }
 
@@ -33,8 +33,6 @@ export type ActivityContent = {
 export type Sender = {
   /** The providers that the app can send through: the server speaks to them, and the app has given its credentials. */
   ready(appId: AppId): Promise<ReadonlySet<Provider>>
-  /** Whether who takes the parcels is there for this app alone: an account or a relay of its own. */
-  isOwn(appId: AppId, provider: Provider): Promise<boolean>
   /** One outcome for each parcel, in their order. */
-  send(appId: AppId, provider: Provider, parcels: readonly Parcel[]): Promise<Outcome[]>
+  send(appId: AppId, line: Pick<Line, 'provider' | 'lane'>, parcels: readonly Parcel[]): Promise<Outcome[]>
 }

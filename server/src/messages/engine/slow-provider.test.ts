@@ -43,12 +43,14 @@ async function until(isSo: () => boolean | Promise<boolean>) {
   }
 }
 
-type Channel = 'sms' | 'email'
+type Channel = 'sms' | 'email' | 'push'
+const channels: readonly Channel[] = ['sms', 'email', 'push']
 const contents = {
   sms: { contents: { en: 'Bells' } },
+  push: { contents: { en: 'Bells' } },
   email: { email_subject: 'Bells', email_body: '<p>Bells</p>' },
 }
-const types = { sms: 'SMS', email: 'Email' } as const
+const types = { sms: 'SMS', email: 'Email', push: 'iOSPush' } as const
 
 /** To as many in each lane. Answers the messages. */
 async function write(of: AppId, channel: Channel, count = MUCH): Promise<string[]> {
@@ -86,17 +88,16 @@ function hangFor(apps: ReadonlySet<AppId>) {
   }
 }
 
-test('texts of an app whose account answers to nothing hold up no texts of another app', async () => {
+test.each(channels)('%s of an app that is answered nothing holds up none of another app', async (channel) => {
   hangFor(new Set([appId]))
-  const ids = await write(appId, 'sms')
+  const ids = await write(appId, channel)
   await until(() => engine.permits.stats().inFlight === IN_FLIGHT)
-  await expectSent((await app.anotherTenant()).id, 'sms')
+  await expectSent((await app.anotherTenant()).id, channel)
   const counts = await Promise.all(ids.map((id) => underWay(appId, id)))
   expect(counts.reduce((sum, count) => sum + count)).toBe(IN_FLIGHT)
 })
 
-test.each(['sms', 'email'] as const)('%s of many apps that answer to nothing hold up no other app', async (channel) => {
-  sender.isOwn = async () => true
+test.each(channels)('%s of many apps that answer to nothing hold up no other app', async (channel) => {
   const apps = new Set<AppId>()
   hangFor(apps)
   for (let n = 0; n < 5; n++) {

@@ -19,6 +19,7 @@ export const account: ApnsAccount = {
 export const credentials = { kind: 'token', environment: 'production', ...account } satisfies ApnsCredentials
 export const newToken = () => randomBytes(32).toString('hex')
 export const anItem = (changes: Partial<ApnsItem> = {}): ApnsItem => ({
+  appId: 'an app',
   token: newToken(),
   credentials,
   push: apnsPush(content()),

@@ -18,6 +18,7 @@ export const account: ServiceAccount = {
 }
 export const newToken = () => `device:${randomBytes(24).toString('base64url')}`
 export const anItem = (changes: Partial<FcmItem> = {}): FcmItem => ({
+  appId: 'an app',
   token: newToken(),
   credentials: account,
   push: fcmPush(content()),

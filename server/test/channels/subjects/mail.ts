@@ -31,6 +31,7 @@ export function aMail(changes: Partial<MailItem> = {}): MailItem {
     date: new Date('2030-01-01T09:00:00Z'),
     dkim: [],
     lane: 'other',
+    source: { appId: 'an app', lane: 'bulk' },
     ...changes,
   }
 }

@@ -19,6 +19,7 @@ export function newVapid(): VapidKeys {
 
 export const vapid = newVapid()
 export const itemFor = ({ endpoint, p256dh, auth }: Subscription, push: WebPush = webPush(content())): WebPushItem => ({
+  appId: 'an app',
   endpoint,
   p256dh,
   auth,
