@@ -5,7 +5,7 @@ import { RateLimited } from '../lib/errors.ts'
 import { isStorable } from '../lib/text.ts'
 import { type Desk, type Exchange, type Place, send, sendError } from './answer.ts'
 import type { AddressOf } from './client-address.ts'
-import { admit, type Entry, type Gatekeeper, identify, readAppId } from './judge.ts'
+import { admit, type Entry, type Gatekeeper, identify, readAppId, requireSecondPermission } from './judge.ts'
 import { decodeBody, parseBody, unstorable } from './parse-body.ts'
 import type { Plan } from './plan.ts'
 import { FORM_BODY, hasBody, JSON_BODY, readBody } from './read-body.ts'
@@ -103,6 +103,7 @@ export async function serve(
     }
 
     const call = new IncomingCall(entry, params, query, body, exchange, ip, kit.clock.now())
+    requireSecondPermission(plan, entry, call)
     if (route.limits.length > 0 && !kit.limits.isOff()) {
       const charges = plan.charges ?? (await chargesOf(route, call))
       const wait = charges.length === 0 ? 0 : kit.limits.take(call.app, charges)

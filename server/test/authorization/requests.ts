@@ -136,7 +136,7 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
   copyTemplateToApp: (_, appId) => ({ target_app_id: appId }),
   previewTemplate: ({ externalId }) => ({ alias_label: 'external_id', alias_id: externalId }),
   previewUnsavedTemplate: ({ externalId }) => ({
-    contents: { en: 'Hello' },
+    contents: { en: 'Hello {{ user | json }}' },
     alias_label: 'external_id',
     alias_id: externalId,
   }),
@@ -166,6 +166,12 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
   createJourneyWebhook: () => ({ name: 'A webhook', url: 'https://127.0.0.1/' }),
   updateJourneyWebhook: () => ({ name: newId() }),
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
+}
+
+/** Headers by which a request asks for more. */
+const HEADERS: Record<string, (things: Things) => Record<string, string>> = {
+  viewInAppMessageHtml: ({ subscriptionId }) => ({ 'onesignal-subscription-id': subscriptionId }),
+  previewInAppMessage: ({ subscriptionId }) => ({ 'onesignal-subscription-id': subscriptionId }),
 }
 
 export const paramNames = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
@@ -205,7 +211,8 @@ export function requestFor(route: Route, appId: string, things: Things, label: s
     ...BODIES[route.operation]?.(things, appId),
     ...(isApp && access.appIn === 'body' && { app_id: appId }),
   }
-  return { method: route.method, path: query.size > 0 ? `${path}?${query}` : path, body, params }
+  const headers = HEADERS[route.operation]?.(things) ?? {}
+  return { method: route.method, path: query.size > 0 ? `${path}?${query}` : path, headers, body, params }
 }
 
 type Schema = TSchema & {
