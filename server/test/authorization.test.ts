@@ -7,7 +7,7 @@ import { issueKey, revokeKey } from '../src/apps/keys.ts'
 import { SYSTEM } from '../src/apps/schema.ts'
 import { declaredRoutes } from '../src/declared-routes.ts'
 import { insertCaught } from '../src/email/mailbox/store.ts'
-import { createReferences, emailIdOf } from '../src/email/reference.ts'
+import { emailIdOf } from '../src/email/reference.ts'
 import { suppress } from '../src/email/suppressions/store.ts'
 import { webhookSecret } from '../src/feedback/webhook.ts'
 import { insertWebhook } from '../src/feedback/webhook-store.ts'
@@ -45,6 +45,8 @@ import {
 } from './authorization/rules.ts'
 
 import { NO_USER_DATA, USER_DATA } from './authorization/user-data.ts'
+
+import { references, referencesOf } from './email-back.ts'
 
 const { domains: domainRoutes, kit } = declaredRoutes()
 const routes: Route[] = [...domainRoutes, ...kit]
@@ -251,8 +253,6 @@ async function aboutEmail(appId: AppId): Promise<AboutEmail> {
   return { emailDomain, suppressed, mailId }
 }
 
-const references = createReferences('the secret key of the tests')
-
 /** Of the message, to the subscription. */
 async function anEmail(appId: AppId, messageId: string, subscriptionId: string) {
   const key = { messageId, subscriptionId, runId: NO_RUN }
@@ -265,7 +265,7 @@ async function anEmail(appId: AppId, messageId: string, subscriptionId: string) 
       ${emailIdOf(key)}, ${at})`)
   await server.db.query(sql`
     update messages set email_html = '<p>Hello</p>' where app_id = ${appId} and id = ${messageId}`)
-  return { reference: references.write({ appId, expandAt: at, ...key }), linkSignature: references.sign(appId, LINK) }
+  return { references: referencesOf({ appId, expandAt: at, ...key }), linkSignature: references.sign(appId, LINK) }
 }
 
 /** Its id is also what its address is guarded by. */
