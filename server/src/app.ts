@@ -32,6 +32,7 @@ import type { Clock, SystemClock } from './lib/clock.ts'
 import { type AppId, newId } from './lib/ids.ts'
 import type { Log } from './lib/log.ts'
 import { addressList } from './lib/networks.ts'
+import { reachableAddress } from './lib/own-address.ts'
 import { secretBox } from './lib/secrets.ts'
 import { createLimiter } from './limits/limiter.ts'
 import { createMailChannels } from './mail.ts'
@@ -199,7 +200,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const inApp = createInAppContext({ ...parts, renderer, users: users.reader, isUsed: isUsedAs('iam') })
     const outcomes = createOutcomesContext(parts)
     const reports = createReportsContext({ ...parts, segments, reader: users.reader })
-    const exports = createExportsContext({ ...parts, segments, publicUrl: config.publicUrl })
+    let baseUrl = config.publicUrl?.replace(/\/+$/, '')
+    const exports = createExportsContext({ ...parts, segments, baseUrl: () => baseUrl ?? '' })
     const usage = createKeyUsage({ db: parts.db, log })
     const countPlayers = (appIds: readonly AppId[]) => sumPlayerCounts(db, appIds)
     const { publicUrl } = config
@@ -264,6 +266,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       () => limits.leave(),
     )
     const address = await http.listen({ port: config.port, host: config.host })
+    baseUrl ??= reachableAddress(address)
     const { mailListen } = config
     const name = config.providers.mail.helo
     const mail = mailListen && (await openMailListener(feedback, { mailListen, name }, log))

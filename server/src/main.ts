@@ -10,6 +10,7 @@ import { explain } from './explain-failure.ts'
 import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
 import { systemClock } from './lib/clock.ts'
 import { createLog } from './lib/log.ts'
+import { reachableAddress } from './lib/own-address.ts'
 import { secretBox } from './lib/secrets.ts'
 import { openDatabase, refuseUnsafe } from './open-database.ts'
 import { ensureSecretKey } from './secret-key.ts'
@@ -35,7 +36,8 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     stopping.throwIfAborted()
     const { connection, nodeId, mayWrite } = database
     const app = await startApp({ config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite })
-    const address = app.address && readable(app.address, config)
+    const address = app.address && reachableAddress(app.address)
+    if (address && config.publicUrl === undefined && !box) log.warn(unreachableFor(address))
     if (first) printFirstKeys(config, address, first)
     if (box) console.log(`Nothing leaves this machine: what is sent can be read at ${box.control}/deliveries`)
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
@@ -86,8 +88,8 @@ async function refuseBusyPort({ role, port, host }: Config) {
   await once(probe, 'close')
 }
 
-const readable = (address: string, { host }: Config) =>
-  host === '0.0.0.0' || host === '::' ? address.replace(/\/\/.+:/, '//localhost:') : address
+const unreachableFor = (address: string) =>
+  `PUBLIC_URL is not set: links in messages and addresses of exports name ${address}, which others may not reach`
 
 /** Ctrl-C below npm comes twice at once, from the terminal and from npm: that is one signal. */
 const SAME_SIGNAL_MS = 1_000

@@ -156,3 +156,12 @@ test('mail that goes out directly, of which nobody hears what comes back, is a w
   })
   expect((await doctor({ ...settings, MAIL_LISTEN: '127.0.0.1:2525' })).find('mail')?.state).toBe('ok')
 })
+
+test('a server that the world does not know by an address is a warning', async () => {
+  expect((await doctor()).find('public address')).toMatchObject({
+    state: 'warning',
+    advice: expect.stringContaining('PUBLIC_URL'),
+  })
+  const known = { state: 'ok', says: 'https://bell.example' }
+  expect((await doctor({ PUBLIC_URL: 'https://bell.example' })).find('public address')).toMatchObject(known)
+})
