@@ -89,6 +89,8 @@ export type AppOptions = {
   /** An id that no other process can have, so that a server killed and started again need not wait for its own old lease. */
   nodeId?: string | undefined
   configureNew?: ConfigureNew | undefined
+  /** Keys for sending domains that are kept ready; none by default. */
+  spareRsaKeys?: number | undefined
   /** False while the disk is nearly full: reads and limits go on, everything else that would write is refused. */
   mayWrite?: (() => boolean) | undefined
 }
@@ -207,7 +209,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const { publicUrl } = config
     const apps = { db: parts.db, clock, secrets, configureNew, usage, countPlayers, publicUrl }
     const sending = createSendingContext({ ...parts, secrets })
-    const email = createEmailContext({ ...forEmail, db: parts.db })
+    const email = createEmailContext({ ...forEmail, db: parts.db, spareRsaKeys: options.spareRsaKeys })
     const messages = createMessagesContext({ ...parts, users, segments, renderer, mayAttach })
     const feedback = createFeedbackContext({
       ...parts,
@@ -264,9 +266,11 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       () => usage.close(),
       () => renderer.close(),
       () => limits.leave(),
+      () => email.rsaKeys.close(),
     )
     const address = await http.listen({ port: config.port, host: config.host })
     baseUrl ??= reachableAddress(address)
+    email.rsaKeys.fill()
     const { mailListen } = config
     const name = config.providers.mail.helo
     const mail = mailListen && (await openMailListener(feedback, { mailListen, name }, log))

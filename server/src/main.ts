@@ -21,6 +21,9 @@ import { migrate } from './storage/migrate.ts'
 
 const startedMs = performance.now()
 
+/** As many domains can be added in a row without waiting for a key. */
+const SPARE_RSA_KEYS = 4
+
 /** A signal that comes in the middle ends the start between two steps; what was opened is closed again. */
 async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Promise<() => Promise<void>> {
   const clock = systemClock()
@@ -35,7 +38,10 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     const first = await prepare(db, configureNew).finally(() => db.close())
     stopping.throwIfAborted()
     const { connection, nodeId, mayWrite } = database
-    const app = await startApp({ config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite })
+    const app = await startApp({
+      ...{ config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite },
+      spareRsaKeys: SPARE_RSA_KEYS,
+    })
     const address = app.address && reachableAddress(app.address)
     if (address && config.publicUrl === undefined && !box) log.warn(unreachableFor(address))
     if (first) printFirstKeys(config, address, first)

@@ -2,7 +2,6 @@
 // that is only looked at unsubscribes anybody: programs look at links before people do.
 
 import Type from 'typebox'
-import type { EmailReference } from '../../email/reference.ts'
 import type { Answer, Route } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import type { FeedbackContext } from '../context.ts'
@@ -49,7 +48,7 @@ export function unsubscribeRoutes(ctx: FeedbackContext): Route[] {
   const about = async (
     purpose: 'unsubscribe' | 'preferences',
     text: string,
-    look: (reference: EmailReference) => Promise<Preferences | undefined>,
+    look: (reference: NonNullable<ReturnType<typeof references.read>>) => Promise<Preferences | undefined>,
     show: (found: Preferences) => Answer,
   ): Promise<Answer> => {
     const reference = references.read(text, purpose)
