@@ -2,6 +2,7 @@
 // providers ask for.
 
 import type { MailContent } from '../../server/src/channels/email/message.ts'
+import type { Pieces } from '../../server/src/lib/places.ts'
 
 const LINKS = 12
 const HTML_BYTES = 7_700
@@ -15,14 +16,16 @@ const paragraph = (length: number) =>
 const around = 'https://t.example.com/e/c/'.length + REFERENCE_BYTES + 60
 const filler = Math.floor((HTML_BYTES - LINKS * (around + link(10).length)) / LINKS)
 
-/** Pieces; the reference stands between them. */
-function html(): string[] {
+/** With places for references. */
+function html(): Pieces {
   const ends = Array.from({ length: LINKS }, (_, n) => link(n))
   const row = `<tr><td style="padding: 8px">  <p>${paragraph(filler)}</p>  <a href="https://t.example.com/e/c/`
   return [
     `<!doctype html><html><body><table>${row}`,
-    ...ends.slice(0, -1).map((end) => `${end}Look</a></td></tr>\n${row}`),
+    'click',
+    ...ends.slice(0, -1).flatMap((end) => [`${end}Look</a></td></tr>\n${row}`, 'click']),
     `${ends.at(-1)}Look</a></td></tr></table><img src="https://t.example.com/e/o/`,
+    'open',
     '.gif" width="1" height="1"></body></html>\n',
   ]
 }
@@ -47,9 +50,9 @@ export const content: MailContent = {
   replyTo: 'answers@example.com',
   subject: 'They ring for you – 20 % off',
   html: html(),
-  text: [`${paragraph(1_500)}\nUnsubscribe: https://t.example.com/e/u/`, '\n'],
+  text: [`${paragraph(1_500)}\nUnsubscribe: https://t.example.com/e/u/`, 'unsubscribe', '\n'],
   headers: [
-    ['List-Unsubscribe', ['<https://t.example.com/e/u/', '>']],
+    ['List-Unsubscribe', ['<https://t.example.com/e/u/', 'unsubscribe', '>']],
     ['List-Unsubscribe-Post', ['List-Unsubscribe=One-Click']],
     ['Feedback-ID', ['11111111-1111-4111-8111-111111111111:22222222-2222-4222-8222-222222222222:google:carillon']],
   ],

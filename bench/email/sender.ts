@@ -6,6 +6,7 @@ import { createDial } from '../../server/src/channels/dial.ts'
 import type { DkimKey, MailItem } from '../../server/src/channels/email/message.ts'
 import { openRelay } from '../../server/src/channels/email/relay.ts'
 import { systemClock } from '../../server/src/lib/clock.ts'
+import { fillPlaces } from '../../server/src/lib/places.ts'
 import { content } from './content.ts'
 
 export type Contender = 'carillon' | 'nodemailer'
@@ -29,6 +30,7 @@ function mailOf(n: number, dkim: readonly DkimKey[]): MailItem {
   return {
     content,
     reference,
+    referenceFor: () => reference,
     to: `somebody${n}@gmail.example`,
     messageIdHeader: `<${reference.slice(-13)}.2611@example.com>`,
     envelopeFrom: `b-${reference}@bounce.example.com`,
@@ -86,12 +88,14 @@ function nodemailer(port: number, signature: Signature): SendSlice {
           replyTo: content.replyTo,
           to,
           subject: content.subject,
-          html: content.html.join(reference),
-          text: content.text.join(reference),
+          html: fillPlaces(content.html, () => reference),
+          text: fillPlaces(content.text, () => reference),
           messageId: messageIdHeader,
           date,
           envelope: { from: envelopeFrom, to },
-          headers: Object.fromEntries(content.headers.map(([name, pieces]) => [name, pieces.join(reference)])),
+          headers: Object.fromEntries(
+            content.headers.map(([name, pieces]) => [name, fillPlaces(pieces, () => reference)]),
+          ),
         })
       }),
     )

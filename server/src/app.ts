@@ -32,6 +32,7 @@ import type { Clock, SystemClock } from './lib/clock.ts'
 import { type AppId, newId } from './lib/ids.ts'
 import type { Log } from './lib/log.ts'
 import { addressList } from './lib/networks.ts'
+import { reachableAddress } from './lib/own-address.ts'
 import { secretBox } from './lib/secrets.ts'
 import { createLimiter } from './limits/limiter.ts'
 import { createMailChannels } from './mail.ts'
@@ -95,6 +96,8 @@ export type AppOptions = {
   /** An id that no other process can have, so that a server killed and started again need not wait for its own old lease. */
   nodeId?: string | undefined
   configureNew?: ConfigureNew | undefined
+  /** Keys for sending domains that are kept ready; none by default. */
+  spareRsaKeys?: number | undefined
   /** False while the disk is nearly full: reads and limits go on, everything else that would write is refused. */
   mayWrite?: (() => boolean) | undefined
 }
@@ -198,7 +201,8 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     const inApp = createInAppContext({ ...parts, renderer, users: users.reader, isUsed: isUsedAs('iam') })
     const outcomes = createOutcomesContext(parts)
     const reports = createReportsContext({ ...parts, segments, reader: users.reader })
-    const exports = createExportsContext({ ...parts, segments, publicUrl: config.publicUrl })
+    let baseUrl = config.publicUrl?.replace(/\/+$/, '')
+    const exports = createExportsContext({ ...parts, segments, baseUrl: () => baseUrl ?? '' })
     const usage = createKeyUsage({ db: parts.db, log })
     const countPlayers = (appIds: readonly AppId[]) => sumPlayerCounts(db, appIds)
     const { publicUrl } = config
@@ -213,7 +217,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       publicUrl,
     }
     const sending = createSendingContext({ ...parts, secrets })
-    const email = createEmailContext({ ...forEmail, db: parts.db })
+    const email = createEmailContext({ ...forEmail, db: parts.db, spareRsaKeys: options.spareRsaKeys })
     const messages = createMessagesContext({ ...parts, users, segments, renderer, mayAttach })
     const feedback = createFeedbackContext({
       ...parts,
@@ -271,8 +275,11 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       () => usage.close(),
       () => renderer.close(),
       () => limits.leave(),
+      () => email.rsaKeys.close(),
     )
     const address = await http.listen({ port: config.port, host: config.host })
+    baseUrl ??= reachableAddress(address)
+    email.rsaKeys.fill()
     const { mailListen } = config
     const name = config.providers.mail.helo
     const mail = mailListen && (await openMailListener(feedback, { mailListen, name }, log))

@@ -63,7 +63,7 @@ export function declaredRoutes(): { domains: Route[]; kit: Route[] } {
     segments,
     outcomes: createOutcomesContext(parts),
     reports: createReportsContext({ ...parts, segments, reader: users.reader }),
-    exports: createExportsContext({ ...parts, segments, publicUrl: undefined }),
+    exports: createExportsContext({ ...parts, segments, baseUrl: () => '' }),
     templates: createTemplatesContext({ ...parts, renderer, users: users.reader, isUsed, mayAttach: false }),
     messages,
     activities: createActivitiesContext({ ...parts, reader: users.reader, messages, note: async () => {} }),

@@ -18,6 +18,7 @@ export const createSendMail =
       {
         content: { from, subject, html: [], text: [text], headers: [['Auto-Submitted', ['auto-generated']]] },
         reference: '',
+        referenceFor: () => '',
         to,
         messageIdHeader: `<notice.${id}@${host}>`,
         envelopeFrom: from.address,

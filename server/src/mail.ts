@@ -182,8 +182,8 @@ function withSmallFiles(content: MailContent): MailContent {
 const LEFT_OUT = encodeBase64(Buffer.from('Too large to be kept with caught mail.'))
 
 /** Feedback-ID begins with the id of the message. */
-function messageOf({ content, reference }: MailItem): string | null {
+function messageOf({ content }: MailItem): string | null {
   const pieces = content.headers.find(([name]) => name.toLowerCase() === 'feedback-id')?.[1] ?? []
-  const [id = ''] = pieces.join(reference).split(':')
+  const [id = ''] = pieces[0]?.split(':') ?? []
   return isUuid(id) ? id : null
 }

@@ -10,6 +10,7 @@ import { explain } from './explain-failure.ts'
 import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
 import { systemClock } from './lib/clock.ts'
 import { createLog } from './lib/log.ts'
+import { reachableAddress } from './lib/own-address.ts'
 import { secretBox } from './lib/secrets.ts'
 import { openDatabase, refuseUnsafe } from './open-database.ts'
 import { ensureSecretKey } from './secret-key.ts'
@@ -19,6 +20,9 @@ import { createPool, type Db } from './storage/db.ts'
 import { migrate } from './storage/migrate.ts'
 
 const startedMs = performance.now()
+
+/** As many domains can be added in a row without waiting for a key. */
+const SPARE_RSA_KEYS = 4
 
 /** A signal that comes in the middle ends the start between two steps; what was opened is closed again. */
 async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Promise<() => Promise<void>> {
@@ -34,8 +38,12 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     const first = await prepare(db, configureNew).finally(() => db.close())
     stopping.throwIfAborted()
     const { connection, nodeId, mayWrite } = database
-    const app = await startApp({ config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite })
-    const address = app.address && readable(app.address, config)
+    const app = await startApp({
+      ...{ config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite },
+      spareRsaKeys: SPARE_RSA_KEYS,
+    })
+    const address = app.address && reachableAddress(app.address)
+    if (address && config.publicUrl === undefined && !box) log.warn(unreachableFor(address))
     if (first) printFirstKeys(config, address, first)
     if (box) console.log(`Nothing leaves this machine: what is sent can be read at ${box.control}/deliveries`)
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(1)
@@ -86,8 +94,8 @@ async function refuseBusyPort({ role, port, host }: Config) {
   await once(probe, 'close')
 }
 
-const readable = (address: string, { host }: Config) =>
-  host === '0.0.0.0' || host === '::' ? address.replace(/\/\/.+:/, '//localhost:') : address
+const unreachableFor = (address: string) =>
+  `PUBLIC_URL is not set: links in messages and addresses of exports name ${address}, which others may not reach`
 
 /** Ctrl-C below npm comes twice at once, from the terminal and from npm: that is one signal. */
 const SAME_SIGNAL_MS = 1_000

@@ -51,6 +51,7 @@ test('a mail is handed to the channel of its app as it was put together, and mai
   const content = { from: { address: 'bells@example.com' }, subject: 'Bells', html: [''], text: [''], headers: [] }
   const envelope = {
     reference: 'r',
+    referenceFor: () => 'r',
     messageIdHeader: '<1@example.com>',
     envelopeFrom: 'b-r@bounces.example.com',
     date: new Date('2030-01-01T09:00:00Z'),

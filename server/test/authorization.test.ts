@@ -7,7 +7,7 @@ import { issueKey, revokeKey } from '../src/apps/keys.ts'
 import { SYSTEM } from '../src/apps/schema.ts'
 import { declaredRoutes } from '../src/declared-routes.ts'
 import { insertCaught } from '../src/email/mailbox/store.ts'
-import { createReferences, emailIdOf } from '../src/email/reference.ts'
+import { emailIdOf } from '../src/email/reference.ts'
 import { suppress } from '../src/email/suppressions/store.ts'
 import { webhookSecret } from '../src/feedback/webhook.ts'
 import { insertWebhook } from '../src/feedback/webhook-store.ts'
@@ -44,6 +44,10 @@ import {
   told,
 } from './authorization/rules.ts'
 
+import { NO_USER_DATA, USER_DATA } from './authorization/user-data.ts'
+
+import { references, referencesOf } from './email-back.ts'
+
 const { domains: domainRoutes, kit } = declaredRoutes()
 const routes: Route[] = [...domainRoutes, ...kit]
 
@@ -53,6 +57,8 @@ type Caller = {
   headers: (route: Route) => Record<string, string>
   /** SDKs say nothing of who they are, so an app of others is as open to them as their own. */
   asks?: readonly Target[]
+  /** Routes that this caller has a meaning for; all of them by default. */
+  isFor?: (route: Route) => boolean
 }
 
 const ALL: readonly Target[] = ['own', 'sibling', 'foreign', 'missing']
@@ -67,6 +73,7 @@ let things: Record<Target, Things>
 let organizations: Record<string, string>
 let organizationKeys: Record<string, string>
 let keys: { own: string; sibling: string; foreign: string }
+let keyWithoutUsers: string
 
 beforeAll(async () => {
   server = await testApp({ limits: 'off' })
@@ -99,6 +106,7 @@ beforeAll(async () => {
   const lacking = new Map<Permission, string>()
   for (const permission of permissions)
     lacking.set(permission, await appKey(tenant.id, { permissions: permissions.filter((it) => it !== permission) }))
+  keyWithoutUsers = lacking.get('users') as string
   const revoked = await issueKey(ctx, { kind: 'app', appId: tenant.id }, { name: 'revoked' }, SYSTEM)
   await revokeKey(ctx, { kind: 'app', appId: tenant.id }, revoked.keyId, SYSTEM)
   const elsewhere = await appKey(tenant.id, { ipAllowlist: ['192.0.2.0/24'] })
@@ -117,6 +125,14 @@ beforeAll(async () => {
       kind: 'own without the permission',
       headers: ({ access }) => ({
         authorization: `Key ${lacking.get(access.kind === 'app' ? access.permission : 'users')}`,
+      }),
+    },
+    {
+      name: 'own key without the second permission',
+      kind: 'own without the permission',
+      isFor: ({ access }) => access.kind === 'app' && access.also !== undefined,
+      headers: ({ access }) => ({
+        authorization: `Key ${lacking.get(access.kind === 'app' ? (access.also?.permission ?? 'users') : 'users')}`,
       }),
     },
     { name: 'own key, not allowed here', kind: 'own from elsewhere', headers: written(`Key ${elsewhere}`) },
@@ -161,6 +177,9 @@ q9UU8I5mEovUf86QZ7kOBIjJwqnzD1omageEHWwHdBO6B+dFabmdT9POxg==
 -----END PUBLIC KEY-----
 `
 
+/** What nobody learns of a user without the permission for it. */
+const SECRET_TAG = 'a-tag-that-is-nobody-elses-business'
+
 type AboutEmail = Pick<Things, 'emailDomain' | 'suppressed' | 'mailId'>
 type Few = Pick<Things, 'keyId' | 'administratorId' | 'webhookId' | 'journeyId' | 'nodeId' | 'journeyWebhookId'> &
   AboutEmail
@@ -172,6 +191,7 @@ async function makeThings(appId: string, key: string, few: Few, state = 'live'):
     headers: { authorization: `Key ${key}` },
     body: {
       identity: { external_id: externalId, mark: newId() },
+      properties: { tags: { secret: SECRET_TAG } },
       subscriptions: [
         { type: 'iOSPush', token: newId() },
         { type: 'Email', token: email },
@@ -181,7 +201,7 @@ async function makeThings(appId: string, key: string, few: Few, state = 'live'):
   if (status !== 201) throw new Error(`no user was made: ${JSON.stringify(body)}`)
   const template = await server.request('/templates', {
     headers: { authorization: `Key ${key}` },
-    body: { app_id: appId, name: 'A template', contents: { en: 'Hello' } },
+    body: { app_id: appId, name: 'A template', contents: { en: 'Hello {{ user | json }}' } },
   })
   if (template.status !== 200) throw new Error(`no template was made: ${JSON.stringify(template.body)}`)
   const segment = await server.request(`/apps/${appId}/segments`, {
@@ -191,7 +211,7 @@ async function makeThings(appId: string, key: string, few: Few, state = 'live'):
   if (segment.status !== 201) throw new Error(`no segment was made: ${JSON.stringify(segment.body)}`)
   const inApp = await server.request(`/apps/${appId}/in_app_messages`, {
     headers: { authorization: `Key ${key}` },
-    body: { name: newId(), state, contents: { en: { title: 'Hello' } } },
+    body: { name: newId(), state, contents: { en: { title: 'Hello {{ secret }}' } } },
   })
   if (inApp.status !== 201) throw new Error(`no in-app message was made: ${JSON.stringify(inApp.body)}`)
   const message = await server.request('/notifications', {
@@ -236,8 +256,6 @@ async function aboutEmail(appId: AppId): Promise<AboutEmail> {
   return { emailDomain, suppressed, mailId }
 }
 
-const references = createReferences('the secret key of the tests')
-
 /** Of the message, to the subscription. */
 async function anEmail(appId: AppId, messageId: string, subscriptionId: string) {
   const key = { messageId, subscriptionId, runId: NO_RUN }
@@ -250,7 +268,7 @@ async function anEmail(appId: AppId, messageId: string, subscriptionId: string) 
       ${emailIdOf(key)}, ${at})`)
   await server.db.query(sql`
     update messages set email_html = '<p>Hello</p>' where app_id = ${appId} and id = ${messageId}`)
-  return { reference: references.write({ appId, expandAt: at, ...key }), linkSignature: references.sign(appId, LINK) }
+  return { references: referencesOf({ appId, expandAt: at, ...key }), linkSignature: references.sign(appId, LINK) }
 }
 
 /** Its id is also what its address is guarded by. */
@@ -371,7 +389,7 @@ const freshThings = async ({ path }: Route) => {
 type Answer = { status: number; text: string; type: string | null }
 
 async function ask(route: Route, caller: Caller, appId: string, about: Things, label: string): Promise<Answer> {
-  const { method, path, body } = requestFor(route, appId, about, label)
+  const { method, path, headers, body } = requestFor(route, appId, about, label)
   const isForm = route.isForm || route.isRaw
   const response = await fetch(`${server.url}${path}`, {
     method,
@@ -379,6 +397,7 @@ async function ask(route: Route, caller: Caller, appId: string, about: Things, l
     redirect: route.answers[302] ? 'manual' : 'follow',
     headers: {
       ...caller.headers(route),
+      ...headers,
       ...(body && { 'content-type': isForm ? 'application/x-www-form-urlencoded' : 'application/json' }),
     },
     ...(body && { body: isForm ? 'Body=STOP&email=unsubscribed' : JSON.stringify(body) }),
@@ -393,7 +412,8 @@ const verdictOf = ({ route, caller, target, label, door, appId }: Case) =>
 
 function casesOf(route: Route): Case[] {
   const hasTargets = isAboutAnApp(route) || route.path.includes(':organization_id')
-  return callers.flatMap((caller) =>
+  const askers = callers.filter(({ isFor = () => true }) => isFor(route))
+  return askers.flatMap((caller) =>
     labelsOf(route).flatMap((label) => [
       ...(hasTargets ? (caller.asks ?? ALL) : (['own'] as const)).map((target) => ({
         route,
@@ -569,6 +589,63 @@ describe('who is let in', () => {
     expect(await checksums(server.db, others())).toEqual(before)
   })
 })
+
+describe('a key without the permission "users"', () => {
+  const appRoutes = routes.flatMap((route) => (route.access.kind === 'app' ? [{ route, access: route.access }] : []))
+
+  test('is refused by every operation whose answer holds what is known of users', () => {
+    const declared = appRoutes.map(({ route: { operation }, access: { permission, also } }) => {
+      const shown = USER_DATA[operation]
+      const needs = also ? [permission, also.permission] : [permission]
+      return [operation, shown && { needs, ...(also?.when && { only: also.when.reason }) }] as const
+    })
+    const stated = Object.entries(USER_DATA).map(([name, { needs, only }]) => [name, { needs, ...(only && { only }) }])
+    expect(Object.fromEntries(declared.filter(([, shown]) => shown))).toEqual(Object.fromEntries(stated))
+  })
+
+  test('has every operation of apps judged by what its answer holds', () => {
+    const judged = [...Object.keys(USER_DATA), ...NO_USER_DATA]
+    expect(appRoutes.map(({ route }) => route.operation).sort()).toEqual(judged.sort())
+  })
+
+  test('is shown neither tags nor addresses by any other', async () => {
+    const caller: Caller = {
+      name: 'own key without users',
+      kind: 'own',
+      headers: () => ({ authorization: `Key ${keyWithoutUsers}` }),
+    }
+    const others = appRoutes.filter(
+      ({ access: { permission, also } }) => ![permission, also?.permission].includes('users'),
+    )
+    expect(others.length).toBeGreaterThan(80)
+    const told = await inParallel(others, async ({ route }) => {
+      const about = namesThings(route) ? await freshThings(route) : things.own
+      const { status, text } = await ask(route, caller, apps.own, about, 'onesignal_id')
+      const isTold = [SECRET_TAG, about.email, about.suppressed].some((secret) => text.includes(secret))
+      return isTold ? [`${route.operation}: ${status} ${text}`] : []
+    })
+    expect(told.flat()).toEqual([])
+  })
+
+  test('previews without a user, and is told what is missing with one', async () => {
+    const headers = { authorization: `Key ${keyWithoutUsers}` }
+    const body = { app_id: apps.own, contents: { en: 'Hello {{ secret | default: "you" }}, {{ user | json }}' } }
+    const nobody = await server.request('/templates/preview', { headers, body })
+    expect(nobody).toMatchObject({ status: 200, body: { language: 'en' } })
+    expect(nobody.body.rendered.contents).toMatch(/^Hello you, \{"tags":\{\},"external_id":null,"onesignal_id":null/)
+    const somebody = { alias_label: 'external_id', alias_id: things.own.externalId }
+    const refused = { status: 403, body: { errors: [MISSING] } }
+    expect(await server.request('/templates/preview', { headers, body: { ...body, ...somebody } })).toMatchObject(
+      refused,
+    )
+    const stored = `/templates/${things.own.templateId}/preview?app_id=${apps.own}`
+    expect(await server.request(stored, { headers, body: somebody })).toMatchObject(refused)
+    expect(await server.request(stored, { headers, body: {} })).toMatchObject({ status: 200 })
+    expect(await server.request(stored, { headers, body: { alias_id: 'x' } })).toMatchObject(refused)
+  })
+})
+
+const MISSING = 'This key does not have the permission "users", which a preview as a user needs'
 
 describe('the matrix', () => {
   test('asks every route of the server', async () => {

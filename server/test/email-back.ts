@@ -1,7 +1,7 @@
 // Makers for tests about what comes back of email: deliveries as sending leaves them, and what was made of their return.
 
 import { createConnection, type Socket } from 'node:net'
-import { createReferences, emailIdOf } from '../src/email/reference.ts'
+import { createReferences, emailIdOf, emailReferenceOf, type Purpose } from '../src/email/reference.ts'
 import { findSuppressed } from '../src/email/suppressions/store.ts'
 import { newId } from '../src/lib/ids.ts'
 import { NO_RUN } from '../src/messages/message.ts'
@@ -13,14 +13,27 @@ import { anEmail, aUser } from './users.ts'
 /** Of servers that `testApp()` starts. */
 export const references = createReferences('the secret key of the tests')
 
+type Named = Parameters<typeof emailReferenceOf>[0]
+
+export const writeReference = (email: Named, purpose: Purpose) => references.write(emailReferenceOf(email), purpose)
+
+export const referencesOf = (email: Named): Record<Purpose, string> => ({
+  open: writeReference(email, 'open'),
+  click: writeReference(email, 'click'),
+  view: writeReference(email, 'view'),
+  unsubscribe: writeReference(email, 'unsubscribe'),
+  preferences: writeReference(email, 'preferences'),
+  report: writeReference(email, 'report'),
+})
+
 export type SentEmail = {
   appId: string
   message: { id: string }
   userId: string
   subscriptionId: string
   address: string
-  /** Signed. */
-  reference: string
+  /** Signed, by what each is for. */
+  references: Record<Purpose, string>
   /** The Message-ID that it went out with. */
   messageIdHeader: string
 }
@@ -62,7 +75,7 @@ export async function aSentEmail(app: TestApp, fields: Fields): Promise<SentEmai
     userId: user.id,
     subscriptionId,
     address,
-    reference: references.write({ appId, expandAt: at, ...key }),
+    references: referencesOf({ appId, expandAt: at, ...key }),
     messageIdHeader: `<${emailIdOf(key)}.${at.toISOString().slice(2, 7).replace('-', '')}@news.example>`,
   }
 }

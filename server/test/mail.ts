@@ -2,6 +2,7 @@
 
 import type { MailContent } from '../src/channels/email/message.ts'
 import type { AppId } from '../src/lib/ids.ts'
+import { fillPlaces } from '../src/lib/places.ts'
 import type { Db } from '../src/storage/db.ts'
 import { sql } from '../src/storage/sql.ts'
 import type { FakeSender } from './engine.ts'
@@ -11,9 +12,11 @@ export const mailsOf = ({ calls }: Pick<FakeSender, 'calls'>) =>
   calls.flatMap(({ parcel }) => {
     if (parcel.kind !== 'email') return []
     const { content, reference, token: to, ...envelope } = parcel
-    const headers = Object.fromEntries(content.headers.map(([name, pieces]) => [name, pieces.join(reference)]))
-    const text = content.text.join(reference)
-    return [{ ...envelope, to, reference, content, headers, html: content.html.join(reference), text }]
+    const headers = Object.fromEntries(
+      content.headers.map(([name, pieces]) => [name, fillPlaces(pieces, parcel.referenceFor)]),
+    )
+    const text = fillPlaces(content.text, parcel.referenceFor)
+    return [{ ...envelope, to, reference, content, headers, html: fillPlaces(content.html, parcel.referenceFor), text }]
   })
 export type SentMail = ReturnType<typeof mailsOf>[number]
 export type { MailContent }

@@ -180,3 +180,11 @@ async function anAddress(appId: string) {
     insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled, created_at, updated_at)
     values (${appId}, ${newId()}, ${id}, 'Email', 'Email', 'a@example.com', ${sha256('a@example.com')}, true, ${now}, ${now})`)
 }
+test('a server that the world does not know by an address is a warning', async () => {
+  expect((await doctor()).find('public address')).toMatchObject({
+    state: 'warning',
+    advice: expect.stringContaining('PUBLIC_URL'),
+  })
+  const known = { state: 'ok', says: 'https://bell.example' }
+  expect((await doctor({ PUBLIC_URL: 'https://bell.example' })).find('public address')).toMatchObject(known)
+})

@@ -67,12 +67,24 @@ function report(findings: Finding[]): Outcome {
 async function examine(config: Config): Promise<Finding[]> {
   return [
     ...checkSettings(config),
+    checkPublicUrl(config),
     checkMail(config),
     await checkDataFolder(config),
     ...(await checkSecretFiles(config)),
     ...(await checkDisk(config)),
     ...(await checkDatabase(config)),
   ]
+}
+
+function checkPublicUrl({ publicUrl }: Config): Finding {
+  const check = 'public address'
+  return publicUrl === undefined
+    ? warning(
+        check,
+        'PUBLIC_URL is not set: links in messages and addresses of exports lead to this machine alone.',
+        'Give PUBLIC_URL, the address under which the world reaches this server.',
+      )
+    : ok(check, publicUrl)
 }
 
 function checkSettings({ limits, unsafeDurability }: Config): Finding[] {

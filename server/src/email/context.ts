@@ -4,8 +4,8 @@ import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
-import { createTurns, type Turns } from '../lib/turns.ts'
 import type { Db } from '../storage/db.ts'
+import { createKeyStock, type KeyStock } from './domains/key-stock.ts'
 
 /** Questions to DNS. What is not there is an empty list; rejects when nobody could say. */
 export type Resolver = {
@@ -43,8 +43,8 @@ export type EmailContext = {
   home: { url: string; isPublic: boolean }
   /** Whether an address, written as such, may be connected to for an app. */
   mayReach(address: string): boolean
-  /** Keys are made one after the other: whoever asks for many occupies one thread. */
-  inTurn: Turns
+  /** Keys for DKIM. */
+  rsaKeys: KeyStock
   /** Private keys that were opened, by their sealed text. */
   openedKeys: Map<string, KeyObject>
 }
@@ -59,6 +59,8 @@ export const createEmailContext = (parts: {
   publicUrl: string | undefined
   port: number
   mayReach(address: string): boolean
+  /** Made ahead once the stock is filled; none by default. */
+  spareRsaKeys?: number | undefined
 }): EmailContext => ({
   db: parts.db,
   now: parts.clock.now,
@@ -71,6 +73,6 @@ export const createEmailContext = (parts: {
     isPublic: parts.publicUrl !== undefined,
   },
   mayReach: parts.mayReach,
-  inTurn: createTurns(),
+  rsaKeys: createKeyStock(parts.spareRsaKeys ?? 0),
   openedKeys: new Map(),
 })

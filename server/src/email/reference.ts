@@ -1,6 +1,7 @@
 // What an email is known by when something comes back of it: in the address that bounces go to, in the links that people click,
 // in what they unsubscribe with. It names the app and the month, so that one partition of one app is read, and it is signed, so that
-// nobody can say anything about an email that they did not get.
+// nobody can say anything about an email that they did not get. The signature is for one purpose: proxies, histories and logs learn
+// the address of a pixel, and must not be able to unsubscribe anybody with it.
 
 import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { AppId } from '../lib/ids.ts'
@@ -16,14 +17,16 @@ export type EmailReference = {
 
 export type EmailKey = { messageId: string; subscriptionId: string; runId: string }
 
-type Email = EmailKey & { appId: AppId; expandAt: Date }
+/**
+ * `open`: the pixel. `click`: a link that is followed. `view`: the mail in the browser. `unsubscribe`: its page, one click, by mail, the
+ * token for apps. `preferences`: their page. `report`: what mail servers and providers bring back with bounces, complaints and events.
+ */
+export type Purpose = 'open' | 'click' | 'view' | 'unsubscribe' | 'preferences' | 'report'
 
 export type References = {
-  write(of: Email): string
-  /** With the id that it is stored by. */
-  name(of: Email): { id: string; reference: string }
-  /** In any case, because servers of mail change it. Undefined for everything that was not written by us. */
-  read(text: string): EmailReference | undefined
+  write(reference: EmailReference, purpose: Purpose): string
+  /** In any case, because servers of mail change it. Undefined for everything that was not written by us for one of the purposes. */
+  read(text: string, ...purposes: [Purpose, ...Purpose[]]): EmailReference | undefined
   /** Of where a link leads: without it anybody could send people anywhere by our name. */
   sign(appId: AppId, text: string): string
   isSigned(appId: AppId, text: string, signature: string): boolean
@@ -38,10 +41,14 @@ const LINK_SIGNATURE_BYTES = 12
 const FIRST_YEAR = 2000
 
 /** The first 64 bits of a hash: an app would need billions of emails in a month for two to be the same. */
-export const emailIdOf = (key: EmailKey): string => base32(hashOf(key))
+export const emailIdOf = ({ messageId, subscriptionId, runId }: EmailKey): string =>
+  base32(sha256(`${messageId} ${subscriptionId} ${runId}`).subarray(0, ID_BYTES))
 
-const hashOf = ({ messageId, subscriptionId, runId }: EmailKey) =>
-  sha256(`${messageId} ${subscriptionId} ${runId}`).subarray(0, ID_BYTES)
+export const emailReferenceOf = (of: EmailKey & { appId: AppId; expandAt: Date }): EmailReference => ({
+  appId: of.appId,
+  month: new Date(Date.UTC(of.expandAt.getUTCFullYear(), of.expandAt.getUTCMonth())),
+  id: emailIdOf(of),
+})
 
 /** Several keys in a row: the first one signs, and what any of them signed is believed. */
 export function createReferences(secretKey: string): References {
@@ -54,21 +61,19 @@ export function createReferences(secretKey: string): References {
   const [current] = keys
   if (!current) throw new Error('SECRET_KEY is empty')
 
-  function name(of: Email) {
-    const id = hashOf(of)
-    const named = Buffer.concat([appBytes(of.appId), monthBytes(of.expandAt), id])
-    return { id: base32(id), reference: base32(Buffer.concat([named, signatureOf(current as KeyObject, named)])) }
-  }
-
   return {
-    write: (of) => name(of).reference,
-    name,
-    read(text) {
+    write({ appId, month, id }, purpose) {
+      const named = Buffer.concat([appBytes(appId), monthBytes(month), fromBase32(id) as Buffer])
+      return base32(Buffer.concat([named, signatureOf(current, purpose, named)]))
+    },
+    read(text, ...purposes) {
       const bytes = fromBase32(text)
       if (bytes?.length !== SIGNED_BYTES + SIGNATURE_BYTES) return undefined
       const named = bytes.subarray(0, SIGNED_BYTES)
       const given = bytes.subarray(SIGNED_BYTES)
-      if (!keys.some((key) => timingSafeEqual(signatureOf(key, named), given))) return undefined
+      const isSignedFor = (purpose: Purpose) =>
+        keys.some((key) => timingSafeEqual(signatureOf(key, purpose, named), given))
+      if (!purposes.some(isSignedFor)) return undefined
       const months = named.readUInt16BE(APP_BYTES)
       return {
         appId: uuidOf(named.subarray(0, APP_BYTES)),
@@ -85,10 +90,10 @@ export function createReferences(secretKey: string): References {
   }
 }
 
-const signatureOf = (key: KeyObject, named: Buffer) =>
-  createHmac('sha256', key).update(named).digest().subarray(0, SIGNATURE_BYTES)
+/** The word in front keeps the purposes apart, and these signatures from those of links. */
+const signatureOf = (key: KeyObject, purpose: Purpose, named: Buffer) =>
+  createHmac('sha256', key).update(`${purpose} `).update(named).digest().subarray(0, SIGNATURE_BYTES)
 
-/** The word in front keeps the two kinds of signature apart. */
 const linkSignatureOf = (key: KeyObject, appId: AppId, text: string) =>
   createHmac('sha256', key).update(`link ${appId} ${text}`).digest().subarray(0, LINK_SIGNATURE_BYTES)
 

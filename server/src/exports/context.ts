@@ -12,8 +12,8 @@ export type ExportsContext = {
   newId: NewId
   queue: Queue
   segments: SegmentsContext
-  /** Where the world reaches this server, if the operator said so. */
-  publicUrl: string | undefined
+  /** Where files are fetched: PUBLIC_URL, or the server's own address. */
+  baseUrl: () => string
 }
 
 export const createExportsContext = (parts: {
@@ -21,12 +21,12 @@ export const createExportsContext = (parts: {
   clock: Clock
   newId: NewId
   segments: SegmentsContext
-  publicUrl: string | undefined
+  baseUrl: () => string
 }): ExportsContext => ({
   db: parts.db,
   now: parts.clock.now,
   newId: parts.newId,
   queue: createQueue(parts),
   segments: parts.segments,
-  publicUrl: parts.publicUrl,
+  baseUrl: parts.baseUrl,
 })

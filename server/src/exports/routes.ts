@@ -1,4 +1,4 @@
-import type { Call, Route, RouteLimit } from '../http/route.ts'
+import type { Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import type { ExportsContext } from './context.ts'
 import { fetchExport } from './fetch.ts'
@@ -18,7 +18,7 @@ const lookback: RouteLimit[] = [{ rule: 'lookback', counter: 'lookback' }]
 
 export function exportRoutes(ctx: ExportsContext): Route[] {
   const common = { errors: 'messages' as const, tag: 'Exports', limits: lookback }
-  const addressOf = (path: string, call: Pick<Call, 'header'>) => `${ctx.publicUrl ?? originOf(call)}${path}`
+  const addressOf = (path: string) => `${ctx.baseUrl()}${path}`
 
   return [
     route({
@@ -36,7 +36,7 @@ export function exportRoutes(ctx: ExportsContext): Route[] {
       async handle(call) {
         const { app, params, body } = call
         const path = await exportHistory(ctx, app.id, params.message_id, body.events, call)
-        return { status: 200, body: { success: true, destination_url: addressOf(path, call) } }
+        return { status: 200, body: { success: true, destination_url: addressOf(path) } }
       },
     }),
     route({
@@ -53,7 +53,7 @@ export function exportRoutes(ctx: ExportsContext): Route[] {
       answers: { 200: FileAnswer },
       async handle(call) {
         const path = await exportActivity(ctx, call.app.id, call.params.message_id, call)
-        return { status: 200, body: { csv_file_url: addressOf(path, call) } }
+        return { status: 200, body: { csv_file_url: addressOf(path) } }
       },
     }),
     route({
@@ -71,7 +71,7 @@ export function exportRoutes(ctx: ExportsContext): Route[] {
       answers: { 200: FileAnswer },
       async handle(call) {
         const path = await exportSubscriptions(ctx, call.app.id, call.body, call)
-        return { status: 200, body: { csv_file_url: addressOf(path, call) } }
+        return { status: 200, body: { csv_file_url: addressOf(path) } }
       },
     }),
     route({
@@ -101,11 +101,4 @@ export function exportRoutes(ctx: ExportsContext): Route[] {
       },
     }),
   ]
-}
-
-/** Where the caller found us: an address that is answered to nobody else. */
-function originOf(call: Pick<Call, 'header'>): string {
-  const host = call.header('host') ?? ''
-  const scheme = call.header('x-forwarded-proto') === 'https' ? 'https' : 'http'
-  return /^[\w.:[\]-]+$/.test(host) ? `${scheme}://${host}` : ''
 }

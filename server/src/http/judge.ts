@@ -13,11 +13,12 @@ import {
   missingAuthorization,
 } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
+import type { Permission } from '../lib/permissions.ts'
 import { sha256 } from '../lib/secrets.ts'
 import { isSameSecret, mayComeFrom, readSecret } from './auth.ts'
 import { looksLikeToken, verifyIdentityToken } from './identity-token.ts'
 import type { Plan } from './plan.ts'
-import type { Access, AppGate, Caller, KeyLookup, KeyRecord } from './route.ts'
+import type { Access, AppGate, Call, Caller, KeyLookup, KeyRecord } from './route.ts'
 import { isSdk, type SdkDoor } from './sdk-door.ts'
 
 export type Gatekeeper = { keys: KeyLookup; clock: Clock; door: SdkDoor; metricsToken: string | undefined }
@@ -25,7 +26,8 @@ export type Gatekeeper = { keys: KeyLookup; clock: Clock; door: SdkDoor; metrics
 /** What the headers say, before anything is known about the app. */
 export type Visitor = { kind: 'anybody' } | { kind: 'key'; key: KeyRecord } | { kind: 'sdk'; token: string | undefined }
 
-export type Entry = { caller: Caller; app: AppGate | undefined }
+/** `key`: of callers that came in by the permissions of an app key. */
+export type Entry = { caller: Caller; app: AppGate | undefined; key?: KeyRecord }
 
 /** A value, or the promise of one: what is cached is answered without a turn of the event loop. */
 export type Soon<Value> = Value | Promise<Value>
@@ -118,10 +120,20 @@ function admitTo(
     return { caller: organizationCaller(key, ip), app }
   if (key.kind !== 'app') throw forbidden('This operation needs an app key')
   if (!mayComeFrom(key, ip)) throw notFromHere()
-  if (!key.permissions.includes(access.permission))
-    throw forbidden(`This key does not have the permission "${access.permission}"`)
-  return { caller: { kind: 'key', keyId: key.keyId }, app }
+  if (!key.permissions.includes(access.permission)) throw missingPermission(access.permission)
+  return { caller: { kind: 'key', keyId: key.keyId }, app, key }
 }
+
+/** The second permission of an operation may depend on what the request asks for, so it is judged when all of it was read. */
+export function requireSecondPermission({ route: { access } }: Plan, { key }: Entry, call: Call): void {
+  if (access.kind !== 'app' || !access.also || !key) return
+  const { permission, when } = access.also
+  if (key.permissions.includes(permission) || (when && !when.applies(call))) return
+  throw missingPermission(permission, when?.reason)
+}
+
+const missingPermission = (permission: Permission, reason?: string) =>
+  forbidden(`This key does not have the permission "${permission}"${reason ? `, which ${reason} needs` : ''}`)
 
 function admitSdk({ clock }: Gatekeeper, access: Access, token: string | undefined, app: AppGate | undefined): Entry {
   // Without a key nobody learns whether an app exists.

@@ -121,6 +121,14 @@ function security(access: Access): Record<string, string[]>[] {
   return access.keyless ? [{ appKey: [] }, { identityToken: [] }, {}] : [{ appKey: [] }]
 }
 
+function permissionsInWords({ permission, also }: Extract<Access, { kind: 'app' }>): string {
+  if (!also) return `permission \`${permission}\``
+  const both = `\`${permission}\` and \`${also.permission}\``
+  return also.when
+    ? `permission \`${permission}\`, and \`${also.permission}\` for ${also.when.reason}`
+    : `permissions ${both}`
+}
+
 export function accessInWords(access: Access): string {
   switch (access.kind) {
     case 'public':
@@ -130,7 +138,7 @@ export function accessInWords(access: Access): string {
     case 'metrics':
       return 'Takes an organization key or the METRICS_TOKEN of the settings.'
     case 'app': {
-      const words = `Takes an app key with the permission \`${access.permission}\`.`
+      const words = `Takes an app key with the ${permissionsInWords(access)}.`
       return access.keyless
         ? `${words} SDKs may come in without a key where the app allows it, or with an identity token where it asks for one.`
         : words

@@ -25,6 +25,9 @@ export type Caller =
   | { kind: 'organization'; keyId: KeyId; organizationId: OrganizationId }
   | { kind: 'anybody' }
 
+/** Needed by every request of a key; with `when`, by those that ask for what `reason` names: "a preview as a user". */
+export type AlsoNeeded = { permission: Permission; when?: { reason: string; applies: (call: Call) => boolean } }
+
 export type Access =
   /**
    * No key: health, documentation, what SDKs ask before they are anybody. Where an answer costs a look into the database,
@@ -39,6 +42,8 @@ export type Access =
   | {
       kind: 'app'
       permission: Permission
+      /** A second permission, for what the operation shows of users beyond its own subject. */
+      also?: AlsoNeeded
       appIn: 'path' | 'query' | 'body'
       /** How a valid key of another app is answered. Missing and foreign apps look the same. */
       foreign?: 'not-found' | 'bad-key'

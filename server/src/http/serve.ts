@@ -7,7 +7,7 @@ import { isStorable } from '../lib/text.ts'
 import { type Desk, type Exchange, type Place, send, sendError } from './answer.ts'
 import type { BodyBudget, BodyLease } from './body-budget.ts'
 import type { AddressOf } from './client-address.ts'
-import { admit, type Entry, type Gatekeeper, identify, readAppId } from './judge.ts'
+import { admit, type Entry, type Gatekeeper, identify, readAppId, requireSecondPermission } from './judge.ts'
 import { decodeBody, LARGE_BODY_BYTES, parseBody, unstorable } from './parse-body.ts'
 import type { Plan } from './plan.ts'
 import { FORM_BODY, hasBody, JSON_BODY, readBody } from './read-body.ts'
@@ -111,6 +111,7 @@ export async function serve(
     }
 
     const call = new IncomingCall(entry, params, query, body, exchange, ip, kit.clock.now())
+    requireSecondPermission(plan, entry, call)
     if (route.limits.length > 0 && !kit.limits.isOff()) {
       const charges = plan.charges ?? (await chargesOf(route, call))
       const wait = charges.length === 0 ? 0 : kit.limits.take(call.app, charges)

@@ -1,6 +1,6 @@
 // What the SDKs in apps ask for and report. They have no key; see http/sdk-door.ts.
 
-import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import type { Access, AlsoNeeded, Call, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { authorityOf } from '../lib/authority.ts'
 import { invalidUuid, missingAuthorization } from '../lib/errors.ts'
@@ -34,6 +34,17 @@ const access = (appIn: AppAccess['appIn'], more: Partial<AppAccess> = {}): AppAc
   ...more,
 })
 
+/** What is meant for somebody says what is known of them. SDKs ask without a key, and are judged by the door alone. */
+const also: AlsoNeeded = { permission: 'users' }
+const SUBSCRIPTION_HEADER = 'onesignal-subscription-id'
+const alsoForViewer: AlsoNeeded = {
+  permission: 'users',
+  when: {
+    reason: 'a page with the tags of a user',
+    applies: (call) => call.header(SUBSCRIPTION_HEADER) !== undefined,
+  },
+}
+
 /** Each time that an app is opened, and that it shows something: as many as other writes, though some only read. */
 const limits: RouteLimit[] = [{ rule: 'write' }]
 
@@ -47,7 +58,7 @@ function readSubscriptionId(id: string): SubscriptionId {
  * nobody's: the page puts in those that the SDK has.
  */
 function viewerOf(call: Pick<Call, 'caller' | 'header'>): Viewer | undefined {
-  const id = call.header('onesignal-subscription-id')
+  const id = call.header(SUBSCRIPTION_HEADER)
   const authority = authorityOf(call.caller)
   return id === undefined || !isUuid(id) || authority.kind === 'device'
     ? undefined
@@ -57,7 +68,12 @@ function viewerOf(call: Pick<Call, 'caller' | 'header'>): Viewer | undefined {
 export function inAppSdkRoutes(ctx: InAppContext): Route[] {
   const tag = 'In-app messages for SDKs'
   const ofReports = { tag, errors: 'messages' as const, access: access('body', { isUnproven: true }), limits }
-  const ofPages = { tag, errors: 'messages' as const, access: access('query', { isUnproven: true }), limits }
+  const ofPages = {
+    tag,
+    errors: 'messages' as const,
+    access: access('query', { isUnproven: true, also: alsoForViewer }),
+    limits,
+  }
   return [
     route({
       operation: 'listInAppMessagesOfSubscription',
@@ -67,7 +83,7 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
       errors: 'users',
       summary: 'In-app messages of a device',
       description: 'What is live now and meant for this subscription.',
-      access: access('path'),
+      access: access('path', { also }),
       limits,
       params: DevicePath,
       answers: { 200: DeviceAnswer },
@@ -84,7 +100,7 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
       errors: 'users',
       summary: 'In-app messages of a device of a user',
       description: 'What SDKs call where the app demands proof of identity.',
-      access: access('path', { keyless: ({ alias_label }) => isLabelOfSdks(alias_label) }),
+      access: access('path', { also, keyless: ({ alias_label }) => isLabelOfSdks(alias_label) }),
       limits,
       params: DeviceOfUserPath,
       answers: { 200: DeviceAnswer },

@@ -40,7 +40,7 @@ import { updateJourney } from './update.ts'
 import { updateNode } from './update-node.ts'
 import { getJourney, listJourneys, listVersions, readJourneyId, viewVersion } from './view.ts'
 
-const views: Access = { kind: 'app', permission: 'journeys:view', appIn: 'path' }
+const views = { kind: 'app', permission: 'journeys:view', appIn: 'path' } as const satisfies Access
 const edits: Access = { kind: 'app', permission: 'journeys:edit', appIn: 'path' }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
@@ -215,7 +215,7 @@ export function journeyRoutes(ctx: JourneysContext): Route[] {
       summary: 'Trace a user in a journey',
       description:
         'The runs of one user, newest first: where they are, since when, what would move them on, and what they came by. Name the user by `external_id` or `onesignal_id`.',
-      access: views,
+      access: { ...views, also: { permission: 'users' } },
       limits: pages('cursor'),
       query: TraceQuery,
       answers: { 200: TraceAnswer },

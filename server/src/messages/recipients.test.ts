@@ -216,7 +216,7 @@ describe('whoever leads runs learns', () => {
     expect(actions.splice(0)).toEqual([first, second])
     const noteEmail = createNoteEmail({ db: app.db, clock, merger: createMerger({ slots: 2 }), noteActions })
     const mail = mailsOf(sender)[0] as { reference: string }
-    const reference = engine.email.references.read(mail.reference) as EmailReference
+    const reference = engine.email.references.read(mail.reference, 'report') as EmailReference
     await noteEmail(appId, { kind: 'opened', isMachine: false, reference, at: clock.now() })
     await noteEmail(appId, { kind: 'opened', isMachine: false, reference, at: clock.now() })
     await noteEmail(appId, { kind: 'clicked', isMachine: false, reference, at: clock.now() })

@@ -17,7 +17,7 @@ import {
 } from './schema.ts'
 import { closeUnknowns, resendUnknowns, viewUnknowns } from './unknowns.ts'
 
-const access: Access = { kind: 'app', permission: 'messages', appIn: 'path' }
+const access = { kind: 'app', permission: 'messages', appIn: 'path' } as const satisfies Access
 const pages: RouteLimit[] = [
   { rule: 'read', when: ({ query }) => query.cursor === undefined },
   { rule: 'lookback', counter: 'lookback', when: ({ query }) => query.cursor !== undefined },
@@ -34,6 +34,7 @@ export function reportRoutes(ctx: ReportsContext): Route[] {
       summary: 'Explain why a user got a message, or did not',
       description:
         'Name the user by `external_id`, `onesignal_id` or `subscription_id`. For each subscription: what was decided and why, or why nothing was.',
+      access: { ...access, also: { permission: 'users' } },
       limits: [{ rule: 'read' }],
       query: ExplainQuery,
       answers: { 200: ExplainAnswer },

@@ -73,8 +73,8 @@ describe('preview', () => {
       body: { errors: ['User not found'] },
     })
     expect(told(await templates.preview(NOBODY, whom()))).toEqual(TEMPLATE_NOT_FOUND)
-    expect(told(await templates.preview(body.id, {}))).toEqual(
-      refused('alias_label is required', 'alias_id is required'),
+    expect(told(await templates.preview(body.id, { alias_label: 'external_id' }))).toEqual(
+      refused('alias_label and alias_id name a user together: give both or neither'),
     )
   })
 

@@ -1,6 +1,6 @@
 // What one person would be told: the template, stored or not, rendered for a user.
 
-import { appNotFound, userNotFound } from '../lib/errors.ts'
+import { appNotFound, invalid, userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { readUserRef } from '../users/identity.ts'
 import type { User } from '../users/neighbourhood.ts'
@@ -36,13 +36,12 @@ type Previewed = Pick<Template, 'content' | 'emailHtml' | 'dynamicContent'> & {
 
 async function preview(ctx: TemplatesContext, appId: AppId, template: Previewed, body: PreviewBody) {
   const dynamicContent = readDynamicContent(template.dynamicContent)
-  const user = await ctx.users.user(appId, readUserRef(body.alias_label, body.alias_id))
-  if (!user) throw userNotFound()
+  const user = await findUser(ctx, appId, body)
   const sender = await findSender(ctx.db, appId)
   if (!sender) throw appNotFound()
   const channel = channelOf(template.content)
   const subscription = subscriptionOf(user, channel)
-  const language = body.language ?? subscription?.language ?? user.properties.language ?? 'en'
+  const language = body.language ?? subscription?.language ?? user?.properties.language ?? 'en'
   const context = scopeOf({
     user,
     subscription,
@@ -59,12 +58,30 @@ async function preview(ctx: TemplatesContext, appId: AppId, template: Previewed,
   return { channel, language, rendered: result.texts }
 }
 
+/** Judged before schemas are, so the body may be anything. A request that names half a user counts as naming one. */
+export const namesUser = (body: unknown): boolean => {
+  const { alias_label: label, alias_id: value } = (body ?? {}) as Partial<PreviewBody>
+  return (label ?? value ?? null) !== null
+}
+
+async function findUser({ users }: TemplatesContext, appId: AppId, body: PreviewBody): Promise<User | undefined> {
+  if (!namesUser(body)) return undefined
+  const { alias_label: label, alias_id: value } = body
+  if (typeof label !== 'string' || typeof value !== 'string')
+    throw invalid('alias_label and alias_id name a user together: give both or neither', {
+      field: typeof label === 'string' ? 'alias_id' : 'alias_label',
+    })
+  const user = await users.user(appId, readUserRef(label, value))
+  if (!user) throw userNotFound()
+  return user
+}
+
 /** The first one that a message of this channel could go to. */
-function subscriptionOf(user: User, channel: Channel) {
+function subscriptionOf(user: User | undefined, channel: Channel) {
   const isFit: Record<Channel, (type: string) => boolean> = {
     email: (type) => type === 'Email',
     sms: (type) => type === 'SMS',
     push: (type) => type.endsWith('Push'),
   }
-  return [...user.subscriptions.values()].find(({ type }) => isFit[channel](type))
+  return [...(user?.subscriptions.values() ?? [])].find(({ type }) => isFit[channel](type))
 }

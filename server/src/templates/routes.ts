@@ -2,7 +2,7 @@ import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { changeTemplate, copyTemplate, createTemplate, removeTemplate } from './change.ts'
 import type { TemplatesContext } from './context.ts'
-import { previewTemplate, previewUnsaved } from './preview.ts'
+import { namesUser, previewTemplate, previewUnsaved } from './preview.ts'
 import {
   AppQuery,
   CopyTemplateBody,
@@ -22,6 +22,13 @@ import { findSuspensionOf, resumeTemplate } from './suspension.ts'
 import { summaryObject, templateNotFound, templateObject } from './template.ts'
 
 const access = (appIn: 'query' | 'body'): Access => ({ kind: 'app', permission: 'templates', appIn })
+/** Liquid can show all that is known of the user. */
+const previewAccess = (appIn: 'query' | 'body'): Access => ({
+  kind: 'app',
+  permission: 'templates',
+  also: { permission: 'users', when: { reason: 'a preview as a user', applies: ({ body }) => namesUser(body) } },
+  appIn,
+})
 const isLookback = ({ query }: Pick<Call, 'query'>) => Number(query.offset) > 0
 const writes: RouteLimit[] = [{ rule: 'write' }]
 
@@ -163,8 +170,9 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       method: 'POST',
       path: '/templates/:template_id/preview',
       summary: 'Preview template',
-      description: 'The template as one user would get it. Nothing is sent.',
-      access: access('query'),
+      description:
+        'The template as one user would get it; without `alias_label` and `alias_id`, as somebody of whom nothing is known. Nothing is sent.',
+      access: previewAccess('query'),
       limits: [{ rule: 'read' }],
       params: TemplatePath,
       query: AppQuery,
@@ -180,7 +188,9 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       method: 'POST',
       path: '/templates/preview',
       summary: 'Preview content that is not saved',
-      access: access('body'),
+      description:
+        'As one user would get it, or without `alias_label` and `alias_id` as somebody of whom nothing is known.',
+      access: previewAccess('body'),
       limits: [{ rule: 'read' }],
       body: PreviewUnsavedBody,
       answers: { 200: PreviewAnswer },

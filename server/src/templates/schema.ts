@@ -30,8 +30,14 @@ const uuid = () => Type.String({ format: 'uuid' })
 export const CopyTemplateBody = Type.Object({ target_app_id: uuid() })
 
 const recipient = {
-  alias_label: Type.String({ description: 'Such as external_id; with alias_id it names the user to render for.' }),
-  alias_id: Type.String(),
+  alias_label: Type.Optional(
+    Type.Unsafe<string | null>({
+      type: ['string', 'null'],
+      description:
+        'Such as external_id; with alias_id it names the user to render for, which needs the permission `users` too.',
+    }),
+  ),
+  alias_id: Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'] })),
   language: Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 32 })),
   custom_data: Type.Optional(
     Type.Unsafe<Record<string, unknown> | null>({

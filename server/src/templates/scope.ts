@@ -8,7 +8,8 @@ import type { Scope } from './render/source.ts'
 import type { TemplateId } from './template.ts'
 
 export type ScopeParts = {
-  user: User
+  /** Undefined for somebody of whom nothing is known. */
+  user: User | undefined
   /** Where the message goes. */
   subscription: Subscription | undefined
   app: { id: AppId; name: string }
@@ -23,17 +24,20 @@ export type ScopeParts = {
 
 export function scopeOf(parts: ScopeParts): Scope {
   const { user, subscription, message } = parts
-  const externalId = user.aliases.get(EXTERNAL_ID) ?? null
-  const { tags, language } = user.properties
+  const externalId = user?.aliases.get(EXTERNAL_ID) ?? null
+  const { tags, language } = user?.properties ?? { tags: {}, language: null }
   return {
     // First, so that no tag can stand in for an object.
     ...tags,
     user: {
       tags,
       external_id: externalId,
-      onesignal_id: user.id,
+      onesignal_id: user?.id ?? null,
       language,
-      subscriptions: [...user.subscriptions.values()].map(({ id, token }) => ({ id, subscription_token: token })),
+      subscriptions: [...(user?.subscriptions.values() ?? [])].map(({ id, token }) => ({
+        id,
+        subscription_token: token,
+      })),
     },
     subscription: {
       email: subscription?.type === 'Email' ? subscription.token : null,

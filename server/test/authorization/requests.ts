@@ -1,6 +1,7 @@
 // A request for any route: its path filled in, its app named where the route wants it, and a body that it takes.
 
 import type { TSchema } from 'typebox'
+import type { Purpose } from '../../src/email/reference.ts'
 import type { Route } from '../../src/http/route.ts'
 import { newId } from '../../src/lib/ids.ts'
 
@@ -28,8 +29,18 @@ export type Things = {
   suppressed: string
   mailId: string
   /** Of an email to the subscription, of the message; and of a link in it. */
-  reference: string
+  references: Record<Purpose, string>
   linkSignature: string
+}
+
+const NOTHING = 'a'.repeat(55)
+const NO_REFERENCES: Things['references'] = {
+  open: NOTHING,
+  click: NOTHING,
+  view: NOTHING,
+  unsubscribe: NOTHING,
+  preferences: NOTHING,
+  report: NOTHING,
 }
 
 export const unknownThings = (): Things => ({
@@ -54,12 +65,18 @@ export const unknownThings = (): Things => ({
   emailDomain: `nothing-${newId()}.example`,
   suppressed: `${newId()}@example.com`,
   mailId: newId(),
-  reference: 'a'.repeat(55),
+  references: NO_REFERENCES,
   linkSignature: 'a'.repeat(16),
 })
 
+const purposeOf = (path: string): Purpose => {
+  if (path.startsWith('/e/c/')) return 'click'
+  if (path.startsWith('/e/v/')) return 'view'
+  return path.startsWith('/e/p/') ? 'preferences' : 'unsubscribe'
+}
+
 /** What each path parameter stands for. A route with a new one has to say it here. */
-const PARAMS: Record<string, (things: Things, label: string) => string> = {
+const PARAMS: Record<string, (things: Things, label: string, path: string) => string> = {
   alias_label: (_, label) => label,
   alias_id: ({ userId, externalId }, label) => (label === 'onesignal_id' ? userId : externalId),
   alias_label_to_delete: () => 'mark',
@@ -88,7 +105,7 @@ const PARAMS: Record<string, (things: Things, label: string) => string> = {
   domain: ({ emailDomain }) => emailDomain,
   address: ({ suppressed }) => suppressed,
   mail_id: ({ mailId }) => mailId,
-  reference: ({ reference }) => reference,
+  reference: ({ references }, _, path) => references[purposeOf(path)],
   signature: ({ linkSignature }) => linkSignature,
   secret: () => 'a-secret-that-nobody-has-set',
   platform: () => 'android',
@@ -113,7 +130,7 @@ const QUERIES: Record<string, (things: Things) => Record<string, string>> = {
   },
   getOutcomes: () => ({ outcome_names: 'os__click.count' }),
   clickEmail: () => ({ u: LINK }),
-  unsubscribeEmailWithToken: ({ reference }) => ({ token: reference }),
+  unsubscribeEmailWithToken: ({ references }) => ({ token: references.unsubscribe }),
   listAuditLogs: () => ({ start_time: new Date().toISOString() }),
 }
 
@@ -136,7 +153,7 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
   copyTemplateToApp: (_, appId) => ({ target_app_id: appId }),
   previewTemplate: ({ externalId }) => ({ alias_label: 'external_id', alias_id: externalId }),
   previewUnsavedTemplate: ({ externalId }) => ({
-    contents: { en: 'Hello' },
+    contents: { en: 'Hello {{ user | json }}' },
     alias_label: 'external_id',
     alias_id: externalId,
   }),
@@ -168,6 +185,12 @@ const BODIES: Record<string, (things: Things, appId: string) => object> = {
   addPlayer: () => ({ device_type: 11, identifier: `${newId()}@example.com` }),
 }
 
+/** Headers by which a request asks for more. */
+const HEADERS: Record<string, (things: Things) => Record<string, string>> = {
+  viewInAppMessageHtml: ({ subscriptionId }) => ({ 'onesignal-subscription-id': subscriptionId }),
+  previewInAppMessage: ({ subscriptionId }) => ({ 'onesignal-subscription-id': subscriptionId }),
+}
+
 export const paramNames = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, name]) => name as string)
 
 /** Routes that name a thing inside the app can name somebody else's. */
@@ -186,7 +209,7 @@ export function paramsOf(route: Route, appId: string, things: Things, label: str
       if (name === 'app_id') return [name, appId]
       const make = PARAMS[name]
       if (!make) throw new Error(`${route.operation}: say in requests.ts what :${name} stands for`)
-      return [name, make(things, label)]
+      return [name, make(things, label, route.path)]
     }),
   )
 }
@@ -205,7 +228,8 @@ export function requestFor(route: Route, appId: string, things: Things, label: s
     ...BODIES[route.operation]?.(things, appId),
     ...(isApp && access.appIn === 'body' && { app_id: appId }),
   }
-  return { method: route.method, path: query.size > 0 ? `${path}?${query}` : path, body, params }
+  const headers = HEADERS[route.operation]?.(things) ?? {}
+  return { method: route.method, path: query.size > 0 ? `${path}?${query}` : path, headers, body, params }
 }
 
 type Schema = TSchema & {

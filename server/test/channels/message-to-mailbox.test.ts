@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import PostalMime from 'postal-mime'
 import { expect, onTestFinished, test } from 'vitest'
-import { createReferences } from '../../src/email/reference.ts'
+import { createReferences, type EmailReference, type Purpose } from '../../src/email/reference.ts'
 import { testApp } from '../app.ts'
 import { messagesOf } from '../messages.ts'
 import { startMailSink } from '../sinks/mail.ts'
@@ -50,14 +50,16 @@ test('a message becomes a mail, caught where no relay is set, with links that le
     const [, reference = ''] = /https:\/\/bell\.example\/e\/u\/([a-z2-7]{55})/.exec(mail.html) ?? []
     const references = createReferences(SECRET)
     const { body } = await server.app(`/messages/${id}/deliveries`)
-    expect(references.read(reference)).toMatchObject({
+    expect(references.read(reference, 'unsubscribe')).toMatchObject({
       appId: server.tenant.id,
       id: body.deliveries[0].provider_reference,
     })
+    const named = references.read(reference, 'unsubscribe') as EmailReference
+    const writtenFor = (purpose: Purpose) => references.write(named, purpose)
     const target = 'https://shop.example/?a=1&b=%C3%BC'
     const signature = references.sign(server.tenant.id, target)
     expect(mail.html).toContain(
-      `<a href="https://bell.example/e/c/${reference}/${signature}?u=${encodeURIComponent(target)}">läutet</a>`,
+      `<a href="https://bell.example/e/c/${writtenFor('click')}/${signature}?u=${encodeURIComponent(target)}">läutet</a>`,
     )
     expect(mail.html).toContain('>Hört</div>')
     expect(mail.text).toContain(`läutet (https://shop.example/?a=1&b=ü)`)

@@ -177,12 +177,12 @@ describe('the others', () => {
     const email = await aSentEmail(app, { at: new Date() })
     const another = await aSentEmail(app, { at: new Date() })
     const { id } = email.message
-    expect(await client.unsubscribeEmailWithToken(appId, id, email.reference)).toEqual({ success: true })
-    expect(await client.unsubscribeEmailWithToken(appId, id, email.reference)).toEqual({ success: true })
+    expect(await client.unsubscribeEmailWithToken(appId, id, email.references.unsubscribe)).toEqual({ success: true })
+    expect(await client.unsubscribeEmailWithToken(appId, id, email.references.unsubscribe)).toEqual({ success: true })
     expect(await notificationTypesOf(app, email)).toBe(-2)
     const refused = 'token is not one of this message'
-    await expectFailure(client.unsubscribeEmailWithToken(appId, id, another.reference), 400, refused)
-    await expectFailure(client.unsubscribeEmailWithToken(appId, NOBODY, another.reference), 400, refused)
+    await expectFailure(client.unsubscribeEmailWithToken(appId, id, another.references.unsubscribe), 400, refused)
+    await expectFailure(client.unsubscribeEmailWithToken(appId, NOBODY, another.references.unsubscribe), 400, refused)
     await expectFailure(client.unsubscribeEmailWithToken(appId, id, 'nonsense'), 400, refused)
     expect(await notificationTypesOf(app, another)).toBeNull()
   })

@@ -2,6 +2,7 @@
 
 import { createHash, hash, sign as signBytes } from 'node:crypto'
 import { promisify } from 'node:util'
+import { fillPlaces } from '../../lib/places.ts'
 import { BadMail, type DkimKey } from './message.ts'
 import type { ComposedMail } from './mime.ts'
 
@@ -24,12 +25,12 @@ const SIGNED = [
 
 /** The headers to put before the mail, one for each key. */
 export async function signaturesOf(mail: ComposedMail, keys: readonly DkimKey[], date: Date): Promise<string> {
-  const { own, reference, shared } = mail
-  const bodyHash = hashOf(shared.signedBody.join(reference), shared.files)
+  const { own, referenceAt, shared } = mail
+  const bodyHash = hashOf(fillPlaces(shared.signedBody, referenceAt), shared.files)
   const headers = new Map(shared.signedHeaders)
   for (const [name, value] of own) headers.set(name.toLowerCase(), [value.replaceAll(/[ \t]+/g, ' ')])
   const names = SIGNED.filter((name) => headers.has(name))
-  const signed = names.map((name) => `${name}:${headers.get(name)?.join(reference)}\r\n`).join('')
+  const signed = names.map((name) => `${name}:${fillPlaces(headers.get(name) ?? [], referenceAt)}\r\n`).join('')
   // From stands in the list once more than in the mail: a second one, added on the way, breaks the signature.
   const tags = [
     'c=relaxed/relaxed',

@@ -1,24 +1,24 @@
 // Headers of mail (RFC 5322, 2047): whatever the text, each comes out as one header, in ASCII, in lines that every server takes.
 
+import { fillPlaces, MARK, type Pieces, piecesOf } from '../../lib/places.ts'
 import { isAscii } from './address.ts'
 import { BadMail } from './message.ts'
 
 const MOST_LINE = 76
 /** In an encoded word of 75 characters, "=?UTF-8?B?" and "?=" leave room for 60 of base64. */
 const WORD_BYTES = 45
-/** Stands for the recipient's reference, of about this length. */
-export const PLACE = '\0'
-const PLACE_LENGTH = 55
+/** As long as what stands at a place. */
+const REFERENCE = 'x'.repeat(55)
 
 const NAME = /^[!-9;-~]{1,70}$/
 
 /** Nothing but a space is left of what could begin another line. */
 const clean = (text: string) => text.toWellFormed().replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
 
-/** The result holds PLACE between the pieces, begins with the name, and has no line end at its end. */
-export function headerOf(name: string, pieces: readonly string[]): string {
+/** The result holds the places with their marks, begins with the name, and has no line end at its end. */
+export function headerOf(name: string, pieces: Pieces): string {
   if (!NAME.test(name)) throw new BadMail('header not valid')
-  const text = pieces.map(clean).join(PLACE)
+  const text = pieces.map(clean).join(MARK)
   const isPlain = isAscii(text) && !text.includes('=?') && text === text.trim() && longestWord(text) < 900
   if (!isPlain && pieces.length > 1) throw new BadMail('header not valid')
   return isPlain ? fold(`${name}: ${text}`) : `${name}: ${encodeWords(text, MOST_LINE - name.length - 2)}`
@@ -44,7 +44,7 @@ function fold(header: string): string {
   return header
     .split(BREAK)
     .map((word, n) => {
-      const length = word.length + word.split(PLACE).length * PLACE_LENGTH - PLACE_LENGTH
+      const length = fillPlaces(piecesOf(word), () => REFERENCE).length
       // The first word of the value stays beside the name: a line of nothing but a name is not read by all.
       const isBroken = n > 1 && line + 1 + length > MOST_LINE
       line = isBroken ? 1 + length : line + length + (n > 0 ? 1 : 0)

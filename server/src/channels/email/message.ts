@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto'
+import type { Pieces } from '../../lib/places.ts'
 import type { Source } from '../channel.ts'
 
 /** What all who get the same mail share. It is encoded once for each object: do not change one that was sent. */
@@ -6,11 +7,11 @@ export type MailContent = {
   from: { name?: string; address: string }
   replyTo?: string
   subject: string
-  /** Split at the places where the recipient's reference stands: joined by it they are the text. One piece: it stands nowhere. */
-  html: readonly string[]
-  text: readonly string[]
-  /** Further headers; pieces as above. */
-  headers: readonly (readonly [name: string, pieces: readonly string[]])[]
+  /** With places for the recipient's references. One piece: there is none. */
+  html: Pieces
+  text: Pieces
+  /** Further headers, with places too. */
+  headers: readonly (readonly [name: string, pieces: Pieces])[]
   /** What hangs on to it. */
   files?: readonly MailFile[]
 }
@@ -23,8 +24,10 @@ export type MailFile = { name: string; contentType: string; encoded: Buffer }
 
 export type MailItem = {
   content: MailContent
-  /** Names this delivery wherever something may come back from it; letters, digits, - and _. */
+  /** Names this delivery to the servers on its way, which may report on it; letters, digits, - and _. */
   reference: string
+  /** What stands at a place of the content; of the same letters. */
+  referenceFor(place: string): string
   to: string
   /** With its angle brackets. */
   messageIdHeader: string

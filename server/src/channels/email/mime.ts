@@ -1,22 +1,23 @@
 // A mail as bytes (RFC 5322, 2045, 2046). Everything that recipients of the same content share is encoded once; the mail of one of
-// them is those pieces with their reference between, behind the few headers that are theirs.
+// them is those pieces with their references between, behind the few headers that are theirs.
 
 import { randomBytes } from 'node:crypto'
+import { fillPlaces, isPlaceName, type Pieces, piecesOf } from '../../lib/places.ts'
 import { type Address, readAddress } from './address.ts'
 import { fileHeadersOf } from './file-headers.ts'
-import { headerOf, mailboxHeaderOf, PLACE } from './headers.ts'
+import { headerOf, mailboxHeaderOf } from './headers.ts'
 import { BadMail, type MailContent, type MailFile, type MailItem } from './message.ts'
 import { encodeQuotedPrintable } from './quoted-printable.ts'
 import { bytesOf, toWire, type Wire } from './wire.ts'
 
 export type PreparedMail = {
-  /** Shared headers, an empty line, the body: joined by the reference they are a `Wire`. */
-  pieces: readonly string[]
+  /** Shared headers, an empty line, the body: with their places filled they are a `Wire`. */
+  pieces: Pieces
   /** What follows on that, the same for all: never copied, as it may be large. Also as a signature sees it. */
   files: readonly Buffer[]
-  /** Headers and body as a signature sees them ("relaxed", RFC 6376, 3.4); joined by the reference. */
-  signedHeaders: ReadonlyMap<string, readonly string[]>
-  signedBody: readonly string[]
+  /** Headers and body as a signature sees them ("relaxed", RFC 6376, 3.4). */
+  signedHeaders: ReadonlyMap<string, Pieces>
+  signedBody: Pieces
   /** An address in a header asks for SMTPUTF8. */
   isUtf8: boolean
 }
@@ -24,7 +25,7 @@ export type PreparedMail = {
 export type ComposedMail = {
   /** Headers of the recipient; each as one line. */
   own: readonly (readonly [name: string, value: string])[]
-  reference: string
+  referenceAt: (place: string) => string
   shared: PreparedMail
 }
 
@@ -56,9 +57,9 @@ function prepare({ from, replyTo, subject, html, text, headers, files: attached 
     'MIME-Version: 1.0',
     ...contentHeaders,
   ]
-  const head = bytesOf(`${lines.join('\r\n')}\r\n\r\n`).split(PLACE)
+  const head = piecesOf(bytesOf(`${lines.join('\r\n')}\r\n\r\n`))
   const pieces = chain(head, body)
-  const whole = pieces.join('x')
+  const whole = fillPlaces(pieces, () => 'x')
   if (toWire(whole) !== whole) throw new BadMail('content not valid')
   return {
     pieces,
@@ -71,8 +72,7 @@ function prepare({ from, replyTo, subject, html, text, headers, files: attached 
 
 /** `to`: of whoever has read it already. Throws `BadMail`. */
 export function composeMail(item: MailItem, to = mustRead(item.to)): ComposedMail {
-  const { content, reference, messageIdHeader, date } = item
-  if (!/^[\w-]{0,70}$/.test(reference)) throw new BadMail('reference not valid')
+  const { content, messageIdHeader, date } = item
   if (!/^<[\w!#$%&'*+/=?^`{|}~.-]{1,180}@[\w.-]{1,253}>$/.test(messageIdHeader))
     throw new BadMail('message id not valid')
   if (Number.isNaN(date.getTime())) throw new BadMail('date not valid')
@@ -81,13 +81,18 @@ export function composeMail(item: MailItem, to = mustRead(item.to)): ComposedMai
     ['Date', date.toUTCString().replace('GMT', '+0000')],
     ['Message-ID', messageIdHeader],
   ] as const
-  return { own, reference, shared: prepareMail(content) }
+  return { own, referenceAt: (place) => checked(item.referenceFor(place)), shared: prepareMail(content) }
+}
+
+function checked(reference: string): string {
+  if (!/^[\w-]{1,70}$/.test(reference)) throw new BadMail('reference not valid')
+  return reference
 }
 
 /** The pieces were looked through when they were made, and a reference has no dots or line ends: the head is what is left. */
-export function writeMail({ own, reference, shared }: ComposedMail, signatures: string): Wire {
+export function writeMail({ own, referenceAt, shared }: ComposedMail, signatures: string): Wire {
   const head = own.map(([name, value]) => `${name}: ${value}\r\n`).join('')
-  return (toWire(bytesOf(signatures + head)) + shared.pieces.join(reference)) as Wire
+  return (toWire(bytesOf(signatures + head)) + fillPlaces(shared.pieces, referenceAt)) as Wire
 }
 
 function mustRead(text: string): Address {
@@ -103,7 +108,7 @@ function readMailbox(text: string): { name?: string; address: Address } {
 }
 
 /** The body is ASCII. */
-type Body = { contentHeaders: string[]; body: string[] }
+type Body = { contentHeaders: string[]; body: Pieces }
 
 /** The body as the first part, the files behind it. */
 function withFiles({ contentHeaders, body }: Body, attached: readonly MailFile[] = []): Body & { files: Buffer[] } {
@@ -122,7 +127,7 @@ function withFiles({ contentHeaders, body }: Body, attached: readonly MailFile[]
 const newBoundary = () => `=_${randomBytes(12).toString('hex')}`
 
 /** Both forms as alternatives; one alone as it is. */
-function bodyOf(text: readonly string[], html: readonly string[]): Body {
+function bodyOf(text: Pieces, html: Pieces): Body {
   const parts = [
     { type: 'plain', pieces: text },
     { type: 'html', pieces: html },
@@ -136,7 +141,7 @@ function bodyOf(text: readonly string[], html: readonly string[]): Body {
     return { contentHeaders: headersOf(type), body: chain(encodePieces(pieces), [CRLF]) }
   }
   const boundary = newBoundary()
-  const body = parts.reduce<string[]>(
+  const body = parts.reduce<Pieces>(
     (before, { type, pieces }) =>
       chain(
         chain(before, [`--${boundary}\r\n${headersOf(type).join('\r\n')}\r\n\r\n`]),
@@ -153,33 +158,35 @@ function bodyOf(text: readonly string[], html: readonly string[]): Body {
 const CRLF = '\r\n'
 const SOFT_BREAK = '=\r\n'
 
-/** The reference gets a line of its own, so that what stands around it is the same for all. */
-const encodePieces = (pieces: readonly string[]) =>
+/** A reference gets a line of its own, so that what stands around it is the same for all. */
+const encodePieces = (pieces: Pieces): Pieces =>
   pieces.map((piece, n) => {
+    if (isPlaceName(n)) return piece
     const before = n > 0 ? SOFT_BREAK : ''
     const behind = n < pieces.length - 1 ? SOFT_BREAK : ''
     return before + encodeQuotedPrintable(piece) + behind
   })
 
 /** One behind the other: the last piece of the first and the first piece of the other become one. */
-function chain(first: readonly string[], other: readonly string[]): string[] {
+function chain(first: Pieces, other: Pieces): Pieces {
   const [begin = '', ...rest] = other
   return [...first.slice(0, -1), (first.at(-1) ?? '') + begin, ...rest]
 }
 
-function relaxHeader(line: string): [name: string, pieces: string[]] {
+function relaxHeader(line: string): [name: string, pieces: Pieces] {
   const colon = line.indexOf(':')
   const value = line
     .slice(colon + 1)
     .replaceAll('\r\n', '')
     .replaceAll(/[ \t]+/g, ' ')
     .trim()
-  return [line.slice(0, colon).toLowerCase(), value.split(PLACE)]
+  return [line.slice(0, colon).toLowerCase(), piecesOf(value)]
 }
 
 /** Every reference has characters of its line before and behind it, so the pieces can be taken one by one. */
-function relaxBody(body: readonly string[], isEnd: boolean): string[] {
+function relaxBody(body: Pieces, isEnd: boolean): Pieces {
   return body.map((piece, n) => {
+    if (isPlaceName(n)) return piece
     const relaxed = piece.replaceAll(/[ \t]+\r\n/g, '\r\n').replaceAll(/[ \t]+/g, ' ')
     if (n < body.length - 1 || !isEnd) return relaxed
     const ended = withoutEmptyEnd(relaxed)

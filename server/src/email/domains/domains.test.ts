@@ -3,10 +3,13 @@ import { type Answer, type Tenant, type TestApp, testApp } from '../../../test/a
 import { startDns, type TestDns } from '../../../test/dns.ts'
 import { anEmailContext, publish } from '../../../test/email.ts'
 import { told } from '../../../test/users.ts'
+import { OPERATOR } from '../../apps/actor.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
 import type { EmailContext } from '../context.ts'
+import { addDomain } from './change.ts'
 import { findSendingDomain } from './find.ts'
+import { createKeyStock } from './key-stock.ts'
 import { recheckDomains } from './recheck.ts'
 
 const HELO = 'mail.bell.example'
@@ -156,6 +159,28 @@ describe('adding', () => {
     expect(answers.find(({ status }) => status === 409)?.body).toEqual({
       errors: ['An app can have at most 100 email domains'],
     })
+  })
+})
+
+describe('keys made ahead', () => {
+  const ofStrangers = (name: string) => ({ domain: `${name}.stock.example`, dkim: { algorithms: ['rsa' as const] } })
+
+  test('answer a request that adds a domain before another key is made', async () => {
+    const ahead = Promise.withResolvers<void>()
+    let orders = 0
+    const makePair = async () => {
+      // The first is made ahead; every other takes as long as the test does.
+      if (++orders > 1) await ahead.promise
+      return createKeyStock(0).take('anybody')
+    }
+    const rsaKeys = createKeyStock(1, makePair)
+    rsaKeys.fill()
+    while (rsaKeys.stats().spare === 0) await new Promise((resolve) => setImmediate(resolve))
+    const added = await addDomain({ ...context, rsaKeys }, tenant.id, ofStrangers('first'), OPERATOR)
+    expect(added.dkimKeys).toMatchObject([{ algorithm: 'rsa', public: expect.stringMatching(/^MII/) }])
+    expect(orders).toBe(2)
+    ahead.resolve()
+    await rsaKeys.close()
   })
 })
 

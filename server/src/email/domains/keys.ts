@@ -1,61 +1,61 @@
 // Pairs of keys for DKIM: made off the event loop, their private halves sealed and bound to their place.
 
 import { createPrivateKey, generateKeyPair, type KeyObject, randomBytes } from 'node:crypto'
+import { promisify } from 'node:util'
+import { findApp } from '../../apps/store.ts'
+import { appNotFound } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { SecretBox } from '../../lib/secrets.ts'
 import type { EmailContext } from '../context.ts'
 import type { Algorithm, KeptKey } from './domain.ts'
+import type { KeyPair } from './key-stock.ts'
 
 /** As the channel takes it. */
 export type DkimKey = { domain: string; selector: string; algorithm: Algorithm; privateKey: KeyObject }
 
-type Context = Pick<EmailContext, 'secrets' | 'inTurn' | 'openedKeys'>
+type Context = Pick<EmailContext, 'db' | 'secrets' | 'rsaKeys' | 'openedKeys'>
 
 const contextOf = (appId: AppId, domain: string, selector: string) => `app ${appId} dkim ${domain} ${selector}`
 
 /** One of each kind. */
-export function makeKeys(
-  { secrets, inTurn }: Pick<Context, 'secrets' | 'inTurn'>,
+export async function makeKeys(
+  { db, secrets, rsaKeys }: Pick<Context, 'db' | 'secrets' | 'rsaKeys'>,
   appId: AppId,
   domain: string,
   kinds: readonly Algorithm[],
   state: 'active' | 'next',
   now: Date,
 ): Promise<KeptKey[]> {
-  return inTurn('dkim keys', async () => {
-    const keys: KeptKey[] = []
-    for (const algorithm of kinds) {
-      const { publicText, privatePem } = await makePair(algorithm)
-      const selector = newSelector()
-      const sealed = secrets.seal(privatePem, contextOf(appId, domain, selector))
-      keys.push({ selector, algorithm, public: publicText, sealed, state, created_at: now.toISOString() })
-    }
-    return keys
-  })
+  const app = await findApp(db, appId)
+  if (!app) throw appNotFound()
+  const keys: KeptKey[] = []
+  for (const algorithm of kinds) {
+    const { publicKey, privatePem } =
+      algorithm === 'rsa' ? await rsaKeys.take(app.organizationId) : await makeEd25519Pair()
+    const selector = newSelector()
+    const sealed = secrets.seal(privatePem, contextOf(appId, domain, selector))
+    const publicText = publicTextOf(publicKey, algorithm)
+    keys.push({ selector, algorithm, public: publicText, sealed, state, created_at: now.toISOString() })
+  }
+  return keys
 }
 
 /** Two apps may send from one domain, and a domain may be added anew: a selector is never used again. */
 const newSelector = () => `c${randomBytes(5).toString('hex')}`
 
-function makePair(algorithm: Algorithm): Promise<{ publicText: string; privatePem: string }> {
-  const { promise, resolve, reject } = Promise.withResolvers<{ publicText: string; privatePem: string }>()
-  const made = (error: Error | null, publicKey: KeyObject, privateKey: KeyObject) =>
-    error
-      ? reject(error)
-      : resolve({
-          publicText: publicTextOf(publicKey, algorithm),
-          privatePem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-        })
-  if (algorithm === 'rsa') generateKeyPair('rsa', { modulusLength: 2_048 }, made)
-  else generateKeyPair('ed25519', {}, made)
-  return promise
+const generate = promisify(generateKeyPair)
+
+async function makeEd25519Pair(): Promise<KeyPair> {
+  const { publicKey, privateKey } = await generate('ed25519', {
+    publicKeyEncoding: { type: 'spki', format: 'der' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  })
+  return { publicKey, privatePem: privateKey }
 }
 
 /** RFC 6376: an RSA key as SubjectPublicKeyInfo; RFC 8463: an Ed25519 key as its bare 32 bytes. */
-function publicTextOf(key: KeyObject, algorithm: Algorithm): string {
-  const info = key.export({ type: 'spki', format: 'der' })
-  return (algorithm === 'rsa' ? info : info.subarray(-32)).toString('base64')
-}
+const publicTextOf = (info: Buffer, algorithm: Algorithm) =>
+  (algorithm === 'rsa' ? info : info.subarray(-32)).toString('base64')
 
 /** Whether all of them open with this key, without telling what they are. */
 export function areKeysOpenable(secrets: SecretBox, appId: AppId, domain: string, keys: readonly KeptKey[]): boolean {

@@ -19,6 +19,7 @@ const views: Access = { kind: 'app', permission: 'messages', appIn: 'path', orOr
 const changes: Access = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
+const makesKeys: RouteLimit[] = [{ rule: 'email.keys' }]
 
 export function domainRoutes(ctx: EmailContext): Route[] {
   const all = { errors: 'apps' as const, tag: 'Email', path: '/apps/:app_id/email/domains', params: AppPath }
@@ -45,7 +46,7 @@ export function domainRoutes(ctx: EmailContext): Route[] {
       description:
         'Makes its keys for DKIM, and answers the records that have to be in DNS. Mail goes out from it when they were seen there. An app has at most 100.',
       access: changes,
-      limits: writes,
+      limits: makesKeys,
       body: NewDomainBody,
       answers: { 201: DomainAnswer },
       async handle(call) {
@@ -103,7 +104,7 @@ export function domainRoutes(ctx: EmailContext): Route[] {
       description:
         'The first call makes the next keys: publish their records. The second one, once DNS shows them, lets them sign, and throws the private halves of the old ones away; leave the old records for a week.',
       access: changes,
-      limits: writes,
+      limits: makesKeys,
       body: RotateBody,
       mayOmitBody: true,
       async handle(call) {

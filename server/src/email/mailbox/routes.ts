@@ -5,7 +5,14 @@ import { AppPath, EmptiedAnswer, MailAnswer, MailboxAnswer, MailboxQuery, MailPa
 import { deleteAllCaught } from './store.ts'
 import { viewMail, viewMailbox } from './view.ts'
 
-const views: Access = { kind: 'app', permission: 'messages', appIn: 'path', orOrganization: true }
+/** Mails hold what was rendered for their recipients. */
+const views: Access = {
+  kind: 'app',
+  permission: 'messages',
+  also: { permission: 'users' },
+  appIn: 'path',
+  orOrganization: true,
+}
 
 export function mailboxRoutes(ctx: EmailContext): Route[] {
   const all = {

@@ -13,7 +13,14 @@ import {
   SuppressionsQuery,
 } from './schema.ts'
 
-const views: Access = { kind: 'app', permission: 'messages', appIn: 'path', orOrganization: true }
+/** The list holds addresses of users. */
+const views: Access = {
+  kind: 'app',
+  permission: 'messages',
+  also: { permission: 'users' },
+  appIn: 'path',
+  orOrganization: true,
+}
 const changes: Access = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
 
 export function suppressionRoutes(ctx: EmailContext): Route[] {

@@ -7,11 +7,11 @@ import {
   connectSmtp,
   emailFactsOf,
   notificationTypesOf,
-  references,
   type SentEmail,
   standingOf,
   suppressionOf,
   UNTOUCHED,
+  writeReference,
 } from '../../../test/email-back.ts'
 import { arf, exchange, exim, global, gmail, outOfOffice, postfix } from '../../../test/fixtures/mail/reports.ts'
 import { countEmails } from '../../email/metrics/count.ts'
@@ -37,12 +37,12 @@ afterAll(() => app.close())
 const TAKEN = '250 2.0.0 taken'
 const NO_MAILBOX = '550 5.1.1 no such mailbox here'
 const sent = (more: Partial<Parameters<typeof aSentEmail>[1]> = {}) => aSentEmail(app, { at: clock.now(), ...more })
-const bounceAddress = ({ reference }: Pick<SentEmail, 'reference'>) => `b-${reference}@bounce.news.example`
+const bounceAddress = ({ references }: Pick<SentEmail, 'references'>) => `b-${references.report}@bounce.news.example`
 const aboutOf = (email: SentEmail) => ({
   to: email.address,
   from: bounceAddress(email),
   messageId: email.messageIdHeader,
-  unsubscribeUrl: `https://bell.example/e/u/${email.reference}`,
+  unsubscribeUrl: `https://bell.example/e/u/${email.references.unsubscribe}`,
 })
 const HARD = { facts: { bounced: 1 }, types: -10, suppressed: 'hard_bounce' }
 const COMPLAINED = { facts: { complained: 1 }, types: -2, suppressed: 'complaint' }
@@ -228,7 +228,7 @@ describe('mail to unsubscribe', () => {
   const REQUEST = 'From: somebody@example.com\nSubject: unsubscribe\n\n'
   test('does so', async () => {
     const email = await sent()
-    const to = `u-${email.reference}@bounce.news.example`
+    const to = `u-${email.references.unsubscribe}@bounce.news.example`
     expect(await bringMail(app, to, REQUEST, 'somebody@example.com')).toBe(TAKEN)
     expect(await bringMail(app, to, REQUEST, 'somebody@example.com')).toBe(TAKEN)
     expect(await standingOf(app, email)).toEqual({ facts: { unsubscribed: 1 }, types: -2, suppressed: undefined })
@@ -236,7 +236,7 @@ describe('mail to unsubscribe', () => {
 
   test('that a machine answered, or that is a report, does not', async () => {
     const email = await sent()
-    const to = `u-${email.reference}@bounce.news.example`
+    const to = `u-${email.references.unsubscribe}@bounce.news.example`
     for (const text of [outOfOffice(aboutOf(email)), postfix(aboutOf(email))])
       expect(await bringMail(app, to, text)).toBe(TAKEN)
     expect(await standingOf(app, email)).toEqual(UNTOUCHED)
@@ -246,16 +246,19 @@ describe('mail to unsubscribe', () => {
 describe('without a signature', () => {
   test('nothing touches anybody: addresses', async () => {
     const email = await sent()
-    const { reference } = email
+    const { report: reference } = email.references
     const changed = reference.replace(/.$/, (letter) => (letter === 'a' ? 'i' : 'a'))
     const of = (subscriptionId: string) =>
-      references.write({
-        appId: email.appId,
-        expandAt: clock.now(),
-        messageId: email.message.id,
-        subscriptionId,
-        runId: newId(),
-      })
+      writeReference(
+        {
+          appId: email.appId,
+          expandAt: clock.now(),
+          messageId: email.message.id,
+          subscriptionId,
+          runId: newId(),
+        },
+        'report',
+      )
     for (const local of [
       `b-${changed}`,
       `b-${reference.slice(1)}`,
@@ -264,6 +267,10 @@ describe('without a signature', () => {
       `b${reference}`,
       reference,
       `c-${reference}`,
+      // Signed for another purpose.
+      `u-${reference}`,
+      `b-${email.references.unsubscribe}`,
+      `u-${email.references.open}`,
       `b-${email.messageIdHeader.slice(1, 14)}`,
       `u-${email.subscriptionId}`,
       'postmaster',
@@ -281,7 +288,7 @@ describe('without a signature', () => {
 
   test('nothing touches anybody: complaints that name the recipient, the message, or a changed reference', async () => {
     const email = await sent()
-    const { reference } = email
+    const { unsubscribe: reference } = email.references
     const changed = reference.replace(/^./, (letter) => (letter === 'a' ? 'b' : 'a'))
     const stranger = { to: email.address, messageId: email.messageIdHeader, from: 'x@news.example' }
     for (const about of [
@@ -290,6 +297,8 @@ describe('without a signature', () => {
       { ...stranger, unsubscribeUrl: `https://bell.example/e/u/${changed}` },
       { ...stranger, unsubscribeUrl: `https://bell.example/e/u/${reference}a` },
       { ...stranger, unsubscribeUrl: `https://bell.example/e/u/${email.subscriptionId}` },
+      { ...stranger, unsubscribeUrl: `https://bell.example/e/u/${email.references.open}` },
+      { ...stranger, from: `b-${email.references.click}@news.example` },
     ])
       expect(await bringMail(app, 'fbl@news.example', arf(about))).toBe(TAKEN)
     const inBody = `Content-Type: multipart/report; boundary=x\n\n--x\nContent-Type: message/feedback-report\n\nFeedback-Type: abuse\n\n--x\nContent-Type: text/plain\n\nb-${reference}@news.example\n\n--x--\n`

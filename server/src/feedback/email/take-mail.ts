@@ -30,8 +30,9 @@ export function readMailbox(references: References, address: string): Mailbox | 
   const local = address.slice(0, address.lastIndexOf('@')).toLowerCase()
   if (local === 'fbl' || local === 'abuse') return { kind: local }
   const [, letter, text = ''] = /^([bu])-([a-z2-7]+)$/.exec(local) ?? []
-  const reference = letter && references.read(text)
-  return reference ? { kind: letter === 'b' ? 'bounces' : 'unsubscribe', reference } : undefined
+  const isBounce = letter === 'b'
+  const reference = letter && references.read(text, isBounce ? 'report' : 'unsubscribe')
+  return reference ? { kind: isBounce ? 'bounces' : 'unsubscribe', reference } : undefined
 }
 
 export async function takeMail(ctx: FeedbackContext, to: readonly string[], report: MailReport): Promise<void> {
@@ -84,11 +85,11 @@ async function takeComplaint(ctx: FeedbackContext, reference: EmailReference, ty
     await follow(ctx, { reference, at, kind: 'complained' })
 }
 
-/** The first that is rightly signed. */
+/** The first that is rightly signed; mail that is returned names itself by its return path or by how to unsubscribe from it. */
 function findReference(references: References, clues: readonly string[]): EmailReference | undefined {
   for (const clue of clues)
     for (const [text] of clue.matchAll(/(?<![a-z2-7])[a-z2-7]{55}(?![a-z2-7])/gi)) {
-      const reference = references.read(text)
+      const reference = references.read(text, 'report', 'unsubscribe')
       if (reference) return reference
     }
   return undefined

@@ -9,7 +9,7 @@ type Context = Pick<FeedbackContext, 'db' | 'clock' | 'mail'>
 
 /** What is not a reference of ours costs no look into the database. */
 export async function takeOpen({ clock, mail }: Context, text: string, agent: string | undefined): Promise<void> {
-  const reference = mail.references.read(text)
+  const reference = mail.references.read(text, 'open')
   if (!reference || !mail.watch.mayCount(reference.id)) return
   const news = { reference, at: clock.now(), kind: 'opened' as const, isMachine: isMachineAgent(agent) }
   await unlessAway(mail.noteEmail(reference.appId, news))
@@ -19,7 +19,7 @@ export type Click = { reference: string; signature: string; url: string; agent: 
 
 /** Where the link leads; undefined when we never wrote this link. */
 export function readLink({ mail }: Context, { reference, signature, url }: Click): string | undefined {
-  const named = mail.references.read(reference)
+  const named = mail.references.read(reference, 'click')
   if (!named || !mail.references.isSigned(named.appId, url, signature)) return undefined
   // Signed or not, nothing else than a web address leaves here, and none that could say more than itself in a header.
   if (!/^https?:\/\/[^\s\p{Cc}\\]+$/iu.test(url)) return undefined
@@ -28,7 +28,7 @@ export function readLink({ mail }: Context, { reference, signature, url }: Click
 
 /** The link has been checked. */
 export async function takeClick({ db, clock, mail }: Context, { reference: text, url, agent }: Click): Promise<void> {
-  const reference = mail.references.read(text)
+  const reference = mail.references.read(text, 'click')
   if (!reference || !mail.watch.mayCount(reference.id)) return
   await unlessAway(
     (async () => {

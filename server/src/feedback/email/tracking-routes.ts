@@ -19,7 +19,7 @@ const PIXEL_HEADERS = {
 }
 
 const common = { method: 'GET' as const, tag: 'Email', errors: 'messages' as const, limits: [] }
-const reference = Type.String({ description: 'Which email to whom, signed.' })
+const reference = Type.String({ description: 'Which email to whom, signed for this purpose.' })
 
 export const trackingRoutes = (ctx: FeedbackContext): Route[] => [
   route({
@@ -71,8 +71,8 @@ export const trackingRoutes = (ctx: FeedbackContext): Route[] => [
     answers: { 200: Type.String() },
     produces: 'text/html',
     async handle({ params }) {
-      const named = ctx.mail.references.read(params.reference)
-      return named ? viewEmail(ctx, named, params.reference) : unknownPage()
+      const named = ctx.mail.references.read(params.reference, 'view')
+      return named ? viewEmail(ctx, named) : unknownPage()
     },
   }),
 ]

@@ -1,7 +1,17 @@
+import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
-import { aSentEmail, emailFactsOf, references, type SentEmail, UNTOUCHED } from '../../../test/email-back.ts'
+import {
+  aSentEmail,
+  emailFactsOf,
+  references,
+  type SentEmail,
+  standingOf,
+  UNTOUCHED,
+  writeReference,
+} from '../../../test/email-back.ts'
 import { startUnreachable } from '../../../test/unreachable.ts'
+import type { Purpose } from '../../email/reference.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
@@ -17,18 +27,22 @@ const FIREFOX = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefo
 const sent = (more: Partial<Parameters<typeof aSentEmail>[1]> = {}) => aSentEmail(app, { at: clock.now(), ...more })
 const get = (path: string, { agent = FIREFOX, method = 'GET' } = {}) =>
   fetch(`${app.url}${path}`, { method, redirect: 'manual', headers: { 'user-agent': agent } })
-const open = ({ reference }: Pick<SentEmail, 'reference'>, options?: object) => get(`/e/o/${reference}.gif`, options)
-const linkTo = ({ reference, appId }: SentEmail, url: string) =>
-  `/e/c/${reference}/${references.sign(appId, url)}?u=${encodeURIComponent(url)}`
+const open = ({ references }: Pick<SentEmail, 'references'>, options?: object) =>
+  get(`/e/o/${references.open}.gif`, options)
+const linkTo = ({ references: own, appId }: SentEmail, url: string) =>
+  `/e/c/${own.click}/${references.sign(appId, url)}?u=${encodeURIComponent(url)}`
 /** Of a reference that names nothing any more. */
-const old = () =>
-  references.write({
-    appId: app.tenant.id,
-    expandAt: clock.now(),
-    messageId: newId(),
-    subscriptionId: newId(),
-    runId: newId(),
-  })
+const old = (purpose: Purpose) =>
+  writeReference(
+    {
+      appId: app.tenant.id,
+      expandAt: clock.now(),
+      messageId: newId(),
+      subscriptionId: newId(),
+      runId: newId(),
+    },
+    purpose,
+  )
 const told = async (kind: string, email: SentEmail) =>
   app.db.query<{ reason: string | null }>(sql`
     select reason from delivery_events where app_id = ${app.tenant.id} and message_id = ${email.message.id} and kind = ${kind}`)
@@ -42,8 +56,8 @@ describe('the pixel', () => {
     expect(answer.headers.get('cache-control')).toContain('no-store')
     const bytes = Buffer.from(await answer.arrayBuffer())
     expect([bytes.length, bytes.subarray(0, 6).toString()]).toEqual([43, 'GIF89a'])
-    expect((await get(`/E/o/${email.reference}.gif`)).status).toBe(404)
-    await get(`/e/o/${email.reference.toUpperCase()}.GIF`)
+    expect((await get(`/E/o/${email.references.open}.gif`)).status).toBe(404)
+    await get(`/e/o/${email.references.open.toUpperCase()}.GIF`)
     expect(await emailFactsOf(app, email)).toEqual({ opens: 2, opened: 1 })
   })
 
@@ -55,8 +69,15 @@ describe('the pixel', () => {
 
   test('is the same for whatever it is asked', async () => {
     const email = await sent()
-    const changed = `${email.reference.slice(0, -1)}${email.reference.endsWith('a') ? 'q' : 'a'}`
-    for (const file of ['x', 'x.gif', `${changed}.gif`, `${old()}.gif`, `${email.reference}x.gif`, '%F0%9F%94%94']) {
+    const changed = `${email.references.open.slice(0, -1)}${email.references.open.endsWith('a') ? 'q' : 'a'}`
+    for (const file of [
+      'x',
+      'x.gif',
+      `${changed}.gif`,
+      `${old('open')}.gif`,
+      `${email.references.open}x.gif`,
+      '%F0%9F%94%94',
+    ]) {
       const { status, headers } = await get(`/e/o/${file}`)
       expect([file, status, headers.get('content-type')]).toEqual([file, 200, 'image/gif'])
     }
@@ -101,7 +122,8 @@ describe('a link', () => {
   })
 
   test('leads there also when its email is forgotten, and with letters of any kind', async () => {
-    const email = { ...(await sent()), reference: old() }
+    const email = await sent()
+    email.references.click = old('click')
     expect((await get(linkTo(email, 'https://shop.example/'))).status).toBe(302)
     const answer = await get(linkTo(email, 'https://bücher.example/straße?q=ü'))
     expect(answer.headers.get('location')).toBe('https://xn--bcher-kva.example/stra%C3%9Fe?q=%C3%BC')
@@ -136,7 +158,7 @@ describe('a link', () => {
     const right = references.sign(email.appId, url)
     for (const signature of [right, references.sign(email.appId, 'https://shop.example/'), 'x', '%0d%0a'])
       for (const u of [encodeURIComponent(url), encodeURIComponent(encodeURIComponent(url))]) {
-        const answer = await get(`/e/c/${email.reference}/${signature}?u=${u}`)
+        const answer = await get(`/e/c/${email.references.click}/${signature}?u=${u}`)
         expect([answer.status, answer.headers.get('location')]).toEqual([400, null])
         expect(answer.headers.get('set-cookie')).toBeNull()
       }
@@ -153,21 +175,21 @@ describe('a link', () => {
   ])('with the signature of another does not lead to %s', async (url) => {
     const email = await sent()
     const signature = references.sign(email.appId, 'https://shop.example/')
-    const answer = await get(`/e/c/${email.reference}/${signature}?u=${encodeURIComponent(url)}`)
+    const answer = await get(`/e/c/${email.references.click}/${signature}?u=${encodeURIComponent(url)}`)
     expect([answer.status, answer.headers.get('location')]).toEqual([400, null])
     const twice = `?u=${encodeURIComponent('https://shop.example/')}&u=${encodeURIComponent(url)}`
-    expect((await get(`/e/c/${email.reference}/${signature}${twice}`)).status).toBe(400)
+    expect((await get(`/e/c/${email.references.click}/${signature}${twice}`)).status).toBe(400)
   })
 
   test('signed for another app, or under a reference that nobody signed, leads nowhere', async () => {
     const email = await sent()
     const url = 'https://shop.example/'
     const foreign = references.sign((await app.anotherTenant()).id, url)
-    const wrong = `${email.reference.slice(1)}a`
+    const wrong = `${email.references.click.slice(1)}a`
     for (const path of [
-      `/e/c/${email.reference}/${foreign}?u=${encodeURIComponent(url)}`,
+      `/e/c/${email.references.click}/${foreign}?u=${encodeURIComponent(url)}`,
       `/e/c/${wrong}/${references.sign(email.appId, url)}?u=${encodeURIComponent(url)}`,
-      `/e/c/${email.reference}/${references.sign(email.appId, url)}`,
+      `/e/c/${email.references.click}/${references.sign(email.appId, url)}`,
     ]) {
       const answer = await get(path)
       expect([answer.status, answer.headers.get('location')]).toEqual([400, null])
@@ -232,11 +254,11 @@ describe('the view in the browser', () => {
     const email_body =
       '<h1>Hi {{ first_name }}</h1><a href="[unsubscribe_url]">u</a><a href="%5Bview_message_in_browser_url%5D">v</a><a href="https://shop.example/">s</a><script>alert(1)</script>'
     const email = await sent({ content: { email_body }, properties: { tags: { first_name: '<Ann>' } } })
-    const { status, text, headers } = await view(email.reference)
+    const { status, text, headers } = await view(email.references.view)
     expect(status).toBe(200)
     expect(text).toContain('<h1>Hi &lt;Ann&gt;</h1>')
-    expect(text).toContain(`href="https://bell.example/e/u/${email.reference}"`)
-    expect(text).toContain(`href="https://bell.example/e/v/${email.reference}"`)
+    expect(text).toContain(`href="https://bell.example/e/u/${email.references.unsubscribe}"`)
+    expect(text).toContain(`href="https://bell.example/e/v/${email.references.view}"`)
     expect(text).toContain('href="https://shop.example/"')
     expect(text).not.toContain('/e/o/')
     const policy = headers.get('content-security-policy')
@@ -249,11 +271,11 @@ describe('the view in the browser', () => {
 
   test('shows what has no Liquid as it is', async () => {
     const email = await sent({ content: { email_body: '<p>As it is</p>' } })
-    expect((await view(email.reference)).text).toBe('<p>As it is</p>')
+    expect((await view(email.references.view)).text).toBe('<p>As it is</p>')
   })
 
   test('says politely that an email is too old, or an address not valid', async () => {
-    expect(await view(old())).toMatchObject({ status: 410, text: expect.stringContaining('too old') })
+    expect(await view(old('view'))).toMatchObject({ status: 410, text: expect.stringContaining('too old') })
     expect(await view('x')).toMatchObject({ status: 404, text: expect.stringContaining('not valid') })
   })
 })
@@ -262,11 +284,53 @@ test('pictures and links work while the database is away', async () => {
   const email = await sent()
   const away = await startUnreachable()
   try {
-    expect((await fetch(`${away.address}/e/o/${email.reference}.gif`)).status).toBe(200)
+    expect((await fetch(`${away.address}/e/o/${email.references.open}.gif`)).status).toBe(200)
     const link = linkTo(email, 'https://shop.example/')
     expect((await fetch(`${away.address}${link}`, { redirect: 'manual' })).status).toBe(302)
-    expect((await fetch(`${away.address}/e/u/${email.reference}`)).status).toBe(503)
+    expect((await fetch(`${away.address}/e/u/${email.references.unsubscribe}`)).status).toBe(503)
   } finally {
     await away.close()
+  }
+})
+
+describe('the reference in an address', () => {
+  const post = (path: string, form: string) =>
+    fetch(`${app.url}${path}`, { method: 'POST', body: new URLSearchParams(form) })
+  /** What each address answers to a reference, and whether anything came of it. */
+  const uses: Record<string, (email: SentEmail, reference: string) => Promise<Response>> = {
+    open: (_, reference) => get(`/e/o/${reference}.gif`),
+    click: ({ appId }, reference) =>
+      get(`/e/c/${reference}/${references.sign(appId, LINK)}?u=${encodeURIComponent(LINK)}`),
+    view: (_, reference) => get(`/e/v/${reference}`),
+    unsubscribe: (_, reference) => post(`/e/u/${reference}`, 'List-Unsubscribe=One-Click'),
+    preferences: (_, reference) => post(`/e/p/${reference}`, 'email=unsubscribed'),
+    token: ({ appId, message }, reference) =>
+      get(`/apps/${appId}/notifications/${message.id}/unsubscribe?token=${reference}`, { method: 'POST' }),
+  }
+  const LINK = 'https://shop.example/'
+
+  test.each([
+    ['open', ['open']],
+    ['click', ['click']],
+    ['view', ['view']],
+    ['unsubscribe', ['unsubscribe', 'token']],
+    ['preferences', ['preferences']],
+    ['report', []],
+  ] as const)('for %s serves %j and nothing else', async (purpose, served) => {
+    for (const [use, ask] of Object.entries(uses)) {
+      const email = await sent()
+      const { status } = await ask(email, email.references[purpose])
+      const answer = { status, changed: !isDeepStrictEqual(await standingOf(app, email), UNTOUCHED) }
+      if ((served as readonly string[]).includes(use))
+        expect([use, answer]).toEqual([use, { status: SERVED[use], changed: use !== 'view' }])
+      // The pixel is the same for whatever it is asked, and counts nothing.
+      else expect([use, answer]).toEqual([use, { status: REFUSED[use], changed: false }])
+    }
+  })
+  const SERVED: Record<string, number> = {
+    ...{ open: 200, click: 302, view: 200, unsubscribe: 200, preferences: 200, token: 202 },
+  }
+  const REFUSED: Record<string, number> = {
+    ...{ open: 200, click: 400, view: 404, unsubscribe: 404, preferences: 404, token: 400 },
   }
 })

@@ -37,7 +37,7 @@ const posted = {
   mayOmitBody: true,
   maxBodyBytes: MAX_BYTES,
 }
-const params = Type.Object({ reference: Type.String({ description: 'Which email to whom, signed.' }) })
+const params = Type.Object({ reference: Type.String({ description: 'Which email to whom, signed for this purpose.' }) })
 const answers = { 200: Type.String() }
 
 const readForm = (body: unknown) => new URLSearchParams(Buffer.isBuffer(body) ? body.toString('latin1') : '')
@@ -46,11 +46,12 @@ export function unsubscribeRoutes(ctx: FeedbackContext): Route[] {
   const { references } = ctx.mail
   /** A page about whom an email went to. */
   const about = async (
+    purpose: 'unsubscribe' | 'preferences',
     text: string,
     look: (reference: NonNullable<ReturnType<typeof references.read>>) => Promise<Preferences | undefined>,
     show: (found: Preferences) => Answer,
   ): Promise<Answer> => {
-    const reference = references.read(text)
+    const reference = references.read(text, purpose)
     if (!reference) return unknownPage()
     const found = await look(reference)
     return found ? show(found) : tooOldPage()
@@ -67,6 +68,7 @@ export function unsubscribeRoutes(ctx: FeedbackContext): Route[] {
       answers,
       handle: ({ params }) =>
         about(
+          'unsubscribe',
           params.reference,
           (reference) => findPreferences(ctx, reference),
           (found) => (found.isSubscribed ? askPage(found) : unsubscribedPage(found)),
@@ -84,6 +86,7 @@ export function unsubscribeRoutes(ctx: FeedbackContext): Route[] {
       handle: ({ params, body }) => {
         const isUndone = readForm(body).get('undo') === 'yes'
         return about(
+          'unsubscribe',
           params.reference,
           (reference) => setSubscribed(ctx, reference, isUndone),
           (found) => {
@@ -100,7 +103,8 @@ export function unsubscribeRoutes(ctx: FeedbackContext): Route[] {
       summary: 'The page of email preferences',
       params,
       answers,
-      handle: ({ params }) => about(params.reference, (reference) => findPreferences(ctx, reference), preferencesPage),
+      handle: ({ params }) =>
+        about('preferences', params.reference, (reference) => findPreferences(ctx, reference), preferencesPage),
     }),
     route({
       ...posted,
@@ -114,6 +118,7 @@ export function unsubscribeRoutes(ctx: FeedbackContext): Route[] {
         const choice = readForm(body).get('email')
         if (choice !== 'subscribed' && choice !== 'unsubscribed') return badLinkPage()
         return about(
+          'preferences',
           params.reference,
           (reference) => setSubscribed(ctx, reference, choice === 'subscribed'),
           (found) => preferencesPage(found, choice === 'subscribed'),

@@ -5,10 +5,11 @@ import {
   aSentEmail,
   emailFactsOf,
   notificationTypesOf,
-  references,
   type SentEmail,
+  writeReference,
 } from '../../../test/email-back.ts'
 import { readConfig } from '../../config.ts'
+import type { Purpose } from '../../email/reference.ts'
 import { suppress } from '../../email/suppressions/store.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
@@ -28,14 +29,17 @@ beforeAll(async () => {
 afterAll(() => app.close())
 
 const sent = (more: Partial<Parameters<typeof aSentEmail>[1]> = {}) => aSentEmail(app, { at: clock.now(), ...more })
-const old = () =>
-  references.write({
-    appId: app.tenant.id,
-    expandAt: new Date('2001-02-03'),
-    messageId: newId(),
-    subscriptionId: newId(),
-    runId: newId(),
-  })
+const old = (purpose: Purpose = 'unsubscribe') =>
+  writeReference(
+    {
+      appId: app.tenant.id,
+      expandAt: new Date('2001-02-03'),
+      messageId: newId(),
+      subscriptionId: newId(),
+      runId: newId(),
+    },
+    purpose,
+  )
 
 const FORM = 'application/x-www-form-urlencoded'
 async function ask(path: string, body?: string, type = FORM) {
@@ -66,7 +70,7 @@ describe('one click', () => {
     ['nothing', '', FORM],
   ])('as %s unsubscribes at once, without a redirect or a cookie', async (_, body, type) => {
     const email = await sent()
-    const answer = await ask(`/e/u/${email.reference}`, body, type)
+    const answer = await ask(`/e/u/${email.references.unsubscribe}`, body, type)
     expect([answer.status, answer.headers.get('set-cookie'), answer.headers.get('location')]).toEqual([200, null, null])
     expect(await standing(email)).toEqual(UNSUBSCRIBED)
     expect(await eventsOf(email)).toEqual([{ kind: 'unsubscribed', subscriptionId: email.subscriptionId }])
@@ -75,7 +79,7 @@ describe('one click', () => {
   test('counts once, however often and however many at once', async () => {
     const email = await sent()
     const answers = await Promise.all(
-      Array.from({ length: 20 }, () => ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')),
+      Array.from({ length: 20 }, () => ask(`/e/u/${email.references.unsubscribe}`, 'List-Unsubscribe=One-Click')),
     )
     expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
     expect(await standing(email)).toEqual(UNSUBSCRIBED)
@@ -84,7 +88,7 @@ describe('one click', () => {
 
   test('counts when it is asked again after it could not be counted', async () => {
     const email = await sent()
-    const click = async () => (await ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')).status
+    const click = async () => (await ask(`/e/u/${email.references.unsubscribe}`, 'List-Unsubscribe=One-Click')).status
     await app.db.query({ text: 'alter table delivery_events rename to delivery_events_gone', values: [] })
     try {
       expect(await click()).toBeGreaterThanOrEqual(500)
@@ -100,19 +104,20 @@ describe('one click', () => {
   test('counts with each mail that it is asked from', async () => {
     const first = await sent()
     const second = await anotherTo(app, first, clock.now())
-    for (const email of [first, second, first]) await ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')
+    for (const email of [first, second, first])
+      await ask(`/e/u/${email.references.unsubscribe}`, 'List-Unsubscribe=One-Click')
     for (const email of [first, second]) expect(await standing(email)).toEqual(UNSUBSCRIBED)
   })
 
   test('works in capitals, and unsubscribes who cannot be reached for another reason', async () => {
     const email = await sent({ subscription: { notification_types: -10 } })
-    await ask(`/e/u/${email.reference.toUpperCase()}`, 'List-Unsubscribe=One-Click')
+    await ask(`/e/u/${email.references.unsubscribe.toUpperCase()}`, 'List-Unsubscribe=One-Click')
     expect(await notificationTypesOf(app, email)).toBe(-2)
   })
 
   test('on an email that is not kept any more, or with a reference that nobody signed, changes nothing', async () => {
     const email = await sent()
-    const changed = email.reference.replace(/^./, (letter) => (letter === 'a' ? 'b' : 'a'))
+    const changed = email.references.unsubscribe.replace(/^./, (letter) => (letter === 'a' ? 'b' : 'a'))
     expect(await ask(`/e/u/${old()}`, '')).toMatchObject({ status: 410, text: expect.stringContaining('too old') })
     expect(await ask(`/e/u/${changed}`, '')).toMatchObject({ status: 404 })
     expect(await ask('/e/u/%2e%2e', '')).toMatchObject({ status: 404 })
@@ -133,13 +138,13 @@ describe('one click', () => {
     await forgetOldMessages(app.db, later, shortest)
     await keepMonths(app.db, later, shortest)
     expect(await app.db.query(sql`select id from messages where app_id = ${app.tenant.id}`)).toEqual([])
-    expect((await ask(`/e/u/${email.reference}`, 'List-Unsubscribe=One-Click')).status).toBe(200)
+    expect((await ask(`/e/u/${email.references.unsubscribe}`, 'List-Unsubscribe=One-Click')).status).toBe(200)
     expect(await notificationTypesOf(app, email)).toBe(-2)
   })
 
   test('does not read endless bodies', async () => {
     const email = await sent()
-    expect((await ask(`/e/u/${email.reference}`, 'x'.repeat(9_000))).status).toBe(413)
+    expect((await ask(`/e/u/${email.references.unsubscribe}`, 'x'.repeat(9_000))).status).toBe(413)
     expect(await standing(email)).toEqual(SUBSCRIBED)
   })
 })
@@ -148,8 +153,8 @@ describe('the page', () => {
   test('asks, and unsubscribes nobody by being looked at', async () => {
     const email = await sent()
     for (const method of ['GET', 'HEAD'])
-      expect((await fetch(`${app.url}/e/u/${email.reference}`, { method })).status).toBe(200)
-    const { text, headers } = await ask(`/e/u/${email.reference}`)
+      expect((await fetch(`${app.url}/e/u/${email.references.unsubscribe}`, { method })).status).toBe(200)
+    const { text, headers } = await ask(`/e/u/${email.references.unsubscribe}`)
     expect(text).toContain('<form method="post">')
     expect(text).toContain('<html lang="en">')
     expect(text).not.toContain('<script')
@@ -160,11 +165,11 @@ describe('the page', () => {
 
   test('confirms, and lets it be undone', async () => {
     const email = await sent()
-    const done = await ask(`/e/u/${email.reference}`, 'unsubscribe=yes')
+    const done = await ask(`/e/u/${email.references.unsubscribe}`, 'unsubscribe=yes')
     expect(done).toMatchObject({ status: 200, text: expect.stringContaining('name="undo"') })
     expect(await standing(email)).toEqual(UNSUBSCRIBED)
-    expect((await ask(`/e/u/${email.reference}`)).text).toContain('You are unsubscribed')
-    expect(await ask(`/e/u/${email.reference}`, 'undo=yes')).toMatchObject({
+    expect((await ask(`/e/u/${email.references.unsubscribe}`)).text).toContain('You are unsubscribed')
+    expect(await ask(`/e/u/${email.references.unsubscribe}`, 'undo=yes')).toMatchObject({
       status: 200,
       text: expect.stringContaining('You are subscribed'),
     })
@@ -173,7 +178,7 @@ describe('the page', () => {
 
   test('does not subscribe whom the app has switched off', async () => {
     const email = await sent({ subscription: { enabled: false } })
-    await ask(`/e/u/${email.reference}`, 'undo=yes')
+    await ask(`/e/u/${email.references.unsubscribe}`, 'undo=yes')
     expect(await notificationTypesOf(app, email)).toBe(-31)
   })
 
@@ -182,21 +187,21 @@ describe('the page', () => {
     const [{ name } = { name: '' }] = await app.db.query<{ name: string }>(
       sql`select name from apps where id = ${app.tenant.id}`,
     )
-    expect((await ask(`/e/u/${email.reference}`)).text).toContain(
+    expect((await ask(`/e/u/${email.references.unsubscribe}`)).text).toContain(
       `email from <strong>${escaped(name)}</strong> to <strong>${email.address}</strong>`,
     )
     await suppress(app.db, app.tenant.id, [{ address: email.address.toLowerCase(), reason: 'complaint' }], clock.now())
-    expect((await ask(`/e/u/${email.reference}`)).text).toContain('You are unsubscribed')
-    expect((await ask(`/e/u/${email.reference}`, 'undo=yes')).text).toContain('cannot be changed here')
-    expect((await ask(`/e/p/${email.reference}`)).text).toContain('value="unsubscribed" checked')
-    const saved = await ask(`/e/p/${email.reference}`, 'email=subscribed')
+    expect((await ask(`/e/u/${email.references.unsubscribe}`)).text).toContain('You are unsubscribed')
+    expect((await ask(`/e/u/${email.references.unsubscribe}`, 'undo=yes')).text).toContain('cannot be changed here')
+    expect((await ask(`/e/p/${email.references.preferences}`)).text).toContain('value="unsubscribed" checked')
+    const saved = await ask(`/e/p/${email.references.preferences}`, 'email=subscribed')
     expect(saved.text).toContain('cannot be changed here')
     expect(saved.text).not.toContain('Your choice is saved')
   })
 
   test('escapes the address', async () => {
     const email = await sent({ address: "o'brien&b@example.com" })
-    const { text } = await ask(`/e/u/${email.reference}`)
+    const { text } = await ask(`/e/u/${email.references.unsubscribe}`)
     expect(text).toContain('o&#39;brien&amp;b@example.com')
     expect(text).not.toContain("o'brien&b")
   })
@@ -205,7 +210,7 @@ describe('the page', () => {
 describe('preferences', () => {
   test('are shown and set by a form that needs no script', async () => {
     const email = await sent()
-    const path = `/e/p/${email.reference}`
+    const path = `/e/p/${email.references.preferences}`
     expect((await ask(path)).text).toContain('value="subscribed" checked')
     const saved = await ask(path, 'email=unsubscribed')
     expect(saved.text).toContain('value="unsubscribed" checked')
@@ -218,10 +223,10 @@ describe('preferences', () => {
   test('are not changed by what is no choice', async () => {
     const email = await sent()
     for (const body of ['', 'email=', 'email=everything', 'x'])
-      expect((await ask(`/e/p/${email.reference}`, body)).status).toBe(400)
-    expect((await ask(`/e/p/${old()}`, 'email=unsubscribed')).status).toBe(410)
+      expect((await ask(`/e/p/${email.references.preferences}`, body)).status).toBe(400)
+    expect((await ask(`/e/p/${old('preferences')}`, 'email=unsubscribed')).status).toBe(410)
     expect((await ask('/e/p/x', 'email=unsubscribed')).status).toBe(404)
-    expect((await ask(`/e/p/${old()}`)).status).toBe(410)
+    expect((await ask(`/e/p/${old('preferences')}`)).status).toBe(410)
     expect(await standing(email)).toEqual(SUBSCRIBED)
   })
 })
@@ -237,27 +242,30 @@ describe('with a token', () => {
   test('the app unsubscribes who got a message', async () => {
     const email = await sent()
     const done = { status: 202, body: { success: true } }
-    expect(await unsubscribe(email.message.id, email.reference)).toEqual(done)
-    expect(await unsubscribe(email.message.id.toUpperCase(), email.reference)).toEqual(done)
+    expect(await unsubscribe(email.message.id, email.references.unsubscribe)).toEqual(done)
+    expect(await unsubscribe(email.message.id.toUpperCase(), email.references.unsubscribe)).toEqual(done)
     expect(await standing(email)).toEqual(UNSUBSCRIBED)
   })
 
   test('of another message, of another app, or of nobody, nothing happens', async () => {
     const [email, other] = [await sent(), await sent()]
     const stranger = await app.anotherTenant()
-    const foreign = references.write({
-      appId: stranger.id,
-      expandAt: clock.now(),
-      messageId: email.message.id,
-      subscriptionId: email.subscriptionId,
-      runId: newId(),
-    })
-    expect(await unsubscribe(other.message.id, email.reference)).toEqual(REFUSED)
-    expect(await unsubscribe(email.message.id, email.reference, stranger.id)).toEqual(REFUSED)
+    const foreign = writeReference(
+      {
+        appId: stranger.id,
+        expandAt: clock.now(),
+        messageId: email.message.id,
+        subscriptionId: email.subscriptionId,
+        runId: newId(),
+      },
+      'unsubscribe',
+    )
+    expect(await unsubscribe(other.message.id, email.references.unsubscribe)).toEqual(REFUSED)
+    expect(await unsubscribe(email.message.id, email.references.unsubscribe, stranger.id)).toEqual(REFUSED)
     expect(await unsubscribe(email.message.id, foreign)).toEqual(REFUSED)
-    expect(await unsubscribe('x', email.reference)).toEqual(REFUSED)
-    expect(await unsubscribe(email.message.id, email.reference, 'x')).toEqual(REFUSED)
-    for (const token of ['', 'x', old(), email.reference.slice(1), '\u{1f514}'])
+    expect(await unsubscribe('x', email.references.unsubscribe)).toEqual(REFUSED)
+    expect(await unsubscribe(email.message.id, email.references.unsubscribe, 'x')).toEqual(REFUSED)
+    for (const token of ['', 'x', old(), email.references.unsubscribe.slice(1), '\u{1f514}'])
       expect((await unsubscribe(email.message.id, token)).status).toBe(400)
     const missing = await ask(`/apps/${app.tenant.id}/notifications/${email.message.id}/unsubscribe`, '')
     expect(missing.status).toBe(400)

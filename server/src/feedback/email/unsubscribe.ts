@@ -1,4 +1,5 @@
-// People who want no more email, or email again. Who holds the reference of an email speaks for the address it went to.
+// People who want no more email, or email again. Who holds the reference of an email for that purpose speaks for
+// the address it went to.
 
 import { findApp } from '../../apps/store.ts'
 import type { EmailReference } from '../../email/reference.ts'
@@ -56,7 +57,7 @@ export async function unsubscribeWithToken(
   messageId: string,
   token: string,
 ): Promise<void> {
-  const reference = ctx.mail.references.read(token)
+  const reference = ctx.mail.references.read(token, 'unsubscribe')
   const delivery = reference?.appId === appId ? await findEmailDelivery(ctx.db, reference) : undefined
   if (!reference || delivery?.messageId !== messageId)
     throw invalid('token is not one of this message', { field: 'token' })

@@ -1,8 +1,9 @@
 // An email once more, in the browser: the same content for the same person, without anything that tells of it being read.
 
-import type { EmailReference } from '../../email/reference.ts'
+import type { EmailReference, Purpose } from '../../email/reference.ts'
+import { fillPlaces, MARK, piecesOf } from '../../lib/places.ts'
 import { findEmailDelivery } from '../../messages/email/note.ts'
-import { fillPlaceholders, piecesOf, urlsAt } from '../../messages/email/pieces.ts'
+import { fillPlaceholders, urlsAt } from '../../messages/email/urls.ts'
 import type { Message } from '../../messages/message.ts'
 import { findMessage } from '../../messages/store.ts'
 import { findSender } from '../../templates/find-sender.ts'
@@ -17,23 +18,26 @@ const POLICY =
   "default-src 'none'; img-src https: http: data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox"
 
-export async function viewEmail(ctx: FeedbackContext, reference: EmailReference, text: string): Promise<Page> {
+export async function viewEmail(ctx: FeedbackContext, reference: EmailReference): Promise<Page> {
   const delivery = await findEmailDelivery(ctx.db, reference)
   const message = delivery && (await findMessage(ctx.db, reference.appId, delivery.messageId))
-  const html = message && (await renderFor(ctx, reference, message, delivery.subscriptionId, text))
+  const html = message && (await renderFor(ctx, reference, message, delivery.subscriptionId))
   if (html === undefined) return tooOldPage()
   const urls = urlsAt(ctx.publicUrl?.replace(/\/+$/, '') ?? '')
-  const body = piecesOf(fillPlaceholders(html, urls)).join(text)
+  // What stands in the mail stands here too: who is shown it can unsubscribe as its reader can.
+  const body = fillPlaces(piecesOf(fillPlaceholders(html.replaceAll(MARK, ''), urls)), (purpose) =>
+    ctx.mail.references.write(reference, purpose as Purpose),
+  )
   return { status: 200, body, headers: { ...PRIVATE, 'content-security-policy': POLICY } }
 }
 
 async function renderFor(
   { db, clock, mail }: FeedbackContext,
-  { appId }: EmailReference,
+  reference: EmailReference,
   message: Message,
   subscriptionId: string,
-  unsubscribeToken: string,
 ): Promise<string | undefined> {
+  const { appId } = reference
   const text = message.emailHtml ?? message.content.email_body ?? undefined
   if (text === undefined || !hasLiquid(text)) return text
   const [user] = await loadPointed(db, appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
@@ -50,7 +54,7 @@ async function renderFor(
       templateId: message.templateId,
       customData: message.options.customData ?? {},
     },
-    unsubscribeToken,
+    unsubscribeToken: mail.references.write(reference, 'unsubscribe'),
   })
   const [rendered] = await mail.renderer.render(
     appId,

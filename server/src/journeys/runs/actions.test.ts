@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
-import { references } from '../../../test/email-back.ts'
+import { references, writeReference } from '../../../test/email-back.ts'
 import { closeRenderer } from '../../../test/engine.ts'
 import { record } from '../../../test/events.ts'
 import { aReadyJourney, aWait, someReferences, update } from '../../../test/journeys.ts'
@@ -83,9 +83,9 @@ const tell: Record<string, (delivery: Delivery) => Promise<{ status: number }>> 
   clicked: (it) =>
     app.request(`/notifications/${it.messageId}`, { method: 'PUT', body: { ...player(it), opened: true } }),
   'opened by mail': (it) =>
-    fetch(`${app.url}/e/o/${references.write({ appId: app.tenant.id, ...it })}.gif`, { redirect: 'manual' }),
+    fetch(`${app.url}/e/o/${writeReference({ appId: app.tenant.id, ...it }, 'open')}.gif`, { redirect: 'manual' }),
   'clicked by mail': (it) => {
-    const [reference, url] = [references.write({ appId: app.tenant.id, ...it }), 'https://shop.example/']
+    const [reference, url] = [writeReference({ appId: app.tenant.id, ...it }, 'click'), 'https://shop.example/']
     const path = `/e/c/${reference}/${references.sign(app.tenant.id, url)}?u=${encodeURIComponent(url)}`
     return fetch(`${app.url}${path}`, { redirect: 'manual' })
   },

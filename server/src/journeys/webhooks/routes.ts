@@ -18,7 +18,9 @@ import { tryWebhook } from './try.ts'
 import { type JourneyWebhookId, journeyWebhookNotFound, webhookObject } from './webhook.ts'
 
 const views: Access = { kind: 'app', permission: 'journeys:view', appIn: 'path' }
-const edits: Access = { kind: 'app', permission: 'journeys:edit', appIn: 'path' }
+const edits = { kind: 'app', permission: 'journeys:edit', appIn: 'path' } as const satisfies Access
+/** Requests to the address tell who users are and what their tags say. */
+const setsAddress: Access = { ...edits, also: { permission: 'users' } }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 
@@ -52,7 +54,7 @@ export function journeyWebhookRoutes(ctx: JourneysContext): Route[] {
       method: 'POST',
       summary: 'Create a journey webhook',
       description: 'For the `webhook_id` of send_webhook nodes. An app has at most 100. The secret is shown this once.',
-      access: edits,
+      access: setsAddress,
       limits: writes,
       params: AppPath,
       body: NewWebhookBody,
@@ -82,7 +84,7 @@ export function journeyWebhookRoutes(ctx: JourneysContext): Route[] {
       method: 'PATCH',
       summary: 'Update a journey webhook',
       description: 'What is left out stays as it is. Journeys that are under way use the new address at once.',
-      access: edits,
+      access: setsAddress,
       limits: writes,
       body: WebhookBody,
       answers: { 200: WebhookAnswer },

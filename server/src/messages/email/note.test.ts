@@ -36,7 +36,7 @@ setStage((stage) => {
   note = createNoteEmail({ db: app.db, clock, merger: createMerger({ slots: 2 }) })
 })
 
-const read = (text: string) => engine.email.references.read(text) as EmailReference
+const read = (text: string) => engine.email.references.read(text, 'report') as EmailReference
 
 /** Sent to so many; the message and their references. */
 async function mailed(count = 1, fields: object = {}) {
@@ -148,7 +148,7 @@ test('a reference that names nothing changes nothing', async () => {
   expect(await note(appId, opened(stranger))).toBeUndefined()
   expect(await note(appId, opened(other))).toBeUndefined()
   expect(await note(newId(), opened(reference))).toBeUndefined()
-  expect(createReferences('another secret').read('a'.repeat(55))).toBeUndefined()
+  expect(createReferences('another secret').read('a'.repeat(55), 'report')).toBeUndefined()
   expect(await factsBeside(app.db, appId, id)).toEqual({ delivered: 1 })
 })
 

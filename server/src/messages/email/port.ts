@@ -6,10 +6,11 @@ import type { SendingDomain } from '../../email/domains/find.ts'
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
 import type { References } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
+import type { Pieces } from '../../lib/places.ts'
 import type { MessageId } from '../message.ts'
 
-/** As the content of a mail has it: split where the reference stands. */
-export type ReferenceHeader = readonly [name: string, pieces: readonly string[]]
+/** As the content of a mail has it. */
+export type ReferenceHeader = readonly [name: string, pieces: Pieces]
 
 export type EmailPort = {
   references: References

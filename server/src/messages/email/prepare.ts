@@ -1,6 +1,7 @@
 // Before mail is put together: whom each message is from, who must not get it, where each mailbox is, and what each mail is known by.
 
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
+import { type EmailReference, emailReferenceOf, type Purpose, type References } from '../../email/reference.ts'
 import { findSuppressed } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { DueDelivery, SentMessage } from '../engine/delivery-store.ts'
@@ -13,7 +14,8 @@ export const SUPPRESSED = 'suppressed'
 
 export type Mailing = Letterhead & {
   id: string
-  reference: string
+  /** Written when it is first asked for: few mails have a place for each purpose. */
+  referenceFor(purpose: Purpose): string
   referenceHeaders: readonly ReferenceHeader[]
   inboxProvider: InboxProvider
 }
@@ -50,13 +52,23 @@ export async function prepareMail(
       prepared.set(it, {
         mailing: {
           ...letterhead,
-          ...email.references.name({ ...it, appId }),
+          ...nameMail(email.references, emailReferenceOf({ ...it, appId })),
           referenceHeaders,
           inboxProvider: inboxProviders[i] as InboxProvider,
         },
       })
   }
   return (it) => prepared.get(it)
+}
+
+function nameMail(references: References, reference: EmailReference): Pick<Mailing, 'id' | 'referenceFor'> {
+  const written = new Map<Purpose, string>()
+  const referenceFor = (purpose: Purpose) => {
+    const text = written.get(purpose) ?? references.write(reference, purpose)
+    written.set(purpose, text)
+    return text
+  }
+  return { id: reference.id, referenceFor }
 }
 
 /** Messages that are from the same are asked for once. */

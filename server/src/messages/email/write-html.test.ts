@@ -1,19 +1,23 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { piecesOf, urlsAt } from './pieces.ts'
+import { fillPlaces, piecesOf } from '../../lib/places.ts'
 import { scanHtml } from './scan-html.ts'
+import { urlsAt } from './urls.ts'
 import { writeHtml } from './write-html.ts'
 
 const urls = urlsAt('https://t.example')
 const write = (html: string, more: { sign?: undefined; hasPixel?: boolean; preheader?: string } = {}) =>
-  piecesOf(writeHtml(html, { urls, sign: () => 'SIG', hasPixel: true, preheader: undefined, ...more })).join('REF')
+  fillPlaces(
+    piecesOf(writeHtml(html, { urls, sign: () => 'SIG', hasPixel: true, preheader: undefined, ...more })),
+    (purpose) => `REF-${purpose}`,
+  )
 const PIXEL =
-  '<img src="https://t.example/e/o/REF.gif" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0">'
+  '<img src="https://t.example/e/o/REF-open.gif" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0">'
 const hrefsIn = (html: string) => scanHtml(html).links.map(({ href }) => href)
 
 test('a link leads over us to where it led', () => {
   expect(write('<p>Hi <a class=x href="https://shop.example/?a=1&amp;b=2#top">shop</a></p>')).toBe(
-    `<p>Hi <a class=x href="https://t.example/e/c/REF/SIG?u=${encodeURIComponent('https://shop.example/?a=1&b=2#top')}">shop</a></p>${PIXEL}`,
+    `<p>Hi <a class=x href="https://t.example/e/c/REF-click/SIG?u=${encodeURIComponent('https://shop.example/?a=1&b=2#top')}">shop</a></p>${PIXEL}`,
   )
 })
 
@@ -34,7 +38,7 @@ test.each([
   ['<!----><a href="https://a.example/">', 'https://a.example/'],
   ['<!--> <a href="https://a.example/"> -->', 'https://a.example/'],
 ])('%j is followed', (html, target) => {
-  expect(write(html)).toContain(`/e/c/REF/SIG?u=${encodeURIComponent(target)}"`)
+  expect(write(html)).toContain(`/e/c/REF-click/SIG?u=${encodeURIComponent(target)}"`)
 })
 
 test.each([
@@ -78,7 +82,7 @@ test('a backslash in an address is written as others are, so that who follows th
 test('no link is followed where the message says so; the rest is done all the same', () => {
   const html = '<a href="https://a.example/">a</a> <a href="[unsubscribe_url]">u</a>'
   expect(write(html, { sign: undefined })).toBe(
-    `<a href="https://a.example/">a</a> <a href="https://t.example/e/u/REF">u</a>${PIXEL}`,
+    `<a href="https://a.example/">a</a> <a href="https://t.example/e/u/REF-unsubscribe">u</a>${PIXEL}`,
   )
 })
 
@@ -94,10 +98,10 @@ test('placeholders are filled wherever they stand, and are no links to be follow
       '<a href="[unsubscribe_url]">x</a><a href="%5Bpreferences_url%5D">y</a><!--[if mso]>[View_Message_In_Browser_URL]<![endif]-->[other]',
     ),
   ).toBe(
-    `<a href="https://t.example/e/u/REF">x</a><a href="https://t.example/e/p/REF">y</a><!--[if mso]>https://t.example/e/v/REF<![endif]-->[other]${PIXEL}`,
+    `<a href="https://t.example/e/u/REF-unsubscribe">x</a><a href="https://t.example/e/p/REF-preferences">y</a><!--[if mso]>https://t.example/e/v/REF-view<![endif]-->[other]${PIXEL}`,
   )
   const inQuery = '<a href="https://a.example/?next=[unsubscribe_url]">x</a>'
-  expect(write(inQuery)).toBe(`<a href="https://a.example/?next=https://t.example/e/u/REF">x</a>${PIXEL}`)
+  expect(write(inQuery)).toBe(`<a href="https://a.example/?next=https://t.example/e/u/REF-unsubscribe">x</a>${PIXEL}`)
 })
 
 test('the pixel stands at the end of the body, the preheader at its top, and reads as it was written', () => {
@@ -153,7 +157,7 @@ test('of any mixture, exactly the links are found, and nothing beside them chang
       const values = places.filter(({ href }) => href !== '#x').map(({ from, to }) => html.slice(from, to))
       const back = write(html)
         .replace(PIXEL, '')
-        .replaceAll(/"https:\/\/t\.example\/e\/c\/REF\/SIG\?u=([^"]*)"/g, () => values.shift() as string)
+        .replaceAll(/"https:\/\/t\.example\/e\/c\/REF-click\/SIG\?u=([^"]*)"/g, () => values.shift() as string)
       expect(back).toBe(html)
     }),
   )

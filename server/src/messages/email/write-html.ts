@@ -1,8 +1,8 @@
 // The HTML of a mail as it is sent: its links lead over us, its placeholders are filled, and it tells when it is opened;
 // the first and the last unless the message says otherwise.
 
-import { fillPlaceholders, hasPlaceholder, type MailUrls } from './pieces.ts'
 import { scanHtml } from './scan-html.ts'
+import { fillPlaceholders, hasPlaceholder, type MailUrls } from './urls.ts'
 
 export type Writing = {
   urls: MailUrls

@@ -225,5 +225,5 @@ const contextOf = ({ due, message, mailing }: ToSend, user: User, from: Sender, 
       templateId: message.templateId,
       customData: message.options.customData ?? {},
     },
-    ...(mailing && { unsubscribeToken: mailing.reference }),
+    ...(mailing && { unsubscribeToken: mailing.referenceFor('unsubscribe') }),
   })

@@ -1,12 +1,13 @@
-// The content of a message, rendered or the same for all, as the channel for mail takes it. The recipient's reference is left open.
+// The content of a message, rendered or the same for all, as the channel for mail takes it. The recipient's references are left open.
 
 import type { MailContent, MailFile } from '../../channels/email/message.ts'
-import type { References } from '../../email/reference.ts'
+import type { Purpose, References } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
+import { MARK, piecesOf } from '../../lib/places.ts'
 import { htmlToText } from '../../templates/render/html-to-text.ts'
-import { fillPlaceholders, hasUnsubscribe, type MailUrls, piecesOf, REFERENCE, urlsAt } from '../email/pieces.ts'
 import type { Mailing } from '../email/prepare.ts'
+import { fillPlaceholders, hasUnsubscribe, type MailUrls, referencePlace, urlsAt } from '../email/urls.ts'
 import { writeHtml } from '../email/write-html.ts'
 import type { DueDelivery, SentMessage } from './delivery-store.ts'
 import type { Texts } from './push-content.ts'
@@ -24,7 +25,7 @@ export function emailContent(
 ): MailContent {
   const urls = urlsAt(domain.trackingUrl)
   // Liquid can make what cannot be written; it must not be taken for the place of a reference.
-  const said = (field: string) => own(texts, field)?.replaceAll(REFERENCE, '')
+  const said = (field: string) => own(texts, field)?.replaceAll(MARK, '')
   const body = said('email_body') ?? ''
   const html = writeHtml(body, {
     urls,
@@ -60,17 +61,21 @@ function textPart(text: string, isUnsubscribed: boolean, urls: MailUrls): string
 
 /** By one request, or by a mail to where bounces go. */
 const unsubscribeHeader = ({ unsubscribe }: MailUrls, returnPathHost: string) =>
-  returnPathHost === '' ? `<${unsubscribe}>` : `<${unsubscribe}>, <mailto:u-${REFERENCE}@${returnPathHost}>`
+  returnPathHost === ''
+    ? `<${unsubscribe}>`
+    : `<${unsubscribe}>, <mailto:u-${referencePlace('unsubscribe')}@${returnPathHost}>`
 
 /** What is each recipient's own. */
 export function envelopeOf(
   { expandAt }: Pick<DueDelivery, 'expandAt'>,
   { content: { email_bcc: bcc } }: Said,
-  { domain, id, reference, inboxProvider }: Mailing,
+  { domain, id, referenceFor, inboxProvider }: Mailing,
   date: Date,
 ): Envelope {
+  const reference = referenceFor('report')
   return {
     reference,
+    referenceFor: (place) => referenceFor(place as Purpose),
     messageIdHeader: `<${id}.${monthOf(expandAt)}@${domain.domain}>`,
     envelopeFrom: `b-${reference}@${domain.returnPathHost}`,
     date,

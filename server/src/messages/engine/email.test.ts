@@ -14,7 +14,7 @@ import {
 import { emailCounts, factsBeside, mailsOf } from '../../../test/mail.ts'
 import { anEmail } from '../../../test/users.ts'
 import { pauseForComplaints } from '../../email/pause.ts'
-import { emailIdOf } from '../../email/reference.ts'
+import { emailIdOf, emailReferenceOf, type Purpose } from '../../email/reference.ts'
 import { findSuppressed, suppress } from '../../email/suppressions/store.ts'
 import { insertWebhook } from '../../feedback/webhook-store.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
@@ -80,12 +80,13 @@ test('a mail is brought with all that it needs to come back', async () => {
   const { id: subscriptionId } = await subscriptionOf(address)
   const key = { messageId: id, subscriptionId, runId: NO_RUN }
   const { references } = engine.email
-  const reference = references.write({ ...key, appId, expandAt: clock.now() })
+  const writtenFor = (purpose: Purpose) =>
+    references.write(emailReferenceOf({ ...key, appId, expandAt: clock.now() }), purpose)
   const signature = references.sign(appId, 'https://shop.example/?a=1&b=2')
   expect(mail).toMatchObject({
     to: address,
-    reference,
-    envelopeFrom: `b-${reference}@bounces.news.example.com`,
+    reference: writtenFor('report'),
+    envelopeFrom: `b-${writtenFor('report')}@bounces.news.example.com`,
     messageIdHeader: `<${emailIdOf(key)}.3001@news.example.com>`,
     date: clock.now(),
     bcc: ['archive@example.com'],
@@ -96,15 +97,15 @@ test('a mail is brought with all that it needs to come back', async () => {
       subject: 'Bells ring',
     },
     headers: {
-      'List-Unsubscribe': `<https://track.example.com/e/u/${reference}>, <mailto:u-${reference}@bounces.news.example.com>`,
+      'List-Unsubscribe': `<https://track.example.com/e/u/${writtenFor('unsubscribe')}>, <mailto:u-${writtenFor('unsubscribe')}@bounces.news.example.com>`,
       'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
       'Feedback-ID': `${id}:${appId}:direct:carillon`,
       'X-Message-Id': id,
     },
-    text: `Ring here (https://shop.example/?a=1&b=2), stop (https://track.example.com/e/u/${reference})`,
+    text: `Ring here (https://shop.example/?a=1&b=2), stop (https://track.example.com/e/u/${writtenFor('unsubscribe')})`,
   })
   expect(mail?.html).toBe(
-    `<body><div style="display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all">Listen</div><p>Ring <a href="https://track.example.com/e/c/${reference}/${signature}?u=https%3A%2F%2Fshop.example%2F%3Fa%3D1%26b%3D2">here</a>, <a href="https://track.example.com/e/u/${reference}">stop</a></p><img src="https://track.example.com/e/o/${reference}.gif" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0"></body>`,
+    `<body><div style="display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all">Listen</div><p>Ring <a href="https://track.example.com/e/c/${writtenFor('click')}/${signature}?u=https%3A%2F%2Fshop.example%2F%3Fa%3D1%26b%3D2">here</a>, <a href="https://track.example.com/e/u/${writtenFor('unsubscribe')}">stop</a></p><img src="https://track.example.com/e/o/${writtenFor('open')}.gif" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0"></body>`,
   )
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
   expect(await view(id)).toMatchObject({ successful: 1, bcc_sent: 1, email_bcc: ['archive@example.com'] })
@@ -136,9 +137,10 @@ test('what is the same for all is put together once; Liquid is rendered for each
   expect(new Set(plain.map(({ reference }) => reference)).size).toBe(20)
   const rendered = mails.filter(({ content }) => content.subject !== 'Bells')
   expect(rendered.map(({ content }) => content.subject).sort()).toEqual(addresses.map((it) => `For ${it}`).sort())
-  for (const { html, text, reference } of rendered) {
-    expect(html).toContain(encodeURIComponent(`https://shop.example/?t=${reference}`))
-    expect(text).toContain(`https://shop.example/?t=${reference}`)
+  for (const { html, text, referenceFor } of rendered) {
+    const token = referenceFor('unsubscribe')
+    expect(html).toContain(encodeURIComponent(`https://shop.example/?t=${token}`))
+    expect(text).toContain(`https://shop.example/?t=${token}`)
   }
 })
 

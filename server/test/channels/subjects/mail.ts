@@ -6,12 +6,17 @@ export const CONTENT: MailContent = {
   subject: 'They ring – für alle 🎉',
   html: [
     '<p>They ring <a href="https://t.example.com/e/c/',
+    'click',
     '/sig?u=x">here</a></p>\n.\n<img src="https://t.example.com/e/o/',
+    'open',
     '.gif">',
   ],
-  text: ['They ring\n.\nhttps://t.example.com/e/u/', ''],
+  text: ['They ring\n.\nhttps://t.example.com/e/u/', 'stop', ''],
   headers: [
-    ['List-Unsubscribe', ['<https://t.example.com/e/u/', '>, <mailto:b-', '@bounce.example.com?subject=unsubscribe>']],
+    [
+      'List-Unsubscribe',
+      ['<https://t.example.com/e/u/', 'stop', '>, <mailto:b-', 'stop', '@bounce.example.com?subject=unsubscribe>'],
+    ],
     ['List-Unsubscribe-Post', ['List-Unsubscribe=One-Click']],
     ['Feedback-ID', ['m1:a1:google:carillon']],
   ],
@@ -25,6 +30,7 @@ export function aMail(changes: Partial<MailItem> = {}): MailItem {
   return {
     content: CONTENT,
     reference,
+    referenceFor: (place) => `${place}${reference.slice(place.length)}`,
     to: `marker-${n}@recipients.example`,
     messageIdHeader: `<m${n}.2601@example.com>`,
     envelopeFrom: `b-${reference}@bounce.example.com`,

@@ -2,17 +2,20 @@
 // providers that may tell of it, and no others.
 
 import type { AppId } from '../../../lib/ids.ts'
+import { piecesOf } from '../../../lib/places.ts'
 import type { ReferenceHeader } from '../../../messages/email/port.ts'
+import { referencePlace } from '../../../messages/email/urls.ts'
 import type { Db } from '../../../storage/db.ts'
 import type { Source } from './source.ts'
 import { findSources } from './store.ts'
 
+const report = referencePlace('report')
 const HEADERS: Record<Source, ReferenceHeader> = {
   // SES shows the headers themselves.
-  ses: ['X-Carillon-Ref', ['', '']],
-  mailgun: ['X-Mailgun-Variables', ['{"carillon_ref":"', '"}']],
-  sendgrid: ['X-SMTPAPI', ['{"unique_args":{"carillon_ref":"', '"}}']],
-  postmark: ['X-PM-Metadata-carillon_ref', ['', '']],
+  ses: ['X-Carillon-Ref', piecesOf(report)],
+  mailgun: ['X-Mailgun-Variables', piecesOf(`{"carillon_ref":"${report}"}`)],
+  sendgrid: ['X-SMTPAPI', piecesOf(`{"unique_args":{"carillon_ref":"${report}"}}`)],
+  postmark: ['X-PM-Metadata-carillon_ref', piecesOf(report)],
 }
 
 export async function findReferenceHeaders(db: Db, appId: AppId): Promise<ReferenceHeader[]> {

@@ -125,7 +125,7 @@ function sesEvent(
 ) {
   const headers = [
     { name: 'From', value: 'news@news.example' },
-    ...(by === 'reference' ? [{ name: 'X-Carillon-Ref', value: email.reference }] : []),
+    ...(by === 'reference' ? [{ name: 'X-Carillon-Ref', value: email.references.report }] : []),
     ...(by === 'message id' ? [{ name: 'Message-ID', value: email.messageIdHeader }] : []),
   ]
   const mail = {
@@ -202,7 +202,7 @@ function mailgunData(
     timestamp: at ? at.getTime() / 1_000 : seconds() + 0.25,
     'client-info': { 'user-agent': agent },
     recipient,
-    'user-variables': by === 'reference' ? { carillon_ref: email.reference } : {},
+    'user-variables': by === 'reference' ? { carillon_ref: email.references.report } : {},
     message: { headers: by === 'message id' ? { 'message-id': email.messageIdHeader.slice(1, -1) } : {} },
   }
   if (kind === 'nothing')
@@ -257,7 +257,7 @@ function sendgridEvent(
     sg_event_id: id,
     useragent: agent,
     sg_message_id: 'x.filter',
-    ...(by === 'reference' && { carillon_ref: email.reference }),
+    ...(by === 'reference' && { carillon_ref: email.references.report }),
     ...(by === 'message id' && { 'smtp-id': email.messageIdHeader }),
     ...names[kind],
   }
@@ -301,7 +301,11 @@ function postmarkEvent(
     block: { RecordType: 'Bounce', Type: 'Blocked', BouncedAt: at, Email: recipient, Details: SPAM },
     nothing: { RecordType: 'Bounce', Type: 'AutoResponder', BouncedAt: at, Email: recipient },
   }
-  return { MessageID: id, Metadata: by === 'reference' ? { carillon_ref: email.reference } : {}, ...kinds[kind] }
+  return {
+    MessageID: id,
+    Metadata: by === 'reference' ? { carillon_ref: email.references.report } : {},
+    ...kinds[kind],
+  }
 }
 const postmark: Provider = {
   name: 'Postmark',

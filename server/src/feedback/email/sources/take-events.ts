@@ -108,7 +108,7 @@ async function newsOf(ctx: FeedbackContext, reference: EmailReference, { told }:
 
 /** Signed by us, or the Message-ID that we gave, now that it is known who says it. Another app's is none of its business. */
 function referenceOf(ctx: FeedbackContext, appId: AppId, event: SourceEvent): EmailReference | undefined {
-  const signed = event.reference === undefined ? undefined : ctx.mail.references.read(event.reference.trim())
+  const signed = event.reference && ctx.mail.references.read(event.reference.trim(), 'report')
   if (signed) return signed.appId === appId ? signed : undefined
   const [, id, year, month] = /^<?([a-z2-7]{13})\.(\d\d)(\d\d)@/.exec(event.messageId?.trim() ?? '') ?? []
   if (id === undefined || Number(month) < 1 || Number(month) > 12) return undefined

@@ -1,0 +1,35 @@
+// The addresses in a mail that are its recipient's own. Each has a place for a reference, signed for what the address is for.
+
+import type { Purpose } from '../../email/reference.ts'
+import { place } from '../../lib/places.ts'
+
+export const referencePlace = (purpose: Purpose) => place(purpose)
+
+/** Under the base that the sending domain has for them. */
+export const urlsAt = (base: string) => ({
+  unsubscribe: `${base}/e/u/${referencePlace('unsubscribe')}`,
+  preferences: `${base}/e/p/${referencePlace('preferences')}`,
+  view: `${base}/e/v/${referencePlace('view')}`,
+  pixel: `${base}/e/o/${referencePlace('open')}.gif`,
+  click: (signature: string, url: string) =>
+    `${base}/e/c/${referencePlace('click')}/${signature}?u=${encodeURIComponent(url)}`,
+})
+export type MailUrls = ReturnType<typeof urlsAt>
+
+/** Also as editors of HTML write them in links. */
+const PLACEHOLDER = /(?:\[|%5B)(unsubscribe_url|view_message_in_browser_url|preferences_url)(?:\]|%5D)/gi
+
+export const hasPlaceholder = (text: string) => text.search(PLACEHOLDER) >= 0
+export const hasUnsubscribe = (text: string) => /(?:\[|%5B)unsubscribe_url(?:\]|%5D)/i.test(text)
+
+export const fillPlaceholders = (text: string, urls: MailUrls): string =>
+  text.replaceAll(PLACEHOLDER, (_, name: string) => {
+    switch (name.toLowerCase()) {
+      case 'unsubscribe_url':
+        return urls.unsubscribe
+      case 'preferences_url':
+        return urls.preferences
+      default:
+        return urls.view
+    }
+  })
