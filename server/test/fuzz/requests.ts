@@ -9,6 +9,8 @@ import type { FuzzRequest } from './ask.ts'
 import { hostileText, hostileValue, objectFor, PROTOTYPE_NAMES, type Schema, valueFor } from './values.ts'
 
 const MAX_BODY_BYTES = 1_048_576
+/** With the other headers it has to fit into 16 KB: more is refused before it is known what was asked. */
+const MAX_PATH = 10_000
 
 const SDK = { 'sdk-version': 'onesignal/web/160510', accept: 'application/vnd.onesignal.v1+json' }
 
@@ -186,7 +188,7 @@ export function requestsFor(route: Route, keys: FirstKeys, things: Things): Arbi
       const all: Headers = { ...headers, ...(body && { 'content-type': typeOf(route) }), ...odd }
       return {
         method: isHead ? 'HEAD' : route.method,
-        path: `${prefix}${parts.join('/')}${search.size > 0 ? `?${search}` : ''}`,
+        path: `${prefix}${parts.join('/')}${search.size > 0 ? `?${search}` : ''}`.slice(0, MAX_PATH),
         headers: all,
         body: body && all['content-encoding'] === 'gzip' ? gzipSync(body) : body,
       }
@@ -212,26 +214,30 @@ export function misencodedRequestsFor(route: Route, keys: FirstKeys, things: Thi
   }))
 }
 
-/** Bodies as large as the route takes: as a list, and with each of the route's own lists filled. */
-export function largeRequestsFor(route: Route, keys: FirstKeys, things: Things): FuzzRequest[] {
+/** Bodies as large as the route takes: as a list, and with each of the route's own lists filled. Each is made when it is asked for. */
+export function largeRequestsFor(route: Route, keys: FirstKeys, things: Things): (() => FuzzRequest)[] {
   const { method, path, body } = requestFor(route, keys.appId, things, 'external_id')
   if (!body || route.isRaw) return []
   const good = body as Record<string, unknown>
   const bytes = (route.maxBodyBytes ?? MAX_BODY_BYTES) - 1_000
   const { properties = {} } = (route.describedBody ?? route.body) as Schema
   const lists = Object.entries(properties).filter(([, { type }]) => [type].flat().includes('array'))
-  const texts = [fill('[]', bytes), `{"app_id":"${keys.appId}","data":${fill('[]', bytes)}}`]
-  for (const [name, { items }] of lists) {
+  const inList = ([name, { items }]: [string, Schema]) => {
     const { [name]: own, ...rest } = good
-    const [lawful = items ? fc.sample(valueFor(items, {}, 5), { seed: 1, numRuns: 1 })[0] : 1] = (own ??
-      []) as unknown[]
     const start = JSON.stringify({ ...rest, app_id: keys.appId }).slice(0, -1)
-    for (const entry of [JSON.stringify(lawful), '""', '[]', '{}'])
-      texts.push(`${start},${JSON.stringify(name)}:${fill(entry, bytes)}}`)
+    const sample = () => (items ? fc.sample(valueFor(items, {}, 5), { seed: 1, numRuns: 1 })[0] : 1)
+    const lawful = () => JSON.stringify(((own ?? []) as unknown[])[0] ?? sample())
+    const entries = [lawful, () => '""', () => '[]', () => '{}']
+    return entries.map((entry) => () => `${start},${JSON.stringify(name)}:${fill(entry(), bytes)}}`)
   }
-  if ('events' in properties) texts.push(`{"events":[${strangers(bytes)}]}`)
+  const texts = [
+    ...('events' in properties ? [() => `{"events":[${strangers(bytes)}]}`] : []),
+    () => fill('[]', bytes),
+    () => `{"app_id":"${keys.appId}","data":${fill('[]', bytes)}}`,
+    ...lists.flatMap(inList),
+  ]
   const headers = { ...keyFor(route, keys), 'content-type': typeOf(route) }
-  return texts.map((text) => ({ method, path, headers, body: Buffer.from(text) }))
+  return texts.map((text) => () => ({ method, path, headers, body: Buffer.from(text()) }))
 }
 
 const fill = (item: string, bytes: number) => `[${new Array(Math.floor(bytes / (item.length + 1))).fill(item).join()}]`
