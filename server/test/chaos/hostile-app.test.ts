@@ -37,6 +37,7 @@ const MAX_TIMES: Record<Subject, number> = {
 }
 /** What is quicker counts as undisturbed. In CI others share the machine, and a stall is one of ten seconds and more. */
 const ON_TIME_MS = isFull ? 0 : 4_000
+const TRIES = isFull ? 1 : 2
 const CALM_MS = 120_000
 
 test('whatever one app does, another one’s messages arrive on time and its requests are answered', async () => {
@@ -50,31 +51,41 @@ test('whatever one app does, another one’s messages arrive on time and its req
 
   const table: Record<string, object> = {}
   for (const attacker of attackers) {
-    const attack = await attacker.start(hostileRig)
-    const attacked = await victim.measure()
-    await attack.stop()
-    await calm(hostileRig, attacker, cutProviders)
-    faults.push(...harmOf(attacker.name, attacked))
-    for (const subject of subjects) {
-      const [alone, beside] = [idle, attacked].map(({ tookMs }) => tookMs.get(subject) ?? [])
-      const [aloneMs, besideMs] = [percentile(alone ?? [], 0.99), percentile(beside ?? [], 0.99)]
-      const mostMs = Math.max(MAX_TIMES[subject] * aloneMs, ON_TIME_MS)
-      if (besideMs > mostMs)
-        faults.push(`${attacker.name}: ${subject} took ${besideMs.toFixed()} ms, alone ${aloneMs.toFixed()} ms`)
-      table[`${attacker.name}: ${subject}`] = {
-        'idle p50': Math.round(percentile(alone ?? [], 0.5)),
-        'idle p99': Math.round(aloneMs),
-        'attacked p50': Math.round(percentile(beside ?? [], 0.5)),
-        'attacked p99': Math.round(besideMs),
-        times: Number((besideMs / aloneMs).toFixed(1)),
-        late: subject === 'bulk' ? attacked.late : '',
-        refused: [...attacked.refusals].filter(([name]) => name.startsWith(subject)).join('; '),
-      }
+    let slow: readonly Subject[] = subjects
+    // A stall is there each time; others on the machine only now and then.
+    for (let n = 0; n < TRIES && slow.length > 0; n++) {
+      const attack = await attacker.start(hostileRig)
+      const attacked = await victim.measure()
+      await attack.stop()
+      await calm(hostileRig, attacker, cutProviders)
+      faults.push(...harmOf(attacker.name, attacked))
+      slow = slow.filter((subject) => p99Of(attacked, subject) > mostMsOf(idle, subject))
+      for (const subject of subjects) table[`${attacker.name}: ${subject}`] = figuresOf(subject, idle, attacked)
     }
+    for (const subject of slow)
+      faults.push(`${attacker.name}: ${subject} is slow: ${JSON.stringify(table[`${attacker.name}: ${subject}`])}`)
   }
   console.table(table)
   expect(faults).toEqual([])
 }, 3_600_000)
+
+const p99Of = ({ tookMs }: Measured, subject: Subject) => percentile(tookMs.get(subject) ?? [], 0.99)
+const mostMsOf = (idle: Measured, subject: Subject) => Math.max(MAX_TIMES[subject] * p99Of(idle, subject), ON_TIME_MS)
+
+function figuresOf(subject: Subject, idle: Measured, attacked: Measured) {
+  const median = ({ tookMs }: Measured) => Math.round(percentile(tookMs.get(subject) ?? [], 0.5))
+  const [idleMs, attackedMs] = [p99Of(idle, subject), p99Of(attacked, subject)]
+  return {
+    'idle p50': median(idle),
+    'idle p99': Math.round(idleMs),
+    'attacked p50': median(attacked),
+    'attacked p99': Math.round(attackedMs),
+    // Of the bulk message: the rate, against what it is undisturbed.
+    rate: subject === 'bulk' ? Number((idleMs / attackedMs).toFixed(2)) : '',
+    times: Number((attackedMs / idleMs).toFixed(1)),
+    refused: [...attacked.refusals].filter(([name]) => name.startsWith(subject)).join('; '),
+  }
+}
 
 /** The victim has the first keys of the server; between the server and its providers there are gates that can be shut for a moment. */
 async function openTwoTenants() {

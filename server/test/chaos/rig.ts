@@ -147,9 +147,12 @@ export async function openRig({
   return rig
 }
 
+/** Tests fill whole tables by one statement, also on a busy machine. */
+const PREPARE_MS = 300_000
+
 async function ownDatabase(dataDir: string): Promise<TestDatabase> {
   const { connection } = await connectEmbedded({ dataDir, log: createLog('silent') })
-  const db = createPool({ connection, size: 2 })
+  const db = createPool({ connection, size: 2, statementTimeoutMs: PREPARE_MS })
   return { connection, db, close: () => db.close() }
 }
 
