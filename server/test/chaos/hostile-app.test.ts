@@ -49,8 +49,8 @@ test('whatever one app does, another one’s messages arrive on time and its req
   const idle = await victim.measure()
   const faults = harmOf('nobody', idle)
 
-  const table: Record<string, object> = {}
   for (const attacker of attackers) {
+    let figures = new Map<Subject, object>()
     let slow: readonly Subject[] = subjects
     // A stall is there each time; others on the machine only now and then.
     for (let n = 0; n < TRIES && slow.length > 0; n++) {
@@ -60,12 +60,13 @@ test('whatever one app does, another one’s messages arrive on time and its req
       await calm(hostileRig, attacker, cutProviders)
       faults.push(...harmOf(attacker.name, attacked))
       slow = slow.filter((subject) => p99Of(attacked, subject) > mostMsOf(idle, subject))
-      for (const subject of subjects) table[`${attacker.name}: ${subject}`] = figuresOf(subject, idle, attacked)
+      figures = new Map(subjects.map((subject) => [subject, figuresOf(subject, idle, attacked)]))
     }
+    console.log(`beside ${attacker.name}:`)
+    console.table(Object.fromEntries(figures))
     for (const subject of slow)
-      faults.push(`${attacker.name}: ${subject} is slow: ${JSON.stringify(table[`${attacker.name}: ${subject}`])}`)
+      faults.push(`${attacker.name}: ${subject} is slow: ${JSON.stringify(figures.get(subject))}`)
   }
-  console.table(table)
   expect(faults).toEqual([])
 }, 3_600_000)
 
