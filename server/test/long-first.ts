@@ -5,10 +5,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const LONG = [
   'chaos/kill-senders',
   'chaos/provider-faults',
+  'chaos/hostile-app',
   'chaos/kill-',
   'process/st',
   'process/refuse',
   'chaos/',
+  'fuzz/',
   'browsers/',
   'mail/',
   'channels/contract',

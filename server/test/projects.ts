@@ -3,13 +3,13 @@
 import { reaching, readFiles } from './importers.ts'
 
 /** Tests of whole processes: servers that are started and killed, browsers, mail servers. Each file has a process of its own. */
-export const PROCESSES = 'server/test/{chaos,process,browsers,mail}/**/*.test.ts'
+export const PROCESSES = 'server/test/{chaos,fuzz,process,browsers,mail}/**/*.test.ts'
 
 /** They open databases, but are about others: browsers, providers, templates, and servers that die while they send. */
 const ABOUT_OTHERS = [
   'server/test/{browsers,channels}/**/*.test.ts',
   'server/test/hostile-templates.test.ts',
-  'server/test/chaos/{kill-*,schedules,cancels,poison,provider-faults}.test.ts',
+  'server/test/chaos/{kill-*,schedules,cancels,poison,provider-faults,hostile-app}.test.ts',
 ]
 
 /**

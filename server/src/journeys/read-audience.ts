@@ -42,11 +42,13 @@ export function readEventMatch({ reader }: Reading, path: string, given: Fields)
   if (groups.length > 1) reader.say(`${path}.attributes`, 'must have one group at most')
   return {
     name: reader.text(`${path}.name`, given.name, MAX_EVENT_NAME) as string,
-    attributes: groups.map(([path, group]) =>
-      reader
-        .list(path, group, { least: 1, most: MAX_ATTRIBUTES })
-        .map(([path, item]) => readAttribute(reader, path, item) as EventAttribute),
-    ),
+    attributes: groups
+      .slice(0, 1)
+      .map(([path, group]) =>
+        reader
+          .list(path, group, { least: 1, most: MAX_ATTRIBUTES })
+          .map(([path, item]) => readAttribute(reader, path, item) as EventAttribute),
+      ),
   }
 }
 

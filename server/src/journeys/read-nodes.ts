@@ -19,7 +19,8 @@ const DAY_MINUTES = 24 * 60
 
 export function readNodes(reading: Reading, path: string, value: unknown, depth = 0): Node[] {
   const { reader } = reading
-  const items = reader.list(path, value)
+  // Each of them is a node or a problem, so that one more than may be there is enough to refuse the list.
+  const items = reader.list(path, Array.isArray(value) ? value.slice(0, MAX_NODES + 1) : value)
   if (depth > MAX_NESTING && items.length > 0) {
     reader.say(path, `is nested deeper than ${MAX_NESTING} branching nodes`)
     return []

@@ -23,7 +23,7 @@ export type Channel = {
   send(to: readonly Recipient[]): Promise<{ id: string; text: string; at: number }>
 }
 
-type Address = { type: string; token: string; web_auth?: string; web_p256?: string }
+export type Address = { type: string; token: string; web_auth?: string; web_p256?: string }
 
 export async function openChannels(rig: Rig): Promise<Map<ChannelName, Channel>> {
   const { keys, box } = rig
@@ -41,23 +41,6 @@ export async function openChannels(rig: Rig): Promise<Map<ChannelName, Channel>>
   await organization('PUT', `/apps/${appOfSmpp}/sms_settings`, SMPP)
   await organization('PUT', `/apps/${keys.appId}/sms_settings`, box.smsSettings)
 
-  let people = 0
-  const number = () => `+1500${String(5_550_000 + ++people)}`
-  const addresses: Record<ChannelName, (where: readonly string[]) => Address> = {
-    apns: () => ({ type: 'iOSPush', token: randomBytes(32).toString('hex') }),
-    fcm: () => ({ type: 'AndroidPush', token: randomBytes(32).toString('base64url') }),
-    web_push: () => ({ type: 'ChromePush', token: '' }),
-    smpp: () => ({ type: 'SMS', token: number() }),
-    sms: () => ({ type: 'SMS', token: number() }),
-    email: (where) => ({ type: 'Email', token: `person-${++people}@${where[people % where.length]}` }),
-  }
-  async function addressesOf(name: ChannelName, count: number, where: readonly string[]): Promise<Address[]> {
-    const made = Array.from({ length: count }, () => addresses[name](where))
-    if (name !== 'web_push') return made
-    const response = await fetch(`${box.control}/subscriptions`, { method: 'POST', body: JSON.stringify({ count }) })
-    return ((await response.json()) as Omit<Address, 'type'>[]).map((it, n) => ({ ...(made[n] as Address), ...it }))
-  }
-
   const channelOf = (name: ChannelName): Channel => {
     const [appId, key] = name === 'smpp' ? [appOfSmpp, keyOfSmpp] : [keys.appId, keys.appKey]
     let sent = 0
@@ -65,8 +48,7 @@ export async function openChannels(rig: Rig): Promise<Map<ChannelName, Channel>>
       name,
       inBox: name === 'smpp' ? 'sms' : name,
       appId,
-      subscribe: async (count, where = ['icloud.com']) =>
-        insertPeople(rig, appId, await addressesOf(name, count, where)),
+      subscribe: async (count, where) => insertPeople(rig, appId, await newAddresses(rig, name, count, where)),
       async send(to) {
         const at = Date.now()
         const text = newId()
@@ -91,8 +73,36 @@ export async function openChannels(rig: Rig): Promise<Map<ChannelName, Channel>>
   return new Map(channelNames.map((name) => [name, channelOf(name)]))
 }
 
+/** Of all rigs in this process, so that nobody is subscribed in two apps by chance. */
+let people = 0
+const number = () => `+1500${String(5_550_000 + ++people)}`
+const addresses: Record<ChannelName, (where: readonly string[]) => Address> = {
+  apns: () => ({ type: 'iOSPush', token: randomBytes(32).toString('hex') }),
+  fcm: () => ({ type: 'AndroidPush', token: randomBytes(32).toString('base64url') }),
+  web_push: () => ({ type: 'ChromePush', token: '' }),
+  smpp: () => ({ type: 'SMS', token: number() }),
+  sms: () => ({ type: 'SMS', token: number() }),
+  email: (where) => ({ type: 'Email', token: `person-${++people}@${where[people % where.length]}` }),
+}
+
+export async function newAddresses(
+  { box }: Rig,
+  name: ChannelName,
+  count: number,
+  where: readonly string[] = ['icloud.com'],
+): Promise<Address[]> {
+  const made = Array.from({ length: count }, () => addresses[name](where))
+  if (name !== 'web_push') return made
+  const response = await fetch(`${box.control}/subscriptions`, { method: 'POST', body: JSON.stringify({ count }) })
+  return ((await response.json()) as Omit<Address, 'type'>[]).map((it, n) => ({ ...(made[n] as Address), ...it }))
+}
+
 /** Straight into the tables: by requests they would take longer than all that is tested with them. */
-async function insertPeople({ database: { db } }: Rig, appId: string, list: readonly Address[]): Promise<Recipient[]> {
+export async function insertPeople(
+  { database: { db } }: Rig,
+  appId: string,
+  list: readonly Address[],
+): Promise<Recipient[]> {
   const rows = JSON.stringify(list.map((it) => ({ ...it, id: newId(), user_id: newId() })))
   await db.query(sql`
     insert into users (app_id, id, subscription_count, first_active, created_at, updated_at)

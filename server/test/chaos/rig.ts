@@ -125,7 +125,7 @@ export async function openRig({
     urls: nodes.map(({ url }) => url),
     recipients: [],
     numbers: [],
-    ask: (url, method, path, body, signal) => ask(keys.appKey, url, method, path, body, signal),
+    ask: (url, method, path, body, signal) => askAs(keys.appKey, url, method, path, body, signal),
     create: (url, body, signal) => rig.ask(url, 'POST', '/notifications', { app_id: keys.appId, ...body }, signal),
     cancel: (url, id) => rig.ask(url, 'DELETE', `/notifications/${id}?app_id=${keys.appId}`),
     async setRate(perSecond) {
@@ -147,13 +147,17 @@ export async function openRig({
   return rig
 }
 
+/** Tests fill whole tables by one statement, also on a busy machine. */
+const PREPARE_MS = 300_000
+
 async function ownDatabase(dataDir: string): Promise<TestDatabase> {
   const { connection } = await connectEmbedded({ dataDir, log: createLog('silent') })
-  const db = createPool({ connection, size: 2 })
+  const db = createPool({ connection, size: 2, statementTimeoutMs: PREPARE_MS })
   return { connection, db, close: () => db.close() }
 }
 
-async function ask(
+/** With a key. Status 0 where there was no answer. */
+export async function askAs(
   key: string,
   url: string,
   method: string,
@@ -175,9 +179,10 @@ async function ask(
 }
 
 /** Sends to the box, and so much that the application limit has no say. */
-async function configure({ keys, nodes, box }: Rig) {
+export async function configure({ keys, nodes, box }: Rig) {
   const url = (nodes[0] as Node).url
-  const put = (path: string, body: object) => ask(keys.organizationKey, url, 'PUT', `/apps/${keys.appId}${path}`, body)
+  const put = (path: string, body: object) =>
+    askAs(keys.organizationKey, url, 'PUT', `/apps/${keys.appId}${path}`, body)
   expect(await put('', box.newAppSettings())).toMatchObject({ status: 200 })
   expect(await put('/delivery_settings', { limit_factor: 10_000 })).toMatchObject({ status: 200 })
   expect(await put('/sms_settings', box.smsSettings)).toMatchObject({ status: 200 })
