@@ -88,6 +88,10 @@ describe('the app object', () => {
       safari_icon_256_256: null,
       site_name: null,
       additional_data_is_root_payload: false,
+      keyless: true,
+      require_identity: false,
+      identity_public_key: null,
+      warnings: [],
     })
     expect(await view(body.id)).toEqual(body)
   })

@@ -130,6 +130,29 @@ test('credentials that the secret key does not open are a problem', async () => 
   expect(await state({ DATA_DIR: join(dataDir, 'nothing here') })).toBe('problem')
 })
 
+test('apps with addresses that let SDKs in without proof are pointed out', async () => {
+  const ctx = { db: database.db, clock: systemClock() }
+  const organizationId = await createOrganization(ctx, { name: 'Open' }, SYSTEM)
+  const [open, shut] = [
+    await createApp(ctx, organizationId, { name: 'Open' }, SYSTEM),
+    await createApp(ctx, organizationId, { name: 'Shut', keylessSdk: false }, SYSTEM),
+  ]
+  expect((await doctor()).findings).toContainEqual(expect.objectContaining({ check: 'SDKs', state: 'ok' }))
+  for (const appId of [open, shut]) await anAddress(appId)
+  const finding = (await doctor()).find('SDKs')
+  expect(finding).toMatchObject({ state: 'warning', says: expect.stringContaining(open) })
+  expect(finding?.says).not.toContain(shut)
+})
+
+async function anAddress(appId: string) {
+  const [id, now] = [newId(), new Date()]
+  await database.db.query(sql`
+    insert into users (app_id, id, tags, first_active, created_at, updated_at)
+    values (${appId}, ${id}, '{}', ${now}, ${now}, ${now})`)
+  await database.db.query(sql`
+    insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled, created_at, updated_at)
+    values (${appId}, ${newId()}, ${id}, 'Email', 'Email', 'a@example.com', ${sha256('a@example.com')}, true, ${now}, ${now})`)
+}
 test('the page cost of spinning disks is pointed out', async () => {
   await set('random_page_cost', '1.1')
   expect((await doctor()).find('page cost')?.state).toBe('ok')
@@ -157,29 +180,6 @@ test('mail that goes out directly, of which nobody hears what comes back, is a w
   expect((await doctor({ ...settings, MAIL_LISTEN: '127.0.0.1:2525' })).find('mail')?.state).toBe('ok')
 })
 
-test('apps with addresses that let SDKs in without proof are pointed out', async () => {
-  const ctx = { db: database.db, clock: systemClock() }
-  const organizationId = await createOrganization(ctx, { name: 'Open' }, SYSTEM)
-  const [open, shut] = [
-    await createApp(ctx, organizationId, { name: 'Open' }, SYSTEM),
-    await createApp(ctx, organizationId, { name: 'Shut', keylessSdk: false }, SYSTEM),
-  ]
-  expect((await doctor()).find('SDKs')?.state).toBe('ok')
-  for (const appId of [open, shut]) await anAddress(appId)
-  const finding = (await doctor()).find('SDKs')
-  expect(finding).toMatchObject({ state: 'warning', says: expect.stringContaining(open) })
-  expect(finding?.says).not.toContain(shut)
-})
-
-async function anAddress(appId: string) {
-  const [id, now] = [newId(), new Date()]
-  await database.db.query(sql`
-    insert into users (app_id, id, tags, first_active, created_at, updated_at)
-    values (${appId}, ${id}, '{}', ${now}, ${now}, ${now})`)
-  await database.db.query(sql`
-    insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled, created_at, updated_at)
-    values (${appId}, ${newId()}, ${id}, 'Email', 'Email', 'a@example.com', ${sha256('a@example.com')}, true, ${now}, ${now})`)
-}
 test('a server that the world does not know by an address is a warning', async () => {
   expect((await doctor()).find('public address')).toMatchObject({
     state: 'warning',
