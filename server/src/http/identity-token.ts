@@ -3,6 +3,7 @@
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
+import { codePoints, isStorable } from '../lib/text.ts'
 
 const badToken = () =>
   new AppError('unauthenticated', { code: 'auth-4', title: 'The identity token is not valid or has expired' })
@@ -28,9 +29,12 @@ export function verifyIdentityToken(token: string, app: { id: AppId; publicKey: 
   if (typeof claims.exp !== 'number' || claims.exp <= seconds) throw badToken()
   if (claims.nbf !== undefined && !(typeof claims.nbf === 'number' && claims.nbf <= seconds)) throw badToken()
   const externalId = claims.identity?.external_id
-  if (typeof externalId !== 'string' || externalId === '') throw badToken()
+  if (typeof externalId !== 'string' || !canBeExternalId(externalId)) throw badToken()
   return externalId
 }
+
+const MAX_LENGTH = 128
+const canBeExternalId = (text: string) => text !== '' && codePoints(text) <= MAX_LENGTH && isStorable(text)
 
 function decoded(part: string): unknown {
   try {

@@ -246,9 +246,9 @@ describe('where the app demands proof of identity', () => {
     expect((await fetchFor(proving, device, as(device.externalId))).status).toBe(200)
     expect((await byName(device.externalId, ANDROID)).status).toBe(401)
     expect((await fetchFor(proving, device, ANDROID)).status).toBe(401)
-    expect((await fetchFor(proving, device, as(other.externalId))).status).toBe(403)
+    expect((await fetchFor(proving, device, as(other.externalId))).status).toBe(404)
     expect((await byName(device.externalId, as(other.externalId))).status).toBe(403)
-    expect((await byName(other.externalId, as(other.externalId))).status).toBe(403)
+    expect((await byName(other.externalId, as(other.externalId))).status).toBe(404)
   })
 
   test('they fetch pages and report without one, as they do; and nobody learns of tags that way', async () => {
@@ -264,7 +264,7 @@ describe('where the app demands proof of identity', () => {
     const seen = { player_id: device.subscriptionId }
     expect((await report(proving, id, 'impression', seen, ANDROID)).status).toBe(200)
     expect((await report(proving, id, 'impression', seen, as(device.externalId))).status).toBe(200)
-    expect((await report(proving, id, 'impression', seen, as(other.externalId))).status).toBe(403)
+    expect((await report(proving, id, 'impression', seen, as(other.externalId))).status).toBe(404)
     const bad = { ...ANDROID, authorization: `Bearer ${tokenFor('x')}x` }
     expect((await report(proving, id, 'impression', seen, bad)).status).toBe(401)
   })

@@ -1,7 +1,7 @@
 import type { Authority } from '../lib/authority.ts'
 import { subscriptionNotFound } from '../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
-import { refuseOtherUser } from '../users/authority.ts'
+import { refuseOthersDevice } from '../users/authority.ts'
 import type { Reader } from '../users/read.ts'
 
 /** An SDK that proved who its user is speaks for the devices of that user alone. */
@@ -14,5 +14,5 @@ export async function refuseStrangers(
   if (authority.kind !== 'verified') return
   const found = await users.identity(appId, { subscriptionId })
   if (!found) throw subscriptionNotFound()
-  refuseOtherUser({ aliases: new Map(Object.entries(found.aliases ?? {})) }, authority)
+  refuseOthersDevice({ aliases: new Map(Object.entries(found.aliases ?? {})) }, authority)
 }

@@ -1,7 +1,7 @@
 // Whose user a request may name and touch; lib/authority.ts says who is asking.
 
 import { type Authority, forAnotherUser } from '../lib/authority.ts'
-import { missingAuthorization } from '../lib/errors.ts'
+import { missingAuthorization, subscriptionNotFound } from '../lib/errors.ts'
 import { EXTERNAL_ID, ONESIGNAL_ID, readUserRef, type UserRef } from './identity.ts'
 import { isAddress, type SubscriptionType } from './subscription.ts'
 
@@ -37,4 +37,9 @@ export function mayTouch(subscription: { type: SubscriptionType }, owner: Identi
   if (authority.kind === 'key') return true
   if (authority.kind === 'verified' && owner.aliases.get(EXTERNAL_ID) === authority.externalId) return true
   return !isAddress(subscription.type) && (authority.kind === 'device' || isAnonymous(owner))
+}
+
+/** The same for what hangs on a push subscription: whose it is, is not told. */
+export function refuseOthersDevice(owner: Identified, authority: Authority) {
+  if (!mayTouch({ type: 'iOSPush' }, owner, authority)) throw subscriptionNotFound()
 }

@@ -7,6 +7,7 @@ import type { Change } from './change.ts'
 import { deviceIdentity } from './device-view.ts'
 import { type Alias, EXTERNAL_ID, identityObject, ONESIGNAL_ID, readIdentity, type UserRef } from './identity.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
+import { isAddress } from './subscription.ts'
 
 type Target = UserRef | { subscriptionId: SubscriptionId }
 
@@ -21,6 +22,8 @@ function findTarget(state: Neighbourhood, target: Target, authority: Authority):
   if (!user || !mayTouch(subscription, user, authority)) throw subscriptionNotFound()
   return user
 }
+
+const hasAddress = ({ subscriptions }: User) => [...subscriptions.values()].some(({ type }) => isAddress(type))
 
 const identityAnswer = (user: User) => ({ identity: identityObject(user.id, user.aliases) })
 
@@ -37,14 +40,16 @@ export function updateAliases(
   const external = aliases.find(({ label }) => label === EXTERNAL_ID)?.value
   if (authority.kind === 'verified' && external !== undefined && external !== authority.externalId)
     throw forAnotherUser()
+  const isClaim = authority.kind === 'verified' && external !== undefined
   return change(appId, {
     refs: [target, ...aliases] as Ref[],
-    needs: { subscriptions: 'subscriptionId' in target },
+    needs: { subscriptions: 'subscriptionId' in target || isClaim },
     apply(state) {
       const user = findTarget(state, target, authority)
-      // Whoever has a token for an external id may give it to the anonymous user that they have been so far.
-      const isClaimed = authority.kind === 'verified' && external !== undefined && isAnonymous(user)
-      if (!isClaimed) refuseOtherUser(user, authority)
+      // Whoever has a token for an external id may give it to the anonymous user that they have been so far, unless that one has an
+      // address: it may have been made for somebody else's, and the back end may have written to it since.
+      if (!isClaim || !isAnonymous(user)) refuseOtherUser(user, authority)
+      else if (hasAddress(user)) throw aliasesClaimed({ [EXTERNAL_ID]: external })
       refuseOtherId(user, onesignalId)
       if (authority.kind === 'device') return updateForDevice(state, user, aliases)
       assignAliases(state, user, aliases)

@@ -1,21 +1,31 @@
-import { type Authority, KEY, needsIdentityToken } from '../lib/authority.ts'
-import { AppError, invalid, subscriptionLimitExceeded, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
+import { type Authority, forAnotherUser, KEY, needsIdentityToken } from '../lib/authority.ts'
+import { AppError, invalid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import type { AppId, NewId, SubscriptionId } from '../lib/ids.ts'
 import { mayTouch, refuseOtherUser } from './authority.ts'
 import type { Change } from './change.ts'
 import { deviceIdentity } from './device-view.ts'
-import { EXTERNAL_ID, identityObject, ONESIGNAL_ID, readIdentity, readUserRef, type UserRef } from './identity.ts'
+import {
+  type Alias,
+  EXTERNAL_ID,
+  identityObject,
+  ONESIGNAL_ID,
+  readIdentity,
+  readUserRef,
+  type UserRef,
+} from './identity.ts'
 import type { Neighbourhood, Ref } from './neighbourhood.ts'
 import type { SubscriptionDraft } from './schema.ts'
 import { becomeUser } from './sign-in.ts'
 import {
   changedSubscription,
   findRequested,
-  MAX_SUBSCRIPTIONS,
   readSubscription,
+  refsFor,
+  refuseBeyondLimit,
   type SubscriptionRequest,
   subscribe,
   subscriptionRefs,
+  typeIsFixed,
 } from './subscribe.ts'
 import { hashToken, isAddress, readChange, readType, type Subscription, subscriptionObject } from './subscription.ts'
 
@@ -32,7 +42,7 @@ export function addSubscription(
   if (authority.kind === 'device' && request.kind && isAddress(request.kind.type))
     throw needsIdentityToken('Giving a user an email address or a phone number')
   return change(appId, {
-    refs: [ref, ...subscriptionRefs(request)] as Ref[],
+    refs: [ref, ...refsFor(authority, subscriptionRefs(request))],
     needs: { subscriptions: true },
     apply(state, now) {
       const user = state.find(ref)
@@ -72,8 +82,9 @@ export function updateSubscription(
   authority: Authority = KEY,
 ) {
   const request = readUpdate(draft)
+  if (authority.kind === 'device' && request.kind && isAddress(request.kind.type)) throw typeIsFixed()
   return change(appId, {
-    refs: [{ subscriptionId: id }, ...subscriptionRefs(request)] as Ref[],
+    refs: [{ subscriptionId: id }, ...refsFor(authority, subscriptionRefs(request))],
     needs: { subscriptions: true },
     apply(state, now) {
       const known = findOwned(state, id, authority)
@@ -130,6 +141,7 @@ export function transferSubscription(
 ) {
   const target = readTransferTarget(identity)
   const isById = 'id' in target
+  if (authority.kind === 'verified' && !isById && !isOwnId(target, authority)) throw forAnotherUser()
   if (authority.kind === 'device' && !isById && target.label !== EXTERNAL_ID)
     throw needsIdentityToken(`Transferring to a user by "${target.label}"`)
   const request: SubscriptionRequest = { id, kind: undefined, token: null, tokenHash: null, change: {} }
@@ -148,13 +160,16 @@ export function transferSubscription(
       refuseOtherUser(user, authority)
       const current = state.subscriptions.get(id) as Subscription
       if (current.userId !== user.id) {
-        if (user.subscriptions.size >= MAX_SUBSCRIPTIONS) throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
+        refuseBeyondLimit(user, authority)
         state.putSubscription({ ...current, userId: user.id, updatedAt: now })
       }
       return { identity: authority.kind === 'device' ? deviceIdentity(user) : identityObject(user.id, user.aliases) }
     },
   })
 }
+
+const isOwnId = ({ label, value }: Alias, { externalId }: { externalId: string }) =>
+  label === EXTERNAL_ID && value === externalId
 
 function readTransferTarget(identity: Record<string, string>): UserRef {
   const entries = Object.entries(identity)

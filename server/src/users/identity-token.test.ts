@@ -103,6 +103,37 @@ describe('an external id', () => {
     expect(told(await as(aName())(nobody.path))).toEqual(FORBIDDEN)
   })
 
+  test('is not given to an anonymous user with an address, which may have been made for somebody else’s', async () => {
+    const nobody = await aNamelessUser(app)
+    const external_id = aName()
+    const claim = { method: 'PATCH', body: { identity: { external_id } } }
+    expect(told(await as(external_id)(`${nobody.path}/identity`, claim))).toEqual(
+      problem(409, 'user-2', 'One or more Aliases claimed by another User', { external_id }),
+    )
+    expect((await view(app, nobody)).identity).toEqual({ onesignal_id: nobody.id })
+  })
+
+  test('of somebody else is not told to be there by a transfer or a list', async () => {
+    const me = await aUser(app, { subscriptions: [{ type: 'iOSPush', token: aName() }] })
+    const victim = await aUser(app, { identity: { crm: aName() } })
+    const [id] = me.subscriptionIds
+    const mine = as(me.externalId)
+    for (const external_id of [victim.externalId, aName()]) {
+      const transfer = { method: 'PATCH', body: { identity: { external_id } } }
+      expect(told(await mine(`/subscriptions/${id}/owner`, transfer))).toEqual(FORBIDDEN)
+      expect(told(await mine(`/users/by/external_id/${external_id}/subscriptions/${id}/iams`))).toEqual(FORBIDDEN)
+    }
+    const byAlias = { method: 'PATCH', body: { identity: { crm: aName() } } }
+    expect(told(await mine(`/subscriptions/${id}/owner`, byAlias))).toEqual(FORBIDDEN)
+  })
+
+  test.each(['x'.repeat(129), 'a\0b'])('that cannot be one makes the token invalid', async (externalId) => {
+    expect(await as(externalId)('/users', { body: { subscriptions: [] } })).toMatchObject({
+      status: 401,
+      body: { errors: [{ code: 'auth-4' }] },
+    })
+  })
+
   test('stands for the user where the body names none', async () => {
     const external_id = aName()
     const body = { subscriptions: [{ type: 'iOSPush', token: aName() }] }
@@ -171,6 +202,7 @@ describe('what somebody else has', () => {
         await mine(`/subscriptions/${id}`, disable),
         await mine(`/subscriptions/${id}`, { method: 'DELETE' }),
         await mine(`/subscriptions/${id}/user/identity`),
+        await mine(`/subscriptions/${id}/iams`),
         await mine(`/subscriptions/${id}/user/identity`, { method: 'PATCH', body: { identity: { a: 'b' } } }),
         await mine('/users', { body: { identity, subscriptions: [{ id }] } }),
         await mine(`${me.path}/subscriptions`, { body: { subscription: { id } } }),

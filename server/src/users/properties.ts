@@ -207,10 +207,12 @@ export function addSessions(stored: number, added: number): number {
   return sum
 }
 
+export const costOf = ({ amount, count }: StoredPurchase) => multiplyAmount(amount.replace(/^\p{Sc}/u, ''), count)
+
 function addPurchases(amountSpent: string, purchases: StoredPurchase[]): string {
   if (purchases.length === 0) return amountSpent
   let sum = parseAmount(amountSpent)
-  for (const { amount, count } of purchases) sum += multiplyAmount(amount.replace(/^\p{Sc}/u, ''), count)
+  for (const purchase of purchases) sum += costOf(purchase)
   if (sum > MAX_AMOUNT) throw invalid('the sum of the purchases would exceed 2^53-1')
   return formatAmount(sum)
 }

@@ -32,11 +32,12 @@ import {
   UserAnswer,
 } from './schema.ts'
 import { signIn } from './sign-in.ts'
-import { createdSubjects, tokenSubject } from './subjects.ts'
+import { createdSubjects, sdkSubjects, tokenSubject } from './subjects.ts'
 import { readSelectedSubscription, updateUser } from './update.ts'
 
 const byAliasPath = (params: Record<string, string>, hasToken: boolean) => isOpenToSdks(params.alias_label, hasToken)
 const always = () => true
+const isSdk = ({ caller }: Pick<Call, 'caller'>) => caller.kind === 'sdk'
 
 const access = (keyless?: (params: Record<string, string>, hasToken: boolean) => boolean): Access => ({
   kind: 'app',
@@ -70,7 +71,7 @@ export function userRoutes(ctx: UsersContext): Route[] {
   const { change, newId, reader, concealTiming } = ctx
   const byAlias = (subjectOf: RouteLimit['subjects']): RouteLimit[] => [
     { rule: 'users.write' },
-    { rule: 'users.one', subjects: subjectOf },
+    { rule: 'users.one', subjects: (call) => (isSdk(call) ? sdkSubjects(call) : (subjectOf?.(call) ?? [])) },
   ]
   const writesUser = byAlias(({ app, params }) => {
     const { alias_label: label = '', alias_id: value = '' } = params
@@ -78,7 +79,11 @@ export function userRoutes(ctx: UsersContext): Route[] {
     return ctx.findSubjects(app.id, readUserRef(label, value))
   })
   const writesSubscription = byAlias(({ params }) => [(params.subscription_id ?? '').toLowerCase()])
-  const views: RouteLimit[] = [{ rule: 'view' }]
+  // SDKs view their user whenever they start; the few views of a back end are not to be used up by that.
+  const views: RouteLimit[] = [
+    { rule: 'view', when: (call) => !isSdk(call) },
+    { rule: 'users.write', counter: 'sdk-views', when: isSdk },
+  ]
   const common = { errors: 'users' as const }
 
   const setAliases = async (

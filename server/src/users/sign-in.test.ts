@@ -51,6 +51,8 @@ async function anInstall() {
   return { id, path: `/users/by/onesignal_id/${id}`, token, subscriptionId: answer.body.subscriptions[0].id as string }
 }
 
+const aPush = () => ({ type: 'AndroidPush', token: aName('token') })
+
 /** An answer with what is random in it, and what the request itself said, replaced. */
 function shapeOf({ status, body }: Answer, ...said: string[]): { status: number; text: string } {
   let text = JSON.stringify(body).replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'ID')
@@ -87,20 +89,63 @@ describe('an address', () => {
     await unchanged(victim)
   })
 
-  test('that is free goes to the user whom the request makes', async () => {
+  test('that is free goes to the anonymous user whom the request makes, subscribed whatever the device says', async () => {
     const [email, phone] = [anEmail(), aPhone()]
     const made = await device('/users', {
       body: {
-        identity: { external_id: aName() },
         subscriptions: [
-          { type: 'Email', token: email },
-          { type: 'SMS', token: phone },
+          { type: 'Email', token: email, enabled: false },
+          { type: 'SMS', token: phone, notification_types: -2 },
         ],
       },
     })
     const user = { path: `/users/by/onesignal_id/${made.body.identity.onesignal_id}` }
     const { subscriptions } = await view(app, user)
     expect(subscriptions.map(({ token }: { token: string }) => token).sort()).toEqual([email, phone].sort())
+    for (const it of subscriptions) expect(it).toMatchObject({ enabled: true, notification_types: 1 })
+  })
+
+  test('does not wait at an external id for the person to come', async () => {
+    const external_id = aName()
+    const email = anEmail()
+    const body = { identity: { external_id }, subscriptions: [{ type: 'Email', token: email }] }
+    expect((await device('/users', { body })).status).toBe(202)
+    expect((await view(app, { path: `/users/by/external_id/${external_id}` })).subscriptions).toEqual([])
+    const waiting = await device('/users', { body: { subscriptions: [{ type: 'Email', token: email }, aPush()] } })
+    const [, push] = waiting.body.subscriptions
+    const login = { identity: { external_id: aName() }, subscriptions: [{ id: push.id }] }
+    const { onesignal_id } = (await device('/users', { body: login })).body.identity
+    const moved = await view(app, { path: `/users/by/onesignal_id/${onesignal_id}` })
+    expect(moved.subscriptions.map(({ id }: { id: string }) => id)).toEqual([push.id])
+  })
+
+  test('does not show in how many push subscriptions find room', async () => {
+    const victim = await aVictim()
+    const statuses: number[][] = []
+    for (const token of [victim.email, anEmail()]) {
+      const many = Array.from({ length: 15 }, aPush)
+      const made = await device('/users', { body: { subscriptions: [{ type: 'Email', token }, ...many] } })
+      const path = `/users/by/onesignal_id/${made.body.identity.onesignal_id}/subscriptions`
+      statuses.push([made.status, (await device(path, { body: { subscription: aPush() } })).status])
+    }
+    expect(statuses).toEqual([
+      [201, 409],
+      [201, 409],
+    ])
+    const six = Array.from({ length: 6 }, () => ({ type: 'Email', token: anEmail() }))
+    expect((await device('/users', { body: { subscriptions: six } })).status).toBe(409)
+  })
+
+  test('is not looked for when a push subscription is changed', async () => {
+    const victim = await aVictim()
+    const { subscriptionId, path } = await anInstall()
+    const change = { method: 'PATCH', body: { subscription: { type: 'Email', token: victim.email } } }
+    expect((await device(`/subscriptions/${subscriptionId}`, change)).status).toBe(400)
+    const taken = { method: 'PATCH', body: { subscription: { token: victim.email } } }
+    expect((await device(`/subscriptions/${subscriptionId}`, taken)).status).toBe(200)
+    const byId = { body: { subscription: { id: subscriptionId, token: victim.phone } } }
+    expect((await device(`${path}/subscriptions`, byId)).status).toBe(202)
+    await unchanged(victim)
   })
 
   test('is not given to a user that is there, whether it is taken or free', async () => {
@@ -204,6 +249,36 @@ describe('an external id', () => {
       subscriptions: [{ id: install.subscriptionId, token: install.token }],
     })
     expect(await view(app, install)).toMatchObject({ identity: { onesignal_id: install.id }, subscriptions: [] })
+  })
+
+  test('does not show in what becomes of subscriptions that were not named', async () => {
+    const known = await aVictim()
+    const shapes: unknown[] = []
+    for (const external_id of [known.externalId, aName()]) {
+      const install = await anInstall()
+      const other = await device(`${install.path}/subscriptions`, { body: { subscription: aPush() } })
+      await device('/users', { body: { identity: { external_id }, subscriptions: [{ id: install.subscriptionId }] } })
+      const owner = await device(`/subscriptions/${other.body.subscription.id}/user/identity`)
+      expect(owner.body.identity).toEqual({ onesignal_id: install.id })
+      shapes.push(shapeOf(owner))
+    }
+    expect(shapes[0]).toEqual(shapes[1])
+  })
+
+  test('does not show in the sums of what its user has', async () => {
+    const rich = await aUser(app, { properties: { purchases: [aPurchase] } })
+    for (const body of [
+      { deltas: { session_count: Number.MAX_SAFE_INTEGER - 1 } },
+      { deltas: { session_time: Number.MAX_SAFE_INTEGER - 1 } },
+      { deltas: { purchases: [{ sku: 'x', iso: 'EUR', amount: '999999999999999', count: 9 }] } },
+    ])
+      for (const path of [rich.path, (await anInstall()).path])
+        expect(told(await device(path, { method: 'PATCH', body }))).toEqual(
+          problem(400, 'request-0', /must be (of )?at most/),
+        )
+    const body = { identity: { external_id: rich.externalId }, properties: { amount_spent: 1_000_000 } }
+    expect((await device('/users', { body })).status).toBe(202)
+    expect((await view(app, rich)).properties.amount_spent).toBe(9.5)
   })
 
   test('cannot be renamed, removed or given away', async () => {
@@ -363,4 +438,42 @@ test('a push token that somebody else has is moved to who has it now, and nobody
     body: { subscription: { token } },
   })
   expect(told(taken)).toEqual(problem(409, 'subscription-1', 'Another subscription has this token'))
+})
+
+describe('limits', () => {
+  let limited: TestApp
+  beforeAll(async () => {
+    limited = await testApp({ clock, limits: 'default' })
+  })
+  afterAll(() => limited.close())
+
+  /** How many of these are let through in one moment. */
+  async function countServed(ask: () => Promise<Answer>): Promise<number> {
+    clock.advanceLease({ minutes: 2 })
+    for (let n = 0; n < 99; n++) if ((await ask()).status === 429) return n
+    return 99
+  }
+
+  test('count nobody whom an SDK names without proof, and leave the app’s own requests alone', async () => {
+    const { externalId, path } = await aUser(limited)
+    const junk = { authorization: 'Bearer a.b.c' }
+    const asDeviceOf = asDevice(limited)
+    for (const ask of [
+      (name: string) => asDeviceOf(`/users/by/external_id/${name}`, { method: 'PATCH', headers: junk, body: {} }),
+      (name: string) => asDeviceOf('/users', { body: { identity: { external_id: name }, properties: 5 } }),
+    ]) {
+      const free = aName()
+      expect(await countServed(() => ask(externalId))).toBe(await countServed(() => ask(free)))
+      await countServed(() => ask(externalId))
+      const update = { method: 'PATCH', body: { properties: { language: 'en' } } }
+      expect((await limited.app(path, update)).status).toBe(202)
+      expect((await limited.app('/users', { body: { identity: { external_id: externalId } } })).status).toBe(202)
+    }
+  })
+
+  test('of views are not used up by SDKs', async () => {
+    const { path } = await aUser(limited)
+    await countServed(() => asDevice(limited)(path))
+    expect((await limited.app(path)).status).toBe(200)
+  })
 })

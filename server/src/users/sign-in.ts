@@ -7,13 +7,19 @@ import type { AppId, NewId } from '../lib/ids.ts'
 import { addFreeAliases } from './assign-aliases.ts'
 import { isAnonymous } from './authority.ts'
 import { type CreateContext, type Created, draftRefs, prepareFresh, readDraft, type UserDraft } from './create.ts'
-import { deviceIdentity, deviceProperties } from './device-view.ts'
+import { boundedByDevice, deviceIdentity, deviceProperties } from './device-view.ts'
 import { type Alias, EXTERNAL_ID, MAX_CUSTOM_ALIASES } from './identity.ts'
 import type { Neighbourhood, User } from './neighbourhood.ts'
 import { newUser } from './new-user.ts'
 import type { CreateUserBody } from './schema.ts'
-import { findRequested, MAX_SUBSCRIPTIONS, type SubscriptionRequest, subscribe } from './subscribe.ts'
-import { isAddress, newSubscription, type Subscription, subscriptionObject } from './subscription.ts'
+import { findRequested, MAX_BY_DEVICES, type SubscriptionRequest, subscribe } from './subscribe.ts'
+import {
+  isAddress,
+  newSubscription,
+  type Subscription,
+  type SubscriptionChange,
+  subscriptionObject,
+} from './subscription.ts'
 import { changeProperties } from './update.ts'
 
 const DEVICE: Authority = { kind: 'device' }
@@ -21,6 +27,7 @@ const DEVICE: Authority = { kind: 'device' }
 export async function signIn(ctx: CreateContext, appId: AppId, body: CreateUserBody) {
   const draft = readDraft(body)
   checkDraft(draft)
+  draft.properties = boundedByDevice(draft.properties)
   const external = draft.aliases.find(({ label }) => label === EXTERNAL_ID)
   const fresh = isPlainInstall(draft) ? prepareFresh(ctx, draft) : undefined
   const created: Created =
@@ -46,8 +53,10 @@ export async function signIn(ctx: CreateContext, appId: AppId, body: CreateUserB
 function checkDraft({ aliases, subscriptions }: UserDraft) {
   if (aliases.filter(({ label }) => label !== EXTERNAL_ID).length > MAX_CUSTOM_ALIASES)
     throw aliasLimitExceeded(MAX_CUSTOM_ALIASES)
-  if (subscriptions.length > MAX_SUBSCRIPTIONS) throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
   const addresses = subscriptions.filter(isAddressRequest).map(({ kind, tokenHash }) => `${kind?.type} ${tokenHash}`)
+  if (addresses.length > MAX_BY_DEVICES.addresses) throw subscriptionLimitExceeded(MAX_BY_DEVICES.addresses)
+  if (subscriptions.length - addresses.length > MAX_BY_DEVICES.push)
+    throw subscriptionLimitExceeded(MAX_BY_DEVICES.push)
   if (new Set(addresses).size < addresses.length) throw invalid('subscriptions must not hold the same address twice')
 }
 
@@ -78,7 +87,7 @@ function applySignIn(
   changeProperties(state, user, draft.properties, now)
   const subscriptions = draft.subscriptions.map((request) =>
     isAddressRequest(request)
-      ? registerAddress(state, user, isNew, request, now, newId)
+      ? registerAddress(state, user, isNew && !external, request, now, newId)
       : subscribe(state, user, request, now, newId, DEVICE).subscription,
   )
   const final = subscriptions.map((it) => state.subscriptions.get(it.id) ?? it)
@@ -96,8 +105,9 @@ function findAnonymousHolder(state: Neighbourhood, requests: SubscriptionRequest
 }
 
 /**
- * The user with this external id, made if there is none. A new one begins with all that the install's anonymous user had. It
- * gets an id of its own all the same: keeping the old one would tell that the external id was free.
+ * The user with this external id, made if there is none. A new one begins with what is known of the install's anonymous user. It
+ * gets an id of its own all the same: keeping the old one would tell that the external id was free. So would subscriptions
+ * that came along by themselves: only those that the request names are moved.
  */
 export function becomeUser(
   state: Neighbourhood,
@@ -110,37 +120,38 @@ export function becomeUser(
   if (known) return { user: known, isNew: false }
   const user = addUser(state, now, newId)
   state.setAlias(user, external)
-  if (previous && isAnonymous(previous)) inherit(state, user, previous, now)
+  if (previous && isAnonymous(previous)) inherit(state, user, previous)
   return { user, isNew: true }
 }
 
-function inherit(state: Neighbourhood, user: User, previous: User, now: string) {
-  // Purchases are rows of their own, and stay where they were made.
-  state.setProperties(user, { ...previous.properties, purchases: [] })
+function inherit(state: Neighbourhood, user: User, previous: User) {
+  const { tags, language, timezoneId, country, lat, long, ip, firstActive } = previous.properties
+  state.setProperties(user, { ...user.properties, tags, language, timezoneId, country, lat, long, ip, firstActive })
   for (const [label, value] of [...previous.aliases]) {
     state.removeAlias(previous, label)
     state.setAlias(user, { label, value })
   }
-  for (const it of [...previous.subscriptions.values()])
-    state.putSubscription({ ...it, userId: user.id, updatedAt: now })
 }
 
 /**
- * An address goes to a user whom this very request makes, and only if nobody has it. The answer is the same either way, with
- * an id that leads nowhere, so that nothing done with it tells more.
+ * An address goes to an anonymous user whom this very request makes, and only if nobody has it: with an external id it would be
+ * waiting there for the person. The answer is the same either way, with an id that leads nowhere, so that nothing done with it
+ * tells more. Whether it is subscribed is not for strangers to say.
  */
 function registerAddress(
   state: Neighbourhood,
   user: User,
-  isNewUser: boolean,
+  isStored: boolean,
   { kind, token, tokenHash, change }: SubscriptionRequest,
   now: string,
   newId: NewId,
 ): Subscription {
   if (!kind || tokenHash === null) throw invalid('an email address or phone number is required')
-  const shown = newSubscription(newId(), user.id, { ...kind, token, tokenHash }, now, change)
-  if (isNewUser && !state.findByToken(kind.type, tokenHash)) state.putSubscription({ ...shown, id: newId() })
-  return shown
+  const make = (change: SubscriptionChange) =>
+    newSubscription(newId(), user.id, { ...kind, token, tokenHash }, now, change)
+  const { enabled: _, notificationTypes: __, ...device } = change
+  if (isStored && !state.findByToken(kind.type, tokenHash)) state.putSubscription(make(device))
+  return make(change)
 }
 
 function addUser(state: Neighbourhood, now: string, newId: NewId): User {

@@ -1,8 +1,11 @@
 // Limits that count per user need to know which user an alias stands for, before the request is let in.
 
+import type { Call } from '../http/route.ts'
+import { authorityOf } from '../lib/authority.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
-import { ONESIGNAL_ID, type UserRef } from './identity.ts'
+import { addressGroup } from '../lib/networks.ts'
+import { EXTERNAL_ID, ONESIGNAL_ID, type UserRef } from './identity.ts'
 import type { Reader } from './read.ts'
 
 export type FindSubjects = (appId: AppId, ref: UserRef) => Promise<string[]> | string[]
@@ -29,6 +32,19 @@ export function createFindSubjects(reader: Reader, clock: Clock): FindSubjects {
       return [id]
     })
   }
+}
+
+/**
+ * Whom a request of an SDK is counted for. Nobody is looked up for it: a counter that is some user's own would tell that the user is
+ * there, and could be used up against them. A device counts by its address, together with what it names.
+ */
+export function sdkSubjects({ caller, ip, params, body }: Pick<Call, 'caller' | 'ip' | 'params' | 'body'>): string[] {
+  const authority = authorityOf(caller)
+  if (authority.kind === 'verified') return [`verified\0${authority.externalId}`]
+  const { identity } = (body ?? {}) as { identity?: unknown }
+  const externalId = isObject(identity) ? (identity as Record<string, unknown>)[EXTERNAL_ID] : undefined
+  const names = [params.alias_id, params.subscription_id, externalId].filter((name) => typeof name === 'string')
+  return names.map((name) => `device\0${addressGroup(ip)}\0${name.toLowerCase()}`)
 }
 
 /** A subscription by what it delivers to; addresses of emails are one in any case. */

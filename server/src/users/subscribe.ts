@@ -21,6 +21,11 @@ import {
 } from './subscription.ts'
 
 export const MAX_SUBSCRIPTIONS = 20
+/**
+ * What devices may bring of each kind, together no more than a user can have: whether an address was stored must not show in how
+ * many push subscriptions still find room.
+ */
+export const MAX_BY_DEVICES = { push: 15, addresses: 5 }
 
 /** A subscription as a request gives it, checked. */
 export type SubscriptionRequest = {
@@ -87,6 +92,8 @@ function mayClaim(
   return hashToken(subscription.type, token) === subscription.tokenHash
 }
 
+export const typeIsFixed = () => invalid('the type of a subscription cannot change')
+
 const tokenTaken = (meta?: Record<string, unknown>) =>
   new AppError('conflict', {
     code: 'subscription-1',
@@ -104,14 +111,23 @@ export function subscribe(
   authority: Authority,
 ): { subscription: Subscription; isNew: boolean } {
   const known = findRequested(state, request, authority)
-  if (known?.userId !== user.id && user.subscriptions.size >= MAX_SUBSCRIPTIONS)
-    throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
+  if (known?.userId !== user.id) refuseBeyondLimit(user, authority)
   const subscription = known
     ? { ...changedSubscription(state, known, request, now, authority), userId: user.id }
     : createdSubscription(user, request, now, newId)
   state.putSubscription(subscription)
   return { subscription, isNew: !known }
 }
+
+export function refuseBeyondLimit({ subscriptions }: User, { kind }: Authority) {
+  if (subscriptions.size >= MAX_SUBSCRIPTIONS) throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
+  const countPush = () => [...subscriptions.values()].filter(({ type }) => !isAddress(type)).length
+  if (kind === 'device' && countPush() >= MAX_BY_DEVICES.push) throw subscriptionLimitExceeded(MAX_BY_DEVICES.push)
+}
+
+/** What a caller's request may point at. A device has no business with the owner of an address. */
+export const refsFor = (authority: Authority, refs: Ref[]): Ref[] =>
+  authority.kind === 'device' ? refs.filter((ref) => !('type' in ref && isAddress(ref.type))) : refs
 
 function createdSubscription(
   user: User,
@@ -131,7 +147,7 @@ export function changedSubscription(
   now: string,
   authority: Authority = KEY,
 ): Subscription {
-  if (request.kind && request.kind.type !== known.type) throw invalid('the type of a subscription cannot change')
+  if (request.kind && request.kind.type !== known.type) throw typeIsFixed()
   const changed: Subscription = { ...known, ...withSubscribedState(request.change, known), updatedAt: now }
   if (request.token === null) return changed
   const token = readToken(known.type, request.token)

@@ -3,7 +3,7 @@ import { invalidUuid, subscriptionNotFound, userNotFound } from '../lib/errors.t
 import { type AppId, isUuid, type SubscriptionId } from '../lib/ids.ts'
 import { refuseOtherUser } from './authority.ts'
 import type { Change } from './change.ts'
-import { deviceProperties } from './device-view.ts'
+import { boundedByDevice, deviceProperties } from './device-view.ts'
 import type { UserRef } from './identity.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
 import { addSessions, changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties.ts'
@@ -25,7 +25,8 @@ export function updateUser(
   selected: SubscriptionId | undefined,
   authority: Authority = KEY,
 ) {
-  const properties = readProperties(body.properties, body.deltas)
+  const given = readProperties(body.properties, body.deltas)
+  const properties = authority.kind === 'device' ? boundedByDevice(given) : given
   const refs: Ref[] = selected === undefined ? [ref] : [ref, { subscriptionId: selected }]
   return change(appId, {
     refs,

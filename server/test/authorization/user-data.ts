@@ -64,7 +64,7 @@ export const USER_DATA: Record<string, Shown> = {
 
 /** Their answers hold nothing of users: settings, content, counts, and whether something was done. */
 export const NO_USER_DATA = [
-  ...['createTemplate', 'updateTemplate', 'deleteTemplate', 'listTemplates', 'viewTemplate'],
+  ...['createTemplate', 'updateTemplate', 'deleteTemplate', 'listTemplates', 'viewTemplate', 'resumeTemplate'],
   ...['createSegment', 'updateSegment', 'deleteSegment', 'getSegment', 'getSegments', 'estimateNotificationRecipients'],
   ...['createJourney', 'updateJourney', 'deleteJourney', 'duplicateJourney', 'updateJourneyNode', 'viewJourney'],
   ...['viewJourneys', 'viewJourneyStats', 'viewJourneyVersion', 'viewJourneyVersions', 'simulateJourney'],

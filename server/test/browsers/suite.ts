@@ -199,17 +199,19 @@ export function describeBrowser<Browser extends TestBrowser>(
       const nobody = await state()
       const name = `person-${newId()}`
       const somebody = await browser.run(`Carillon.login('${name}')`)
-      expect(somebody).toEqual({ ...nobody, externalId: name })
+      expect(somebody).toEqual({ ...nobody, onesignalId: somebody.onesignalId, externalId: name })
+      // The same one would tell that nobody had this name before.
+      expect(somebody.onesignalId).not.toBe(nobody.onesignalId)
       await browser.run(`Carillon.addTags({ plan: 'gold' })`)
       const path = `/users/by/external_id/${name}`
       expect(await view(app, { path })).toMatchObject({
-        identity: { onesignal_id: nobody.onesignalId },
+        identity: { onesignal_id: somebody.onesignalId },
         properties: { tags: { plan: 'gold' } },
         subscriptions: [{ id: nobody.subscriptionId }],
       })
 
       const after = await browser.run('Carillon.logout()')
-      expect(after.onesignalId).not.toBe(nobody.onesignalId)
+      expect(after.onesignalId).not.toBe(somebody.onesignalId)
       expect(after).toMatchObject({ isSubscribed: true })
       expect((await view(app, { path })).subscriptions).toEqual([])
       expect(await subscription()).toMatchObject({ id: after.subscriptionId, enabled: true })

@@ -296,6 +296,7 @@ test('Android with identity tokens names its user by external id', async () => {
 
   const path = `/users/by/external_id/${external_id}`
   const email = anEmail()
+  clock.advance({ minutes: 1 })
   const answers = [
     await send('PATCH', path, { properties: { tags: { plan: 'gold' } }, deltas: { session_count: 1 } }),
     await send('POST', `${path}/subscriptions`, { subscription: { type: 'Email', token: email, enabled: true } }),

@@ -72,7 +72,9 @@ function prepare({ from, replyTo, subject, html, text, headers, files: attached 
 
 /** `to`: of whoever has read it already. Throws `BadMail`. */
 export function composeMail(item: MailItem, to = mustRead(item.to)): ComposedMail {
-  const { content, messageIdHeader, date } = item
+  const { content, reference, messageIdHeader, date } = item
+  // It goes into a command, so that a line end in it would begin another.
+  if (!/^[\w-]{0,70}$/.test(reference)) throw new BadMail('reference not valid')
   if (!/^<[\w!#$%&'*+/=?^`{|}~.-]{1,180}@[\w.-]{1,253}>$/.test(messageIdHeader))
     throw new BadMail('message id not valid')
   if (Number.isNaN(date.getTime())) throw new BadMail('date not valid')

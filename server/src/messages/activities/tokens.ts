@@ -7,7 +7,7 @@ import { invalid, subscriptionNotFound } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger, Outcome } from '../../storage/merge.ts'
-import { refuseOtherUser } from '../../users/authority.ts'
+import { refuseOthersDevice } from '../../users/authority.ts'
 import type { ActivitiesContext } from './context.ts'
 import {
   deleteOldTokens,
@@ -64,7 +64,7 @@ export async function checkOwner(
 ) {
   const owner = await reader.identity(appId, { subscriptionId })
   if (!owner) throw subscriptionNotFound()
-  refuseOtherUser({ aliases: new Map(Object.entries(owner.aliases ?? {})) }, authority)
+  refuseOthersDevice({ aliases: new Map(Object.entries(owner.aliases ?? {})) }, authority)
 }
 
 const DAY_MS = 86_400_000
