@@ -1,6 +1,5 @@
 // Limits that count per user need to know which user an alias stands for, before the request is let in.
 
-import type { Call } from '../http/route.ts'
 import { authorityOf } from '../lib/authority.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -34,11 +33,18 @@ export function createFindSubjects(reader: Reader, clock: Clock): FindSubjects {
   }
 }
 
+type SdkRequest = {
+  caller: Parameters<typeof authorityOf>[0]
+  ip: string
+  params: Record<string, string>
+  body: unknown
+}
+
 /**
  * Whom a request of an SDK is counted for. Nobody is looked up for it: a counter that is some user's own would tell that the user is
  * there, and could be used up against them. A device counts by its address, together with what it names.
  */
-export function sdkSubjects({ caller, ip, params, body }: Pick<Call, 'caller' | 'ip' | 'params' | 'body'>): string[] {
+export function sdkSubjects({ caller, ip, params, body }: SdkRequest): string[] {
   const authority = authorityOf(caller)
   if (authority.kind === 'verified') return [`verified\0${authority.externalId}`]
   const { identity } = (body ?? {}) as { identity?: unknown }
