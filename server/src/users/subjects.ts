@@ -33,6 +33,8 @@ export function createFindSubjects(reader: Reader, clock: Clock): FindSubjects {
   }
 }
 
+const MAX_NAME = 128
+
 type SdkRequest = {
   caller: Parameters<typeof authorityOf>[0]
   ip: string
@@ -50,7 +52,8 @@ export function sdkSubjects({ caller, ip, params, body }: SdkRequest): string[] 
   const { identity } = (body ?? {}) as { identity?: unknown }
   const externalId = isObject(identity) ? (identity as Record<string, unknown>)[EXTERNAL_ID] : undefined
   const names = [params.alias_id, params.subscription_id, externalId].filter((name) => typeof name === 'string')
-  return names.map((name) => `device\0${addressGroup(ip)}\0${name.toLowerCase()}`)
+  // Nothing is checked yet, and counters are kept for a while: no name may be long.
+  return names.map((name) => `device\0${addressGroup(ip)}\0${name.slice(0, MAX_NAME).toLowerCase()}`)
 }
 
 /** A subscription by what it delivers to; addresses of emails are one in any case. */
