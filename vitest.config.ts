@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 import LongFirst from './server/test/long-first.ts'
-import { PROCESSES, sameOnBoth } from './server/test/projects.ts'
+import { ALONE, PROCESSES, sameOnBoth } from './server/test/projects.ts'
 
 const exclude = process.env.TEST_DATABASE_URL ? sameOnBoth() : []
 
@@ -16,7 +16,9 @@ export default defineConfig({
     sequence: { sequencer: LongFirst },
     reporters: ['default', './server/test/reporter.ts'],
     projects: [
-      { test: { name: 'processes', include: [PROCESSES], exclude } },
+      { test: { name: 'processes', include: [PROCESSES], exclude: [ALONE, ...exclude] } },
+      // After all others: it compares times, and whoever else is busy would be in them.
+      { test: { name: 'alone', include: [ALONE], exclude, sequence: { groupOrder: 1 } } },
       {
         test: {
           name: 'server',

@@ -46,8 +46,9 @@ export function openPools({ connection, config, log, clock }: PoolsOptions): Poo
     ...common,
     size: countingConnections,
     statementTimeoutMs: MAX_STATEMENT_MS.counting,
+    hasLowPriority: true,
   })
-  const audienceDb = createPool({ ...worker, size: audienceConnections })
+  const audienceDb = createPool({ ...worker, size: audienceConnections, hasLowPriority: true })
   const counting = createSharedPool({
     pool: countingDb,
     connections: countingConnections,

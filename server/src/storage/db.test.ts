@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/database.ts'
 import { systemClock } from '../lib/clock.ts'
 import { AppError, invalid, TookTooLong } from '../lib/errors.ts'
 import { createLog } from '../lib/log.ts'
-import { createPool, type Db, type Pool, sqlState } from './db.ts'
+import { createPool, type Db, LOW_PRIORITY, type Pool, sqlState } from './db.ts'
 import { type EmbeddedPostgres, startEmbedded } from './embedded.ts'
 import { createListener } from './listen.ts'
 import { createMerger } from './merge.ts'
@@ -381,4 +381,20 @@ describe('a caller who stops waiting', () => {
     expect(await backendPid(one)).toBe(pid)
     await one.close()
   })
+})
+
+test('a pool of low priority leaves the processor to others, where PostgreSQL is on this machine', async () => {
+  const [low, usual] = [{ hasLowPriority: true }, {}].map((more) =>
+    createPool({ connection: database.connection, size: 1, ...more }),
+  ) as [Pool, Pool]
+  try {
+    const priorityOf = async (pool: Pool) => {
+      const [{ pid = 0 } = {}] = await pool.query<{ pid: number }>(sql`select pg_backend_pid() as pid`)
+      return getPriority(pid)
+    }
+    const isLocal = database.connection.host?.startsWith('/')
+    expect([await priorityOf(low), await priorityOf(usual)]).toEqual([isLocal ? LOW_PRIORITY : 0, 0])
+  } finally {
+    await Promise.all([low.close(), usual.close()])
+  }
 })
