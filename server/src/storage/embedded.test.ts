@@ -240,7 +240,7 @@ describe('while it runs', () => {
       await vi.waitFor(() => expect(performance.now() - began).toBeGreaterThanOrEqual(pauseMs), { interval: 5 })
       await server.stop()
       expect(server.pid()).toBeUndefined()
-      expect(await processesOf(dataDir)).toEqual([])
+      await expect.poll(() => processesOf(dataDir)).toEqual([])
     }
   })
 
