@@ -300,6 +300,22 @@ describe('connections of an app', () => {
     await hung
   })
 
+  test('are opened a few at a time, so that another need not wait for the end of hundreds', async () => {
+    const hosts = Array.from({ length: 30 }, (_, n) => `push${n}.example.com`)
+    const { client } = await start({ hosts }, { ...patient, maxConnectingOfApp: 2 })
+    const order: string[] = []
+    const ask = async (appId: string, host: string) => {
+      const reply = await postAs(client, appId, '/a', `https://${host}`)
+      expect(reply).toMatchObject({ kind: 'answer' })
+      order.push(appId)
+    }
+    const flood = hosts.map((host) => ask(hostile, host))
+    await ask(other, hosts[0] as string)
+    expect(order.length).toBeLessThan(10)
+    await Promise.all(flood)
+    expect(order).toHaveLength(31)
+  })
+
   test('are bounded, at its own cost', async () => {
     const hosts = Array.from({ length: 12 }, (_, n) => `push${n}.example.com`)
     const { provider, client } = await start({ hosts }, { ...patient, maxPeers: 8, maxPeersOfApp: 5 })

@@ -24,6 +24,8 @@ export type ClientSettings = {
   /** Origins with connections at once: of all apps, and of one. */
   maxPeers?: number
   maxPeersOfApp?: number
+  /** Connections of one app that are being opened at once. */
+  maxConnectingOfApp?: number
 }
 
 export type HttpClient = {
@@ -53,6 +55,11 @@ type Peer = {
 /** Origins come from whoever subscribes; connections that nobody needs are closed when there are more than these. */
 const MOST_PEERS = 500
 const MOST_PEERS_OF_APP = 50
+/**
+ * A handshake takes milliseconds of this thread. Hundreds at once, to origins that somebody has made up, would keep every other
+ * app waiting for their end.
+ */
+const MOST_CONNECTING_OF_APP = 4
 
 export function createHttpClient({
   route,
@@ -65,10 +72,13 @@ export function createHttpClient({
   maxSessions = 4,
   maxPeers = MOST_PEERS,
   maxPeersOfApp = MOST_PEERS_OF_APP,
+  maxConnectingOfApp = MOST_CONNECTING_OF_APP,
 }: ClientSettings): HttpClient {
   const protocols = allowsHttp1 ? (['h2', 'http/1.1'] as const) : (['h2'] as const)
   const openTls = createOpenTls({ route, identity, protocols, timeoutMs: connectMs })
   const peers = new Map<string, Peer>()
+  /** Of each app: how many connections are being opened, and who waits for one of them to be done. */
+  const connecting = new Map<AppId, { count: number; next: Set<Peer> }>()
   let underWay = 0
   /** Settled when the last answer before the end has come. */
   const quiet = Promise.withResolvers<void>()
@@ -157,7 +167,26 @@ export function createHttpClient({
     throw new Error('no HTTP/2')
   }
 
-  async function addConnection(peer: Peer) {
+  function addConnection(peer: Peer) {
+    const ofApp = connecting.get(peer.appId) ?? { count: 0, next: new Set() }
+    connecting.set(peer.appId, ofApp)
+    if (ofApp.count >= maxConnectingOfApp) ofApp.next.add(peer)
+    else {
+      ofApp.count++
+      void openConnection(peer).finally(() => {
+        ofApp.count--
+        // Whoever was waited for may have given up meanwhile; then it is the turn of the one behind.
+        for (const next of ofApp.next) {
+          if (ofApp.count >= maxConnectingOfApp) break
+          ofApp.next.delete(next)
+          serve(next)
+        }
+        if (ofApp.count === 0) connecting.delete(peer.appId)
+      })
+    }
+  }
+
+  async function openConnection(peer: Peer) {
     peer.isConnecting = true
     let failure: Reply | undefined
     try {
