@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,10 +7,11 @@ import { type TestDatabase, testDatabase } from '../../test/database.ts'
 import { systemClock } from '../lib/clock.ts'
 import { AppError, invalid, TookTooLong } from '../lib/errors.ts'
 import { createLog } from '../lib/log.ts'
-import { createPool, type Db, LOW_PRIORITY, type Pool, sqlState } from './db.ts'
+import { createPool, type Db, type Pool, sqlState } from './db.ts'
 import { type EmbeddedPostgres, startEmbedded } from './embedded.ts'
 import { createListener } from './listen.ts'
 import { createMerger } from './merge.ts'
+import { LOW_PRIORITY } from './priority.ts'
 import { joined, rows, sql } from './sql.ts'
 
 let database: TestDatabase
@@ -390,10 +391,15 @@ test('a pool of low priority leaves the processor to others, where PostgreSQL is
   try {
     const priorityOf = async (pool: Pool) => {
       const [{ pid = 0 } = {}] = await pool.query<{ pid: number }>(sql`select pg_backend_pid() as pid`)
-      return getPriority(pid)
+      // Also in the weight of its session, where Linux has such.
+      const session = existsSync(`/proc/${pid}/autogroup`) ? readFileSync(`/proc/${pid}/autogroup`, 'utf8') : undefined
+      return { own: getPriority(pid), session: session && Number(/nice (-?\d+)/.exec(session)?.[1]) }
     }
     const isLocal = database.connection.host?.startsWith('/')
-    expect([await priorityOf(low), await priorityOf(usual)]).toEqual([isLocal ? LOW_PRIORITY : 0, 0])
+    const found = await priorityOf(usual)
+    expect(found.own).toBe(0)
+    const lowered = { own: LOW_PRIORITY, session: found.session === undefined ? undefined : LOW_PRIORITY }
+    expect(await priorityOf(low)).toEqual(isLocal ? lowered : found)
   } finally {
     await Promise.all([low.close(), usual.close()])
   }

@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
-import { setPriority } from 'node:os'
 import pg from 'pg'
 import type { SystemClock } from '../lib/clock.ts'
 import { TookTooLong, unavailable } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
+import { isOnThisMachine, lowerPriority } from './priority.ts'
 import { camelCase, type Sql } from './sql.ts'
 
 export type QueryOptions = {
@@ -201,20 +201,6 @@ function translated(error: unknown, log?: Log): unknown {
 /** The driver knows which process of PostgreSQL serves a connection; its types do not say so. */
 type Served = { processID: number }
 
-/** A socket in a folder leads no further. */
-const isOnThisMachine = ({ host }: pg.ClientConfig) => host?.startsWith('/') ?? false
-
-/** Low enough to leave the processor to others, high enough to let go soon of what others may wait for. */
-export const LOW_PRIORITY = 10
-
-function lowerPriority({ processID }: Partial<Served>) {
-  try {
-    if (processID) setPriority(processID, LOW_PRIORITY)
-  } catch {
-    // Not ours to change: the PostgreSQL of somebody else, or in a container of its own.
-  }
-}
-
 export function createPool(options: PoolOptions): Pool {
   const { clock, log, onStatement, size = 10 } = options
   const statementTimeoutMs = options.statementTimeoutMs ?? 4_000
@@ -237,7 +223,7 @@ export function createPool(options: PoolOptions): Pool {
   // The same for one that breaks in use: its statement fails, and that is how the caller learns of it.
   pool.on('connect', (client) => client.on('error', () => {}))
   if (options.hasLowPriority && isOnThisMachine(options.connection))
-    pool.on('connect', (client) => lowerPriority(client as pg.PoolClient & Partial<Served>))
+    pool.on('connect', (client) => lowerPriority((client as pg.PoolClient & Partial<Served>).processID))
 
   let anchoredMs = Number.NEGATIVE_INFINITY
   async function anchorClock(client: pg.ClientBase, timeoutMs: number) {
