@@ -32,6 +32,8 @@ export type PoolsOptions = {
 const MAX_STATEMENT_MS = { api: 4_000, counting: 60_000, worker: 300_000 }
 const WORKER_CONNECTIONS = 10
 const DIRECT_CONNECTIONS = 6
+/** Counts come after messages that look for their audience, and both after all else; neither so far that it holds others up. */
+const NICENESS = { audiences: 10, counting: 15 }
 /** An app that asks for more at once is told to come back: 429. */
 const MAX_WAITING_COUNTS = 20
 
@@ -46,9 +48,9 @@ export function openPools({ connection, config, log, clock }: PoolsOptions): Poo
     ...common,
     size: countingConnections,
     statementTimeoutMs: MAX_STATEMENT_MS.counting,
-    hasLowPriority: true,
+    niceness: NICENESS.counting,
   })
-  const audienceDb = createPool({ ...worker, size: audienceConnections, hasLowPriority: true })
+  const audienceDb = createPool({ ...worker, size: audienceConnections, niceness: NICENESS.audiences })
   const counting = createSharedPool({
     pool: countingDb,
     connections: countingConnections,

@@ -11,7 +11,6 @@ import { createPool, type Db, type Pool, sqlState } from './db.ts'
 import { type EmbeddedPostgres, startEmbedded } from './embedded.ts'
 import { createListener } from './listen.ts'
 import { createMerger } from './merge.ts'
-import { LOW_PRIORITY } from './priority.ts'
 import { joined, rows, sql } from './sql.ts'
 
 let database: TestDatabase
@@ -384,8 +383,8 @@ describe('a caller who stops waiting', () => {
   })
 })
 
-test('a pool of low priority leaves the processor to others, where PostgreSQL is on this machine', async () => {
-  const [low, usual] = [{ hasLowPriority: true }, {}].map((more) =>
+test('a pool that is nice leaves the processor to others, where PostgreSQL is on this machine', async () => {
+  const [low, usual] = [{ niceness: 10 }, {}].map((more) =>
     createPool({ connection: database.connection, size: 1, ...more }),
   ) as [Pool, Pool]
   try {
@@ -398,7 +397,7 @@ test('a pool of low priority leaves the processor to others, where PostgreSQL is
     const isLocal = database.connection.host?.startsWith('/')
     const found = await priorityOf(usual)
     expect(found.own).toBe(0)
-    const lowered = { own: LOW_PRIORITY, session: found.session === undefined ? undefined : LOW_PRIORITY }
+    const lowered = { own: 10, session: found.session === undefined ? undefined : 10 }
     expect(await priorityOf(low)).toEqual(isLocal ? lowered : found)
   } finally {
     await Promise.all([low.close(), usual.close()])

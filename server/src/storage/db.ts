@@ -45,8 +45,8 @@ export type PoolOptions = {
   /** API callers get their 503 within 5 s; workers may wait longer for a large statement. */
   statementTimeoutMs?: number
   connectTimeoutMs?: number
-  /** Where PostgreSQL runs on this machine, whoever else wants the processor goes first. */
-  hasLowPriority?: boolean
+  /** From 1 to 19, where PostgreSQL runs on this machine: how far whoever else wants the processor goes first. */
+  niceness?: number
   clock?: SystemClock
   log?: Log
   /** Tests watch every statement. */
@@ -222,8 +222,9 @@ export function createPool(options: PoolOptions): Pool {
   pool.on('error', (error) => log?.debug({ reason: error.message }, 'idle connection lost'))
   // The same for one that breaks in use: its statement fails, and that is how the caller learns of it.
   pool.on('connect', (client) => client.on('error', () => {}))
-  if (options.hasLowPriority && isOnThisMachine(options.connection))
-    pool.on('connect', (client) => lowerPriority((client as pg.PoolClient & Partial<Served>).processID))
+  const { niceness } = options
+  if (niceness !== undefined && isOnThisMachine(options.connection))
+    pool.on('connect', (client) => lowerPriority((client as pg.PoolClient & Partial<Served>).processID, niceness))
 
   let anchoredMs = Number.NEGATIVE_INFINITY
   async function anchorClock(client: pg.ClientBase, timeoutMs: number) {

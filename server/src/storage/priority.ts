@@ -4,18 +4,15 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import type pg from 'pg'
 
-/** Low enough to leave the processor to others, high enough to let go soon of what others may wait for. */
-export const LOW_PRIORITY = 10
-
 /** A socket in a folder leads no further. */
 export const isOnThisMachine = ({ host }: pg.ClientConfig) => host?.startsWith('/') ?? false
 
-export function lowerPriority(pid: number | undefined) {
+export function lowerPriority(pid: number | undefined, niceness: number) {
   if (!pid) return
   try {
-    setPriority(pid, LOW_PRIORITY)
+    setPriority(pid, niceness)
     // Linux weighs sessions against each other before the processes in them, and PostgreSQL gives each of its processes one.
-    if (isSessionOfItsOwn(pid)) writeFileSync(`/proc/${pid}/autogroup`, String(LOW_PRIORITY))
+    if (isSessionOfItsOwn(pid)) writeFileSync(`/proc/${pid}/autogroup`, String(niceness))
   } catch {
     // Not ours to change: the PostgreSQL of somebody else, one in a container, or not Linux.
   }
