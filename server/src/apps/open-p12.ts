@@ -1,7 +1,8 @@
 // Certificates come from Apple's Keychain as p12 files, often under ciphers that OpenSSL no longer opens (RC2 of 40 bits).
 
 import { Worker } from 'node:worker_threads'
-import { createTurns } from './turns.ts'
+import { RateLimited } from '../lib/errors.ts'
+import { createFairSlots, QueueFull } from '../lib/fair-slots.ts'
 
 export type P12Request = { file: Uint8Array; password: string }
 
@@ -13,12 +14,16 @@ export type P12Outcome = OpenedP12 | { problem: P12Problem }
 
 /** A usual file takes a tenth of a second; one of the most rounds that are allowed may take some. */
 const PATIENCE_MS = 5_000
-/** Whoever sends many occupies one core, and waits for itself. */
-const takeTurn = createTurns({ atOnce: 2, mostOfOwner: 4, retryAfterSeconds: PATIENCE_MS / 1000 })
+/** Two files are opened at once, one of each organization: whoever sends many waits for itself. Three more of it may wait. */
+const slots = createFairSlots({ slots: 2, maxWaitingPerOwner: 3 })
 
 /** `owner`: of the file, an organization. Throws `RateLimited` where too many of its files wait. */
 export const openP12 = (owner: string, file: Uint8Array, password: string): Promise<P12Outcome> =>
-  takeTurn(owner, () => openInThread({ file, password }))
+  slots
+    .run(owner, () => openInThread({ file, password }))
+    .catch((error) => {
+      throw error instanceof QueueFull ? new RateLimited(PATIENCE_MS / 1000) : error
+    })
 
 function openInThread(workerData: P12Request): Promise<P12Outcome> {
   const worker = new Worker(new URL('./p12-worker.ts', import.meta.url), {
