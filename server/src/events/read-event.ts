@@ -11,7 +11,7 @@ import type { NewEvent } from './store.ts'
 /** Of the event's JSON in UTF-8, without spaces between its parts. */
 export const MAX_BYTES = 2_024
 /** Reading so many takes some 5 ms of the event loop. */
-const EVENTS_PER_TURN = 1_000
+export const EVENTS_PER_TURN = 1_000
 
 export type Refusal = { code: 'not found' | 'too large' | 'too old'; title: string }
 export const unknownUser: Refusal = { code: 'not found', title: 'User not found' }

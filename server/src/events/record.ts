@@ -1,9 +1,10 @@
 import { type Authority, forAnotherUser } from '../lib/authority.ts'
 import { missingAuthorization } from '../lib/errors.ts'
+import { nextTurn } from '../lib/event-loop.ts'
 import type { AppId } from '../lib/ids.ts'
 import { refuseOtherUser } from '../users/authority.ts'
 import type { EventsContext } from './context.ts'
-import { type ReadEvent, type Refusal, readEvents, unknownUser } from './read-event.ts'
+import { EVENTS_PER_TURN, type ReadEvent, type Refusal, readEvents, unknownUser } from './read-event.ts'
 import type { EventBody, EventsAnswer, EventsBody } from './schema.ts'
 import type { NewEvent } from './store.ts'
 
@@ -19,6 +20,8 @@ export async function recordEvents(
   await checkSender(ctx, appId, body.events, authority)
   const accepted = read.map(({ event }) => event).filter(isEvent)
   const unknown = accepted.length > 0 ? await ctx.insert(appId, accepted) : new Set<number>()
+  // Requests that were stored together continue in the same turn.
+  if (read.length > EVENTS_PER_TURN) await nextTurn()
   const missing = new Set([...unknown].map((n) => accepted[n]))
   const errors = read.flatMap((it, index) => {
     const refusal = isEvent(it.event) ? missing.has(it.event) && unknownUser : it.event

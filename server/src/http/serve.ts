@@ -128,7 +128,10 @@ export async function serve(
     }
     plan.validateBody?.(body, size)
     if (isLarge) await nextTurn()
-    send(kit, plan, exchange, await route.handle(call as never))
+    const answer = await route.handle(call as never)
+    // Requests that were stored together end in the same turn, and the answer to a large one may be as large.
+    if (isLarge) await nextTurn()
+    send(kit, plan, exchange, answer)
   } catch (error) {
     sendError(kit, plan, exchange, error)
   } finally {
