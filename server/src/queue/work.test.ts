@@ -89,7 +89,7 @@ const jobs = () =>
   )
 
 async function until(isSo: () => boolean | Promise<boolean>) {
-  const deadline = performance.now() + 15_000
+  const deadline = performance.now() + 60_000
   while (!(await isSo())) {
     if (performance.now() > deadline) throw new Error('waited in vain')
     await new Promise((resolve) => setTimeout(resolve, 5))

@@ -252,12 +252,11 @@ describe('when the database is in trouble', () => {
     })
     process.kill(pid, 'SIGSTOP')
     try {
-      const began = performance.now()
+      const limit = fiveSeconds()
       const inFlight = echo('a', 1)
       await new Promise((resolve) => setImmediate(resolve))
-      const kinds = await Promise.all([inFlight, echo('a', 2), echo('b', 3), pool.query(sql`select 1`)].map(kindOf))
-      expect(kinds).toEqual(['unavailable', 'unavailable', 'unavailable', 'unavailable'])
-      expect(performance.now() - began).toBeLessThan(5_000)
+      const kinds = Promise.all([inFlight, echo('a', 2), echo('b', 3), pool.query(sql`select 1`)].map(kindOf))
+      expect(await Promise.race([kinds, limit])).toEqual(['unavailable', 'unavailable', 'unavailable', 'unavailable'])
       // The frozen connection was given up, so the next caller gets another.
       expect(await echo('a', 4)).toBe(4)
     } finally {
@@ -266,6 +265,9 @@ describe('when the database is in trouble', () => {
     await pool.close()
   })
 })
+
+/** A timer of this process, so that a machine which is too busy for the one timer delays the other too. */
+const fiveSeconds = () => new Promise<string>((resolve) => setTimeout(resolve, 5_000, 'more than 5 s').unref())
 
 /** A number alone could be any process here; a backend shows the name of its database. */
 function isLocalBackend(pid: number): boolean {
@@ -296,9 +298,8 @@ describe('when the whole server goes', () => {
     const pid = server.pid() as number
     process.kill(pid, 'SIGSTOP')
     try {
-      const began = performance.now()
-      expect(await kindOf(pool.query(sql`select 1`))).toBe('unavailable')
-      expect(performance.now() - began).toBeLessThan(5_000)
+      const limit = fiveSeconds()
+      expect(await Promise.race([kindOf(pool.query(sql`select 1`)), limit])).toBe('unavailable')
     } finally {
       process.kill(pid, 'SIGCONT')
     }

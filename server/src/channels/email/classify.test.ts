@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { cpuTimeMs } from '../../../test/cpu-time.ts'
 import { type BounceClass, bounceReasons, classifyBounce, isBounce } from './classify.ts'
 
 /** Replies as the large providers and the usual servers write them. */
@@ -190,10 +191,9 @@ describe('a bounce', () => {
     expect(isBounce('address not supported')).toBe(false)
   })
 
-  test('is told in no time from any text', () => {
-    const began = performance.now()
-    for (const text of ['mailbox '.repeat(2_000), 'user '.repeat(4_000), 'a'.repeat(20_000), 'exceeds '.repeat(2_000)])
-      classifyBounce({ code: 550, text })
-    expect(performance.now() - began).toBeLessThan(1_000)
+  test('takes little time for any text', async () => {
+    const texts = ['mailbox '.repeat(2_000), 'user '.repeat(4_000), 'a'.repeat(20_000), 'exceeds '.repeat(2_000)]
+    const usedMs = await cpuTimeMs(() => texts.map((text) => classifyBounce({ code: 550, text })))
+    expect(usedMs).toBeLessThan(1_000)
   })
 })

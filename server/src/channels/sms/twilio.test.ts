@@ -15,10 +15,15 @@ afterEach(async () => {
   for (const stop of stops.splice(0)) await stop()
 })
 
-async function rig(fates: Record<string, Failure> = {}, more: Partial<TwilioSettings> = {}, known: object = {}) {
+async function rig(
+  fates: Record<string, Failure> = {},
+  more: Partial<TwilioSettings> = {},
+  known: object = {},
+  timeoutMs = 60_000,
+) {
   const sink = await startTwilioSink({ ...account, ...known })
   for (const [to, fate] of Object.entries(fates)) sink.script(to, fate)
-  const outbound = openOutbound({ route: sink.route, timeoutMs: 500 })
+  const outbound = openOutbound({ route: sink.route, timeoutMs })
   const settings = {
     outbound,
     clock: systemClock(),
@@ -144,7 +149,7 @@ describe('the outcome', () => {
   })
 
   test('of a lost answer is unknown, of an address that we do not go to a wrong setting', async () => {
-    const { send } = await rig({ '+15005550100': 'reset', '+15005550101': 'half', '+15005550102': 'hang' })
+    const { send } = await rig({ '+15005550100': 'reset', '+15005550101': 'half', '+15005550102': 'hang' }, {}, {}, 500)
     expect(
       await send(
         { to: '+15005550100', text: 'a' },

@@ -207,19 +207,23 @@ describe('a file', () => {
   })
 })
 
-test('looking for those that are suppressed stays quick after a large import', async () => {
+test('looking for suppressed addresses does not read the whole list after a large import', async () => {
   const addresses = Array.from({ length: 100 }, (_, n) => `somebody${n}@quick.example`)
   await server.db.query({ text: 'analyze suppressions', values: [] })
-  for (let n = 0; n < 80; n++) await findSuppressed(server.db, server.tenant.id, addresses)
-  await server.db.query(sql`
-    insert into suppressions (app_id, address, reason, created_at)
-    select ${server.tenant.id}, n || '@import.example', 'imported', '2030-01-01' from generate_series(1, 100000) n`)
-  const tookMs: number[] = []
-  for (let n = 0; n < 10; n++) {
-    const startedMs = performance.now()
-    await findSuppressed(server.db, server.tenant.id, addresses)
-    tookMs.push(performance.now() - startedMs)
-  }
-  // The quickest: others use the machine too.
-  expect(Math.min(...tookMs)).toBeLessThan(100)
-}, 60_000)
+  // In one transaction, so that all of it uses the same connection and the plans that it keeps.
+  const readRows = await server.db.transaction(async (db) => {
+    for (let n = 0; n < 80; n++) await findSuppressed(db, server.tenant.id, addresses)
+    await db.query(sql`
+      insert into suppressions (app_id, address, reason, created_at)
+      select ${server.tenant.id}, n || '@import.example', 'imported', '2030-01-01' from generate_series(1, 20000) n`)
+    const readSoFar = async () => {
+      const [row] = await db.query<{ n: number }>(sql`
+        select seq_tup_read + idx_tup_fetch as n from pg_stat_xact_user_tables where relname = 'suppressions'`)
+      return row?.n ?? 0
+    }
+    const before = await readSoFar()
+    await findSuppressed(db, server.tenant.id, addresses)
+    return (await readSoFar()) - before
+  })
+  expect(readRows).toBeLessThan(1_000)
+})
