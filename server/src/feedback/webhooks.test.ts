@@ -13,6 +13,7 @@ import { newId } from '../lib/ids.ts'
 import type { DeliveryEvent } from '../messages/event.ts'
 import { findWantedEvents, insertDeliveryEvents } from '../messages/event-store.ts'
 import { createQueue } from '../queue/enqueue.ts'
+import { MAX_ATTEMPTS } from '../queue/retry.ts'
 import type { SendWebhook } from '../sending/notify.ts'
 import { certificateFor } from '../sink/certificate.ts'
 import { sql } from '../storage/sql.ts'
@@ -459,4 +460,21 @@ test('a webhook that was told something is not suspected for servers that were k
   await work()
   expect(crashes).toHaveLength(2)
   expect(await crashes[1]).toEqual([{ crashes: 0 }])
+})
+
+test('a webhook job that failed for the last time is dropped, and later events are told all the same', async () => {
+  const { id } = await aWebhook(['clicked'])
+  await happen(anEvent())
+  const breakDown: SendWebhook = () => Promise.reject(new Error('a fault of ours'))
+  await createQueue({ clock, newId }).enqueue(app.db, [{ appId: tenant.id, name: TELL_EVENTS, key: id }])
+  await app.db.query(sql`
+    update jobs set attempts = ${MAX_ATTEMPTS - 1} where app_id = ${tenant.id} and name = ${TELL_EVENTS}`)
+  await runJobs(app, clock, 400, breakDown)
+  expect(await app.db.query(sql`select state from jobs where app_id = ${tenant.id} and name = ${TELL_EVENTS}`)).toEqual(
+    [],
+  )
+  expect(await waiting()).toBe(1)
+  await happen(anEvent())
+  await tick({ minutes: 1 })
+  expect(toldTo('/all')).toHaveLength(2)
 })
