@@ -3,7 +3,7 @@
 import { reaching, readFiles } from './importers.ts'
 
 /** Tests of whole processes: servers that are started and killed, browsers, mail servers. Each file has a process of its own. */
-export const PROCESSES = 'server/test/{chaos,fuzz,process,browsers,mail}/**/*.test.ts'
+export const PROCESSES = 'server/test/{chaos,fuzz,guides,process,browsers,mail}/**/*.test.ts'
 
 /** Measures how long one app waits beside another, which is not to be how long it waits beside other tests. */
 export const ALONE = 'server/test/chaos/hostile-app.test.ts'
