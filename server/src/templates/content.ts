@@ -125,7 +125,7 @@ export const contentFields = {
   sms_media_urls: list<string>({ type: 'string', maxLength: 2_048 }, 10),
 
   ios_attachments: mapOf<string>({ type: 'string', maxLength: 2_048 }),
-  ios_sound: text(128),
+  ios_sound: text(128, 'A sound file of the app. Defaults to `default`; `nil` means no sound.'),
   ios_badgeType: oneOf('None', 'SetTo', 'Increase'),
   ios_badgeCount: integer(-2_147_483_648, 2_147_483_647),
   ios_category: text(128),

@@ -105,6 +105,9 @@ afterAll(() => senders.close())
 const some = async (count: number, type: 'iOSPush' | 'AndroidPush') =>
   (await recipients(engine, appId, count, { type })) as Recipient[]
 
+const sentToApple = (device: Recipient | undefined) =>
+  apple.received.find(({ token }) => token === device?.token)?.payload
+
 test('one message reaches an iPhone, an Android phone and a browser, each in its own words', async () => {
   const [iphone] = await some(1, 'iOSPush')
   const [android] = await some(1, 'AndroidPush')
@@ -151,6 +154,19 @@ test('one message reaches an iPhone, an Android phone and a browser, each in its
     custom: { i: id, u: 'https://example.com/web', rr: 'y' },
     o: [{ i: 'go', n: 'Go', u: 'https://example.com/go' }],
   })
+})
+
+test.each([
+  ['the default without ios_sound', {}, 'default'],
+  ['the default for an empty ios_sound', { ios_sound: '' }, 'default'],
+  ['none for nil', { ios_sound: 'nil' }, undefined],
+  ['the file that ios_sound names', { ios_sound: 'bell.caf' }, 'bell.caf'],
+  ['none where nothing is shown', { contents: undefined, content_available: true }, undefined],
+])('the sound of an iPhone is %s', async (_, fields, sound) => {
+  const [iphone] = await some(1, 'iOSPush')
+  await aMessage(engine, appId, { content: { contents: { en: 'They ring' }, ...fields } })
+  await runEngine(engine)
+  expect(sentToApple(iphone)?.aps.sound).toBe(sound)
 })
 
 test('providers refuse, are busy, break off and know nobody: each delivery ends as it must', async () => {

@@ -17,7 +17,7 @@ import { type Activity, type Lane, NO_RUN } from '../message.ts'
 import type { DueDelivery, SentMessage } from './delivery-store.ts'
 import { emailContent, envelopeOf } from './email-content.ts'
 import type { Engine } from './engine.ts'
-import { pushContent, type Texts } from './push-content.ts'
+import { iosSound, pushContent, type Texts } from './push-content.ts'
 import type { ActivityContent, Parcel } from './sender.ts'
 import { suspendContent } from './suspend-content.ts'
 
@@ -137,7 +137,7 @@ function activityContent(it: ToSend, activity: Activity, texts: Texts): Activity
   const { id: messageId, options, content } = it.message
   const { headings: title, contents: body } = texts
   const isSilent = title === undefined && body === undefined
-  const alert = isSilent ? undefined : { title, body, sound: content.ios_sound ?? undefined }
+  const alert = isSilent ? undefined : { title, body, sound: iosSound(content) }
   return { messageId, activity, expiresAt: lastMoment(it), priority: options.priority, alert }
 }
 

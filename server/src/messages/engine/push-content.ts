@@ -51,7 +51,7 @@ function iosContent(content: Content, texts: Texts) {
     ...(body !== undefined && { body }),
     url: texts.app_url ?? texts.url,
     buttons: buttonsOf(content.buttons),
-    sound: content.ios_sound ?? undefined,
+    sound: iosSound(content),
     group: content.thread_id ?? undefined,
     ios: {
       badge: badgeOf(content),
@@ -65,6 +65,10 @@ function iosContent(content: Content, texts: Texts) {
     } satisfies IosContent,
   }
 }
+
+/** As the public interface has it: what is shown makes the default sound unless a file is named; `nil` is silence. */
+export const iosSound = ({ ios_sound: sound }: Pick<Content, 'ios_sound'>): string | undefined =>
+  sound === 'nil' ? undefined : sound || 'default'
 
 function badgeOf({ ios_badgeType: type, ios_badgeCount: count }: Content): IosContent['badge'] {
   if (count === undefined || count === null) return undefined
