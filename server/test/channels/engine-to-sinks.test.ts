@@ -13,7 +13,7 @@ import { apnsRefusal } from '../../src/sink/apns.ts'
 import { certificateFor } from '../../src/sink/certificate.ts'
 import { fcmRefusal } from '../../src/sink/fcm.ts'
 import { sql } from '../../src/storage/sql.ts'
-import { type TestApp, testApp } from '../app.ts'
+import { type Tenant, type TestApp, testApp } from '../app.ts'
 import { aP8, rsaPem } from '../credentials.ts'
 import {
   aMessage,
@@ -42,6 +42,8 @@ const fcm = {
   privateKey: rsaPem(),
 }
 
+const secrets = secretBox('the secret key of the tests')
+
 /** All in one certificate, so that there is one to believe. */
 const certificate = certificateFor(
   'updates.push.example.com',
@@ -59,6 +61,7 @@ let browsers: PushService
 let senders: Senders
 let engine: Engine
 let appId: AppId
+let tenant: Tenant
 let credentials: PushCredentials
 
 beforeAll(async () => {
@@ -75,8 +78,9 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   await senders?.close()
-  appId = (await app.anotherTenant()).id
-  const own = await readPushCredentials({ db: app.db, secrets: secretBox('the secret key of the tests') }, appId)
+  tenant = await app.anotherTenant()
+  appId = tenant.id
+  const own = await readPushCredentials({ db: app.db, secrets }, appId)
   credentials = { ...(own as PushCredentials), fcm, apns: { kind: 'token', environment: 'production', ...apns } }
   senders = createSenders({
     clock,
@@ -105,17 +109,27 @@ afterAll(() => senders.close())
 const some = async (count: number, type: 'iOSPush' | 'AndroidPush') =>
   (await recipients(engine, appId, count, { type })) as Recipient[]
 
+type ApplePayload = { aps: Record<string, unknown>; custom: unknown } & Record<string, unknown>
 const sentToApple = (device: Recipient | undefined) =>
-  apple.received.find(({ token }) => token === device?.token)?.payload
+  apple.received.find(({ token }) => token === device?.token)?.payload as ApplePayload | undefined
+const sentToGoogle = (device: Recipient | undefined) => google.received.find(({ token }) => token === device?.token)
+const sentToBrowser = (path: string) =>
+  JSON.parse(browsers.received.find((it) => it.path === path)?.text ?? '{}') as Record<string, unknown>
 
-test('one message reaches an iPhone, an Android phone and a browser, each in its own words', async () => {
-  const [iphone] = await some(1, 'iOSPush')
-  const [android] = await some(1, 'AndroidPush')
+/** A browser that can read what it gets. */
+async function aBrowser() {
   const [browser] = (await recipients(engine, appId, 1, { type: 'ChromePush' })) as [Recipient]
   const { endpoint, p256dh, auth, path } = browsers.subscribe(credentials.vapid.publicKey)
   await app.db.query(sql`
     update subscriptions set token = ${endpoint}, token_hash = ${randomBytes(32)}, web_p256 = ${p256dh}, web_auth = ${auth}
     where app_id = ${appId} and id = ${browser.id}`)
+  return path
+}
+
+test('one message reaches an iPhone, an Android phone and a browser, each in its own words', async () => {
+  const [iphone] = await some(1, 'iOSPush')
+  const [android] = await some(1, 'AndroidPush')
+  const path = await aBrowser()
   const id = await aMessage(engine, appId, {
     content: {
       headings: { en: 'Bells' },
@@ -145,15 +159,46 @@ test('one message reaches an iPhone, an Android phone and a browser, each in its
     custom: { i: id, u: 'bells://open', badge_inc: 2 },
     buttons: [{ i: 'yes', n: 'Yes' }],
   })
-  const toGoogle = google.received.find(({ token }) => token === android?.token)
+  const toGoogle = sentToGoogle(android)
   expect(toGoogle?.data).toMatchObject({ title: 'Bells', alert: 'They ring', bicon: 'tower', bgac: 'FF112233' })
   expect(toGoogle?.android).toMatchObject({ priority: 'HIGH', collapse_key: 'news' })
-  const toBrowser = browsers.received.find((it) => it.path === path)
-  expect(JSON.parse(toBrowser?.text ?? '{}')).toMatchObject({
+  expect(sentToBrowser(path)).toMatchObject({
     title: 'Bells',
     custom: { i: id, u: 'https://example.com/web', rr: 'y' },
     o: [{ i: 'go', n: 'Go', u: 'https://example.com/go' }],
   })
+})
+
+test('data stands at the root of the payload too, where the app says so, and replaces nothing there', async () => {
+  const headers = { authorization: `Key ${tenant.organizationKey}` }
+  const body = { additional_data_is_root_payload: true }
+  expect((await app.request(`/apps/${appId}`, { method: 'PUT', body, headers })).status).toBe(200)
+  const data = { order: 7, to: { street: 'Mill Lane' }, aps: 'x', custom: 'x', from: 'x', 'google.x': 'x', title: 'x' }
+  const send = async () => {
+    const { isDataAtRoot } = (await readPushCredentials({ db: app.db, secrets }, appId)) as PushCredentials
+    credentials = { ...credentials, isDataAtRoot }
+    senders.forget()
+    const [iphone] = await some(1, 'iOSPush')
+    const [android] = await some(1, 'AndroidPush')
+    const path = await aBrowser()
+    const id = await aMessage(engine, appId, { content: { contents: { en: 'They ring' }, data } })
+    await runEngine(engine)
+    return { id, toApple: sentToApple(iphone), toGoogle: sentToGoogle(android)?.data, toBrowser: sentToBrowser(path) }
+  }
+  const { id, toApple, toGoogle, toBrowser } = await send()
+  expect(toApple).toMatchObject({ order: 7, to: { street: 'Mill Lane' }, title: 'x', custom: { i: id, a: data } })
+  expect(toApple?.aps.alert).toEqual({ body: 'They ring' })
+  expect(toGoogle).toMatchObject({ order: '7', to: '{"street":"Mill Lane"}', aps: 'x', alert: 'They ring' })
+  expect(JSON.parse(toGoogle?.custom ?? '')).toMatchObject({ i: id, a: data })
+  for (const reserved of ['from', 'google.x', 'title']) expect(toGoogle).not.toHaveProperty([reserved])
+  expect(toBrowser).toMatchObject({ order: 7, aps: 'x', 'google.x': 'x', custom: { i: id, a: data } })
+  expect(toBrowser).not.toHaveProperty('title')
+
+  await app.request(`/apps/${appId}`, { method: 'PUT', body: { additional_data_is_root_payload: false }, headers })
+  const before = await send()
+  expect(before.toApple).not.toHaveProperty('order')
+  expect(before.toGoogle).not.toHaveProperty('order')
+  expect(before.toBrowser).not.toHaveProperty('order')
 })
 
 test.each([

@@ -1,7 +1,7 @@
 // What iOS and the official SDK on it read; and what Safari read before it took part in web push.
 
 import { sha256 } from '../../lib/secrets.ts'
-import { compact, type PushContent } from './content.ts'
+import { compact, type PushContent, rootData } from './content.ts'
 
 export type ApnsPushType = 'alert' | 'background' | 'voip' | 'liveactivity'
 
@@ -14,12 +14,16 @@ export type ApnsPush = {
   collapseId: string | undefined
 }
 
+/** What iOS and the SDK read, older versions of it included. */
+const ROOT_KEYS = new Set('aps custom att buttons o os_data'.split(' '))
+
 /** Made once for all that get the same. */
 export function apnsPush(content: PushContent): ApnsPush {
   const { messageId, title, subtitle, body, url, data, image, sound, buttons, collapseId, group, ios = {} } = content
   const isShown = body !== undefined || title !== undefined
   const { badge } = ios
   const payload = compact({
+    ...Object.fromEntries(rootData(content, (key) => ROOT_KEYS.has(key))),
     aps: compact({
       alert: isShown ? compact({ title, subtitle, body }) : undefined,
       sound: isShown ? sound : undefined,

@@ -18,6 +18,8 @@ export type PushContent = {
   url?: string | undefined
   /** Handed to the app or page as it is. */
   data?: Readonly<Record<string, unknown>> | undefined
+  /** Whether `data` also stands at the root of the payload, beside what the SDKs read. */
+  isDataAtRoot?: boolean | undefined
   buttons?: readonly PushButton[] | undefined
   /** Of several messages with the same one only the last is kept and shown. */
   collapseId?: string | undefined
@@ -72,6 +74,17 @@ export type WebContent = {
 /** JSON without what is not given. */
 export const compact = (value: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(value).filter(([, it]) => it !== undefined))
+
+/**
+ * What `data` adds to the root of a payload. Keys that the software on the device reads are reserved even where this message
+ * leaves them out: `data.title` must not become the title of a message that has none.
+ */
+export function rootData(
+  { data, isDataAtRoot }: PushContent,
+  isReserved: (key: string) => boolean,
+): [string, unknown][] {
+  return isDataAtRoot && data ? Object.entries(data).filter(([key]) => !isReserved(key)) : []
+}
 
 export const secondsLeft = (expiresAt: Date, now: Date) =>
   Math.max(0, Math.floor((expiresAt.getTime() - now.getTime()) / 1000))

@@ -1,7 +1,7 @@
 // What the service worker of the official web SDK reads, and ours.
 
 import { sha256 } from '../../lib/secrets.ts'
-import { compact, type PushContent } from './content.ts'
+import { compact, type PushContent, rootData } from './content.ts'
 
 export type WebPush = {
   plain: Buffer
@@ -11,10 +11,14 @@ export type WebPush = {
   topic: string | undefined
 }
 
+/** What the service workers read. */
+const ROOT_KEYS = new Set('custom title alert icon image badge tag vibrate o'.split(' '))
+
 /** Made once for all that get the same. */
 export function webPush(content: PushContent): WebPush {
   const { messageId, title, body, url, data, icon, image, smallIcon, buttons, collapseId, web = {} } = content
   const payload = compact({
+    ...Object.fromEntries(rootData(content, (key) => ROOT_KEYS.has(key))),
     custom: compact({
       i: messageId,
       a: data,
