@@ -5,6 +5,7 @@ import type { Lane } from '../queue/job.ts'
 import type { SegmentId } from '../segments/segment.ts'
 import type { Filter } from '../segments/tree.ts'
 import type { Channel, Content } from '../templates/content.ts'
+import type { EmailHtml } from '../templates/content-sources.ts'
 import type { TemplateId } from '../templates/template.ts'
 
 export { type Lane, lanes } from '../queue/job.ts'
@@ -96,7 +97,7 @@ export type Message = {
   templateId: TemplateId | null
   audience: Audience
   content: Content
-  emailHtml: string | null
+  emailHtml: EmailHtml
   options: Options
   queuedAt: Date
   sendAfter: Date

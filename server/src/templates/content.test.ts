@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { anEmailTemplate, anSms, aPush, refused, templatesOf } from '../../test/templates.ts'
 import { told } from '../../test/users.ts'
-import { inLanguage, LANGUAGES } from './content.ts'
+import { inLanguage, LANGUAGES } from './language.ts'
 
 let app: TestApp
 let templates: ReturnType<typeof templatesOf>
@@ -48,12 +48,40 @@ describe('languages', () => {
     ['de-AT', 'de'],
     ['zh-Hant', 'zh-Hant'],
     ['zh_hant_TW', 'zh-Hant'],
-    ['zh-TW', 'zh'],
+    ['zh-TW', 'zh-Hant'],
+    ['zh', 'zh'],
+    ['zh-CN', 'zh'],
     ['fr', 'en'],
     [null, 'en'],
     ['', 'en'],
   ])('a person whose language is %j reads %s', (language, code) => {
     const texts = { en: 'en', de: 'de', zh: 'zh', 'zh-Hant': 'zh-Hant' }
+    expect(inLanguage(texts, language)).toBe(code)
+  })
+
+  test.each([
+    ['zh', 'zh-Hans zh-Hant nb he id', 'zh-Hans'],
+    ['zh-CN', 'zh-Hans zh-Hant zh', 'zh-Hans'],
+    ['zh-SG', 'zh-Hans zh-Hant', 'zh-Hans'],
+    ['zh_Hans_HK', 'zh-Hans zh-Hant', 'zh-Hans'],
+    ['zh-TW', 'zh-Hans zh-Hant', 'zh-Hant'],
+    ['zh-HK', 'zh-Hans zh-Hant', 'zh-Hant'],
+    ['zh-MO', 'zh-Hans zh-Hant', 'zh-Hant'],
+    ['zh-Hant', 'zh', 'zh'],
+    ['zh-TW', 'zh-Hans', 'en'],
+    ['zh', 'zh-Hant', 'zh-Hant'],
+    ['no', 'nb', 'nb'],
+    ['nb-NO', 'no', 'no'],
+    ['no', 'nb no', 'no'],
+    ['iw', 'he', 'he'],
+    ['he-IL', 'iw', 'iw'],
+    ['in', 'id', 'id'],
+    ['id', 'in', 'in'],
+    ['pt-BR', 'pt', 'pt'],
+    ['pt-BR', 'es', 'en'],
+    ['constructor', 'de', 'en'],
+  ])('%s finds in "%s" what is in %s', (language, codes, code) => {
+    const texts = Object.fromEntries(['en', ...codes.split(' ')].map((it) => [it, it]))
     expect(inLanguage(texts, language)).toBe(code)
   })
 })

@@ -3,11 +3,7 @@
 
 import Type, { type Static } from 'typebox'
 import { own } from '../lib/own.ts'
-
-export const LANGUAGES = (
-  'en ar bs bg ca zh zh-Hans zh-Hant hr cs da nl et fi fr ka de el hi he hu id it ja ko lv lt ms nb pl fa pt pa ro ru sr sk es ' +
-  'sv th tr uk vi'
-).split(' ')
+import type { ByLanguage } from './language.ts'
 
 /** Clients send null for what they leave out; in an update it takes a field away. */
 const orNull = <Value>(type: string, options: object = {}) =>
@@ -26,6 +22,16 @@ const languages = (maxLength: number) =>
   mapOf<string>(
     { type: 'string', maxLength },
     'Texts by language code; `en` is what everybody else gets. May hold Liquid.',
+  )
+/** One text for everybody, or texts by language. */
+const textOrLanguages = (maxLength: number, description: string) =>
+  Type.Optional(
+    Type.Unsafe<ByLanguage | null>({
+      type: ['string', 'object', 'null'],
+      maxLength,
+      additionalProperties: { type: 'string', maxLength },
+      description: `${description} Ours: also texts by language code, of which \`en\` is what everybody else gets.`,
+    }),
   )
 const colour = () => orNull<string>('string', { pattern: '^#?([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$' })
 /** Web addresses, and names of pictures that the app brings along. */
@@ -101,9 +107,9 @@ export const contentFields = {
   ttl: integer(0, 2_419_200),
   priority: oneOf(5, 10),
 
-  email_subject: text(2_000, 'May hold Liquid.'),
-  email_body: text(500_000, 'HTML or MJML, with Liquid. Values are escaped; `| raw` puts one in as it is.'),
-  email_preheader: text(2_000),
+  email_subject: textOrLanguages(2_000, 'May hold Liquid.'),
+  email_body: textOrLanguages(500_000, 'HTML or MJML, with Liquid. Values are escaped; `| raw` puts one in as it is.'),
+  email_preheader: textOrLanguages(2_000, 'Shown beside the subject. May hold Liquid.'),
   email_from_name: text(128),
   email_from_address: text(254),
   email_sender_domain: text(253),
@@ -210,16 +216,4 @@ export function readContent(body: Record<string, unknown>): Content {
 export function hasAny(content: Content, fields: ReadonlySet<string>): boolean {
   for (const name in content) if (fields.has(name)) return true
   return false
-}
-
-/** The text in a person's language, in its main language (`pt` for `pt-BR`), or in English. */
-export function inLanguage(texts: Record<string, string> | null | undefined, language: string | null | undefined) {
-  if (!texts) return undefined
-  const byCode = new Map(Object.entries(texts).map(([code, it]) => [code.toLowerCase(), it]))
-  const parts = (language ?? '').toLowerCase().split(/[-_]/)
-  for (let length = parts.length; length > 0; length--) {
-    const found = byCode.get(parts.slice(0, length).join('-'))
-    if (found !== undefined) return found
-  }
-  return texts.en
 }

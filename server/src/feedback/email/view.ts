@@ -6,7 +6,9 @@ import { findEmailDelivery } from '../../messages/email/note.ts'
 import { fillPlaceholders, urlsAt } from '../../messages/email/urls.ts'
 import type { Message } from '../../messages/message.ts'
 import { findMessage } from '../../messages/store.ts'
+import { bodyOf } from '../../templates/content-sources.ts'
 import { findSender } from '../../templates/find-sender.ts'
+import { inLanguage } from '../../templates/language.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
 import { scopeOf } from '../../templates/scope.ts'
 import { loadPointed } from '../../users/store.ts'
@@ -38,14 +40,17 @@ async function renderFor(
   subscriptionId: string,
 ): Promise<string | undefined> {
   const { appId } = reference
-  const text = message.emailHtml ?? message.content.email_body ?? undefined
-  if (text === undefined || !hasLiquid(text)) return text
+  const body = bodyOf(message.content, message.emailHtml)
+  if (body === undefined || (typeof body === 'string' && !hasLiquid(body))) return body
   const [user] = await loadPointed(db, appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
   const sender = await findSender(db, appId)
   if (!user || !sender) return undefined
+  const subscription = user.subscriptions.get(subscriptionId)
+  const text = inLanguage(body, subscription?.language ?? user.properties.language)
+  if (text === undefined || !hasLiquid(text)) return text
   const context = scopeOf({
     user,
-    subscription: user.subscriptions.get(subscriptionId),
+    subscription,
     ...sender,
     template: { id: message.templateId, name: null },
     message: {

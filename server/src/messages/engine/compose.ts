@@ -3,7 +3,7 @@
 import type { MailFile } from '../../channels/email/message.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { allSources, sourcesFor } from '../../templates/content-sources.ts'
+import { allSources, isEmailByLanguage, sourcesFor } from '../../templates/content-sources.ts'
 import { findSender, type Sender } from '../../templates/find-sender.ts'
 import { fingerprintOf } from '../../templates/fingerprint.ts'
 import type { Rendered, RenderFailure, RenderItem } from '../../templates/render/renderer.ts'
@@ -81,9 +81,9 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
     if (!known.has(key)) known.set(key, make())
     return known.get(key) as Value
   }
-  /** A mail says the same in every language. */
-  const nameOf = ({ due, message }: ToSend) =>
-    message.channel === 'email' ? message.id : `${message.id} ${due.language ?? ''}`
+  /** Most mails say the same in every language, and are put together once. */
+  const nameOf = ({ due, message: { id, channel, content } }: ToSend) =>
+    channel === 'email' && !isEmailByLanguage(content) ? id : `${id} ${due.language ?? ''}`
   const sourcesOf = (it: ToSend) =>
     remembered(sources, nameOf(it), () => sourcesFor(it.message.content, it.message.emailHtml, it.due.language))
 
