@@ -59,8 +59,8 @@ export type WarmUp = { strategy: 'recommended' | 'custom'; stages: WarmUpStage[]
 export type Options = {
   /** Seconds from due until it is too late. */
   ttl: number
-  /** The provider's, not ours: 10 may wake the device. */
-  priority: 5 | 10
+  /** The provider's, not ours: from 1 to 10, which may wake the device. */
+  priority: number
   /** Each at the same hour: of their own time zone, or of when they were last there. */
   delayedOption?: 'timezone' | 'last-active'
   /** Seconds after midnight, for `timezone`. */

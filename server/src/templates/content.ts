@@ -30,9 +30,12 @@ const textOrLanguages = (maxLength: number, description: string) =>
       type: ['string', 'object', 'null'],
       maxLength,
       additionalProperties: { type: 'string', maxLength },
-      description: `${description} Ours: also texts by language code, of which \`en\` is what everybody else gets.`,
+      description,
     }),
   )
+const BY_LANGUAGE = 'Ours: also texts by language code, of which `en` is what everybody else gets.'
+const groupMessage = () =>
+  textOrLanguages(2_000, 'Shown for a group of messages: one text, or texts by language code. May hold Liquid.')
 const colour = () => orNull<string>('string', { pattern: '^#?([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$' })
 /** Web addresses, and names of pictures that the app brings along. */
 const url = () => text(2_048)
@@ -105,11 +108,11 @@ export const contentFields = {
   collapse_id: text(64),
   web_push_topic: text(64),
   ttl: integer(0, 2_419_200),
-  priority: oneOf(5, 10),
+  priority: integer(1, 10),
 
-  email_subject: textOrLanguages(2_000, 'May hold Liquid.'),
+  email_subject: textOrLanguages(2_000, `May hold Liquid. ${BY_LANGUAGE}`),
   email_body: textOrLanguages(500_000, 'HTML or MJML, with Liquid. Values are escaped; `| raw` puts one in as it is.'),
-  email_preheader: textOrLanguages(2_000, 'Shown beside the subject. May hold Liquid.'),
+  email_preheader: textOrLanguages(2_000, `Shown beside the subject. May hold Liquid. ${BY_LANGUAGE}`),
   email_from_name: text(128),
   email_from_address: text(254),
   email_sender_domain: text(253),
@@ -138,12 +141,15 @@ export const contentFields = {
   ios_interruption_level: oneOf('active', 'passive', 'time_sensitive', 'time-sensitive', 'critical'),
   ios_relevance_score: orNull<number>('number', { minimum: 0, maximum: 1 }),
   thread_id: text(128),
-  summary_arg: text(128),
+  summary_arg: text(128, 'The `summary-arg` of the alert.'),
   summary_arg_count: integer(0, 1_000_000),
   content_available: flag(),
   mutable_content: flag(),
   target_content_identifier: text(256),
-  apns_alert: orNull<Record<string, unknown>>('object'),
+  apns_alert: orNull<Record<string, unknown>>('object', {
+    description:
+      'Keys of the alert in the words of Apple, such as `loc-key` and `loc-args`. Headings, subtitle and contents go before its title, subtitle and body. Texts may hold Liquid; lists are sent as they are.',
+  }),
   apns_push_type_override: oneOf('voip'),
 
   android_channel_id: text(128),
@@ -156,7 +162,7 @@ export const contentFields = {
   android_visibility: integer(-1, 1),
   android_sound: text(128),
   android_group: text(128),
-  android_group_message: languages(2_000),
+  android_group_message: groupMessage(),
   android_background_layout: mapOf<string>({ type: 'string', maxLength: 2_048 }),
 
   ...android('huawei_'),
@@ -175,7 +181,7 @@ export const contentFields = {
   adm_large_icon: url(),
   adm_sound: text(128),
   adm_group: text(128),
-  adm_group_message: languages(2_000),
+  adm_group_message: groupMessage(),
 
   chrome_web_icon: url(),
   chrome_web_image: url(),

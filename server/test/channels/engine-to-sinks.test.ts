@@ -110,8 +110,8 @@ const some = async (count: number, type: 'iOSPush' | 'AndroidPush') =>
   (await recipients(engine, appId, count, { type })) as Recipient[]
 
 type ApplePayload = { aps: Record<string, unknown>; custom: unknown } & Record<string, unknown>
-const sentToApple = (device: Recipient | undefined) =>
-  apple.received.find(({ token }) => token === device?.token)?.payload as ApplePayload | undefined
+const toApple = (device: Recipient | undefined) => apple.received.find(({ token }) => token === device?.token)
+const sentToApple = (device: Recipient | undefined) => toApple(device)?.payload as ApplePayload | undefined
 const sentToGoogle = (device: Recipient | undefined) => google.received.find(({ token }) => token === device?.token)
 const sentToBrowser = (path: string) =>
   JSON.parse(browsers.received.find((it) => it.path === path)?.text ?? '{}') as Record<string, unknown>
@@ -148,13 +148,12 @@ test('one message reaches an iPhone, an Android phone and a browser, each in its
   })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 3 })
-  const toApple = apple.received.find(({ token }) => token === iphone?.token)
-  expect(toApple?.headers).toMatchObject({
+  expect(toApple(iphone)?.headers).toMatchObject({
     'apns-priority': '10',
     'apns-collapse-id': 'news',
     'apns-topic': apns.topic,
   })
-  expect(toApple?.payload).toMatchObject({
+  expect(sentToApple(iphone)).toMatchObject({
     aps: { alert: { title: 'Bells', body: 'They ring' }, 'interruption-level': 'time-sensitive' },
     custom: { i: id, u: 'bells://open', badge_inc: 2 },
     buttons: [{ i: 'yes', n: 'Yes' }],
@@ -212,6 +211,79 @@ test.each([
   await aMessage(engine, appId, { content: { contents: { en: 'They ring' }, ...fields } })
   await runEngine(engine)
   expect(sentToApple(iphone)?.aps.sound).toBe(sound)
+})
+
+test.each([
+  [
+    'whole, below headings and contents',
+    {
+      headings: { en: 'Bells' },
+      apns_alert: {
+        title: 'Hidden',
+        body: 'Hidden',
+        'loc-key': 'RING',
+        'loc-args': ['{{ a }}', 7],
+        'launch-image': 'b.png',
+      },
+      summary_arg: 'Tower',
+      summary_arg_count: 3,
+    },
+    {
+      title: 'Bells',
+      body: 'They ring',
+      'loc-key': 'RING',
+      'loc-args': ['{{ a }}', 7],
+      'launch-image': 'b.png',
+      'summary-arg': 'Tower',
+      'summary-arg-count': 3,
+    },
+  ],
+  [
+    'with what headings leave out, rendered',
+    { apns_alert: { title: 'For {{ user.tags.name }}', 'title-loc-key': 'T' } },
+    { title: 'For Ann', body: 'They ring', 'title-loc-key': 'T' },
+  ],
+  [
+    'alone, where there are no contents',
+    { contents: undefined, content_available: true, apns_alert: { 'loc-key': 'RING' } },
+    { 'loc-key': 'RING' },
+  ],
+])('apns_alert is sent %s', async (_, fields, alert) => {
+  const [iphone] = (await recipients(engine, appId, 1, { type: 'iOSPush', tags: { name: 'Ann' } })) as [Recipient]
+  await aMessage(engine, appId, { content: { contents: { en: 'They ring' }, ...fields } })
+  await runEngine(engine)
+  expect(sentToApple(iphone)?.aps.alert).toEqual(alert)
+})
+
+test.each([
+  [1, '1', 'NORMAL', 'very-low'],
+  [2, '1', 'NORMAL', 'low'],
+  [3, '5', 'NORMAL', 'low'],
+  [4, '5', 'NORMAL', 'normal'],
+  [5, '5', 'NORMAL', 'normal'],
+  [7, '5', 'NORMAL', 'normal'],
+  [8, '10', 'HIGH', 'high'],
+  [10, '10', 'HIGH', 'high'],
+])('the priority %i is %s for Apple, %s for Google and %s for browsers', async (priority, apple, google, urgency) => {
+  const [iphone] = await some(1, 'iOSPush')
+  const [android] = await some(1, 'AndroidPush')
+  const path = await aBrowser()
+  await aMessage(engine, appId, { options: { priority } })
+  await runEngine(engine)
+  expect(toApple(iphone)?.headers).toMatchObject({ 'apns-priority': apple })
+  expect(sentToGoogle(android)).toMatchObject({ android: { priority: google }, data: { pri: String(priority) } })
+  expect(browsers.received.find((it) => it.path === path)).toMatchObject({ urgency })
+})
+
+test.each([
+  ['one text', '$[notif_count] new', '$[notif_count] new'],
+  ['by language', { en: 'New', de: 'Neu' }, 'Neu'],
+])('android_group_message may be %s', async (_, android_group_message, shown) => {
+  const [phone] = (await recipients(engine, appId, 1, { type: 'AndroidPush', language: 'de-AT' })) as [Recipient]
+  const content = { contents: { en: 'They ring' }, android_group: 'tower', android_group_message }
+  await aMessage(engine, appId, { content })
+  await runEngine(engine)
+  expect(sentToGoogle(phone)?.data).toMatchObject({ grp: 'tower', grp_msg: shown })
 })
 
 test('providers refuse, are busy, break off and know nobody: each delivery ends as it must', async () => {

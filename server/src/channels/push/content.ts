@@ -8,8 +8,8 @@ export type PushContent = {
   messageId: string
   /** After this moment nobody shall see it. What is in the past asks for now or never. */
   expiresAt: Date
-  /** 10 may wake the device, 5 waits until it is awake. */
-  priority: 5 | 10
+  /** From 1 to 10: 10 may wake the device, 5 waits until it is awake. Each provider gets the nearest that it knows. */
+  priority: number
   title?: string | undefined
   subtitle?: string | undefined
   /** Without it nothing is shown: the app is woken with `data`. */
@@ -39,6 +39,10 @@ export type PushContent = {
 }
 
 export type IosContent = {
+  /** Keys of `aps.alert` in Apple's words, such as `loc-key`; title, subtitle and body of the message go before them. */
+  alert?: Readonly<Record<string, unknown>> | undefined
+  summaryArg?: string | undefined
+  summaryArgCount?: number | undefined
   badge?: { set: number } | { increase: number } | undefined
   category?: string | undefined
   interruptionLevel?: 'passive' | 'active' | 'time-sensitive' | 'critical' | undefined
@@ -85,6 +89,10 @@ export function rootData(
 ): [string, unknown][] {
   return isDataAtRoot && data ? Object.entries(data).filter(([key]) => !isReserved(key)) : []
 }
+
+/** Of two that are equally near, the higher. */
+export const nearestPriority = <Known extends number>(priority: number, known: readonly Known[]): Known =>
+  known.reduce((best, it) => (Math.abs(it - priority) <= Math.abs(best - priority) ? it : best))
 
 export const secondsLeft = (expiresAt: Date, now: Date) =>
   Math.max(0, Math.floor((expiresAt.getTime() - now.getTime()) / 1000))

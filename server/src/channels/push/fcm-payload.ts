@@ -1,6 +1,6 @@
 // What the official Android SDK reads: a data message, so that the SDK and not the system shows it. All values are text.
 
-import { compact, type PushContent, rootData } from './content.ts'
+import { compact, nearestPriority, type PushContent, rootData } from './content.ts'
 
 export type FcmPush = {
   data: Readonly<Record<string, string>>
@@ -29,7 +29,8 @@ export function fcmPush(content: PushContent): FcmPush {
     custom: JSON.stringify(compact({ i: messageId, a: data, u: url, ti: content.templateId })),
     title,
     alert: body,
-    pri: content.priority === 10 ? '10' : '5',
+    // The SDK itself knows ten of them.
+    pri: String(content.priority),
     licon: icon,
     sicon: smallIcon,
     bicon: image,
@@ -47,7 +48,7 @@ export function fcmPush(content: PushContent): FcmPush {
   }) as Record<string, string>
   return {
     data: fields,
-    priority: content.priority === 10 ? 'HIGH' : 'NORMAL',
+    priority: nearestPriority(content.priority, [5, 10]) === 10 ? 'HIGH' : 'NORMAL',
     expiresAt: content.expiresAt,
     collapseKey: collapseId,
   }
