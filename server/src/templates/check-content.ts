@@ -175,30 +175,3 @@ export const isLink = (text: string) => {
 }
 
 const shown = (text: string) => (text.length > 40 ? `${text.slice(0, 40).toWellFormed()}…` : text)
-
-const MAX_DYNAMIC_BYTES = 200_000
-/** As deep as a request: what is nested without end cannot be handed to a rendering process. */
-const MAX_DYNAMIC_DEPTH = 32
-
-/** The rows that `dynamic_content` stands for in Liquid: a JSON object, given as text. */
-export function readDynamicContent(text: string | null | undefined): Record<string, unknown> {
-  if (text === undefined || text === null || text === '') return {}
-  if (Buffer.byteLength(text) > MAX_DYNAMIC_BYTES)
-    throw invalid(`dynamic_content must have at most ${MAX_DYNAMIC_BYTES} bytes`, { field: 'dynamic_content' })
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {
-    throw invalid('dynamic_content must be a text that holds a JSON object', { field: 'dynamic_content' })
-  }
-  if (parsed === null || typeof parsed !== 'object')
-    throw invalid('dynamic_content must be a text that holds a JSON object', { field: 'dynamic_content' })
-  if (isDeeper(parsed, MAX_DYNAMIC_DEPTH))
-    throw invalid(`dynamic_content can be nested at most ${MAX_DYNAMIC_DEPTH} deep`, { field: 'dynamic_content' })
-  return parsed as Record<string, unknown>
-}
-
-const isDeeper = (value: unknown, levels: number): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1)))

@@ -169,8 +169,38 @@ describe('push', () => {
       { isEmail: true, isSMS: true, email_subject: 'x', email_body: 'x' },
       'Platforms You may only send to one delivery channel at a time. Make sure you are only including one of push platforms, Email, or SMS.',
     ],
-    [{ dynamic_content: '{' }, 'dynamic_content must be a text that holds a JSON object'],
-    [{ dynamic_content: '5' }, 'dynamic_content must be a text that holds a JSON object'],
+    [{ dynamic_content: '{' }, 'dynamic_content must be a text that holds a JSON object, or CSV'],
+    [
+      { dynamic_content: '5' },
+      'dynamic_content must be a JSON object, or CSV with a line of column names and a line for each row',
+    ],
+    [
+      { dynamic_content: 'a,b' },
+      'dynamic_content must be a JSON object, or CSV with a line of column names and a line for each row',
+    ],
+    [
+      { dynamic_content: 'a,first name\nx,y' },
+      'dynamic_content has a column without a proper name: column 2 must be of letters, digits, "_" and "-"',
+    ],
+    [{ dynamic_content: 'a,b,b\nx,y,z' }, 'dynamic_content has two columns b'],
+    [{ dynamic_content: 'a,b\n\nx,y,z' }, 'dynamic_content has more cells than columns in line 3'],
+    [
+      { dynamic_content: 'a,b\n"x\nx",y\n,z' },
+      'dynamic_content has no name for the row in line 4: its first cell is empty',
+    ],
+    [{ dynamic_content: 'a,b\nx,y\nx,z' }, 'dynamic_content has two rows of the same name: see line 3'],
+    [
+      { dynamic_content: 'a,b\nx,5" tall' },
+      'dynamic_content is not CSV: a cell with quotes in it must stand in quotes, and its own be written twice',
+    ],
+    [
+      { contents: { en: '{{ data_feed.weather.now }}' } },
+      'contents.en: line 1, column 4: data_feed is not available: this server fetches no feeds. Send what they hold as custom_data',
+    ],
+    [
+      { contents: { en: 'Hi {% if dynamic_content.a %}a{% endif %}' } },
+      'contents.en: line 1, column 10: dynamic_content is not available: only a template with a field dynamic_content has it',
+    ],
     [{ dynamic_content: `${'['.repeat(33)}${']'.repeat(33)}` }, 'dynamic_content can be nested at most 32 deep'],
     [{ dynamic_content: JSON.stringify({ x: 'x'.repeat(200_000) }) }, 'dynamic_content must have at most 200000 bytes'],
   ])('%j is refused', async (fields, expected) => {

@@ -7,13 +7,18 @@ import { allSources, type EmailHtml } from './content-sources.ts'
 import { textsOf } from './language.ts'
 import { isMjml } from './render/mjml.ts'
 import type { Renderer } from './render/renderer.ts'
-import { hasLiquid } from './render/source.ts'
+import { ABSENT, hasLiquid } from './render/source.ts'
 
 /** Answers what the MJML of the body became; null where the body is HTML, or nothing: at once, if there is no Liquid either. */
-export function prepareContent(renderer: Renderer, appId: AppId, content: Content): Promise<EmailHtml> | null {
+export function prepareContent(
+  renderer: Renderer,
+  appId: AppId,
+  content: Content,
+  dynamicContent: string | null,
+): Promise<EmailHtml> | null {
   checkContent(content)
   const isPlain = !bodiesOf(content).some(([, body]) => isMjml(body)) && !mayHoldLiquid(content)
-  return isPlain ? null : prepareWritten(renderer, appId, content)
+  return isPlain ? null : prepareWritten(renderer, appId, content, dynamicContent)
 }
 
 const bodiesOf = ({ email_body: body }: Content) => textsOf('email_body', body)
@@ -31,15 +36,21 @@ function mayHoldLiquid(value: unknown): boolean {
   return false
 }
 
-async function prepareWritten(renderer: Renderer, appId: AppId, content: Content): Promise<EmailHtml> {
+async function prepareWritten(
+  renderer: Renderer,
+  appId: AppId,
+  content: Content,
+  dynamicContent: string | null,
+): Promise<EmailHtml> {
+  const absent = dynamicContent === null ? ABSENT : ABSENT.filter((name) => name !== 'dynamic_content')
   // Before compiling, so that what is wrong is told in the author's lines.
   const written = writtenIn(content)
-  if (written.length > 0) await renderer.check(appId, Object.fromEntries(written))
+  if (written.length > 0) await renderer.check(appId, Object.fromEntries(written), absent)
   const compiled: Record<string, string> = {}
   for (const [place, body] of bodiesOf(content)) {
     if (!isMjml(body)) continue
     const html = await renderer.compileMjml(appId, place, body)
-    await renderer.check(appId, { [place]: { kind: 'html', text: html } })
+    await renderer.check(appId, { [place]: { kind: 'html', text: html } }, absent)
     compiled[place] = html
   }
   if (Object.keys(compiled).length === 0) return null

@@ -3,8 +3,10 @@
 import type { EmailReference, Purpose } from '../../email/reference.ts'
 import { fillPlaces, MARK, piecesOf } from '../../lib/places.ts'
 import { findEmailDelivery } from '../../messages/email/note.ts'
+import type { EmailDelivery } from '../../messages/email/store.ts'
 import { fillPlaceholders, urlsAt } from '../../messages/email/urls.ts'
-import type { Message } from '../../messages/message.ts'
+import { type Message, NO_RUN } from '../../messages/message.ts'
+import { messageParts } from '../../messages/scope.ts'
 import { findMessage } from '../../messages/store.ts'
 import { bodyOf } from '../../templates/content-sources.ts'
 import { findSender } from '../../templates/find-sender.ts'
@@ -23,7 +25,7 @@ const POLICY =
 export async function viewEmail(ctx: FeedbackContext, reference: EmailReference): Promise<Page> {
   const delivery = await findEmailDelivery(ctx.db, reference)
   const message = delivery && (await findMessage(ctx.db, reference.appId, delivery.messageId))
-  const html = message && (await renderFor(ctx, reference, message, delivery.subscriptionId))
+  const html = message && (await renderFor(ctx, reference, message, delivery))
   if (html === undefined) return tooOldPage()
   const urls = urlsAt(ctx.publicUrl?.replace(/\/+$/, '') ?? '')
   // What stands in the mail stands here too: who is shown it can unsubscribe as its reader can.
@@ -34,10 +36,10 @@ export async function viewEmail(ctx: FeedbackContext, reference: EmailReference)
 }
 
 async function renderFor(
-  { db, clock, mail }: FeedbackContext,
+  { db, clock, mail, readRunData }: FeedbackContext,
   reference: EmailReference,
   message: Message,
-  subscriptionId: string,
+  { subscriptionId, runId }: Pick<EmailDelivery, 'subscriptionId' | 'runId'>,
 ): Promise<string | undefined> {
   const { appId } = reference
   const body = bodyOf(message.content, message.emailHtml)
@@ -52,13 +54,8 @@ async function renderFor(
     user,
     subscription,
     ...sender,
-    template: { id: message.templateId, name: null },
-    message: {
-      id: message.id,
-      name: message.name,
-      templateId: message.templateId,
-      customData: message.options.customData ?? {},
-    },
+    ...messageParts(message),
+    journey: (runId === NO_RUN ? undefined : (await readRunData?.(appId, [runId]))?.get(runId)) ?? null,
     unsubscribeToken: mail.references.write(reference, 'unsubscribe'),
   })
   const [rendered] = await mail.renderer.render(

@@ -32,7 +32,7 @@ export function readMessageContent(
     checkContent(content)
     return { channel, content, emailHtml: template.emailHtml }
   }
-  const prepared = prepareContent(renderer, appId, content)
+  const prepared = prepareContent(renderer, appId, content, template?.dynamicContent ?? null)
   if (prepared === null) return { channel, content, emailHtml: null }
   return prepared.then((emailHtml) => ({ channel, content, emailHtml }))
 }

@@ -14,6 +14,7 @@ import type { User } from '../../users/neighbourhood.ts'
 import { loadPointed } from '../../users/store.ts'
 import type { Mailing } from '../email/prepare.ts'
 import { type Activity, type Lane, NO_RUN } from '../message.ts'
+import { type MessageParts, messageParts } from '../scope.ts'
 import type { DueDelivery, SentMessage } from './delivery-store.ts'
 import { emailContent, envelopeOf } from './email-content.ts'
 import type { Engine } from './engine.ts'
@@ -75,6 +76,7 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
   const sources = new Map<string, Sources>()
   const fingerprints = new Map<string, string>()
   const texts = new Map<string, Texts>()
+  const parts = new Map<string, MessageParts>()
   const contents = new Map<string, Parcel['content']>()
 
   const remembered = <Value>(known: Map<string, Value>, key: string, make: () => Value): Value => {
@@ -97,6 +99,8 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
     },
     /** Those of one message in one language share the object: it travels to the renderer once. */
     sourcesOf,
+    /** They share the object for the same reason. */
+    partsOf: (message: SentMessage) => remembered(parts, message.id, () => messageParts(message)),
     fingerprintOf: ({ id, content, emailHtml, options }: SentMessage) =>
       remembered(fingerprints, id, () => fingerprintOf(content, emailHtml, options.template?.dynamicContent ?? null)),
     fixedTexts: (it: ToSend): Texts =>
@@ -172,12 +176,18 @@ async function render(
       it.due.ownerId !== null &&
       owners.has(it.due.ownerId) &&
       !suspended.has(writer.fingerprintOf(it.message)) &&
-      tried(() => writer.sourcesOf(it)) !== undefined,
+      tried(() => writer.partsOf(it.message) && writer.sourcesOf(it)) !== undefined,
   )
   const items = known.map(
     (it): RenderItem => ({
       template: writer.sourcesOf(it),
-      context: contextOf(it, owners.get(it.due.ownerId as UserId) as User, sender, runs.get(it.due.runId)),
+      context: contextOf(
+        it,
+        writer.partsOf(it.message),
+        owners.get(it.due.ownerId as UserId) as User,
+        sender,
+        runs.get(it.due.runId),
+      ),
       fingerprint: writer.fingerprintOf(it.message),
     }),
   )
@@ -212,18 +222,18 @@ async function loadRuns({ readRunData }: Pick<Engine, 'readRunData'>, appId: App
   return ids.size > 0 && readRunData ? readRunData(appId, [...ids]) : new Map<string, RunData>()
 }
 
-const contextOf = ({ due, message, mailing }: ToSend, user: User, from: Sender, journey: RunData | undefined) =>
+const contextOf = (
+  { due, mailing }: ToSend,
+  parts: MessageParts,
+  user: User,
+  from: Sender,
+  journey: RunData | undefined,
+) =>
   scopeOf({
     ...from,
     user,
-    ...(journey && { journey }),
     subscription: user.subscriptions.get(due.subscriptionId),
-    template: { id: message.templateId, name: null },
-    message: {
-      id: message.id,
-      name: message.name,
-      templateId: message.templateId,
-      customData: message.options.customData ?? {},
-    },
-    ...(mailing && { unsubscribeToken: mailing.referenceFor('unsubscribe') }),
+    ...parts,
+    journey: journey ?? null,
+    unsubscribeToken: mailing?.referenceFor('unsubscribe') ?? null,
   })
