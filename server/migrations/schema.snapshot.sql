@@ -703,6 +703,7 @@ create table messages (
   completed_at timestamp with time zone,
   canceled_at timestamp with time zone,
   throttled_to timestamp with time zone,
+  email_html_by_language jsonb,
   constraint messages_canceled_when CHECK (((canceled_at IS NOT NULL) = (state = 'canceled'::text))),
   constraint messages_channel_known CHECK ((channel = ANY (ARRAY['push'::text, 'email'::text, 'sms'::text]))),
   constraint messages_done_when CHECK (((completed_at IS NOT NULL) = (state = 'done'::text))),
@@ -976,6 +977,7 @@ create table templates (
   revision integer not null default 1,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  email_html_by_language jsonb,
   constraint templates_channel_known CHECK ((channel = ANY (ARRAY['push'::text, 'email'::text, 'sms'::text]))),
   constraint templates_name_length CHECK (((length(name) >= 1) AND (length(name) <= 128))),
   constraint templates_pk PRIMARY KEY (app_id, id)

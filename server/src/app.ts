@@ -227,6 +227,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       publicUrl,
       sendWebhook,
       noteActions,
+      readRunData: createReadRunData(db),
       mail: mailParts({ secretKey, outbound, renderer }),
     })
     const { journeyMinWaitSeconds: minWaitSeconds } = config
@@ -311,6 +312,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       publicUrl,
       sendWebhook,
       noteActions,
+      readRunData: createReadRunData(db),
       mail,
     })
     const texts = createTextChannels({ feedback, outbound, twilioUrl: providers.twilioUrl, listener, log })

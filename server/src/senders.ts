@@ -6,6 +6,7 @@ import type { MailItem } from './channels/email/message.ts'
 import type { Providers } from './channels/providers.ts'
 import { apnsChannel } from './channels/push/apns.ts'
 import { apnsPush, safariPush } from './channels/push/apns-payload.ts'
+import type { PushContent } from './channels/push/content.ts'
 import { fcmChannel } from './channels/push/fcm.ts'
 import { fcmPush } from './channels/push/fcm-payload.ts'
 import { liveActivityPush } from './channels/push/live-activity.ts'
@@ -90,10 +91,11 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
       if (texts) ready.add('sms')
       return ready
     },
-    async send(appId, { provider, lane }, parcels) {
+    async send(appId, { provider, lane }, composed) {
       const means = await meansOf(appId, provider).catch(() => undefined)
-      if (!means) return unread(parcels)
+      if (!means) return unread(composed)
       const { push, texts, mail } = means
+      const parcels = push?.isDataAtRoot ? composed.map(withRootData) : composed
       const pushes = parcels.filter((it): it is PushParcel => it.kind === 'push')
       switch (provider) {
         case 'apns': {
@@ -166,6 +168,10 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
     },
   }
 }
+
+const withRootData = (it: Parcel): Parcel =>
+  it.kind === 'push' ? { ...it, content: said(dataAtRoot, it.content) } : it
+const dataAtRoot = (content: PushContent): PushContent => ({ ...content, isDataAtRoot: true })
 
 const mailItem = (it: Extract<Parcel, { kind: 'email' }>, source: Source): MailItem => ({ ...it, to: it.token, source })
 

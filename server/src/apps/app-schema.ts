@@ -41,7 +41,8 @@ const configuration = {
   additional_data_is_root_payload: Type.Optional(
     Type.Unsafe<boolean | null>({
       type: ['boolean', 'null'],
-      description: 'Whether the `data` of a push is added to the root of its payload.',
+      description:
+        'Whether the `data` of a push also stands at the root of its payload (APNs, FCM, web push), except for reserved keys.',
     }),
   ),
 }

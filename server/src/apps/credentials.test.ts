@@ -33,6 +33,7 @@ describe('the credentials of an app', () => {
       fcm: undefined,
       apns: undefined,
       safari: undefined,
+      isDataAtRoot: false,
     })
     expect(await read(NOBODY)).toBeUndefined()
   })

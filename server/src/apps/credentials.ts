@@ -21,6 +21,8 @@ export type PushCredentials = {
     | undefined
   /** The certificate of a website, for Safari before it took part in web push. */
   safari: OpenedP12 | undefined
+  /** Not a secret, but needed wherever they are: whether `data` also stands at the root of a push payload. */
+  isDataAtRoot: boolean
 }
 
 /** Undefined when there is no such app. Asked for once per batch of messages, not once per message. */
@@ -52,5 +54,6 @@ export async function readPushCredentials(
     fcm: opened('fcm_v1_service_account_json'),
     apns: token ?? certificate,
     safari: opened('safari_apns_p12'),
+    isDataAtRoot: app.pushSettings.additional_data_is_root_payload ?? false,
   }
 }

@@ -3,6 +3,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
+import type { ReadRunData } from '../messages/engine/engine.ts'
 import type { NoteActions } from '../messages/note-actions.ts'
 import { createNoteFeedback, type NoteFeedback } from '../messages/note-feedback.ts'
 import type { SendWebhook } from '../sending/notify.ts'
@@ -27,6 +28,7 @@ export type FeedbackParts = {
   mail: MailParts
   /** Of whoever leads users through runs. */
   noteActions?: NoteActions | undefined
+  readRunData?: ReadRunData | undefined
 }
 
 export type FeedbackContext = Omit<FeedbackParts, 'merger' | 'mail'> & {

@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 import { AppError } from '../lib/errors.ts'
 import { codePoints } from '../lib/text.ts'
 import { isLink, isWebAddress } from '../templates/check-content.ts'
-import { LANGUAGES } from '../templates/content.ts'
+import { LANGUAGES } from '../templates/language.ts'
 import { hasLiquid } from '../templates/render/source.ts'
 import { findBadLiquid } from './liquid.ts'
 

@@ -72,6 +72,29 @@ describe('what a device is told', () => {
     })
   })
 
+  test('is found by every name that a device has for its language', async () => {
+    const device = await aDevice(app)
+    const titles = {
+      en: { title: 'Hello' },
+      nb: { title: 'Hei' },
+      he: { title: 'שלום' },
+      in: { title: 'Halo' },
+      zh: { title: '好' },
+    }
+    const { id, variants } = await anInApp(app, { contents: titles })
+    const { body } = await fetchFor(app, device)
+    const shown = body.in_app_messages.find((it: { id: string }) => it.id === id).variants.all
+    const named = (names: string, code: string) =>
+      Object.fromEntries(names.split(' ').map((name) => [name, variants[code]]))
+    expect(shown).toEqual({
+      ...named('en default', 'en'),
+      ...named('no nb', 'nb'),
+      ...named('iw he', 'he'),
+      ...named('in id', 'in'),
+      ...named('zh zh-Hans zh-Hant zh-CN zh-SG zh-TW zh-HK zh-MO', 'zh'),
+    })
+  })
+
   test('leaves out what says nothing: SDKs take the presence of has_liquid for true, and trip over null', async () => {
     const device = await aDevice(app)
     const { id, variants } = await anInApp(app, { platforms: ['ios', 'android'] })

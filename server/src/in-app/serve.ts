@@ -5,13 +5,13 @@ import type { Authority } from '../lib/authority.ts'
 import type { Clock } from '../lib/clock.ts'
 import { subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
-import { own } from '../lib/own.ts'
 import { type Judged, judgeSubscriptions } from '../segments/audience.ts'
 import { getSegmentsById, treeOf } from '../segments/read.ts'
 import type { SegmentId } from '../segments/segment.ts'
 import type { Node } from '../segments/tree.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
+import { DEVICE_NAMES, matchLanguage } from '../templates/language.ts'
 import { readTarget } from '../users/authority.ts'
 import type { InAppContext } from './context.ts'
 import { platformOf } from './message.ts'
@@ -140,19 +140,12 @@ const deviceObject = (it: LiveMessage): DeviceAnswer['in_app_messages'][number] 
   ...(it.displayDuration !== null && { displayDuration: it.displayDuration }),
 })
 
-/** What devices call languages that messages call otherwise: iOS by two letters alone, Android with the country. */
-const OTHER_NAMES: [string, string[]][] = [
-  ['zh', ['zh-Hans', 'zh-Hant']],
-  ['zh-Hans', ['zh', 'zh-CN', 'zh-SG']],
-  ['zh-Hant', ['zh', 'zh-TW', 'zh-HK', 'zh-MO']],
-]
-
+/** Devices look for the one name that they know their language by. */
 function byLanguage(variants: Record<string, string>): Record<string, string> {
   const named: Record<string, string> = { ...variants, default: variants.en as string }
-  for (const [language, others] of OTHER_NAMES)
-    for (const other of others) {
-      const id = own(named, language)
-      if (id !== undefined) named[other] ??= id
-    }
+  for (const name of DEVICE_NAMES) {
+    const id = matchLanguage(variants, name)
+    if (id !== undefined) named[name] = id
+  }
   return named
 }

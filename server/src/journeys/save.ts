@@ -7,7 +7,7 @@ import { AppError } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { NewJob } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
-import { hasLiquid, type Sources } from '../templates/render/source.ts'
+import { ABSENT, hasLiquid, type Sources } from '../templates/render/source.ts'
 import type { JourneysContext } from './context.ts'
 import { activateJob, startJob, stopJob } from './jobs.ts'
 import type { Journey } from './journey.ts'
@@ -77,7 +77,7 @@ export async function checkLiquid(ctx: JourneysContext, appId: AppId, { texts, r
 
 async function findBadText({ renderer }: JourneysContext, appId: AppId, sources: Sources) {
   try {
-    await renderer.check(appId, sources)
+    await renderer.check(appId, sources, ABSENT)
     return undefined
   } catch (error) {
     const field = error instanceof AppError ? error.problems[0]?.meta?.field : undefined

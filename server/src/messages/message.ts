@@ -5,6 +5,7 @@ import type { Lane } from '../queue/job.ts'
 import type { SegmentId } from '../segments/segment.ts'
 import type { Filter } from '../segments/tree.ts'
 import type { Channel, Content } from '../templates/content.ts'
+import type { EmailHtml } from '../templates/content-sources.ts'
 import type { TemplateId } from '../templates/template.ts'
 
 export { type Lane, lanes } from '../queue/job.ts'
@@ -58,8 +59,8 @@ export type WarmUp = { strategy: 'recommended' | 'custom'; stages: WarmUpStage[]
 export type Options = {
   /** Seconds from due until it is too late. */
   ttl: number
-  /** The provider's, not ours: 10 may wake the device. */
-  priority: 5 | 10
+  /** The provider's, not ours: from 1 to 10, which may wake the device. */
+  priority: number
   /** Each at the same hour: of their own time zone, or of when they were last there. */
   delayedOption?: 'timezone' | 'last-active'
   /** Seconds after midnight, for `timezone`. */
@@ -96,7 +97,7 @@ export type Message = {
   templateId: TemplateId | null
   audience: Audience
   content: Content
-  emailHtml: string | null
+  emailHtml: EmailHtml
   options: Options
   queuedAt: Date
   sendAfter: Date

@@ -17,17 +17,20 @@ const messageRow = (it: NewMessage) => ({
   template_id: it.templateId ?? undefined,
   audience: it.audience,
   content: it.content,
-  email_html: it.emailHtml ?? undefined,
+  email_html: typeof it.emailHtml === 'string' ? it.emailHtml : undefined,
+  email_html_by_language: typeof it.emailHtml === 'string' ? undefined : (it.emailHtml ?? undefined),
   options: it.options,
   send_after: it.sendAfter.toJSON(),
 })
 
-const columns = sql`id, channel, kind, is_listed, lane, name, template_id, audience, content, email_html, options, send_after`
+const columns = sql`id, channel, kind, is_listed, lane, name, template_id, audience, content, email_html, email_html_by_language, options,
+  send_after`
 const columnTypes = sql`id uuid, channel text, kind smallint, is_listed boolean, lane text, name text, template_id uuid,
-  audience jsonb, content jsonb, email_html text, options jsonb, send_after timestamptz`
+  audience jsonb, content jsonb, email_html text, email_html_by_language jsonb, options jsonb, send_after timestamptz`
 /** The columns of `g`, a row as above, with what it leaves out. */
 const completed = sql`g.id, g.channel, coalesce(g.kind, 1::smallint) as kind, coalesce(g.is_listed, true) as is_listed,
-  coalesce(g.lane, 'direct') as lane, g.name, g.template_id, g.audience, g.content, g.email_html, g.options, g.send_after`
+  coalesce(g.lane, 'direct') as lane, g.name, g.template_id, g.audience, g.content, g.email_html, g.email_html_by_language,
+  g.options, g.send_after`
 
 /** A message that waits to be stored, with whom it names and what it is recognized by. */
 export type Waiting = {
@@ -151,7 +154,7 @@ const reached = sql`s.id, s.type, s.token is not null as has_token,
   s.enabled and s.token is not null and coalesce(s.notification_types, 1) > 0 as is_subscribed`
 
 const prefixed = sql`g.id, g.channel, g.kind, g.is_listed, g.lane, g.name, g.template_id, g.audience, g.content, g.email_html,
-  g.options, g.send_after`
+  g.email_html_by_language, g.options, g.send_after`
 
 /** Messages of the server's own making: nobody is looked up, and they have no keys. */
 export const insertMessages = (db: Db, appId: AppId, list: readonly NewMessage[], now: Date) =>
@@ -206,7 +209,8 @@ export async function deleteOldKeys(db: Db, appId: AppId, until: Date, limit: nu
 
 // ---- reading
 
-const messageColumns = sql`m.id, m.channel, m.kind, m.is_listed, m.lane, m.state, m.name, m.template_id, m.content, m.email_html,
+const messageColumns = sql`m.id, m.channel, m.kind, m.is_listed, m.lane, m.state, m.name, m.template_id, m.content,
+  coalesce(to_jsonb(m.email_html), m.email_html_by_language) as email_html,
   m.options, m.queued_at, m.send_after, m.expand_at, m.expanded_to, m.expanded_count, m.completed_at, m.canceled_at`
 
 export async function findMessage(db: Db, appId: AppId, id: MessageId): Promise<Message | undefined> {

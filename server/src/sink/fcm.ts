@@ -75,6 +75,9 @@ function judgeMessage(message: Partial<FcmMessage> | undefined): SinkAnswer | un
   const data = Object.entries(message.data ?? {})
   if (data.some(([, it]) => typeof it !== 'string'))
     return fcmRefusal(400, 'INVALID_ARGUMENT', { field: 'message.data' })
+  // Google's words: "The key should not be a reserved word".
+  if (data.some(([key]) => /^(from|message_type)$|^(google|gcm)\./.test(key)))
+    return fcmRefusal(400, 'INVALID_ARGUMENT', { code: 'INVALID_ARGUMENT', field: 'message.data' })
   if (data.join('').length > 4200)
     return fcmRefusal(400, 'INVALID_ARGUMENT', { code: 'INVALID_ARGUMENT', field: 'message' })
   return undefined

@@ -6,9 +6,10 @@ import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import type { AppId, OrganizationId } from '../lib/ids.ts'
 import { own } from '../lib/own.ts'
 import type { Db } from '../storage/db.ts'
-import { checkMayAttach, readDynamicContent } from './check-content.ts'
+import { checkMayAttach } from './check-content.ts'
 import { channelOf, contentFields, readContent } from './content.ts'
 import type { TemplatesContext } from './context.ts'
+import { readDynamicContent } from './dynamic-content.ts'
 import { prepareContent } from './prepare.ts'
 import type { CreateTemplateBody, UpdateTemplateBody } from './schema.ts'
 import { deleteTemplate, findTemplate, insertTemplate, updateTemplate } from './store.ts'
@@ -27,7 +28,8 @@ export async function createTemplate(
   const content = readContent(body)
   checkMayAttach(content, ctx.mayAttach)
   readDynamicContent(body.dynamic_content)
-  const emailHtml = await prepareContent(ctx.renderer, appId, content)
+  const dynamicContent = body.dynamic_content || null
+  const emailHtml = await prepareContent(ctx.renderer, appId, content, dynamicContent)
   const now = ctx.now()
   const template: Template = {
     id: ctx.newId(),
@@ -35,7 +37,7 @@ export async function createTemplate(
     channel: channelOf(content),
     content,
     emailHtml,
-    dynamicContent: body.dynamic_content || null,
+    dynamicContent,
     revision: 1,
     createdAt: now,
     updatedAt: now,
@@ -72,8 +74,9 @@ async function changeNow(
     if (!before) throw templateNotFound()
     const content = { ...before.content, ...given }
     for (const name of removed) delete content[name as keyof typeof content]
+    const dynamicContent = body.dynamic_content === undefined ? before.dynamicContent : body.dynamic_content || null
     // Checking is slow; so no row is locked meanwhile, and the write looks whether all is as it was.
-    const emailHtml = await prepareContent(ctx.renderer, appId, content)
+    const emailHtml = await prepareContent(ctx.renderer, appId, content, dynamicContent)
     const now = ctx.now()
     const after: Template = {
       ...before,
@@ -81,7 +84,7 @@ async function changeNow(
       channel: channelOf(content),
       content,
       emailHtml,
-      dynamicContent: body.dynamic_content === undefined ? before.dynamicContent : body.dynamic_content || null,
+      dynamicContent,
       revision: before.revision + 1,
       updatedAt: now,
     }

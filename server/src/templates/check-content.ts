@@ -4,15 +4,8 @@ import { AppError, invalid } from '../lib/errors.ts'
 import { isMediaType } from '../lib/media-type.ts'
 import { own } from '../lib/own.ts'
 import { isEmail, isPhoneNumber } from '../users/subscription.ts'
-import {
-  type Attachment,
-  type Channel,
-  type Content,
-  type ContentField,
-  channelOf,
-  hasAny,
-  LANGUAGES,
-} from './content.ts'
+import { type Attachment, type Channel, type Content, type ContentField, channelOf, hasAny } from './content.ts'
+import { type ByLanguage, inLanguage, LANGUAGES, textsOf } from './language.ts'
 import { hasLiquid } from './render/source.ts'
 
 const MAX_DATA_BYTES = 2_048
@@ -52,16 +45,22 @@ export const LANGUAGE_MAPS = [
   'android_group_message',
   'adm_group_message',
 ] as const satisfies ContentField[]
+/** Of a mail: one text for everybody, or by language. */
+export const EMAIL_TEXTS = ['email_subject', 'email_preheader', 'email_body'] as const satisfies ContentField[]
 const languages: ReadonlySet<string> = new Set(LANGUAGES)
-/** Lines of a mail's header. */
+/** Lines of a mail's header, beside its subject. */
 const HEADERS = [
-  'email_subject',
   'email_from_name',
   'email_from_address',
   'email_reply_to_address',
   'email_sender_domain',
 ] as const satisfies ContentField[]
-const mailFields: ReadonlySet<string> = new Set<ContentField>([...HEADERS, 'email_bcc', 'email_attachments'])
+const mailFields: ReadonlySet<string> = new Set<ContentField>([
+  ...HEADERS,
+  'email_subject',
+  'email_bcc',
+  'email_attachments',
+])
 
 /** As the service says it. */
 export const ONE_CHANNEL =
@@ -78,10 +77,8 @@ function findProblems(content: Content): string[] {
   const problems: string[] = []
   if (content.isEmail && content.isSMS) problems.push(ONE_CHANNEL)
   addMissing(problems, content, channelOf(content))
-  for (const field of LANGUAGE_MAPS)
-    for (const code in content[field])
-      if (!languages.has(code))
-        problems.push(`${field}: "${shown(code)}" is not one of the languages ${LANGUAGES.join(', ')}`)
+  for (const field of LANGUAGE_MAPS) addUnknownLanguages(problems, field, content[field])
+  for (const field of EMAIL_TEXTS) addUnknownLanguages(problems, field, content[field])
   if (hasAddresses(content)) addAddressProblems(problems, content)
   content.sms_media_urls?.forEach((media, i) => {
     if (isWrong(media, isWebAddress)) problems.push(notWeb(`sms_media_urls[${i}]`))
@@ -100,10 +97,18 @@ function findProblems(content: Content): string[] {
   return problems
 }
 
+function addUnknownLanguages(problems: string[], field: string, texts: ByLanguage | null | undefined): void {
+  if (typeof texts !== 'object') return
+  for (const code in texts)
+    if (!languages.has(code))
+      problems.push(`${field}: "${shown(code)}" is not one of the languages ${LANGUAGES.join(', ')}`)
+}
+
 function addMissing(problems: string[], content: Content, channel: Channel): void {
   if (channel === 'email') {
     for (const field of ['email_subject', 'email_body'] as const)
-      if ((content[field] ?? '').trim() === '') problems.push(`${field} is required for an email`)
+      if ((inLanguage(content[field], 'en') ?? '').trim() === '')
+        problems.push(`${field}${typeof content[field] === 'object' ? '.en' : ''} is required for an email`)
   } else if (!content.contents?.en && !content.content_available)
     problems.push('Message Notifications must have English language content')
 }
@@ -118,8 +123,9 @@ function addAddressProblems(problems: string[], content: Content): void {
 }
 
 function* findMailProblems(content: Content): Generator<string> {
-  for (const field of HEADERS)
-    if (hasControls(content[field] ?? '')) yield `${field} must be one line, without control characters`
+  const headers = HEADERS.map((field): [string, string] => [field, content[field] ?? ''])
+  for (const [field, text] of [...textsOf('email_subject', content.email_subject), ...headers])
+    if (hasControls(text)) yield `${field} must be one line, without control characters`
   const { email_from_address: from, email_reply_to_address: replyTo, email_sender_domain: domain } = content
   if (from && !isEmail(from)) yield 'email_from_address must be an email address'
   if (replyTo && !hasLiquid(replyTo) && !isEmail(replyTo)) yield 'email_reply_to_address must be an email address'
@@ -169,30 +175,3 @@ export const isLink = (text: string) => {
 }
 
 const shown = (text: string) => (text.length > 40 ? `${text.slice(0, 40).toWellFormed()}…` : text)
-
-const MAX_DYNAMIC_BYTES = 200_000
-/** As deep as a request: what is nested without end cannot be handed to a rendering process. */
-const MAX_DYNAMIC_DEPTH = 32
-
-/** The rows that `dynamic_content` stands for in Liquid: a JSON object, given as text. */
-export function readDynamicContent(text: string | null | undefined): Record<string, unknown> {
-  if (text === undefined || text === null || text === '') return {}
-  if (Buffer.byteLength(text) > MAX_DYNAMIC_BYTES)
-    throw invalid(`dynamic_content must have at most ${MAX_DYNAMIC_BYTES} bytes`, { field: 'dynamic_content' })
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {
-    throw invalid('dynamic_content must be a text that holds a JSON object', { field: 'dynamic_content' })
-  }
-  if (parsed === null || typeof parsed !== 'object')
-    throw invalid('dynamic_content must be a text that holds a JSON object', { field: 'dynamic_content' })
-  if (isDeeper(parsed, MAX_DYNAMIC_DEPTH))
-    throw invalid(`dynamic_content can be nested at most ${MAX_DYNAMIC_DEPTH} deep`, { field: 'dynamic_content' })
-  return parsed as Record<string, unknown>
-}
-
-const isDeeper = (value: unknown, levels: number): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1)))

@@ -1,15 +1,30 @@
 // The texts of a message in which Liquid is rendered, and what each of them is.
 
-import { ADDRESSES, hasAddresses, LANGUAGE_MAPS } from './check-content.ts'
-import { type Content, channelOf, inLanguage } from './content.ts'
+import { ADDRESSES, EMAIL_TEXTS, hasAddresses, LANGUAGE_MAPS } from './check-content.ts'
+import { type Content, channelOf } from './content.ts'
+import { type ByLanguage, inLanguage, textsOf } from './language.ts'
 import type { Kind, Sources } from './render/source.ts'
 
-/** What is said to one person: one text for each field, in their language. `emailHtml`: what MJML was compiled to. */
-export function sourcesFor(content: Content, emailHtml: string | null, language: string | null | undefined): Sources {
+/** What the MJML of a body was compiled to; by language where the body is, and there only for the languages that are MJML. */
+export type EmailHtml = ByLanguage | null
+
+/** The body of a mail as HTML. */
+export const bodyOf = ({ email_body: body }: Content, emailHtml: EmailHtml): ByLanguage | undefined =>
+  typeof body === 'object' && body !== null && typeof emailHtml !== 'string'
+    ? { ...body, ...emailHtml }
+    : (emailHtml ?? body ?? undefined)
+
+/** Whether a mail says something else in another language. */
+export const isEmailByLanguage = (content: Content) =>
+  EMAIL_TEXTS.some((field) => typeof content[field] === 'object' && content[field] !== null)
+
+/** What is said to one person: one text for each field, in their language. */
+export function sourcesFor(content: Content, emailHtml: EmailHtml, language: string | null | undefined): Sources {
   const channel = channelOf(content)
   const sources: Sources = {}
   if (channel === 'email') {
-    addEmail(sources, content, emailHtml)
+    for (const [field, kind, texts] of emailTexts(content, emailHtml))
+      add(sources, field, kind, inLanguage(texts, language))
     return sources
   }
   const kind = channel === 'sms' ? 'text' : 'line'
@@ -20,24 +35,28 @@ export function sourcesFor(content: Content, emailHtml: string | null, language:
 }
 
 /** Every text in every language, by its place in the content. */
-export function allSources(content: Content, emailHtml: string | null): Sources {
+export function allSources(content: Content, emailHtml: EmailHtml): Sources {
   const channel = channelOf(content)
   const sources: Sources = {}
   const kind = channel === 'push' ? 'line' : 'text'
   for (const field of LANGUAGE_MAPS)
-    for (const [code, text] of Object.entries(content[field] ?? {})) add(sources, `${field}.${code}`, kind, text)
-  addEmail(sources, content, emailHtml)
+    for (const [place, text] of textsOf(field, content[field])) add(sources, place, kind, text)
+  for (const [field, kind, texts] of emailTexts(content, emailHtml))
+    for (const [place, text] of textsOf(field, texts)) add(sources, place, kind, text)
   addMedia(sources, content)
   addPush(sources, content)
   return sources
 }
 
-function addEmail(sources: Sources, content: Content, emailHtml: string | null): void {
-  add(sources, 'email_subject', 'header', content.email_subject)
-  add(sources, 'email_preheader', 'header', content.email_preheader)
-  add(sources, 'email_reply_to_address', 'address', content.email_reply_to_address)
-  add(sources, 'email_body', 'html', emailHtml ?? content.email_body)
-}
+const emailTexts = (
+  content: Content,
+  emailHtml: EmailHtml,
+): [field: string, kind: Kind, texts: ByLanguage | null | undefined][] => [
+  ['email_subject', 'header', content.email_subject],
+  ['email_preheader', 'header', content.email_preheader],
+  ['email_reply_to_address', 'address', content.email_reply_to_address],
+  ['email_body', 'html', bodyOf(content, emailHtml)],
+]
 
 function addMedia(sources: Sources, content: Content): void {
   for (const [i, url] of (content.sms_media_urls ?? []).entries()) add(sources, `sms_media_urls[${i}]`, 'url', url)

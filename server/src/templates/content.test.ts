@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { anEmailTemplate, anSms, aPush, refused, templatesOf } from '../../test/templates.ts'
 import { told } from '../../test/users.ts'
-import { inLanguage, LANGUAGES } from './content.ts'
+import { inLanguage, LANGUAGES } from './language.ts'
 
 let app: TestApp
 let templates: ReturnType<typeof templatesOf>
@@ -48,12 +48,40 @@ describe('languages', () => {
     ['de-AT', 'de'],
     ['zh-Hant', 'zh-Hant'],
     ['zh_hant_TW', 'zh-Hant'],
-    ['zh-TW', 'zh'],
+    ['zh-TW', 'zh-Hant'],
+    ['zh', 'zh'],
+    ['zh-CN', 'zh'],
     ['fr', 'en'],
     [null, 'en'],
     ['', 'en'],
   ])('a person whose language is %j reads %s', (language, code) => {
     const texts = { en: 'en', de: 'de', zh: 'zh', 'zh-Hant': 'zh-Hant' }
+    expect(inLanguage(texts, language)).toBe(code)
+  })
+
+  test.each([
+    ['zh', 'zh-Hans zh-Hant nb he id', 'zh-Hans'],
+    ['zh-CN', 'zh-Hans zh-Hant zh', 'zh-Hans'],
+    ['zh-SG', 'zh-Hans zh-Hant', 'zh-Hans'],
+    ['zh_Hans_HK', 'zh-Hans zh-Hant', 'zh-Hans'],
+    ['zh-TW', 'zh-Hans zh-Hant', 'zh-Hant'],
+    ['zh-HK', 'zh-Hans zh-Hant', 'zh-Hant'],
+    ['zh-MO', 'zh-Hans zh-Hant', 'zh-Hant'],
+    ['zh-Hant', 'zh', 'zh'],
+    ['zh-TW', 'zh-Hans', 'en'],
+    ['zh', 'zh-Hant', 'zh-Hant'],
+    ['no', 'nb', 'nb'],
+    ['nb-NO', 'no', 'no'],
+    ['no', 'nb no', 'no'],
+    ['iw', 'he', 'he'],
+    ['he-IL', 'iw', 'iw'],
+    ['in', 'id', 'id'],
+    ['id', 'in', 'in'],
+    ['pt-BR', 'pt', 'pt'],
+    ['pt-BR', 'es', 'en'],
+    ['constructor', 'de', 'en'],
+  ])('%s finds in "%s" what is in %s', (language, codes, code) => {
+    const texts = Object.fromEntries(['en', ...codes.split(' ')].map((it) => [it, it]))
     expect(inLanguage(texts, language)).toBe(code)
   })
 })
@@ -81,6 +109,17 @@ describe('push', () => {
     { data: { a: 1, nested: { b: ['{{ not rendered }}'] } } },
     { ttl: 0, priority: 5 },
     { ttl: 2_419_200, priority: 10 },
+    { priority: 1 },
+    { android_group_message: '$[notif_count] new' },
+    { android_group_message: { en: '$[notif_count] new', de: '$[notif_count] neue' } },
+    {
+      apns_alert: {
+        'loc-key': 'GREETING',
+        'loc-args': ['Ann', 'Bob'],
+        'title-loc-key': 'TITLE',
+        'launch-image': 'x.png',
+      },
+    },
     { collapse_id: 'x'.repeat(64), android_accent_color: 'FF00FF00', ios_relevance_score: 0.5 },
     { ios_badgeType: 'SetTo', ios_badgeCount: 1, ios_interruption_level: 'time_sensitive' },
     { ios_attachments: { id1: 'https://example.com/a.jpg' }, apns_alert: { title: 'T {{ x }}' } },
@@ -114,7 +153,11 @@ describe('push', () => {
     [{ ttl: -1 }, 'ttl must be at least 0'],
     [{ ttl: 2_419_201 }, 'ttl must be at most 2419200'],
     [{ ttl: '60' }, 'ttl must be an integer or null'],
-    [{ priority: 7 }, 'priority must be 5, 10 or null'],
+    [{ priority: 0 }, 'priority must be at least 1'],
+    [{ priority: 11 }, 'priority must be at most 10'],
+    [{ priority: 5.5 }, 'priority must be an integer or null'],
+    [{ priority: 'high' }, 'priority must be an integer or null'],
+    [{ android_group_message: 7 }, 'android_group_message must be a string, an object or null'],
     [{ collapse_id: 'x'.repeat(65) }, 'collapse_id must have at most 64 characters'],
     [{ ios_badgeType: 'More' }, 'ios_badgeType must be "None", "SetTo", "Increase" or null'],
     [{ ios_relevance_score: 1.1 }, 'ios_relevance_score must be at most 1'],
@@ -126,8 +169,38 @@ describe('push', () => {
       { isEmail: true, isSMS: true, email_subject: 'x', email_body: 'x' },
       'Platforms You may only send to one delivery channel at a time. Make sure you are only including one of push platforms, Email, or SMS.',
     ],
-    [{ dynamic_content: '{' }, 'dynamic_content must be a text that holds a JSON object'],
-    [{ dynamic_content: '5' }, 'dynamic_content must be a text that holds a JSON object'],
+    [{ dynamic_content: '{' }, 'dynamic_content must be a text that holds a JSON object, or CSV'],
+    [
+      { dynamic_content: '5' },
+      'dynamic_content must be a JSON object, or CSV with a line of column names and a line for each row',
+    ],
+    [
+      { dynamic_content: 'a,b' },
+      'dynamic_content must be a JSON object, or CSV with a line of column names and a line for each row',
+    ],
+    [
+      { dynamic_content: 'a,first name\nx,y' },
+      'dynamic_content has a column without a proper name: column 2 must be of letters, digits, "_" and "-"',
+    ],
+    [{ dynamic_content: 'a,b,b\nx,y,z' }, 'dynamic_content has two columns b'],
+    [{ dynamic_content: 'a,b\n\nx,y,z' }, 'dynamic_content has more cells than columns in line 3'],
+    [
+      { dynamic_content: 'a,b\n"x\nx",y\n,z' },
+      'dynamic_content has no name for the row in line 4: its first cell is empty',
+    ],
+    [{ dynamic_content: 'a,b\nx,y\nx,z' }, 'dynamic_content has two rows of the same name: see line 3'],
+    [
+      { dynamic_content: 'a,b\nx,5" tall' },
+      'dynamic_content is not CSV: a cell with quotes in it must stand in quotes, and its own be written twice',
+    ],
+    [
+      { contents: { en: '{{ data_feed.weather.now }}' } },
+      'contents.en: line 1, column 4: data_feed is not available: this server fetches no feeds. Send what they hold as custom_data',
+    ],
+    [
+      { contents: { en: 'Hi {% if dynamic_content.a %}a{% endif %}' } },
+      'contents.en: line 1, column 10: dynamic_content is not available: only a template with a field dynamic_content has it',
+    ],
     [{ dynamic_content: `${'['.repeat(33)}${']'.repeat(33)}` }, 'dynamic_content can be nested at most 32 deep'],
     [{ dynamic_content: JSON.stringify({ x: 'x'.repeat(200_000) }) }, 'dynamic_content must have at most 200000 bytes'],
   ])('%j is refused', async (fields, expected) => {

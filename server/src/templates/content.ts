@@ -3,11 +3,7 @@
 
 import Type, { type Static } from 'typebox'
 import { own } from '../lib/own.ts'
-
-export const LANGUAGES = (
-  'en ar bs bg ca zh zh-Hans zh-Hant hr cs da nl et fi fr ka de el hi he hu id it ja ko lv lt ms nb pl fa pt pa ro ru sr sk es ' +
-  'sv th tr uk vi'
-).split(' ')
+import type { ByLanguage } from './language.ts'
 
 /** Clients send null for what they leave out; in an update it takes a field away. */
 const orNull = <Value>(type: string, options: object = {}) =>
@@ -27,6 +23,19 @@ const languages = (maxLength: number) =>
     { type: 'string', maxLength },
     'Texts by language code; `en` is what everybody else gets. May hold Liquid.',
   )
+/** One text for everybody, or texts by language. */
+const textOrLanguages = (maxLength: number, description: string) =>
+  Type.Optional(
+    Type.Unsafe<ByLanguage | null>({
+      type: ['string', 'object', 'null'],
+      maxLength,
+      additionalProperties: { type: 'string', maxLength },
+      description,
+    }),
+  )
+const BY_LANGUAGE = 'Ours: also texts by language code, of which `en` is what everybody else gets.'
+const groupMessage = () =>
+  textOrLanguages(2_000, 'Shown for a group of messages: one text, or texts by language code. May hold Liquid.')
 const colour = () => orNull<string>('string', { pattern: '^#?([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$' })
 /** Web addresses, and names of pictures that the app brings along. */
 const url = () => text(2_048)
@@ -99,11 +108,11 @@ export const contentFields = {
   collapse_id: text(64),
   web_push_topic: text(64),
   ttl: integer(0, 2_419_200),
-  priority: oneOf(5, 10),
+  priority: integer(1, 10),
 
-  email_subject: text(2_000, 'May hold Liquid.'),
-  email_body: text(500_000, 'HTML or MJML, with Liquid. Values are escaped; `| raw` puts one in as it is.'),
-  email_preheader: text(2_000),
+  email_subject: textOrLanguages(2_000, `May hold Liquid. ${BY_LANGUAGE}`),
+  email_body: textOrLanguages(500_000, 'HTML or MJML, with Liquid. Values are escaped; `| raw` puts one in as it is.'),
+  email_preheader: textOrLanguages(2_000, `Shown beside the subject. May hold Liquid. ${BY_LANGUAGE}`),
   email_from_name: text(128),
   email_from_address: text(254),
   email_sender_domain: text(253),
@@ -125,19 +134,22 @@ export const contentFields = {
   sms_media_urls: list<string>({ type: 'string', maxLength: 2_048 }, 10),
 
   ios_attachments: mapOf<string>({ type: 'string', maxLength: 2_048 }),
-  ios_sound: text(128),
+  ios_sound: text(128, 'A sound file of the app. Defaults to `default`; `nil` means no sound.'),
   ios_badgeType: oneOf('None', 'SetTo', 'Increase'),
   ios_badgeCount: integer(-2_147_483_648, 2_147_483_647),
   ios_category: text(128),
   ios_interruption_level: oneOf('active', 'passive', 'time_sensitive', 'time-sensitive', 'critical'),
   ios_relevance_score: orNull<number>('number', { minimum: 0, maximum: 1 }),
   thread_id: text(128),
-  summary_arg: text(128),
+  summary_arg: text(128, 'The `summary-arg` of the alert.'),
   summary_arg_count: integer(0, 1_000_000),
   content_available: flag(),
   mutable_content: flag(),
   target_content_identifier: text(256),
-  apns_alert: orNull<Record<string, unknown>>('object'),
+  apns_alert: orNull<Record<string, unknown>>('object', {
+    description:
+      'Keys of the alert in the words of Apple, such as `loc-key` and `loc-args`. Headings, subtitle and contents go before its title, subtitle and body. Texts may hold Liquid; lists are sent as they are.',
+  }),
   apns_push_type_override: oneOf('voip'),
 
   android_channel_id: text(128),
@@ -150,7 +162,7 @@ export const contentFields = {
   android_visibility: integer(-1, 1),
   android_sound: text(128),
   android_group: text(128),
-  android_group_message: languages(2_000),
+  android_group_message: groupMessage(),
   android_background_layout: mapOf<string>({ type: 'string', maxLength: 2_048 }),
 
   ...android('huawei_'),
@@ -169,7 +181,7 @@ export const contentFields = {
   adm_large_icon: url(),
   adm_sound: text(128),
   adm_group: text(128),
-  adm_group_message: languages(2_000),
+  adm_group_message: groupMessage(),
 
   chrome_web_icon: url(),
   chrome_web_image: url(),
@@ -210,16 +222,4 @@ export function readContent(body: Record<string, unknown>): Content {
 export function hasAny(content: Content, fields: ReadonlySet<string>): boolean {
   for (const name in content) if (fields.has(name)) return true
   return false
-}
-
-/** The text in a person's language, in its main language (`pt` for `pt-BR`), or in English. */
-export function inLanguage(texts: Record<string, string> | null | undefined, language: string | null | undefined) {
-  if (!texts) return undefined
-  const byCode = new Map(Object.entries(texts).map(([code, it]) => [code.toLowerCase(), it]))
-  const parts = (language ?? '').toLowerCase().split(/[-_]/)
-  for (let length = parts.length; length > 0; length--) {
-    const found = byCode.get(parts.slice(0, length).join('-'))
-    if (found !== undefined) return found
-  }
-  return texts.en
 }

@@ -104,7 +104,6 @@ describe('what Liquid sees', () => {
     ['{{ missing | default: "friend" }}', 'friend'],
     ['{{ app.name }} {{ org.name }}', 'Test app Test organization'],
     ['{{ message.custom_data.otp }}', '1234'],
-    ['{{ data_feed.weather.now }}', 'rain'],
     ['{{ journey.name }}', 'Welcome'],
     ['{{ dynamic_content.de.title }}', 'Titel'],
     ['{{ dynamic_content[user.language].title | upcase }}', 'TITEL'],
@@ -125,11 +124,21 @@ describe('what Liquid sees', () => {
     const more = {
       name: 'T',
       custom_data: { otp: '1234' },
-      data_feed: { weather: { now: 'rain' } },
       journey: { name: 'Welcome' },
       dynamic_content: JSON.stringify({ de: { title: 'Titel' } }),
     }
     expect(await rendered(text, more)).toBe(expected)
+  })
+
+  test.each([
+    [',title\nsouth,"Two\r\n""lines"", one cell"', 'dynamic_content.south.title', 'Two\r\n"lines", one cell'],
+    ['\uFEFFcity,title,price\r\nsouth,Warm,7\r\n\r\n', 'dynamic_content.south.price', '7'],
+    ['city,title\nsouth,Warm', 'dynamic_content.south.city', 'south'],
+    ['city,title,price\nsouth,Warm', 'dynamic_content.south.price', ''],
+    [',en,zh-Hans\nhello,Hi,好', 'dynamic_content.hello["zh-Hans"]', '好'],
+    ['city,title\n__proto__,x', 'dynamic_content.south.title', ''],
+  ])('of the CSV %j %s is %j', async (dynamic_content, path, expected) => {
+    expect(await rendered(`{{ ${path} }}`, { dynamic_content })).toBe(expected)
   })
 
   test.each([

@@ -4,10 +4,10 @@ import { appNotFound, invalid, userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { readUserRef } from '../users/identity.ts'
 import type { User } from '../users/neighbourhood.ts'
-import { readDynamicContent } from './check-content.ts'
 import { type Channel, channelOf, readContent } from './content.ts'
 import { sourcesFor } from './content-sources.ts'
 import type { TemplatesContext } from './context.ts'
+import { readDynamicContent } from './dynamic-content.ts'
 import { findSender } from './find-sender.ts'
 import { prepareContent } from './prepare.ts'
 import { renderFailed } from './render/renderer.ts'
@@ -24,8 +24,8 @@ export async function previewTemplate(ctx: TemplatesContext, appId: AppId, id: T
 
 export async function previewUnsaved(ctx: TemplatesContext, appId: AppId, body: PreviewUnsavedBody) {
   const content = readContent(body)
-  const emailHtml = await prepareContent(ctx.renderer, appId, content)
-  const dynamicContent = body.dynamic_content ?? null
+  const dynamicContent = body.dynamic_content || null
+  const emailHtml = await prepareContent(ctx.renderer, appId, content, dynamicContent)
   return preview(ctx, appId, { id: null, name: body.name ?? null, content, emailHtml, dynamicContent }, body)
 }
 
@@ -35,7 +35,6 @@ type Previewed = Pick<Template, 'content' | 'emailHtml' | 'dynamicContent'> & {
 }
 
 async function preview(ctx: TemplatesContext, appId: AppId, template: Previewed, body: PreviewBody) {
-  const dynamicContent = readDynamicContent(template.dynamicContent)
   const user = await findUser(ctx, appId, body)
   const sender = await findSender(ctx.db, appId)
   if (!sender) throw appNotFound()
@@ -46,11 +45,10 @@ async function preview(ctx: TemplatesContext, appId: AppId, template: Previewed,
     user,
     subscription,
     ...sender,
-    template,
-    message: { id: null, name: null, templateId: template.id, customData: body.custom_data ?? {} },
-    journey: body.journey ?? {},
-    dataFeed: body.data_feed ?? {},
-    dynamicContent,
+    template: { id: template.id, name: template.name, dynamicContent: readDynamicContent(template.dynamicContent) },
+    message: { id: null, name: null, customData: body.custom_data ?? {} },
+    journey: body.journey ?? null,
+    unsubscribeToken: null,
   })
   const sources = sourcesFor(template.content, template.emailHtml, language)
   const [result] = await ctx.renderer.render(appId, [{ template: sources, context }], ctx.now())

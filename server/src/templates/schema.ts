@@ -6,7 +6,8 @@ import { CHANNELS, contentFields } from './content.ts'
 const dynamicContent = Type.Optional(
   Type.Unsafe<string | null>({
     type: ['string', 'null'],
-    description: 'A JSON object as text: the rows that Liquid knows as `dynamic_content`. At most 200,000 bytes.',
+    description:
+      'What Liquid knows as `dynamic_content`, as text: a JSON object, or CSV whose first line names the columns and whose first column names the rows (`dynamic_content.row.column`). At most 200,000 bytes.',
   }),
 )
 const name = Type.String({ minLength: 1, maxLength: 128 })
@@ -44,9 +45,6 @@ const recipient = {
       type: ['object', 'null'],
       description: '`message.custom_data` in Liquid.',
     }),
-  ),
-  data_feed: Type.Optional(
-    Type.Unsafe<Record<string, unknown> | null>({ type: ['object', 'null'], description: '`data_feed` in Liquid.' }),
   ),
   journey: Type.Optional(
     Type.Unsafe<Record<string, unknown> | null>({ type: ['object', 'null'], description: '`journey` in Liquid.' }),

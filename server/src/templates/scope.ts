@@ -7,6 +7,7 @@ import type { Subscription } from '../users/subscription.ts'
 import type { Scope } from './render/source.ts'
 import type { TemplateId } from './template.ts'
 
+/** Nothing may be left out by chance: a preview and what is sent see the same. Null for what is not there. */
 export type ScopeParts = {
   /** Undefined for somebody of whom nothing is known. */
   user: User | undefined
@@ -14,16 +15,15 @@ export type ScopeParts = {
   subscription: Subscription | undefined
   app: { id: AppId; name: string }
   organization: { id: OrganizationId; name: string }
-  template?: { id: TemplateId | null; name: string | null }
-  message?: { id: string | null; name: string | null; templateId: string | null; customData: object }
-  journey?: Record<string, unknown>
-  dataFeed?: Record<string, unknown>
-  dynamicContent?: Record<string, unknown>
-  unsubscribeToken?: string
+  /** `dynamicContent` is shared by all recipients, so that it travels to the renderer once for all of them. */
+  template: { id: TemplateId | null; name: string | null; dynamicContent: Record<string, unknown> } | null
+  message: { id: string | null; name: string | null; customData: object } | null
+  journey: Record<string, unknown> | null
+  unsubscribeToken: string | null
 }
 
 export function scopeOf(parts: ScopeParts): Scope {
-  const { user, subscription, message } = parts
+  const { user, subscription, template, message } = parts
   const externalId = user?.aliases.get(EXTERNAL_ID) ?? null
   const { tags, language } = user?.properties ?? { tags: {}, language: null }
   return {
@@ -44,19 +44,18 @@ export function scopeOf(parts: ScopeParts): Scope {
       phone_number: subscription?.type === 'SMS' ? subscription.token : null,
       language: subscription?.language ?? language,
       external_id: externalId,
-      unsubscribe_token: parts.unsubscribeToken ?? null,
+      unsubscribe_token: parts.unsubscribeToken,
     },
     app: { id: parts.app.id, name: parts.app.name },
     org: { id: parts.organization.id, name: parts.organization.name },
-    template: { id: parts.template?.id ?? null, name: parts.template?.name ?? null },
+    template: { id: template?.id ?? null, name: template?.name ?? null },
     message: {
       id: message?.id ?? null,
       name: message?.name ?? null,
-      template_id: message?.templateId ?? parts.template?.id ?? null,
+      template_id: template?.id ?? null,
       custom_data: message?.customData ?? {},
     },
     journey: parts.journey ?? {},
-    data_feed: parts.dataFeed ?? {},
-    dynamic_content: parts.dynamicContent ?? {},
+    dynamic_content: template?.dynamicContent ?? {},
   }
 }

@@ -4,19 +4,27 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
 import type { Channel } from './content.ts'
+import type { EmailHtml } from './content-sources.ts'
 import type { Template, TemplateId, TemplateSummary } from './template.ts'
+
+/** Two columns: most bodies are in one language, and their HTML stays text. */
+const emailHtml = sql`coalesce(to_jsonb(email_html), email_html_by_language) as email_html`
+const oneHtml = (html: EmailHtml) => (typeof html === 'string' ? html : null)
+const htmlByLanguage = (html: EmailHtml) => (typeof html === 'string' || html === null ? null : JSON.stringify(html))
 
 export const insertTemplate = (db: Db, appId: AppId, it: Template) =>
   db.query(sql`
-    insert into templates (app_id, id, name, channel, content, email_html, dynamic_content, revision, created_at, updated_at)
-    select a.id, ${it.id}::uuid, ${it.name}, ${it.channel}, ${JSON.stringify(it.content)}::jsonb, ${it.emailHtml}::text,
+    insert into templates
+      (app_id, id, name, channel, content, email_html, email_html_by_language, dynamic_content, revision, created_at, updated_at)
+    select a.id, ${it.id}::uuid, ${it.name}, ${it.channel}, ${JSON.stringify(it.content)}::jsonb, ${oneHtml(it.emailHtml)}::text,
+      ${htmlByLanguage(it.emailHtml)}::jsonb,
       ${it.dynamicContent}::text, ${it.revision}::integer, ${it.createdAt}::timestamptz, ${it.updatedAt}::timestamptz
     from apps a
     where a.id = ${appId}`)
 
 export async function findTemplate(db: Db, appId: AppId, id: TemplateId): Promise<Template | undefined> {
   const [template] = await db.query<Template>(sql`
-    select id, name, channel, content, email_html, dynamic_content, revision, created_at, updated_at
+    select id, name, channel, content, ${emailHtml}, dynamic_content, revision, created_at, updated_at
     from templates
     where app_id = ${appId} and id = ${id}`)
   return template
@@ -24,7 +32,7 @@ export async function findTemplate(db: Db, appId: AppId, id: TemplateId): Promis
 
 export const findTemplates = (db: Db, appId: AppId, ids: readonly TemplateId[]) =>
   db.query<Template>(sql`
-    select id, name, channel, content, email_html, dynamic_content, revision, created_at, updated_at
+    select id, name, channel, content, ${emailHtml}, dynamic_content, revision, created_at, updated_at
     from templates
     where app_id = ${appId} and id = any(${ids}::uuid[])`)
 
@@ -48,7 +56,8 @@ export const holdTemplates = (db: Db, appId: AppId, ids: readonly TemplateId[]) 
 export async function updateTemplate(db: Db, appId: AppId, it: Template, fromRevision: number): Promise<boolean> {
   const changed = await db.query(sql`
     update templates
-    set name = ${it.name}, channel = ${it.channel}, content = ${JSON.stringify(it.content)}, email_html = ${it.emailHtml},
+    set name = ${it.name}, channel = ${it.channel}, content = ${JSON.stringify(it.content)}, email_html = ${oneHtml(it.emailHtml)},
+      email_html_by_language = ${htmlByLanguage(it.emailHtml)},
       dynamic_content = ${it.dynamicContent}, revision = ${it.revision}, updated_at = ${it.updatedAt}
     where app_id = ${appId} and id = ${it.id} and revision = ${fromRevision}
     returning id`)

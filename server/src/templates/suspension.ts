@@ -8,6 +8,7 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { Content } from './content.ts'
+import type { EmailHtml } from './content-sources.ts'
 import type { TemplatesContext } from './context.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { hasLiquidIn } from './prepare.ts'
@@ -39,7 +40,7 @@ export const createFindSuspension = ({
     },
   })
 
-type Said = { content: Content; emailHtml: string | null; dynamicContent: string | null }
+type Said = { content: Content; emailHtml: EmailHtml; dynamicContent: string | null }
 
 export async function refuseSuspended(find: FindSuspension, appId: AppId, said: Said): Promise<void> {
   const suspension = await find(appId, fingerprintOf(said.content, said.emailHtml, said.dynamicContent))

@@ -3,6 +3,7 @@
 import { AppError } from '../lib/errors.ts'
 import type { Id } from '../lib/ids.ts'
 import { type Channel, type Content, PLATFORMS } from './content.ts'
+import type { EmailHtml } from './content-sources.ts'
 import type { Suspension } from './suspension-store.ts'
 
 export type TemplateId = Id<'template'>
@@ -12,8 +13,7 @@ export type Template = {
   name: string
   channel: Channel
   content: Content
-  /** What the MJML of `email_body` was compiled to. */
-  emailHtml: string | null
+  emailHtml: EmailHtml
   dynamicContent: string | null
   revision: number
   createdAt: Date

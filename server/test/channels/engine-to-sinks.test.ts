@@ -13,7 +13,7 @@ import { apnsRefusal } from '../../src/sink/apns.ts'
 import { certificateFor } from '../../src/sink/certificate.ts'
 import { fcmRefusal } from '../../src/sink/fcm.ts'
 import { sql } from '../../src/storage/sql.ts'
-import { type TestApp, testApp } from '../app.ts'
+import { type Tenant, type TestApp, testApp } from '../app.ts'
 import { aP8, rsaPem } from '../credentials.ts'
 import {
   aMessage,
@@ -42,6 +42,8 @@ const fcm = {
   privateKey: rsaPem(),
 }
 
+const secrets = secretBox('the secret key of the tests')
+
 /** All in one certificate, so that there is one to believe. */
 const certificate = certificateFor(
   'updates.push.example.com',
@@ -59,6 +61,7 @@ let browsers: PushService
 let senders: Senders
 let engine: Engine
 let appId: AppId
+let tenant: Tenant
 let credentials: PushCredentials
 
 beforeAll(async () => {
@@ -75,8 +78,9 @@ afterAll(async () => {
 })
 beforeEach(async () => {
   await senders?.close()
-  appId = (await app.anotherTenant()).id
-  const own = await readPushCredentials({ db: app.db, secrets: secretBox('the secret key of the tests') }, appId)
+  tenant = await app.anotherTenant()
+  appId = tenant.id
+  const own = await readPushCredentials({ db: app.db, secrets }, appId)
   credentials = { ...(own as PushCredentials), fcm, apns: { kind: 'token', environment: 'production', ...apns } }
   senders = createSenders({
     clock,
@@ -105,14 +109,27 @@ afterAll(() => senders.close())
 const some = async (count: number, type: 'iOSPush' | 'AndroidPush') =>
   (await recipients(engine, appId, count, { type })) as Recipient[]
 
-test('one message reaches an iPhone, an Android phone and a browser, each in its own words', async () => {
-  const [iphone] = await some(1, 'iOSPush')
-  const [android] = await some(1, 'AndroidPush')
+type ApplePayload = { aps: Record<string, unknown>; custom: unknown } & Record<string, unknown>
+const toApple = (device: Recipient | undefined) => apple.received.find(({ token }) => token === device?.token)
+const sentToApple = (device: Recipient | undefined) => toApple(device)?.payload as ApplePayload | undefined
+const sentToGoogle = (device: Recipient | undefined) => google.received.find(({ token }) => token === device?.token)
+const sentToBrowser = (path: string) =>
+  JSON.parse(browsers.received.find((it) => it.path === path)?.text ?? '{}') as Record<string, unknown>
+
+/** A browser that can read what it gets. */
+async function aBrowser() {
   const [browser] = (await recipients(engine, appId, 1, { type: 'ChromePush' })) as [Recipient]
   const { endpoint, p256dh, auth, path } = browsers.subscribe(credentials.vapid.publicKey)
   await app.db.query(sql`
     update subscriptions set token = ${endpoint}, token_hash = ${randomBytes(32)}, web_p256 = ${p256dh}, web_auth = ${auth}
     where app_id = ${appId} and id = ${browser.id}`)
+  return path
+}
+
+test('one message reaches an iPhone, an Android phone and a browser, each in its own words', async () => {
+  const [iphone] = await some(1, 'iOSPush')
+  const [android] = await some(1, 'AndroidPush')
+  const path = await aBrowser()
   const id = await aMessage(engine, appId, {
     content: {
       headings: { en: 'Bells' },
@@ -131,26 +148,142 @@ test('one message reaches an iPhone, an Android phone and a browser, each in its
   })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 3 })
-  const toApple = apple.received.find(({ token }) => token === iphone?.token)
-  expect(toApple?.headers).toMatchObject({
+  expect(toApple(iphone)?.headers).toMatchObject({
     'apns-priority': '10',
     'apns-collapse-id': 'news',
     'apns-topic': apns.topic,
   })
-  expect(toApple?.payload).toMatchObject({
+  expect(sentToApple(iphone)).toMatchObject({
     aps: { alert: { title: 'Bells', body: 'They ring' }, 'interruption-level': 'time-sensitive' },
     custom: { i: id, u: 'bells://open', badge_inc: 2 },
     buttons: [{ i: 'yes', n: 'Yes' }],
   })
-  const toGoogle = google.received.find(({ token }) => token === android?.token)
+  const toGoogle = sentToGoogle(android)
   expect(toGoogle?.data).toMatchObject({ title: 'Bells', alert: 'They ring', bicon: 'tower', bgac: 'FF112233' })
   expect(toGoogle?.android).toMatchObject({ priority: 'HIGH', collapse_key: 'news' })
-  const toBrowser = browsers.received.find((it) => it.path === path)
-  expect(JSON.parse(toBrowser?.text ?? '{}')).toMatchObject({
+  expect(sentToBrowser(path)).toMatchObject({
     title: 'Bells',
     custom: { i: id, u: 'https://example.com/web', rr: 'y' },
     o: [{ i: 'go', n: 'Go', u: 'https://example.com/go' }],
   })
+})
+
+test('data stands at the root of the payload too, where the app says so, and replaces nothing there', async () => {
+  const headers = { authorization: `Key ${tenant.organizationKey}` }
+  const body = { additional_data_is_root_payload: true }
+  expect((await app.request(`/apps/${appId}`, { method: 'PUT', body, headers })).status).toBe(200)
+  const data = { order: 7, to: { street: 'Mill Lane' }, aps: 'x', custom: 'x', from: 'x', 'google.x': 'x', title: 'x' }
+  const send = async () => {
+    const { isDataAtRoot } = (await readPushCredentials({ db: app.db, secrets }, appId)) as PushCredentials
+    credentials = { ...credentials, isDataAtRoot }
+    senders.forget()
+    const [iphone] = await some(1, 'iOSPush')
+    const [android] = await some(1, 'AndroidPush')
+    const path = await aBrowser()
+    const id = await aMessage(engine, appId, { content: { contents: { en: 'They ring' }, data } })
+    await runEngine(engine)
+    return { id, toApple: sentToApple(iphone), toGoogle: sentToGoogle(android)?.data, toBrowser: sentToBrowser(path) }
+  }
+  const { id, toApple, toGoogle, toBrowser } = await send()
+  expect(toApple).toMatchObject({ order: 7, to: { street: 'Mill Lane' }, title: 'x', custom: { i: id, a: data } })
+  expect(toApple?.aps.alert).toEqual({ body: 'They ring' })
+  expect(toGoogle).toMatchObject({ order: '7', to: '{"street":"Mill Lane"}', aps: 'x', alert: 'They ring' })
+  expect(JSON.parse(toGoogle?.custom ?? '')).toMatchObject({ i: id, a: data })
+  for (const reserved of ['from', 'google.x', 'title']) expect(toGoogle).not.toHaveProperty([reserved])
+  expect(toBrowser).toMatchObject({ order: 7, aps: 'x', 'google.x': 'x', custom: { i: id, a: data } })
+  expect(toBrowser).not.toHaveProperty('title')
+
+  await app.request(`/apps/${appId}`, { method: 'PUT', body: { additional_data_is_root_payload: false }, headers })
+  const before = await send()
+  expect(before.toApple).not.toHaveProperty('order')
+  expect(before.toGoogle).not.toHaveProperty('order')
+  expect(before.toBrowser).not.toHaveProperty('order')
+})
+
+test.each([
+  ['the default without ios_sound', {}, 'default'],
+  ['the default for an empty ios_sound', { ios_sound: '' }, 'default'],
+  ['none for nil', { ios_sound: 'nil' }, undefined],
+  ['the file that ios_sound names', { ios_sound: 'bell.caf' }, 'bell.caf'],
+  ['none where nothing is shown', { contents: undefined, content_available: true }, undefined],
+])('the sound of an iPhone is %s', async (_, fields, sound) => {
+  const [iphone] = await some(1, 'iOSPush')
+  await aMessage(engine, appId, { content: { contents: { en: 'They ring' }, ...fields } })
+  await runEngine(engine)
+  expect(sentToApple(iphone)?.aps.sound).toBe(sound)
+})
+
+test.each([
+  [
+    'whole, below headings and contents',
+    {
+      headings: { en: 'Bells' },
+      apns_alert: {
+        title: 'Hidden',
+        body: 'Hidden',
+        'loc-key': 'RING',
+        'loc-args': ['{{ a }}', 7],
+        'launch-image': 'b.png',
+      },
+      summary_arg: 'Tower',
+      summary_arg_count: 3,
+    },
+    {
+      title: 'Bells',
+      body: 'They ring',
+      'loc-key': 'RING',
+      'loc-args': ['{{ a }}', 7],
+      'launch-image': 'b.png',
+      'summary-arg': 'Tower',
+      'summary-arg-count': 3,
+    },
+  ],
+  [
+    'with what headings leave out, rendered',
+    { apns_alert: { title: 'For {{ user.tags.name }}', 'title-loc-key': 'T' } },
+    { title: 'For Ann', body: 'They ring', 'title-loc-key': 'T' },
+  ],
+  [
+    'alone, where there are no contents',
+    { contents: undefined, content_available: true, apns_alert: { 'loc-key': 'RING' } },
+    { 'loc-key': 'RING' },
+  ],
+])('apns_alert is sent %s', async (_, fields, alert) => {
+  const [iphone] = (await recipients(engine, appId, 1, { type: 'iOSPush', tags: { name: 'Ann' } })) as [Recipient]
+  await aMessage(engine, appId, { content: { contents: { en: 'They ring' }, ...fields } })
+  await runEngine(engine)
+  expect(sentToApple(iphone)?.aps.alert).toEqual(alert)
+})
+
+test.each([
+  [1, '1', 'NORMAL', 'very-low'],
+  [2, '1', 'NORMAL', 'low'],
+  [3, '5', 'NORMAL', 'low'],
+  [4, '5', 'NORMAL', 'normal'],
+  [5, '5', 'NORMAL', 'normal'],
+  [7, '5', 'NORMAL', 'normal'],
+  [8, '10', 'HIGH', 'high'],
+  [10, '10', 'HIGH', 'high'],
+])('the priority %i is %s for Apple, %s for Google and %s for browsers', async (priority, apple, google, urgency) => {
+  const [iphone] = await some(1, 'iOSPush')
+  const [android] = await some(1, 'AndroidPush')
+  const path = await aBrowser()
+  await aMessage(engine, appId, { options: { priority } })
+  await runEngine(engine)
+  expect(toApple(iphone)?.headers).toMatchObject({ 'apns-priority': apple })
+  expect(sentToGoogle(android)).toMatchObject({ android: { priority: google }, data: { pri: String(priority) } })
+  expect(browsers.received.find((it) => it.path === path)).toMatchObject({ urgency })
+})
+
+test.each([
+  ['one text', '$[notif_count] new', '$[notif_count] new'],
+  ['by language', { en: 'New', de: 'Neu' }, 'Neu'],
+])('android_group_message may be %s', async (_, android_group_message, shown) => {
+  const [phone] = (await recipients(engine, appId, 1, { type: 'AndroidPush', language: 'de-AT' })) as [Recipient]
+  const content = { contents: { en: 'They ring' }, android_group: 'tower', android_group_message }
+  await aMessage(engine, appId, { content })
+  await runEngine(engine)
+  expect(sentToGoogle(phone)?.data).toMatchObject({ grp: 'tower', grp_msg: shown })
 })
 
 test('providers refuse, are busy, break off and know nobody: each delivery ends as it must', async () => {

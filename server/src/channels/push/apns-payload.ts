@@ -1,7 +1,7 @@
 // What iOS and the official SDK on it read; and what Safari read before it took part in web push.
 
 import { sha256 } from '../../lib/secrets.ts'
-import { compact, type PushContent } from './content.ts'
+import { compact, nearestPriority, type PushContent, rootData } from './content.ts'
 
 export type ApnsPushType = 'alert' | 'background' | 'voip' | 'liveactivity'
 
@@ -9,19 +9,36 @@ export type ApnsPush = {
   /** JSON. */
   body: string
   type: ApnsPushType
-  priority: 5 | 10
+  priority: 1 | 5 | 10
   expiresAt: Date
   collapseId: string | undefined
 }
 
+/** What Apple knows, in rising order: save power, send in groups, send at once. */
+const PRIORITIES = [1, 5, 10] as const
+
+/** What iOS and the SDK read, older versions of it included. */
+const ROOT_KEYS = new Set('aps custom att buttons o os_data'.split(' '))
+
 /** Made once for all that get the same. */
 export function apnsPush(content: PushContent): ApnsPush {
   const { messageId, title, subtitle, body, url, data, image, sound, buttons, collapseId, group, ios = {} } = content
-  const isShown = body !== undefined || title !== undefined
+  const isShown = body !== undefined || title !== undefined || Object.keys(ios.alert ?? {}).length > 0
+  const alert = {
+    ...ios.alert,
+    ...compact({
+      title,
+      subtitle,
+      body,
+      'summary-arg': ios.summaryArg,
+      'summary-arg-count': ios.summaryArgCount,
+    }),
+  }
   const { badge } = ios
   const payload = compact({
+    ...Object.fromEntries(rootData(content, (key) => ROOT_KEYS.has(key))),
     aps: compact({
-      alert: isShown ? compact({ title, subtitle, body }) : undefined,
+      alert: isShown ? alert : undefined,
       sound: isShown ? sound : undefined,
       badge: badge && 'set' in badge ? badge.set : undefined,
       category: ios.category,
@@ -49,7 +66,7 @@ export function apnsPush(content: PushContent): ApnsPush {
     body: JSON.stringify(payload),
     type: ios.isVoip ? 'voip' : isShown ? 'alert' : 'background',
     // Apple takes background messages with this priority only.
-    priority: isQuiet ? 5 : content.priority,
+    priority: isQuiet ? 5 : nearestPriority(content.priority, PRIORITIES),
     expiresAt: content.expiresAt,
     collapseId: collapseId === undefined ? undefined : collapseHeader(collapseId),
   }
@@ -62,7 +79,7 @@ export function safariPush(content: PushContent): ApnsPush {
   return {
     body: JSON.stringify({ aps: { alert: compact({ title, body, action }), 'url-args': [url ?? ''] } }),
     type: 'alert',
-    priority: content.priority,
+    priority: nearestPriority(content.priority, PRIORITIES),
     expiresAt: content.expiresAt,
     collapseId: collapseId === undefined ? undefined : collapseHeader(collapseId),
   }

@@ -8,8 +8,8 @@ export type PushContent = {
   messageId: string
   /** After this moment nobody shall see it. What is in the past asks for now or never. */
   expiresAt: Date
-  /** 10 may wake the device, 5 waits until it is awake. */
-  priority: 5 | 10
+  /** From 1 to 10: 10 may wake the device, 5 waits until it is awake. Each provider gets the nearest that it knows. */
+  priority: number
   title?: string | undefined
   subtitle?: string | undefined
   /** Without it nothing is shown: the app is woken with `data`. */
@@ -18,6 +18,8 @@ export type PushContent = {
   url?: string | undefined
   /** Handed to the app or page as it is. */
   data?: Readonly<Record<string, unknown>> | undefined
+  /** Whether `data` also stands at the root of the payload, beside what the SDKs read. */
+  isDataAtRoot?: boolean | undefined
   buttons?: readonly PushButton[] | undefined
   /** Of several messages with the same one only the last is kept and shown. */
   collapseId?: string | undefined
@@ -37,6 +39,10 @@ export type PushContent = {
 }
 
 export type IosContent = {
+  /** Keys of `aps.alert` in Apple's words, such as `loc-key`; title, subtitle and body of the message go before them. */
+  alert?: Readonly<Record<string, unknown>> | undefined
+  summaryArg?: string | undefined
+  summaryArgCount?: number | undefined
   badge?: { set: number } | { increase: number } | undefined
   category?: string | undefined
   interruptionLevel?: 'passive' | 'active' | 'time-sensitive' | 'critical' | undefined
@@ -72,6 +78,21 @@ export type WebContent = {
 /** JSON without what is not given. */
 export const compact = (value: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(value).filter(([, it]) => it !== undefined))
+
+/**
+ * What `data` adds to the root of a payload. Keys that the software on the device reads are reserved even where this message
+ * leaves them out: `data.title` must not become the title of a message that has none.
+ */
+export function rootData(
+  { data, isDataAtRoot }: PushContent,
+  isReserved: (key: string) => boolean,
+): [string, unknown][] {
+  return isDataAtRoot && data ? Object.entries(data).filter(([key]) => !isReserved(key)) : []
+}
+
+/** Of two that are equally near, the higher. */
+export const nearestPriority = <Known extends number>(priority: number, known: readonly Known[]): Known =>
+  known.reduce((best, it) => (Math.abs(it - priority) <= Math.abs(best - priority) ? it : best))
 
 export const secondsLeft = (expiresAt: Date, now: Date) =>
   Math.max(0, Math.floor((expiresAt.getTime() - now.getTime()) / 1000))

@@ -1,6 +1,6 @@
 // What the official Android SDK reads: a data message, so that the SDK and not the system shows it. All values are text.
 
-import { compact, type PushContent } from './content.ts'
+import { compact, nearestPriority, type PushContent, rootData } from './content.ts'
 
 export type FcmPush = {
   data: Readonly<Record<string, string>>
@@ -9,15 +9,28 @@ export type FcmPush = {
   collapseKey: string | undefined
 }
 
+/** What the SDK reads, and what FCM refuses or sets itself. */
+const ROOT_KEYS = new Set(
+  (
+    'custom title alert pri licon sicon bicon sound o grp grp_msg chnl oth_chnl bgac ledc vis bg_img ' +
+    'from notification message_type message_id collapse_key'
+  ).split(' '),
+)
+const isReserved = (key: string) => key === '' || ROOT_KEYS.has(key) || /^(google|gcm)(\.|$)/.test(key)
+
+const asText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+
 /** Made once for all that get the same. */
 export function fcmPush(content: PushContent): FcmPush {
   const { messageId, title, body, url, data, icon, smallIcon, image, sound, buttons, collapseId, group } = content
   const { channelId, accentColor, ledColor, visibility, groupMessage, background } = content.android ?? {}
   const fields = compact({
+    ...Object.fromEntries(rootData(content, isReserved).map(([key, value]) => [key, asText(value)])),
     custom: JSON.stringify(compact({ i: messageId, a: data, u: url, ti: content.templateId })),
     title,
     alert: body,
-    pri: content.priority === 10 ? '10' : '5',
+    // The SDK itself knows ten of them.
+    pri: String(content.priority),
     licon: icon,
     sicon: smallIcon,
     bicon: image,
@@ -35,7 +48,7 @@ export function fcmPush(content: PushContent): FcmPush {
   }) as Record<string, string>
   return {
     data: fields,
-    priority: content.priority === 10 ? 'HIGH' : 'NORMAL',
+    priority: nearestPriority(content.priority, [5, 10]) === 10 ? 'HIGH' : 'NORMAL',
     expiresAt: content.expiresAt,
     collapseKey: collapseId,
   }

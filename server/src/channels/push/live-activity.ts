@@ -2,13 +2,13 @@
 // and ended by the token of the one activity.
 
 import type { ApnsPush } from './apns-payload.ts'
-import { compact } from './content.ts'
+import { compact, nearestPriority } from './content.ts'
 import { seconds } from './jwt.ts'
 
 export type LiveActivity = {
   messageId: string
   expiresAt: Date
-  priority: 5 | 10
+  priority: number
   /** What it shows now. */
   state: Readonly<Record<string, unknown>>
   /** What it is about, and by which name we know it: when it starts. */
@@ -35,6 +35,7 @@ export function liveActivityPush(activity: LiveActivity, now: Date): ApnsPush {
     'dismissal-date': dismissAt && seconds(dismissAt),
     'relevance-score': relevanceScore,
   })
-  const { expiresAt, priority } = activity
+  const { expiresAt } = activity
+  const priority = nearestPriority(activity.priority, [5, 10])
   return { body: JSON.stringify({ aps }), type: 'liveactivity', priority, expiresAt, collapseId: undefined }
 }

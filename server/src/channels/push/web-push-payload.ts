@@ -1,20 +1,27 @@
 // What the service worker of the official web SDK reads, and ours.
 
 import { sha256 } from '../../lib/secrets.ts'
-import { compact, type PushContent } from './content.ts'
+import { compact, nearestPriority, type PushContent, rootData } from './content.ts'
 
 export type WebPush = {
   plain: Buffer
   expiresAt: Date
-  urgency: 'normal' | 'high'
+  urgency: 'very-low' | 'low' | 'normal' | 'high'
   /** A push service keeps the last of several with the same one. */
   topic: string | undefined
 }
+
+/** What the service workers read. */
+const ROOT_KEYS = new Set('custom title alert icon image badge tag vibrate o'.split(' '))
+
+/** RFC 8030 knows four. */
+const URGENCIES = { 1: 'very-low', 3: 'low', 5: 'normal', 10: 'high' } as const
 
 /** Made once for all that get the same. */
 export function webPush(content: PushContent): WebPush {
   const { messageId, title, body, url, data, icon, image, smallIcon, buttons, collapseId, web = {} } = content
   const payload = compact({
+    ...Object.fromEntries(rootData(content, (key) => ROOT_KEYS.has(key))),
     custom: compact({
       i: messageId,
       a: data,
@@ -34,7 +41,7 @@ export function webPush(content: PushContent): WebPush {
   return {
     plain: Buffer.from(JSON.stringify(payload)),
     expiresAt: content.expiresAt,
-    urgency: content.priority === 10 ? 'high' : 'normal',
+    urgency: URGENCIES[nearestPriority(content.priority, [1, 3, 5, 10])],
     topic: collapseId === undefined ? undefined : topicOf(collapseId),
   }
 }

@@ -3,10 +3,14 @@
 import type { EmailReference, Purpose } from '../../email/reference.ts'
 import { fillPlaces, MARK, piecesOf } from '../../lib/places.ts'
 import { findEmailDelivery } from '../../messages/email/note.ts'
+import type { EmailDelivery } from '../../messages/email/store.ts'
 import { fillPlaceholders, urlsAt } from '../../messages/email/urls.ts'
-import type { Message } from '../../messages/message.ts'
+import { type Message, NO_RUN } from '../../messages/message.ts'
+import { messageParts } from '../../messages/scope.ts'
 import { findMessage } from '../../messages/store.ts'
+import { bodyOf } from '../../templates/content-sources.ts'
 import { findSender } from '../../templates/find-sender.ts'
+import { inLanguage } from '../../templates/language.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
 import { scopeOf } from '../../templates/scope.ts'
 import { loadPointed } from '../../users/store.ts'
@@ -21,7 +25,7 @@ const POLICY =
 export async function viewEmail(ctx: FeedbackContext, reference: EmailReference): Promise<Page> {
   const delivery = await findEmailDelivery(ctx.db, reference)
   const message = delivery && (await findMessage(ctx.db, reference.appId, delivery.messageId))
-  const html = message && (await renderFor(ctx, reference, message, delivery.subscriptionId))
+  const html = message && (await renderFor(ctx, reference, message, delivery))
   if (html === undefined) return tooOldPage()
   const urls = urlsAt(ctx.publicUrl?.replace(/\/+$/, '') ?? '')
   // What stands in the mail stands here too: who is shown it can unsubscribe as its reader can.
@@ -32,28 +36,26 @@ export async function viewEmail(ctx: FeedbackContext, reference: EmailReference)
 }
 
 async function renderFor(
-  { db, clock, mail }: FeedbackContext,
+  { db, clock, mail, readRunData }: FeedbackContext,
   reference: EmailReference,
   message: Message,
-  subscriptionId: string,
+  { subscriptionId, runId }: Pick<EmailDelivery, 'subscriptionId' | 'runId'>,
 ): Promise<string | undefined> {
   const { appId } = reference
-  const text = message.emailHtml ?? message.content.email_body ?? undefined
-  if (text === undefined || !hasLiquid(text)) return text
+  const body = bodyOf(message.content, message.emailHtml)
+  if (body === undefined || (typeof body === 'string' && !hasLiquid(body))) return body
   const [user] = await loadPointed(db, appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
   const sender = await findSender(db, appId)
   if (!user || !sender) return undefined
+  const subscription = user.subscriptions.get(subscriptionId)
+  const text = inLanguage(body, subscription?.language ?? user.properties.language)
+  if (text === undefined || !hasLiquid(text)) return text
   const context = scopeOf({
     user,
-    subscription: user.subscriptions.get(subscriptionId),
+    subscription,
     ...sender,
-    template: { id: message.templateId, name: null },
-    message: {
-      id: message.id,
-      name: message.name,
-      templateId: message.templateId,
-      customData: message.options.customData ?? {},
-    },
+    ...messageParts(message),
+    journey: (runId === NO_RUN ? undefined : (await readRunData?.(appId, [runId]))?.get(runId)) ?? null,
     unsubscribeToken: mail.references.write(reference, 'unsubscribe'),
   })
   const [rendered] = await mail.renderer.render(

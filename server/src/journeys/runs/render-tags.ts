@@ -21,6 +21,8 @@ type Tagged = { run: Locked; assignments: Record<string, string>; met: readonly 
 
 const MAX_VALUE = 1_024
 
+const OF_NO_MESSAGE = { subscription: undefined, template: null, message: null, unsubscribeToken: null }
+
 export async function renderTags(
   { renderer, log }: Pick<RunsContext, 'renderer' | 'log'>,
   db: Db,
@@ -59,7 +61,7 @@ async function itemsFor(db: Db, appId: AppId, journey: Compiled, list: readonly 
     const template = sources.get(it.assignments) ?? sourcesOf(it.assignments)
     sources.set(it.assignments, template)
     const data = runData(journey.name, it.run.entryEvent, [...it.run.metEvents, ...it.met])
-    items.set(it, { template, context: scopeOf({ ...sender, user, subscription: undefined, journey: data }) })
+    items.set(it, { template, context: scopeOf({ ...sender, ...OF_NO_MESSAGE, user, journey: data }) })
   }
   return items
 }

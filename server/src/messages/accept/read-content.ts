@@ -4,6 +4,7 @@ import { invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { checkContent, ONE_CHANNEL } from '../../templates/check-content.ts'
 import { type Channel, type Content, PLATFORMS, readContent } from '../../templates/content.ts'
+import type { EmailHtml } from '../../templates/content-sources.ts'
 import { hasLiquidIn, prepareContent } from '../../templates/prepare.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
 import type { Template } from '../../templates/template.ts'
@@ -11,7 +12,7 @@ import type { CreateMessageBody } from '../schema.ts'
 import { namesPlatform } from './platforms.ts'
 import { channelOfTargeting, type Targeting } from './read-targeting.ts'
 
-export type MessageContent = { channel: Channel; content: Content; emailHtml: string | null }
+export type MessageContent = { channel: Channel; content: Content; emailHtml: EmailHtml }
 
 /** At hand at once, unless there is Liquid or MJML in it. */
 export function readMessageContent(
@@ -31,7 +32,7 @@ export function readMessageContent(
     checkContent(content)
     return { channel, content, emailHtml: template.emailHtml }
   }
-  const prepared = prepareContent(renderer, appId, content)
+  const prepared = prepareContent(renderer, appId, content, template?.dynamicContent ?? null)
   if (prepared === null) return { channel, content, emailHtml: null }
   return prepared.then((emailHtml) => ({ channel, content, emailHtml }))
 }

@@ -233,7 +233,7 @@ describe('update a live activity', () => {
     })
     const { subscriptionIds } = await anIPhone()
     await enter(activity, subscriptionIds[0], 'x')
-    for (const fields of [{ event: 'start' }, { dismissal_date: 1 }, { event_updates: null }, { priority: 7 }])
+    for (const fields of [{ event: 'start' }, { dismissal_date: 1 }, { event_updates: null }, { priority: 11 }])
       expect((await update(activity, updating(fields))).status).toBe(400)
     const body = updating({ idempotency_key: newId() })
     const first = await update(activity, body)

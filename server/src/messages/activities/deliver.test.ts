@@ -62,7 +62,7 @@ describe('live activities are delivered', () => {
               attributes: { order: 7 },
               state: { status: 'baking' },
             },
-            alert: { title: 'Order 7', body: 'On its way' },
+            alert: { title: 'Order 7', body: 'On its way', sound: 'default' },
           },
         },
       },

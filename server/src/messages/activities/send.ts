@@ -104,7 +104,7 @@ async function accept(
   request: Request,
 ): Promise<SentActivity> {
   const content = readAlert(request)
-  if (content.contents || content.headings) await prepareContent(messages.renderer, appId, content)
+  if (content.contents || content.headings) await prepareContent(messages.renderer, appId, content, null)
   const targets = targetsOf(audience)
   const platforms = ['iOSPush']
   const accepted = await messages.accept(appId, {

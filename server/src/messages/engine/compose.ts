@@ -3,7 +3,7 @@
 import type { MailFile } from '../../channels/email/message.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { allSources, sourcesFor } from '../../templates/content-sources.ts'
+import { allSources, isEmailByLanguage, sourcesFor } from '../../templates/content-sources.ts'
 import { findSender, type Sender } from '../../templates/find-sender.ts'
 import { fingerprintOf } from '../../templates/fingerprint.ts'
 import type { Rendered, RenderFailure, RenderItem } from '../../templates/render/renderer.ts'
@@ -14,10 +14,11 @@ import type { User } from '../../users/neighbourhood.ts'
 import { loadPointed } from '../../users/store.ts'
 import type { Mailing } from '../email/prepare.ts'
 import { type Activity, type Lane, NO_RUN } from '../message.ts'
+import { type MessageParts, messageParts } from '../scope.ts'
 import type { DueDelivery, SentMessage } from './delivery-store.ts'
 import { emailContent, envelopeOf } from './email-content.ts'
 import type { Engine } from './engine.ts'
-import { pushContent, type Texts } from './push-content.ts'
+import { iosSound, pushContent, type Texts } from './push-content.ts'
 import type { ActivityContent, Parcel } from './sender.ts'
 import { suspendContent } from './suspend-content.ts'
 
@@ -75,15 +76,16 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
   const sources = new Map<string, Sources>()
   const fingerprints = new Map<string, string>()
   const texts = new Map<string, Texts>()
+  const parts = new Map<string, MessageParts>()
   const contents = new Map<string, Parcel['content']>()
 
   const remembered = <Value>(known: Map<string, Value>, key: string, make: () => Value): Value => {
     if (!known.has(key)) known.set(key, make())
     return known.get(key) as Value
   }
-  /** A mail says the same in every language. */
-  const nameOf = ({ due, message }: ToSend) =>
-    message.channel === 'email' ? message.id : `${message.id} ${due.language ?? ''}`
+  /** Most mails say the same in every language, and are put together once. */
+  const nameOf = ({ due, message: { id, channel, content } }: ToSend) =>
+    channel === 'email' && !isEmailByLanguage(content) ? id : `${id} ${due.language ?? ''}`
   const sourcesOf = (it: ToSend) =>
     remembered(sources, nameOf(it), () => sourcesFor(it.message.content, it.message.emailHtml, it.due.language))
 
@@ -97,6 +99,8 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
     },
     /** Those of one message in one language share the object: it travels to the renderer once. */
     sourcesOf,
+    /** They share the object for the same reason. */
+    partsOf: (message: SentMessage) => remembered(parts, message.id, () => messageParts(message)),
     fingerprintOf: ({ id, content, emailHtml, options }: SentMessage) =>
       remembered(fingerprints, id, () => fingerprintOf(content, emailHtml, options.template?.dynamicContent ?? null)),
     fixedTexts: (it: ToSend): Texts =>
@@ -137,7 +141,7 @@ function activityContent(it: ToSend, activity: Activity, texts: Texts): Activity
   const { id: messageId, options, content } = it.message
   const { headings: title, contents: body } = texts
   const isSilent = title === undefined && body === undefined
-  const alert = isSilent ? undefined : { title, body, sound: content.ios_sound ?? undefined }
+  const alert = isSilent ? undefined : { title, body, sound: iosSound(content) }
   return { messageId, activity, expiresAt: lastMoment(it), priority: options.priority, alert }
 }
 
@@ -172,12 +176,18 @@ async function render(
       it.due.ownerId !== null &&
       owners.has(it.due.ownerId) &&
       !suspended.has(writer.fingerprintOf(it.message)) &&
-      tried(() => writer.sourcesOf(it)) !== undefined,
+      tried(() => writer.partsOf(it.message) && writer.sourcesOf(it)) !== undefined,
   )
   const items = known.map(
     (it): RenderItem => ({
       template: writer.sourcesOf(it),
-      context: contextOf(it, owners.get(it.due.ownerId as UserId) as User, sender, runs.get(it.due.runId)),
+      context: contextOf(
+        it,
+        writer.partsOf(it.message),
+        owners.get(it.due.ownerId as UserId) as User,
+        sender,
+        runs.get(it.due.runId),
+      ),
       fingerprint: writer.fingerprintOf(it.message),
     }),
   )
@@ -212,18 +222,18 @@ async function loadRuns({ readRunData }: Pick<Engine, 'readRunData'>, appId: App
   return ids.size > 0 && readRunData ? readRunData(appId, [...ids]) : new Map<string, RunData>()
 }
 
-const contextOf = ({ due, message, mailing }: ToSend, user: User, from: Sender, journey: RunData | undefined) =>
+const contextOf = (
+  { due, mailing }: ToSend,
+  parts: MessageParts,
+  user: User,
+  from: Sender,
+  journey: RunData | undefined,
+) =>
   scopeOf({
     ...from,
     user,
-    ...(journey && { journey }),
     subscription: user.subscriptions.get(due.subscriptionId),
-    template: { id: message.templateId, name: null },
-    message: {
-      id: message.id,
-      name: message.name,
-      templateId: message.templateId,
-      customData: message.options.customData ?? {},
-    },
-    ...(mailing && { unsubscribeToken: mailing.referenceFor('unsubscribe') }),
+    ...parts,
+    journey: journey ?? null,
+    unsubscribeToken: mailing?.referenceFor('unsubscribe') ?? null,
   })

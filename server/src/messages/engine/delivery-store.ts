@@ -182,6 +182,7 @@ export type SentMessage = Pick<
 
 export const findSentMessages = (db: Db, appId: AppId, ids: readonly MessageId[]) =>
   db.query<SentMessage>(sql`
-    select m.id, m.channel, m.lane, m.name, m.template_id, m.content, m.email_html, m.options
+    select m.id, m.channel, m.lane, m.name, m.template_id, m.content,
+      coalesce(to_jsonb(m.email_html), m.email_html_by_language) as email_html, m.options
     from messages m
     where m.app_id = ${appId} and m.id = any(${ids}::uuid[])`)

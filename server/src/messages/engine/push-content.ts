@@ -43,17 +43,15 @@ export function pushContent(
 }
 
 function iosContent(content: Content, texts: Texts) {
-  const alert = (name: string) => own(texts, `apns_alert.${name}`)
-  const [title, subtitle, body] = [alert('title'), alert('subtitle'), alert('body')]
   return {
-    ...(title !== undefined && { title }),
-    ...(subtitle !== undefined && { subtitle }),
-    ...(body !== undefined && { body }),
     url: texts.app_url ?? texts.url,
     buttons: buttonsOf(content.buttons),
-    sound: content.ios_sound ?? undefined,
+    sound: iosSound(content),
     group: content.thread_id ?? undefined,
     ios: {
+      alert: alertOf(content, texts),
+      summaryArg: content.summary_arg ?? undefined,
+      summaryArgCount: content.summary_arg_count ?? undefined,
       badge: badgeOf(content),
       category: content.ios_category ?? undefined,
       interruptionLevel: levelOf(content),
@@ -64,6 +62,18 @@ function iosContent(content: Content, texts: Texts) {
       isVoip: content.apns_push_type_override === 'voip' || undefined,
     } satisfies IosContent,
   }
+}
+
+/** As the public interface has it: what is shown makes the default sound unless a file is named; `nil` is silence. */
+export const iosSound = ({ ios_sound: sound }: Pick<Content, 'ios_sound'>): string | undefined =>
+  sound === 'nil' ? undefined : sound || 'default'
+
+/** As it was given, with its texts rendered. */
+function alertOf({ apns_alert: alert }: Content, texts: Texts): IosContent['alert'] {
+  if (!alert) return undefined
+  return Object.fromEntries(
+    Object.entries(alert).map(([name, value]) => [name, own(texts, `apns_alert.${name}`) ?? value]),
+  )
 }
 
 function badgeOf({ ios_badgeType: type, ios_badgeCount: count }: Content): IosContent['badge'] {

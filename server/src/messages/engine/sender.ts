@@ -26,7 +26,7 @@ export type ActivityContent = {
   messageId: MessageId
   activity: Activity
   expiresAt: Date
-  priority: 5 | 10
+  priority: number
   alert: { title: string | undefined; body: string | undefined; sound: string | undefined } | undefined
 }
 

@@ -15,7 +15,7 @@ export async function doStep(step: Step, nowMs: number): Promise<StepResult> {
     const { field, text } = step
     return attempt(field, async () => ({ [field]: await compileMjml(text) }))
   }
-  if (step.do === 'check') return each(step.sources, (source) => engine.check(source) ?? {})
+  if (step.do === 'check') return each(step.sources, (source) => engine.check(source, step.absent) ?? {})
   return each(step.sources, (source, field) => {
     const text = engine.render(source, step.scope, nowMs)
     const alternative = own(TEXT_OF, field)

@@ -3,9 +3,10 @@
 // the process that this runs in, which is ended from outside.
 
 import { Liquid, LiquidError, type Template, type Token, Tokenizer, TypeGuards } from 'liquidjs'
+import { own } from '../../lib/own.ts'
 import { isEmail } from '../../users/subscription.ts'
 import { chooseFilters } from './filters.ts'
-import type { Kind, Scope, Source } from './source.ts'
+import type { Absent, Kind, Scope, Source } from './source.ts'
 import { TAKES_TOO_LONG } from './work.ts'
 
 const ALLOWED_TAGS = new Set(
@@ -41,7 +42,7 @@ export class TextError extends Error {
 
 export type Engine = {
   /** Throws a TextError where the text is not good Liquid, or does what its kind may not. */
-  check(source: Source): void
+  check(source: Source, absent: readonly Absent[]): void
   render(source: Source, scope: Scope, nowMs: number): string
 }
 
@@ -84,9 +85,9 @@ export function createEngine(): Engine {
   }
 
   return {
-    check(source) {
+    check(source, absent) {
       told(() => {
-        parse(source)
+        refuseAbsent(engines[source.kind], parse(source), absent)
         refuseHalfExpressions(engines[source.kind], source.text)
       })
     },
@@ -116,6 +117,20 @@ function createCache() {
       parsed.set(liquid, own.set(text, templates))
       return templates
     },
+  }
+}
+
+const WHY_ABSENT: Record<Absent, string> = {
+  data_feed: 'this server fetches no feeds. Send what they hold as custom_data',
+  dynamic_content: 'only a template with a field dynamic_content has it',
+}
+
+/** It would be blank for everybody, and only they would see it. */
+function refuseAbsent(liquid: Liquid, templates: Template[], absent: readonly Absent[]): void {
+  const { globals } = liquid.analyzeSync(templates, { partials: false })
+  for (const name of absent) {
+    const [use] = own(globals, name) ?? []
+    if (use) throw new TextError(`${name} is not available: ${WHY_ABSENT[name]}`, use.location.row, use.location.col)
   }
 }
 

@@ -57,7 +57,7 @@ describe('rendering', () => {
   })
 
   test('a text that is too long is told so, in our words', async () => {
-    const checking = renderer.check(newId(), template(`{{ n }}${'x'.repeat(1_100_000)}`))
+    const checking = renderer.check(newId(), template(`{{ n }}${'x'.repeat(1_100_000)}`), [])
     await expect(checking).rejects.toThrow('text: is too long: at most 1100000 characters, MJML when it is compiled')
   })
 

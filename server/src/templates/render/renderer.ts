@@ -7,7 +7,7 @@ import type { Lane } from '../../queue/job.ts'
 import { createCall, type RenderFailure } from './call.ts'
 import { createPaces, newPace, type Pace } from './pace.ts'
 import { createRenderPool, type RenderPool, type RenderPoolOptions } from './pool.ts'
-import { describe, type Scope, type Sources } from './source.ts'
+import { type Absent, describe, type Scope, type Sources } from './source.ts'
 import type { Step, StepResult } from './work.ts'
 
 export type { RenderFailure } from './call.ts'
@@ -20,7 +20,7 @@ export type Renderer = {
   /** Items of one message share their `template` object. An item that fails fails alone. `lane` defaults to direct. */
   render(appId: AppId, items: readonly RenderItem[], now: Date, lane?: Lane): Promise<(Rendered | RenderFailure)[]>
   /** Throws what is wrong with the first bad text: `email_body: line 3, column 12: …`. */
-  check(appId: AppId, sources: Sources): Promise<void>
+  check(appId: AppId, sources: Sources, absent: readonly Absent[]): Promise<void>
   compileMjml(appId: AppId, field: string, text: string): Promise<string>
   stats: RenderPool['stats']
   close(): Promise<void>
@@ -63,8 +63,8 @@ export function createRenderer(options: RenderPoolOptions = {}): Renderer {
         paces: pacesOf(appId, items),
         nowMs: now.getTime(),
       }),
-    async check(appId, sources) {
-      if (Object.keys(sources).length > 0) await runOne(appId, { do: 'check', sources })
+    async check(appId, sources, absent) {
+      if (Object.keys(sources).length > 0) await runOne(appId, { do: 'check', sources, absent })
     },
     compileMjml: async (appId, field, text) =>
       own(await runOne(appId, { do: 'compile', field, text }), field) as string,

@@ -23,4 +23,8 @@ export type TextProblem = { field: string; line?: number; column?: number; messa
 export const describe = ({ field, line, column, message }: TextProblem) =>
   line === undefined ? `${field}: ${message}` : `${field}: line ${line}, column ${column}: ${message}`
 
+/** Objects of the public interface that can be missing altogether. Naming one that is would leave a gap in every message. */
+export const ABSENT = ['data_feed', 'dynamic_content'] as const
+export type Absent = (typeof ABSENT)[number]
+
 export const hasLiquid = (text: string) => /\{[{%]/.test(text)

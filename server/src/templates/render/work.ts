@@ -1,12 +1,12 @@
 // What can be asked of a rendering process. A slice is a list of steps for one app, done one after the other.
 
-import type { Scope, Sources, TextProblem } from './source.ts'
+import type { Absent, Scope, Sources, TextProblem } from './source.ts'
 
 export type Step =
   /** Render the texts for one person. */
   | { do: 'render'; sources: Sources; scope: Scope }
-  /** Is the Liquid of these texts good? */
-  | { do: 'check'; sources: Sources }
+  /** Is the Liquid of these texts good, and does it name nothing that is absent? */
+  | { do: 'check'; sources: Sources; absent: readonly Absent[] }
   /** Turn the MJML of this field into HTML. */
   | { do: 'compile'; field: string; text: string }
 

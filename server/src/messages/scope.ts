@@ -1,0 +1,22 @@
+// What Liquid sees of a message and the template that it was made from, wherever the message is rendered.
+
+import { readDynamicContent } from '../templates/dynamic-content.ts'
+import type { ScopeParts } from '../templates/scope.ts'
+import type { Message } from './message.ts'
+
+export type MessageParts = Pick<ScopeParts, 'template' | 'message'>
+
+/** The same for all recipients. */
+export const messageParts = ({
+  id,
+  name,
+  templateId,
+  options: { template, customData = {} },
+}: Pick<Message, 'id' | 'name' | 'templateId' | 'options'>): MessageParts => ({
+  template: {
+    id: templateId,
+    name: template?.name ?? null,
+    dynamicContent: readDynamicContent(template?.dynamicContent),
+  },
+  message: { id, name, customData },
+})

@@ -1,0 +1,71 @@
+// Which of the texts of a message somebody reads. Push, SMS, email and in-app messages all ask here.
+
+/** The codes of the interface, and the names by which some devices know three of them: `no` (nb), `iw` (he), `in` (id). */
+export const LANGUAGES = (
+  'en ar bs bg ca zh zh-Hans zh-Hant hr cs da nl et fi fr ka de el hi he hu id it ja ko lv lt ms nb pl fa pt pa ro ru sr sk es ' +
+  'sv th tr uk vi no iw in'
+).split(' ')
+
+/** Texts by language, or one for everybody. */
+export type ByLanguage = string | Readonly<Record<string, string>>
+
+/** Two names of the same language. */
+const SAME: ReadonlyMap<string, string> = new Map(
+  [
+    ['no', 'nb'],
+    ['iw', 'he'],
+    ['in', 'id'],
+  ].flatMap(([a = '', b = '']) => [
+    [a, b],
+    [b, a],
+  ]),
+)
+
+/** What Chinese is written in, where only the region is told. */
+const SCRIPTS: ReadonlyMap<string, string> = new Map([
+  ['hans', 'zh-hans'],
+  ['hant', 'zh-hant'],
+  ['cn', 'zh-hans'],
+  ['sg', 'zh-hans'],
+  ['tw', 'zh-hant'],
+  ['hk', 'zh-hant'],
+  ['mo', 'zh-hant'],
+])
+
+/** What devices call languages that have several names: each is to be found by all of them. */
+export const DEVICE_NAMES = 'zh zh-Hans zh-Hant zh-CN zh-SG zh-TW zh-HK zh-MO no nb iw he in id'.split(' ')
+
+/** The codes to look for, in lower case, the best first. The English that everybody else gets is not among them. */
+function codesFor(language: string): string[] {
+  const [base = '', ...rest] = language.toLowerCase().split(/[-_]/)
+  const regional = (base: string) => rest.map((_, n) => [base, ...rest.slice(0, rest.length - n)].join('-'))
+  if (base === 'zh') {
+    // A script that is named goes before the one that a region implies.
+    const script = SCRIPTS.get(
+      rest.find((it) => it === 'hans' || it === 'hant') ?? rest.find((it) => SCRIPTS.has(it)) ?? '',
+    )
+    return script ? [...regional(base), script, base] : [...regional(base), base, 'zh-hans', 'zh-hant']
+  }
+  const other = SAME.get(base)
+  return [...regional(base), base, ...(other ? [...regional(other), other] : [])]
+}
+
+/** Undefined where there is nothing in the language, by any of its names. */
+export function matchLanguage<Text>(texts: Readonly<Record<string, Text>>, language: string): Text | undefined {
+  const byCode = new Map(Object.entries(texts).map(([code, text]) => [code.toLowerCase(), text]))
+  const code = codesFor(language).find((it) => byCode.has(it))
+  return code === undefined ? undefined : byCode.get(code)
+}
+
+/** The text for a person: in their language, in its base language (`pt` for `pt-BR`), or in English. */
+export function inLanguage(texts: ByLanguage | null | undefined, language: string | null | undefined) {
+  if (texts === null || texts === undefined || typeof texts === 'string') return texts ?? undefined
+  return matchLanguage(texts, language ?? '') ?? texts.en
+}
+
+/** Every text with its place: `email_subject`, or `email_subject.de`. */
+export function textsOf(field: string, texts: ByLanguage | null | undefined): [place: string, text: string][] {
+  if (texts === null || texts === undefined) return []
+  if (typeof texts === 'string') return [[field, texts]]
+  return Object.entries(texts).map(([code, text]) => [`${field}.${code}`, text])
+}
