@@ -54,9 +54,9 @@ function platformStats(name: string, counts: readonly Counted[]) {
   if (name === 'sms')
     return {
       ...stats,
-      provider_successful: stats.received,
-      provider_failed: stats.failed,
-      provider_errored: stats.errored,
+      provider_successful: inState(counts, 'provider_successful'),
+      provider_failed: inState(counts, 'provider_failed'),
+      provider_errored: inState(counts, 'provider_errored'),
     }
   if (name !== 'email') return stats
   return {

@@ -188,7 +188,9 @@ describe('view message', () => {
       { state: 'opened', count: 1, platform: 'Email' },
       { state: 'opens', count: 6, platform: 'Email' },
       { state: 'sent', count: 1, platform: 'SMS' },
-      { state: 'received', count: 1, platform: 'SMS' },
+      { state: 'provider_successful', count: 3, platform: 'SMS' },
+      { state: 'provider_failed', count: 2, platform: 'SMS' },
+      { state: 'provider_errored', count: 1, platform: 'SMS' },
     ])
     const { platform_delivery_stats: stats, delivery } = await viewed(id)
     expect(stats.safari_web_push.successful).toBe(3)
@@ -202,7 +204,7 @@ describe('view message', () => {
       reported_spam: 0,
       unsubscribed: 0,
     })
-    expect(stats.sms).toMatchObject({ provider_successful: 1, provider_failed: 0, provider_errored: 0 })
+    expect(stats.sms).toMatchObject({ provider_successful: 3, provider_failed: 2, provider_errored: 1 })
     expect(delivery.states).toEqual({ sent: 8 })
   })
 
