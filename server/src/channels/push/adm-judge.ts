@@ -6,12 +6,10 @@ import { outcomeWithoutAnswer, type Reply, retryAfterMs } from './reply.ts'
 
 type Verdict = 'gone' | 'failed' | 'misconfigured' | 'retry' | 'retry all'
 
-/** Amazon's word for a registration that it does not know, or not for this app. */
-export const INVALID_REGISTRATION = 'InvalidRegistrationId'
-
 /** By Amazon's word for it. A word that is not here is not repeated. */
 const REASONS: Readonly<Record<string, Verdict>> = {
-  [INVALID_REGISTRATION]: 'gone',
+  // A registration that Amazon does not know, or not for this app.
+  InvalidRegistrationId: 'gone',
   Unregistered: 'gone',
   InvalidData: 'failed',
   InvalidConsolidationKey: 'failed',

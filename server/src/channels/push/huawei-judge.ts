@@ -8,7 +8,7 @@ type Verdict = 'sent' | 'gone' | 'failed' | 'misconfigured' | 'retry'
 
 const SUCCESS = '80000000'
 /** Of all tokens of a request, or of some: ours have one. */
-export const INVALID_TOKENS = '80300007'
+const INVALID_TOKENS = '80300007'
 const SOME_TOKENS_INVALID = '80100000'
 /** The access token was refused, or is over. */
 const UNAUTHENTICATED = ['80200001', '80200003']

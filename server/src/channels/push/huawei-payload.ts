@@ -1,6 +1,7 @@
 // What Huawei's devices read. A notification message is shown by the system, also while the app is stopped; a data message is
 // handed to the SDK, which shows it as it does those of Google.
 
+import { own } from '../../lib/own.ts'
 import { sha256 } from '../../lib/secrets.ts'
 import { androidData } from './android-data.ts'
 import { compact, type PushContent, secondsLeft } from './content.ts'
@@ -110,9 +111,10 @@ const LAUNCH_FLAGS = '0x58000000'
 
 /** With what the SDK needs to tell of the tap and to open the address. */
 function intentFor(packageName: string, data: HuaweiPush['data']): string {
-  const extras = ['custom', 'title', 'alert'].flatMap((name) =>
-    data[name] === undefined ? [] : [`S.${name}=${encodeURIComponent(data[name])}`],
-  )
+  const extras = ['custom', 'title', 'alert'].flatMap((name) => {
+    const value = own(data, name)
+    return value === undefined ? [] : [`S.${name}=${encodeURIComponent(value)}`]
+  })
   const component = `component=${packageName}/${SDK_ACTIVITY}`
   return `#Intent;launchFlags=${LAUNCH_FLAGS};${component};${extras.join(';')};end`
 }

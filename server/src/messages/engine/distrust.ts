@@ -2,8 +2,6 @@
 // that.
 
 import type { Outcome } from '../../channels/channel.ts'
-import { INVALID_REGISTRATION } from '../../channels/push/adm-judge.ts'
-import { INVALID_TOKENS } from '../../channels/push/huawei-judge.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Platform, Provider } from '../delivery.ts'
@@ -15,8 +13,8 @@ const LEAST = 3
 /** What each calls a token that it does not know, be it that another app or environment made it. */
 const UNKNOWN_TOKEN: Partial<Record<Provider, { word: string; platforms: readonly Platform[] }>> = {
   apns: { word: 'BadDeviceToken', platforms: ['iOSPush', 'macOSPush'] },
-  huawei: { word: `code ${INVALID_TOKENS}`, platforms: ['HuaweiPush'] },
-  adm: { word: INVALID_REGISTRATION, platforms: ['FireOSPush'] },
+  huawei: { word: 'code 80300007', platforms: ['HuaweiPush'] },
+  adm: { word: 'InvalidRegistrationId', platforms: ['FireOSPush'] },
 }
 
 /** Google's word for a token that another project made. */
