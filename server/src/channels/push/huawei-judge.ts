@@ -50,6 +50,8 @@ export function judge(reply: Reply, now: Date): Outcome {
   if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
   const { status } = reply
   const { code, requestId } = readAnswer(reply.body)
+  // The status alone would be the same for a refusal.
+  if (status === 200 && code === '') return { kind: 'unknown', reason: 'answer not understood' }
   const verdict = own(CODES, code) ?? byStatus(status)
   const reason = Object.hasOwn(CODES, code) ? `code ${code}` : `status ${status}`
   switch (verdict) {
@@ -73,7 +75,7 @@ export const isUnauthenticated = (reply: Reply) =>
 function readAnswer(body: string): { code: string; requestId: string | undefined } {
   try {
     const { code, requestId } = JSON.parse(body) as { code?: unknown; requestId?: unknown }
-    return { code: String(code), requestId: typeof requestId === 'string' ? requestId : undefined }
+    return { code: typeof code === 'string' ? code : '', requestId: typeof requestId === 'string' ? requestId : undefined }
   } catch {
     return { code: '', requestId: undefined }
   }

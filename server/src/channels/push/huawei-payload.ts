@@ -113,7 +113,7 @@ const LAUNCH_FLAGS = '0x58000000'
 function intentFor(packageName: string, data: HuaweiPush['data']): string {
   const extras = ['custom', 'title', 'alert'].flatMap((name) => {
     const value = own(data, name)
-    return value === undefined ? [] : [`S.${name}=${encodeURIComponent(value)}`]
+    return value === undefined ? [] : [`S.${name}=${encodeURIComponent(value.toWellFormed())}`]
   })
   const component = `component=${packageName}/${SDK_ACTIVITY}`
   return `#Intent;launchFlags=${LAUNCH_FLAGS};${component};${extras.join(';')};end`

@@ -110,6 +110,12 @@ describe('what the device gets', () => {
     expect(second?.urgency).toBe('NORMAL')
   })
 
+  test('is whole where a character was cut in two', async () => {
+    const { sink, send } = await start()
+    expect(await send({ push: huaweiPush(content({ title: 'Bells \ud83d' })) })).toMatchObject({ kind: 'sent' })
+    expect(String(sink.received[0]?.android?.notification?.click_action?.intent)).toContain('Bells%20%EF%BF%BD')
+  })
+
   test('goes by the project, or by the app where none is named', async () => {
     const { sink, send } = await start()
     await send()
@@ -155,6 +161,11 @@ test.each([
   [refusal(500, '81000001'), { kind: 'retry', reason: 'code 81000001', afterMs: 10_000 }],
   [refusal(503, ''), { kind: 'retry', reason: 'status 503', afterMs: 30_000, all: true }],
   [refusal(400, '99999999'), { kind: 'failed', reason: 'status 400' }],
+  [refusal(200, '99999999'), { kind: 'failed', reason: 'status 200' }],
+  [
+    { status: 200, body: 'nothing that means anything' },
+    { kind: 'unknown', reason: 'answer not understood' },
+  ],
 ])('an answer means what Huawei says: %#', async (answer, outcome) => {
   const { sink, send } = await start()
   const token = newToken()
