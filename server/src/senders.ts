@@ -4,14 +4,19 @@ import type { PushCredentials } from './apps/credentials.ts'
 import type { Channel, Outcome, Source } from './channels/channel.ts'
 import type { MailItem } from './channels/email/message.ts'
 import type { Providers } from './channels/providers.ts'
+import { admChannel, admPush } from './channels/push/adm.ts'
 import { apnsChannel } from './channels/push/apns.ts'
 import { apnsPush, safariPush } from './channels/push/apns-payload.ts'
 import type { PushContent } from './channels/push/content.ts'
 import { fcmChannel } from './channels/push/fcm.ts'
 import { fcmPush } from './channels/push/fcm-payload.ts'
+import { huaweiChannel } from './channels/push/huawei.ts'
+import { huaweiPush } from './channels/push/huawei-payload.ts'
 import { liveActivityPush } from './channels/push/live-activity.ts'
 import { webPushChannel } from './channels/push/web-push.ts'
 import { webPush } from './channels/push/web-push-payload.ts'
+import { wnsChannel } from './channels/push/wns.ts'
+import { wnsPush } from './channels/push/wns-payload.ts'
 import type { SmsItem } from './channels/sms/message.ts'
 import type { Clock } from './lib/clock.ts'
 import type { AppId } from './lib/ids.ts'
@@ -51,6 +56,9 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
   const { route, vapidSubject } = providers
   const apns = apnsChannel({ clock, route })
   const fcm = fcmChannel({ clock, route })
+  const huawei = huaweiChannel({ clock, route })
+  const adm = admChannel({ clock, route })
+  const wns = wnsChannel({ clock, route })
   const browsers = webPushChannel({ clock, route })
   const known = new Map<AppId, { sinceMs: number; found: Promise<PushCredentials | undefined> }>()
 
@@ -88,6 +96,9 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
       if (push?.apns) ready.add('apns')
       if (push?.safari) ready.add('safari')
       if (push?.fcm) ready.add('fcm')
+      if (push?.huawei) ready.add('huawei')
+      if (push?.adm) ready.add('adm')
+      if (push?.wns) ready.add('wns')
       if (texts) ready.add('sms')
       return ready
     },
@@ -130,6 +141,32 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
             pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(fcmPush, content) })),
           )
         }
+        case 'huawei': {
+          const credentials = push?.huawei
+          if (!credentials) return without(parcels)
+          return huawei.send(
+            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(huaweiPush, content) })),
+          )
+        }
+        case 'adm': {
+          const credentials = push?.adm
+          if (!credentials) return without(parcels)
+          return adm.send(
+            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(admPush, content) })),
+          )
+        }
+        case 'wns': {
+          const credentials = push?.wns
+          if (!credentials) return without(parcels)
+          return wns.send(
+            pushes.map(({ token: channelUri, content }) => ({
+              appId,
+              channelUri,
+              credentials,
+              push: said(wnsPush, content),
+            })),
+          )
+        }
         case 'web-push': {
           if (!push) return without(parcels)
           const vapid = { ...push.vapid, subject: vapidSubject }
@@ -164,7 +201,7 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
       else known.delete(appId)
     },
     async close() {
-      await Promise.all([apns.close(), fcm.close(), browsers.close()])
+      await Promise.all([apns, fcm, huawei, adm, wns, browsers].map((channel) => channel.close()))
     },
   }
 }

@@ -121,6 +121,23 @@ describe('a message centre', () => {
     expect(await waiting()).toEqual([])
   })
 
+  test('moves the provider counts of a message by what it reports, and says of some that it does not know', async () => {
+    const [texts, sink] = [await channels(), await centre()]
+    texts.start()
+    await setSms(app, atCentre(sink), tenant)
+    await vi.waitFor(() => expect(sink.sessions.size).toBe(1), 5_000)
+    const message = await aMessage(app, clock.now(), { appId: tenant.id, channel: 'sms' })
+    for (const [i, word] of ['DELIVRD', 'UNDELIV', 'UNKNOWN', 'ENROUTE'].entries()) {
+      await aDelivery(app, message, { appId: tenant.id, platform: 'SMS', providerRef: `r${i}` })
+      await sink.deliver({ source_addr: '1', esm_class: 4, short_message: `id:r${i} stat:${word} err:000` })
+    }
+    const { body } = await app.request(`/notifications/${message.id}?app_id=${tenant.id}`, {
+      headers: { authorization: `Key ${tenant.key}` },
+    })
+    const counts = { provider_successful: 1, provider_failed: 1, provider_errored: 1 }
+    expect(body.platform_delivery_stats.sms).toMatchObject(counts)
+  })
+
   test('gives way to another when the settings change, and is left when they go', async () => {
     const [texts, before, after] = [await channels(), await centre(), await centre('other')]
     texts.start()

@@ -13,6 +13,7 @@ const text = (maxLength: number, description: string, more: object = {}) =>
 const FILE_LENGTH = 90_000
 const file = (description: string) =>
   text(FILE_LENGTH, `${description} Write-only; "${MASK}" means unchanged, "" clears it.`)
+const secret = (description: string) => text(512, `${description} Write-only; "${MASK}" means unchanged, "" clears it.`)
 const icon = (size: number) => text(2048, `https address of a PNG of ${size}x${size}.`)
 
 const configuration = {
@@ -38,6 +39,14 @@ const configuration = {
   apns_bundle_id: text(255, 'Required with apns_p8.'),
   apns_p12: file('p12 file in Base64; replaces a p8.'),
   apns_p12_password: text(1024, 'Password of that file.'),
+  huawei_app_id: text(32, 'Ours: App ID in AppGallery Connect. Required with huawei_app_secret.'),
+  huawei_app_secret: secret('Ours: App secret of Push Kit. Required for Huawei push.'),
+  huawei_project_id: text(32, 'Ours: project ID; with it messages go by v2 of Push Kit, without it by v1.'),
+  huawei_package_name: text(255, 'Ours: the package of the app; without it a tap is not told to the SDK.'),
+  adm_client_id: text(128, 'Ours: client ID of the security profile. Required with adm_client_secret.'),
+  adm_client_secret: secret('Ours: client secret of the security profile. Required for Amazon push.'),
+  wns_package_sid: text(255, 'Ours: package SID, as ms-app://s-1-15-2-…. Required with wns_client_secret.'),
+  wns_client_secret: secret('Ours: client secret of the package. Required for Windows push.'),
   additional_data_is_root_payload: Type.Optional(
     Type.Unsafe<boolean | null>({
       type: ['boolean', 'null'],
@@ -116,6 +125,14 @@ export const AppAnswer = Type.Object({
   safari_icon_128_128: orNull,
   safari_icon_256_256: orNull,
   site_name: orNull,
+  huawei_app_id: orNull,
+  huawei_app_secret: masked,
+  huawei_project_id: orNull,
+  huawei_package_name: orNull,
+  adm_client_id: orNull,
+  adm_client_secret: masked,
+  wns_package_sid: orNull,
+  wns_client_secret: masked,
   additional_data_is_root_payload: Type.Boolean(),
   keyless: Type.Boolean(),
   require_identity: Type.Boolean(),

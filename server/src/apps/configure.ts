@@ -146,7 +146,7 @@ async function applyChanges({ db, clock, secrets }: Context, appId: AppId, chang
     if (!before) throw appNotFound()
     const after = withPair(withChanges(before, changes))
     checkIdentity(after)
-    const missing = findMissing(after.pushSettings, after.credentials.apns_p8 !== undefined)
+    const missing = findMissing(after.pushSettings, (name) => after.credentials[name] !== undefined)
     if (missing.length > 0) throw new AppError('invalid', ...missing.map((title) => ({ code: 'request-0', title })))
     const changed = findChanged(before, after)
     if (changed.length === 0 && before.vapidPublicKey !== null) return

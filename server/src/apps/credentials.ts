@@ -4,7 +4,7 @@ import type { AppId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
 import type { OpenedP12 } from './open-p12.ts'
-import type { ServiceAccount } from './read-credential.ts'
+import type { ClientSecret, ServiceAccount } from './read-credential.ts'
 import { open } from './sealed.ts'
 import { findApp } from './store.ts'
 import { type VapidPair, withVapidPair } from './vapid.ts'
@@ -23,7 +23,20 @@ export type PushCredentials = {
   safari: OpenedP12 | undefined
   /** Not a secret, but needed wherever they are: whether `data` also stands at the root of a push payload. */
   isDataAtRoot: boolean
+  huawei:
+    | {
+        appId: string
+        secret: string
+        projectId: string | undefined
+        packageName: string | undefined
+        defaultTitle: string
+      }
+    | undefined
+  adm: ClientAccount | undefined
+  wns: ClientAccount | undefined
 }
+
+export type ClientAccount = { clientId: string; secret: string }
 
 /** Undefined when there is no such app. Asked for once per batch of messages, not once per message. */
 export async function readPushCredentials(
@@ -35,6 +48,10 @@ export async function readPushCredentials(
   const app = await withVapidPair(ctx, found)
   const opened = <Name extends Parameters<typeof open>[3]>(name: Name) =>
     open(ctx.secrets, appId, app.credentials, name)
+  const account = (clientId: string | undefined, kept: ClientSecret | undefined) =>
+    clientId !== undefined && kept ? { clientId, secret: kept.secret } : undefined
+  const { huawei_app_id, huawei_project_id, huawei_package_name, site_name } = app.pushSettings
+  const huawei = account(huawei_app_id, opened('huawei_app_secret'))
   const { apns_key_id: keyId, apns_team_id: teamId, apns_bundle_id: bundleId, apns_env } = app.pushSettings
   const environment: ApnsEnvironment = apns_env === 'development' ? 'development' : 'production'
   const [p8, p12] = [opened('apns_p8'), opened('apns_p12')]
@@ -55,5 +72,14 @@ export async function readPushCredentials(
     apns: token ?? certificate,
     safari: opened('safari_apns_p12'),
     isDataAtRoot: app.pushSettings.additional_data_is_root_payload ?? false,
+    huawei: huawei && {
+      appId: huawei.clientId,
+      secret: huawei.secret,
+      projectId: huawei_project_id,
+      packageName: huawei_package_name,
+      defaultTitle: site_name ?? app.name,
+    },
+    adm: account(app.pushSettings.adm_client_id, opened('adm_client_secret')),
+    wns: account(app.pushSettings.wns_package_sid, opened('wns_client_secret')),
   }
 }

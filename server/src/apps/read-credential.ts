@@ -7,12 +7,17 @@ import { type OpenedP12, openP12, type P12Problem } from './open-p12.ts'
 
 export type ServiceAccount = { projectId: string; clientEmail: string; privateKey: string }
 
+export type ClientSecret = { secret: string }
+
 /** What sending to each provider needs to prove who it is. */
 export type Credentials = {
   fcm_v1_service_account_json: ServiceAccount
   apns_p8: { key: string }
   apns_p12: OpenedP12
   safari_apns_p12: OpenedP12
+  huawei_app_secret: ClientSecret
+  adm_client_secret: ClientSecret
+  wns_client_secret: ClientSecret
 }
 export type CredentialName = keyof Credentials
 export const credentialNames: CredentialName[] = [
@@ -20,6 +25,9 @@ export const credentialNames: CredentialName[] = [
   'apns_p8',
   'apns_p12',
   'safari_apns_p12',
+  'huawei_app_secret',
+  'adm_client_secret',
+  'wns_client_secret',
 ]
 
 /** `owner`: the organization whose file it is. */
@@ -95,11 +103,22 @@ const readP12: Reader<OpenedP12> = async (field, { given, password, owner }) => 
   return outcome
 }
 
+/** As the provider's console shows it, not in Base64. */
+const readClientSecret: Reader<ClientSecret> = (field, { given }) => {
+  const secret = given.trim()
+  if (!/^[\x21-\x7e]{8,512}$/.test(secret))
+    throw invalid(`${field} must be a secret of 8 to 512 characters without spaces`)
+  return { secret }
+}
+
 const readers: { [Name in CredentialName]: Reader<Credentials[Name]> } = {
   fcm_v1_service_account_json: readServiceAccount,
   apns_p8: readP8,
   apns_p12: readP12,
   safari_apns_p12: readP12,
+  huawei_app_secret: readClientSecret,
+  adm_client_secret: readClientSecret,
+  wns_client_secret: readClientSecret,
 }
 
 /** Throws what is wrong with it, in words that name the field and tell nothing of its content. */

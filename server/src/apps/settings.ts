@@ -2,6 +2,7 @@
 
 import { invalid } from '../lib/errors.ts'
 import { codePoints } from '../lib/text.ts'
+import { type CredentialName, credentialNames } from './read-credential.ts'
 
 /** Null means the same as leaving it unset. */
 type Reader = (field: string, given: string) => string | null
@@ -43,6 +44,8 @@ const appleId = matching(
 )
 const senderId = matching(/^\d{1,32}$/, 'consist of digits')
 
+const huaweiId = matching(/^\d{1,32}$/, 'consist of digits, as in AppGallery Connect')
+
 const environment: Reader = (field, given) => {
   // The default: an app that was told so is no different from one that was not.
   if (given === 'production') return null
@@ -67,6 +70,14 @@ const readers = {
   safari_icon_128_128: icon,
   safari_icon_256_256: icon,
   site_name: shortText,
+  huawei_app_id: huaweiId,
+  huawei_project_id: huaweiId,
+  huawei_package_name: matching(
+    /^[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z][A-Za-z0-9_]*)+$/,
+    'be the name of a package, as com.example.app',
+  ),
+  adm_client_id: matching(/^[A-Za-z0-9._-]{1,128}$/, 'be the id of a client, as amzn1.application-oa2-client.…'),
+  wns_package_sid: matching(/^ms-app:\/\/[A-Za-z0-9-]{1,200}$/, 'be a package SID, as ms-app://s-1-15-2-…'),
 } satisfies Record<string, Reader>
 
 export type SettingName = keyof typeof readers
@@ -86,15 +97,27 @@ export const readSetting = (name: SettingName, given: string): string | null =>
 const WEB_PUSH = ['site_name', 'chrome_web_origin', 'safari_site_origin'] as const
 const APNS_TOKEN = ['apns_key_id', 'apns_team_id', 'apns_bundle_id'] as const
 
+/** Each secret, and what it is of no use without. */
+const NEEDED: Partial<Record<CredentialName, readonly SettingName[]>> = {
+  apns_p8: APNS_TOKEN,
+  huawei_app_secret: ['huawei_app_id'],
+  adm_client_secret: ['adm_client_id'],
+  wns_client_secret: ['wns_package_sid'],
+}
+
 /** What is missing from settings that are of use only together. */
-export function findMissing(settings: PushSettings, hasP8: boolean): string[] {
+export function findMissing(settings: PushSettings, isSet: (credential: CredentialName) => boolean): string[] {
   const webPush = WEB_PUSH.filter((name) => settings[name] === undefined)
   return [
     ...(webPush.length === WEB_PUSH.length ? [] : webPush).map(
       (name) => `${name} is required for web push, which needs ${WEB_PUSH.join(', ')} together`,
     ),
-    ...APNS_TOKEN.filter((name) => hasP8 && settings[name] === undefined).map(
-      (name) => `${name} is required with apns_p8`,
-    ),
+    ...credentialNames
+      .filter(isSet)
+      .flatMap((credential) =>
+        (NEEDED[credential] ?? [])
+          .filter((name) => settings[name] === undefined)
+          .map((name) => `${name} is required with ${credential}`),
+      ),
   ]
 }

@@ -31,7 +31,9 @@ describe('carillon sink', () => {
     const sink = await startSink('--json')
     const { control, settings, receivers, smtp, twilio } = JSON.parse(sink.text)
     expect(await (await fetch(`${control}/deliveries`)).json()).toEqual([])
-    expect(Object.keys(receivers)).toEqual(['apns', 'fcm', 'web_push', 'twilio', 'webhook', 'smpp', 'smtp'])
+    expect(Object.keys(receivers)).toEqual([
+      ...['apns', 'fcm', 'huawei', 'adm', 'wns', 'web_push', 'twilio', 'webhook', 'smpp', 'smtp'],
+    ])
     expect(smtp).toBe(receivers.smtp)
     expect(twilio).toEqual({
       account_sid: expect.any(String),

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { aDelivery, aMessage, factsOf } from '../../test/deliveries.ts'
 import { runJobs } from '../../test/events.ts'
+import { counted } from '../../test/messages.ts'
 import { SMPP, setSms, TWILIO, twilioSignature } from '../../test/sms.ts'
 import { aPhone, aUser } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
@@ -64,6 +65,29 @@ describe('a receipt', () => {
     expect(await status(sid, state)).toEqual({ status: 200, text: EMPTY, type: 'text/xml; charset=utf-8' })
     await Promise.all(Array.from({ length: 5 }, () => status(sid, state)))
     expect(await factsOf(app, message)).toEqual({ [`SMS ${fact}`]: 1 })
+  })
+
+  test('moves the provider counts of the message, and the state of its deliveries does not', async () => {
+    const message = await aMessage(app, clock.now(), { channel: 'sms' })
+    const sids = Array.from({ length: 4 }, () => `SM${newId()}`)
+    for (const sid of sids) await aDelivery(app, message, { platform: 'SMS', providerRef: sid })
+    await counted(app, message.id, [
+      { state: 'sent', count: 4, platform: 'SMS' },
+      { state: 'failed', reason: 'invalid number', count: 2, platform: 'SMS' },
+    ])
+    const stats = async () => {
+      const { body } = await app.request(`/notifications/${message.id}?app_id=${app.tenant.id}`)
+      return body.platform_delivery_stats.sms
+    }
+    const rest = { successful: 4, failed: 0, errored: 2, received: 0 }
+    expect(await stats()).toMatchObject({ ...rest, provider_successful: 0, provider_failed: 0, provider_errored: 0 })
+    for (const [sid, state] of [
+      [sids[0], 'delivered'],
+      [sids[1], 'delivered'],
+      [sids[2], 'undelivered'],
+    ] as const)
+      await status(sid as string, state)
+    expect(await stats()).toMatchObject({ ...rest, provider_successful: 2, provider_failed: 1, provider_errored: 0 })
   })
 
   test('on the way counts for nothing', async () => {

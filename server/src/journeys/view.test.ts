@@ -342,7 +342,7 @@ describe('stats', () => {
     const { body } = await app.app(`/journeys/${id}/stats`)
     const totals = (node: string) => body.nodes[node].message_stats.totals
     const one = { successful: 9, failed: 6, errored: 3, converted: 3, received: 3 }
-    expect(totals(push)).toEqual({ ...one, frequency_capped: 3 })
+    expect(totals(push)).toEqual({ ...one, skipped: 3, frequency_capped: 3 })
     expect(totals(email)).toMatchObject({ successful: 3, opened: 9, unique_opens: 3, bounced: 3, reported_spam: 0 })
     expect(totals(sms)).toEqual({})
   })

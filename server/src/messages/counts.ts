@@ -4,7 +4,7 @@ import { own } from '../lib/own.ts'
 import type { Channel } from '../templates/content.ts'
 import { type DeliveryState, deliveryStates } from './delivery.ts'
 import type { MessageState } from './message.ts'
-import { CAPPED, DELETED, isGone, UNSUBSCRIBED } from './reasons.ts'
+import { CAPPED, cannotGo, DELETED, isGone, UNSUBSCRIBED } from './reasons.ts'
 import type { Count } from './store.ts'
 
 /** The interface's names for types of subscription; the rest are ours. Edge is told apart from Chrome by nobody. */
@@ -36,12 +36,19 @@ const inState = (counts: readonly Counted[], ...states: string[]) => sum(counts,
 const isFailed = ({ state, reason }: Counted) =>
   (state === 'skipped' && (reason === UNSUBSCRIBED || reason === DELETED)) || (state === 'failed' && isGone(reason))
 const isErrored = ({ state, reason }: Counted) =>
-  state === 'unknown' || state === 'expired' || (state === 'failed' && !isGone(reason))
+  state === 'unknown' ||
+  state === 'expired' ||
+  (state === 'failed' && !isGone(reason)) ||
+  (state === 'skipped' && cannotGo(reason))
+/** Left out on purpose: by a rule, or because the message was canceled. With the other counts, these are all recipients. */
+const isLeftOut = (it: Counted) =>
+  (it.state === 'skipped' && !isFailed(it) && !isErrored(it)) || it.state === 'canceled'
 
 const summary = (counts: readonly Counted[]) => ({
   successful: inState(counts, 'sent'),
   failed: sum(counts, isFailed),
   errored: sum(counts, isErrored),
+  skipped: sum(counts, isLeftOut),
   converted: inState(counts, 'clicked'),
   received: inState(counts, 'received'),
 })
@@ -54,9 +61,9 @@ function platformStats(name: string, counts: readonly Counted[]) {
   if (name === 'sms')
     return {
       ...stats,
-      provider_successful: stats.received,
-      provider_failed: stats.failed,
-      provider_errored: stats.errored,
+      provider_successful: inState(counts, 'provider_successful'),
+      provider_failed: inState(counts, 'provider_failed'),
+      provider_errored: inState(counts, 'provider_errored'),
     }
   if (name !== 'email') return stats
   return {

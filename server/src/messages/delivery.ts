@@ -17,7 +17,7 @@ export type DeliveryKey = { expandAt: Date; messageId: MessageId; subscriptionId
 export const deliveryStates = ['pending', 'sent', 'failed', 'skipped', 'unknown', 'expired', 'canceled'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
-export const providers = ['web-push', 'apns', 'safari', 'fcm', 'email', 'sms'] as const
+export const providers = ['web-push', 'apns', 'safari', 'fcm', 'huawei', 'adm', 'wns', 'email', 'sms'] as const
 export type Provider = (typeof providers)[number]
 
 /** Who brings it there. Types without one are decided as skipped: their services are not spoken. */
@@ -26,6 +26,9 @@ const providerOfType: Partial<Record<SubscriptionType, Provider>> = {
   macOSPush: 'apns',
   SafariLegacyPush: 'safari',
   AndroidPush: 'fcm',
+  HuaweiPush: 'huawei',
+  FireOSPush: 'adm',
+  WindowsPush: 'wns',
   ChromePush: 'web-push',
   FirefoxPush: 'web-push',
   SafariPush: 'web-push',

@@ -12,3 +12,15 @@ export const OPTED_OUT = 'opted out'
 
 /** The person has had enough messages. */
 export const CAPPED = 'frequency_cap'
+
+/** The app has no account with the service. */
+export const NOT_CONFIGURED = 'not_configured'
+/** The server does not speak to the service. */
+export const NOT_SUPPORTED = 'not_supported'
+/** The app has nobody whom its mail could come from. */
+export const NO_FROM_ADDRESS = 'no_from_address'
+export const DOMAIN_INACTIVE = 'domain_inactive'
+
+/** Reasons for which a delivery could not go, whatever rules say: somebody has to set up something. */
+const CANNOT_GO: readonly string[] = [NOT_CONFIGURED, NOT_SUPPORTED, NO_FROM_ADDRESS, DOMAIN_INACTIVE]
+export const cannotGo = (reason: string) => CANNOT_GO.includes(reason)

@@ -157,7 +157,8 @@ const count = (description: string) => Type.Integer({ description })
 const stats = {
   successful: count('Accepted by the provider.'),
   failed: count('Not subscribed, or the address leads nowhere any more.'),
-  errored: count('Failed otherwise, expired, or of unknown fate.'),
+  errored: count('Failed otherwise, expired, of unknown fate, or not to be sent for want of credentials.'),
+  skipped: count('Ours: left out by a rule or by the cancel; with the three before and `remaining`, all recipients.'),
   converted: count('Clicked.'),
   received: count('Confirmed by the device.'),
 }

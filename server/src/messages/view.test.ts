@@ -141,7 +141,7 @@ describe('view message', () => {
       { state: 'failed', reason: goneReason('UNREGISTERED'), count: 3 },
       { state: 'failed', reason: 'too large', count: 2 },
       { state: 'skipped', reason: 'unsubscribed', count: 6 },
-      { state: 'skipped', reason: 'no_provider', count: 1, platform: 'HuaweiPush' },
+      { state: 'skipped', reason: 'not_configured', count: 1, platform: 'HuaweiPush' },
       { state: 'skipped', reason: 'frequency_cap', count: 1 },
       { state: 'unknown', reason: 'timeout', count: 1 },
       { state: 'expired', reason: 'misconfigured', count: 8 },
@@ -153,7 +153,8 @@ describe('view message', () => {
     expect(await viewed(id)).toMatchObject({
       successful: 22,
       failed: 9,
-      errored: 11,
+      errored: 12,
+      skipped: 1,
       converted: 2,
       received: 9,
       remaining: 4,
@@ -161,14 +162,14 @@ describe('view message', () => {
       platform_delivery_stats: {
         android: { successful: 15, failed: 9, errored: 11, converted: 2, received: 0, frequency_capped: 1 },
         ios: { successful: 7, failed: 0, errored: 0, converted: 0, received: 9, frequency_capped: 0 },
-        huawei: { successful: 0, failed: 0, errored: 0, converted: 0, received: 0, frequency_capped: 0 },
+        huawei: { successful: 0, failed: 0, errored: 1, converted: 0, received: 0, frequency_capped: 0 },
       },
       delivery: {
         state: 'sending',
         states: { sent: 22, pending: 4, failed: 5, skipped: 8, unknown: 1, expired: 8 },
         reasons: {
           failed: { [goneReason('UNREGISTERED')]: 3, 'too large': 2 },
-          skipped: { unsubscribed: 6, no_provider: 1, frequency_cap: 1 },
+          skipped: { unsubscribed: 6, not_configured: 1, frequency_cap: 1 },
           unknown: { timeout: 1 },
           expired: { misconfigured: 8 },
         },
@@ -188,7 +189,9 @@ describe('view message', () => {
       { state: 'opened', count: 1, platform: 'Email' },
       { state: 'opens', count: 6, platform: 'Email' },
       { state: 'sent', count: 1, platform: 'SMS' },
-      { state: 'received', count: 1, platform: 'SMS' },
+      { state: 'provider_successful', count: 3, platform: 'SMS' },
+      { state: 'provider_failed', count: 2, platform: 'SMS' },
+      { state: 'provider_errored', count: 1, platform: 'SMS' },
     ])
     const { platform_delivery_stats: stats, delivery } = await viewed(id)
     expect(stats.safari_web_push.successful).toBe(3)
@@ -202,7 +205,7 @@ describe('view message', () => {
       reported_spam: 0,
       unsubscribed: 0,
     })
-    expect(stats.sms).toMatchObject({ provider_successful: 1, provider_failed: 0, provider_errored: 0 })
+    expect(stats.sms).toMatchObject({ provider_successful: 3, provider_failed: 2, provider_errored: 1 })
     expect(delivery.states).toEqual({ sent: 8 })
   })
 

@@ -34,6 +34,9 @@ const NAMES: Record<ProviderPause['provider'], string> = {
   apns: 'Apple',
   safari: 'Apple, for Safari,',
   fcm: 'Google',
+  huawei: 'Huawei',
+  adm: 'Amazon',
+  wns: 'Microsoft',
   email: 'The mail server',
   sms: 'The provider of texts',
 }

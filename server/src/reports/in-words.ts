@@ -3,12 +3,20 @@
 import { own } from '../lib/own.ts'
 import { NO_ACTIVITY_TOKEN } from '../messages/activities/address.ts'
 import { ATTACHMENT_AWAITED, ATTACHMENT_FAILED } from '../messages/email/attach.ts'
-import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../messages/email/letterhead.ts'
 import { SUPPRESSED } from '../messages/email/prepare.ts'
 import { BEYOND_WARM_UP } from '../messages/engine/expand-statement.ts'
 import { INTERRUPTED } from '../messages/engine/slice.ts'
 import { THROTTLED } from '../messages/engine/throttle.ts'
-import { CAPPED, DELETED, isGone, UNSUBSCRIBED } from '../messages/reasons.ts'
+import {
+  CAPPED,
+  DELETED,
+  DOMAIN_INACTIVE,
+  isGone,
+  NO_FROM_ADDRESS,
+  NOT_CONFIGURED,
+  NOT_SUPPORTED,
+  UNSUBSCRIBED,
+} from '../messages/reasons.ts'
 import type { Delivery } from './report.ts'
 
 /** Why there is no delivery. */
@@ -38,8 +46,8 @@ const REASONS: Record<string, string> = {
   [CAPPED]: 'the user had got as many messages as the frequency cap lets through',
   [NO_ACTIVITY_TOKEN]: 'the device has no token for this live activity',
   [INTERRUPTED]: 'the server broke off while it was being sent',
-  not_configured: 'the app has no credentials for the service that reaches it',
-  not_supported: 'the server does not speak to the service that reaches it',
+  [NOT_CONFIGURED]: 'the app has no credentials for the service that reaches it',
+  [NOT_SUPPORTED]: 'the server does not speak to the service that reaches it',
   [SUPPRESSED]: 'the address is on the suppression list',
   [NO_FROM_ADDRESS]: 'neither the message nor the app says whom the mail is from',
   [DOMAIN_INACTIVE]: 'the domain that the mail is from is not an active sending domain of the app',

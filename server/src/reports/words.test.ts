@@ -72,7 +72,7 @@ describe('what was decided without asking a provider', () => {
   })
 
   test('a service that is not spoken to', async () => {
-    const phone = await aPerson({ type: 'HuaweiPush' })
+    const phone = await aPerson({ type: 'ChromeExtensionPush' })
     expect(await words(await send(phone), phone)).toBe(
       `${SKIPPED}: the server does not speak to the service that reaches it.`,
     )

@@ -30,4 +30,11 @@ export const newAppSettings = () => ({
   apns_key_id: 'SINKKEY001',
   apns_team_id: 'SINKTEAM01',
   apns_bundle_id: 'com.example.sink',
+  huawei_app_id: '100000001',
+  huawei_app_secret: '0'.repeat(32),
+  huawei_package_name: 'com.example.sink',
+  adm_client_id: 'amzn1.application-oa2-client.sink',
+  adm_client_secret: '0'.repeat(32),
+  wns_package_sid: 'ms-app://s-1-15-2-0',
+  wns_client_secret: '0'.repeat(32),
 })

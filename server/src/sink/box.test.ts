@@ -14,13 +14,18 @@ import { createDial } from '../channels/dial.ts'
 import type { MailContent, MailItem } from '../channels/email/message.ts'
 import { openRelay } from '../channels/email/relay.ts'
 import { openOutbound } from '../channels/outbound.ts'
+import { type AdmItem, admChannel, admPush } from '../channels/push/adm.ts'
 import { type ApnsItem, apnsChannel } from '../channels/push/apns.ts'
 import { apnsPush } from '../channels/push/apns-payload.ts'
 import { type FcmItem, fcmChannel } from '../channels/push/fcm.ts'
 import { fcmPush } from '../channels/push/fcm-payload.ts'
+import { type HuaweiItem, huaweiChannel } from '../channels/push/huawei.ts'
+import { huaweiPush } from '../channels/push/huawei-payload.ts'
 import { liveActivityPush } from '../channels/push/live-activity.ts'
 import { type WebPushItem, webPushChannel } from '../channels/push/web-push.ts'
 import { webPush } from '../channels/push/web-push-payload.ts'
+import { type WnsItem, wnsChannel } from '../channels/push/wns.ts'
+import { wnsPush } from '../channels/push/wns-payload.ts'
 import { openSmpp } from '../channels/sms/smpp.ts'
 import { openTwilio } from '../channels/sms/twilio.ts'
 import { newWebhookSecret } from '../channels/webhook/sign.ts'
@@ -31,6 +36,7 @@ import { createLog } from '../lib/log.ts'
 import { newAppSettings } from './app-settings.ts'
 import { openSinkBox, type SinkBox } from './box.ts'
 import type { Delivery } from './deliveries.ts'
+import type { ChannelName } from './service.ts'
 
 const clock = systemClock()
 /** As a box makes them; once, because it takes a while. */
@@ -72,7 +78,7 @@ const vapid = newVapid()
 
 type Way = { channel: Channel<unknown>; item(): Promise<unknown>; to(item: never): string }
 
-const ways: Record<'web_push' | 'apns' | 'fcm' | 'email' | 'sms' | 'webhook', () => Promise<Way>> = {
+const ways: Record<ChannelName, () => Promise<Way>> = {
   web_push: async () => ({
     channel: opened(webPushChannel({ clock, route: providers().route })) as Channel<unknown>,
     async item() {
@@ -114,6 +120,41 @@ const ways: Record<'web_push' | 'apns' | 'fcm' | 'email' | 'sms' | 'webhook', ()
       to: ({ token }: FcmItem) => token,
     }
   },
+  huawei: async () => ({
+    channel: opened(huaweiChannel({ clock, route: providers().route })) as Channel<unknown>,
+    item: async (): Promise<HuaweiItem> => ({
+      appId: 'an app',
+      token: randomBytes(24).toString('hex'),
+      credentials: {
+        appId: appSettings.huawei_app_id,
+        secret: appSettings.huawei_app_secret,
+        packageName: appSettings.huawei_package_name,
+        defaultTitle: 'Sink',
+      },
+      push: huaweiPush(push()),
+    }),
+    to: ({ token }: HuaweiItem) => token,
+  }),
+  adm: async () => ({
+    channel: opened(admChannel({ clock, route: providers().route })) as Channel<unknown>,
+    item: async (): Promise<AdmItem> => ({
+      appId: 'an app',
+      token: `amzn1.${randomBytes(24).toString('hex')}`,
+      credentials: { clientId: appSettings.adm_client_id, secret: appSettings.adm_client_secret },
+      push: admPush(push()),
+    }),
+    to: ({ token }: AdmItem) => token,
+  }),
+  wns: async () => ({
+    channel: opened(wnsChannel({ clock, route: providers().route })) as Channel<unknown>,
+    item: async (): Promise<WnsItem> => ({
+      appId: 'an app',
+      channelUri: `https://db5p.notify.windows.com/w/?token=${randomBytes(24).toString('hex')}`,
+      credentials: { clientId: appSettings.wns_package_sid, secret: appSettings.wns_client_secret },
+      push: wnsPush(push()),
+    }),
+    to: ({ channelUri }: WnsItem) => channelUri,
+  }),
   async email() {
     const { route } = providers()
     const dial = createDial({ route })

@@ -2,24 +2,28 @@
 // look inside and to make things go wrong. Everybody is known here, so that any app can send to it.
 
 import type { Clock } from '../lib/clock.ts'
+import { admService, isForAdm } from './adm.ts'
 import { apnsService, isForApns } from './apns.ts'
 import { newAppSettings, smsSettings, twilio as twilioAccount } from './app-settings.ts'
 import { newSubscription } from './browser.ts'
 import { certificateFor, certificatesByName } from './certificate.ts'
+import { AMAZON_TOKENS, createClientTokens, HUAWEI_TOKENS, MICROSOFT_TOKENS } from './client-tokens.ts'
 import { listenControl } from './control.ts'
 import { createDeliveries } from './deliveries.ts'
 import { createFaults, failureOf } from './faults.ts'
 import { fcmService, isForFcm } from './fcm.ts'
 import { createGoogleTokens, isForTokens } from './google-tokens.ts'
+import { huaweiService, isForHuawei } from './huawei.ts'
 import { listen } from './listener.ts'
 import { listenMail } from './mail.ts'
 import { createPace } from './pace.ts'
-import { readApns, readFcm, readWebPush } from './read-push.ts'
+import { readAdm, readApns, readFcm, readHuawei, readWebPush, readWns } from './read-push.ts'
 import { type ChannelService, originOf, type Reaction, react, type SinkRequest } from './service.ts'
 import { listenTexts } from './texts.ts'
 import { isForTwilio, twilioService } from './twilio.ts'
 import { isForWebPush, webPushService } from './web-push.ts'
 import { webhookService } from './webhook.ts'
+import { isForWns, wnsService } from './wns.ts'
 
 export type SinkBox = {
   /** Where to look inside. */
@@ -27,7 +31,10 @@ export type SinkBox = {
   /** The server's settings that lead everything here, by their names. */
   settings: Record<string, string>
   /** Where each provider is. */
-  receivers: Record<'apns' | 'fcm' | 'web_push' | 'twilio' | 'webhook' | 'smpp' | 'smtp', string>
+  receivers: Record<
+    'apns' | 'fcm' | 'huawei' | 'adm' | 'wns' | 'web_push' | 'twilio' | 'webhook' | 'smpp' | 'smtp',
+    string
+  >
   /** An account that sends through the box, as good as any other. */
   twilio: typeof twilioAccount
   /** Push credentials with which an app sends through the box, as the interface takes them. */
@@ -63,6 +70,15 @@ export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings)
 
   const tokens = createGoogleTokens({ clock })
   const fcm = fcmService({ isValid: tokens.isValid, onReceived: (it) => deliveries.add(readFcm(it)) })
+  const huaweiTokens = createClientTokens(HUAWEI_TOKENS, { clock })
+  const amazonTokens = createClientTokens(AMAZON_TOKENS, { clock })
+  const microsoftTokens = createClientTokens(MICROSOFT_TOKENS, { clock })
+  const huawei = huaweiService({
+    isValid: huaweiTokens.isValid,
+    onReceived: (it) => deliveries.add(readHuawei(it)),
+  })
+  const adm = admService({ isValid: amazonTokens.isValid, onReceived: (it) => deliveries.add(readAdm(it)) })
+  const wns = wnsService({ isValid: microsoftTokens.isValid, onReceived: (it) => deliveries.add(readWns(it)) })
   const apns = apnsService({ clock, onReceived: (it) => deliveries.add(readApns(it)) })
   const webPush = webPushService({ clock, takesForeign: true, onReceived: (it) => deliveries.add(readWebPush(it)) })
   const twilio = twilioService({
@@ -77,12 +93,17 @@ export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings)
   function serviceFor(request: SinkRequest): ChannelService {
     if (isForApns(request)) return apns
     if (isForFcm(request)) return fcm
+    if (isForHuawei(request)) return huawei
+    if (isForAdm(request)) return adm
+    if (isForWns(request)) return wns
     if (isForTwilio(request)) return twilio
     return isForWebPush(request) ? webPush : webhook
   }
 
   function handle(request: SinkRequest): Reaction {
     if (isForTokens(request)) return react(tokens.service, request, undefined).reaction
+    const shop = [huaweiTokens, amazonTokens, microsoftTokens].find(({ isFor }) => isFor(request))
+    if (shop) return react(shop.service, request, undefined).reaction
     const service = serviceFor(request)
     const fault = faults.next(service.channel, addressOf(service, request))
     return react(service, request, failureOf(fault, service)).reaction
@@ -116,6 +137,9 @@ export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings)
       receivers: {
         apns: `https://${at(https)}`,
         fcm: `https://${at(https)}`,
+        huawei: `https://${at(https)}`,
+        adm: `https://${at(https)}`,
+        wns: `https://${at(https)}`,
         web_push: `https://${at(https)}`,
         twilio: `https://${at(https)}`,
         webhook: `https://${at(https)}`,

@@ -1,6 +1,6 @@
 // A stand-in of one provider, without its sockets: judges a request as the real one would, and answers in its words.
 
-export const channelNames = ['web_push', 'apns', 'fcm', 'email', 'sms', 'webhook'] as const
+export const channelNames = ['web_push', 'apns', 'fcm', 'huawei', 'adm', 'wns', 'email', 'sms', 'webhook'] as const
 export type ChannelName = (typeof channelNames)[number]
 
 export type SinkRequest = {

@@ -171,7 +171,10 @@ export const contentFields = {
   huawei_large_icon: url(),
   huawei_big_picture: url(),
   huawei_msg_type: oneOf('message', 'data'),
-  huawei_category: text(64),
+  huawei_category: oneOf(
+    ...(['IM', 'VOIP', 'SUBSCRIPTION', 'TRAVEL', 'HEALTH', 'WORK', 'ACCOUNT', 'EXPRESS', 'FINANCE'] as const),
+    ...(['DEVICE_REMINDER', 'MAIL', 'MARKETING'] as const),
+  ),
   huawei_bi_tag: text(128),
   huawei_badge_class: text(256),
   huawei_badge_set_num: integer(0, 99),

@@ -1,10 +1,23 @@
 import type { ServiceAccount } from '../../src/channels/push/fcm-token.ts'
+import type { HuaweiCredentials } from '../../src/channels/push/huawei.ts'
 import type { Clock } from '../../src/lib/clock.ts'
+import { ADM_HOST, type AdmMessage, admService } from '../../src/sink/adm.ts'
 import { APNS_HOSTS, type ApnsAccount, type ApnsReceived, apnsService } from '../../src/sink/apns.ts'
 import { newSubscription, type Subscription } from '../../src/sink/browser.ts'
+import {
+  AMAZON_TOKENS,
+  type ClientTokens,
+  createClientTokens,
+  HUAWEI_TOKENS,
+  MICROSOFT_TOKENS,
+  type TokenShop,
+} from '../../src/sink/client-tokens.ts'
 import { FCM_HOST, type FcmMessage, fcmService } from '../../src/sink/fcm.ts'
 import { createGoogleTokens, isForTokens, TOKEN_HOST } from '../../src/sink/google-tokens.ts'
+import { HUAWEI_HOST, type HuaweiMessage, huaweiService } from '../../src/sink/huawei.ts'
+import type { ChannelService } from '../../src/sink/service.ts'
 import { type WebPushReceived, webPushService } from '../../src/sink/web-push.ts'
+import { type WnsReceived, wnsService } from '../../src/sink/wns.ts'
 import { type Provider, type ProviderSettings, startProvider } from './scripted.ts'
 
 export type ApnsSink = Provider & { received: ApnsReceived[] }
@@ -54,4 +67,69 @@ export async function startPushService(clock: Clock, settings: Partial<ProviderS
     received,
     subscribe: (vapidPublicKey) => newSubscription(origin, vapidPublicKey),
   }
+}
+
+/** One that sells access tokens for a client and its secret. */
+type TokenSeller = { tokensSold(): number; revokeTokens(): void }
+
+type ClientAccount = { clientId: string; secret: string }
+
+const startWithTokens = async (
+  shop: TokenShop,
+  tokens: ClientTokens,
+  service: ChannelService,
+  { hosts, ...settings }: ProviderSettings,
+): Promise<Provider & TokenSeller> => {
+  const provider = await startProvider({ hosts: [...hosts, shop.host], ...settings }, (request) =>
+    tokens.isFor(request) ? tokens.service : service,
+  )
+  return { ...provider, tokensSold: tokens.sold, revokeTokens: tokens.revokeAll }
+}
+
+export type HuaweiSink = Provider & TokenSeller & { received: HuaweiMessage[] }
+
+export async function startHuaweiSink(
+  clock: Clock,
+  { appId, secret, projectId }: HuaweiCredentials,
+  settings: Partial<ProviderSettings> = {},
+): Promise<HuaweiSink> {
+  const received: HuaweiMessage[] = []
+  const tokens = createClientTokens(HUAWEI_TOKENS, { clock, account: { clientId: appId, secret } })
+  const service = huaweiService({
+    known: { appId, projectId },
+    isValid: tokens.isValid,
+    onReceived: (it) => received.push(it),
+  })
+  const provider = await startWithTokens(HUAWEI_TOKENS, tokens, service, { hosts: [HUAWEI_HOST], ...settings })
+  return { ...provider, received }
+}
+
+export type AdmSink = Provider & TokenSeller & { received: AdmMessage[] }
+
+export async function startAdmSink(
+  clock: Clock,
+  account: ClientAccount,
+  settings: Partial<ProviderSettings> = {},
+): Promise<AdmSink> {
+  const received: AdmMessage[] = []
+  const tokens = createClientTokens(AMAZON_TOKENS, { clock, account })
+  const service = admService({ isValid: tokens.isValid, onReceived: (it) => received.push(it) })
+  const provider = await startWithTokens(AMAZON_TOKENS, tokens, service, { hosts: [ADM_HOST], ...settings })
+  return { ...provider, received }
+}
+
+export type WnsSink = Provider & TokenSeller & { received: WnsReceived[] }
+
+export const WNS_HOST = 'db5p.notify.windows.com'
+
+export async function startWnsSink(
+  clock: Clock,
+  account: ClientAccount,
+  settings: Partial<ProviderSettings> = {},
+): Promise<WnsSink> {
+  const received: WnsReceived[] = []
+  const tokens = createClientTokens(MICROSOFT_TOKENS, { clock, account })
+  const service = wnsService({ isValid: tokens.isValid, onReceived: (it) => received.push(it) })
+  const provider = await startWithTokens(MICROSOFT_TOKENS, tokens, service, { hosts: [WNS_HOST], ...settings })
+  return { ...provider, received }
 }

@@ -36,6 +36,7 @@ export type PushContent = {
   ios?: IosContent | undefined
   android?: AndroidContent | undefined
   web?: WebContent | undefined
+  huawei?: HuaweiContent | undefined
 }
 
 export type IosContent = {
@@ -67,6 +68,16 @@ export type AndroidContent = {
   background?:
     | { image?: string | undefined; titleColor?: string | undefined; bodyColor?: string | undefined }
     | undefined
+}
+
+export type HuaweiContent = {
+  /** For the SDK to show, instead of the system. */
+  isDataMessage?: boolean | undefined
+  category?: string | undefined
+  /** What Huawei's statistics know it by. */
+  biTag?: string | undefined
+  /** `class`: the activity whose icon has the badge. */
+  badge?: { class?: string | undefined; set?: number | undefined; add?: number | undefined } | undefined
 }
 
 export type WebContent = {

@@ -9,6 +9,7 @@ import { isUnauthenticated, judge } from './fcm-judge.ts'
 import type { FcmPush } from './fcm-payload.ts'
 import { createAccessTokens, type ServiceAccount } from './fcm-token.ts'
 import { type ClientSettings, createHttpClient } from './http-client.ts'
+import { sendAuthorized } from './send-authorized.ts'
 
 export type FcmItem = {
   appId: AppId
@@ -33,8 +34,6 @@ export function fcmChannel({ clock, ...settings }: FcmSettings): Channel<FcmItem
   async function sendOne({ appId, token, credentials, push }: FcmItem): Promise<Outcome> {
     if (token === '') return { kind: 'gone', reason: 'token empty' }
     if (bytesOf(push.data) > MOST_DATA_BYTES) return { kind: 'failed', reason: 'too large' }
-    const access = await accessFor(appId, credentials)
-    if ('outcome' in access) return access.outcome
     const body = bodyOf(token, push, clock.now())
     const path = `/v1/projects/${encodeURIComponent(credentials.projectId)}/messages:send`
     const post = (accessToken: string) =>
@@ -45,10 +44,14 @@ export function fcmChannel({ clock, ...settings }: FcmSettings): Channel<FcmItem
         headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json' },
         body,
       })
-    const reply = await post(access.token)
-    if (!isUnauthenticated(reply)) return judge(reply, clock.now())
-    const renewed = await accessFor(appId, credentials, access.token)
-    return 'outcome' in renewed ? renewed.outcome : judge(await post(renewed.token), clock.now())
+    return sendAuthorized({
+      appId,
+      account: credentials,
+      accessFor,
+      post,
+      isUnauthenticated,
+      judge: (reply) => judge(reply, clock.now()),
+    })
   }
 
   return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 100 })

@@ -4,14 +4,13 @@ import { domainToASCII } from 'node:url'
 import type { SendingDomain } from '../../email/domains/find.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Content } from '../../templates/content.ts'
+import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../reasons.ts'
 import type { EmailPort } from './port.ts'
 
 export type Address = { name?: string; address: string }
 export type Letterhead = { from: Address; domain: SendingDomain }
 
 /** Why there is none. */
-export const NO_FROM_ADDRESS = 'no_from_address'
-export const DOMAIN_INACTIVE = 'domain_inactive'
 export type NoLetterhead = typeof NO_FROM_ADDRESS | typeof DOMAIN_INACTIVE
 
 /** Of mail that is caught: it goes nowhere, so it needs no domain that anybody has set up. */

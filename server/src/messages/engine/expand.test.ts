@@ -50,7 +50,7 @@ test('each candidate has a decision: wanted or not, by somebody or by nobody', a
   await app.db.query(
     sql`update subscriptions set notification_types = -2 where app_id = ${appId} and id = ${doesNot?.id}`,
   )
-  await recipients(engine, appId, 3, { type: 'HuaweiPush' })
+  await recipients(engine, appId, 3, { type: 'ChromeExtensionPush' })
   await recipients(engine, appId, 4, { type: 'Email' })
   await recipients(engine, appId, 5, { type: 'AndroidPush' })
   sender.ready = async () => new Set(['apns'] as const)

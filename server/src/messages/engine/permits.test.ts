@@ -28,7 +28,7 @@ test('who waits is served in turn, direct first', async () => {
   expect(served).toEqual(['direct 1 1', 'bulk 0 1', 'bulk 2 1'])
 })
 
-test.each(['apns', 'fcm', 'web-push', 'safari', 'email', 'sms'] as const)(
+test.each(['apns', 'fcm', 'huawei', 'adm', 'wns', 'web-push', 'safari', 'email', 'sms'] as const)(
   'an app whose messages to %s all hang, in both lanes, leaves another app as much as it has itself',
   async (provider) => {
     const permits = createPermits(20)

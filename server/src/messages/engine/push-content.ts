@@ -1,7 +1,14 @@
 // The content of a message, rendered for one person, as the channels for push take it. What only the software on one kind of
 // device can show is chosen here.
 
-import type { AndroidContent, IosContent, PushButton, PushContent, WebContent } from '../../channels/push/content.ts'
+import type {
+  AndroidContent,
+  HuaweiContent,
+  IosContent,
+  PushButton,
+  PushContent,
+  WebContent,
+} from '../../channels/push/content.ts'
 import { own } from '../../lib/own.ts'
 import type { Button, Content } from '../../templates/content.ts'
 import type { SubscriptionType } from '../../users/subscription.ts'
@@ -10,12 +17,17 @@ import type { SentMessage } from './delivery-store.ts'
 /** Rendered, by field. */
 export type Texts = Readonly<Record<string, string>>
 
-type Device = 'ios' | 'android' | 'web'
+type Device = 'ios' | 'android' | 'huawei' | 'fire' | 'windows' | 'web'
 
-const deviceOf = (type: SubscriptionType): Device => {
-  if (type === 'AndroidPush') return 'android'
-  return type === 'iOSPush' || type === 'macOSPush' ? 'ios' : 'web'
+const DEVICES: Partial<Record<SubscriptionType, Device>> = {
+  iOSPush: 'ios',
+  macOSPush: 'ios',
+  AndroidPush: 'android',
+  HuaweiPush: 'huawei',
+  FireOSPush: 'fire',
+  WindowsPush: 'windows',
 }
+const deviceOf = (type: SubscriptionType): Device => DEVICES[type] ?? 'web'
 
 export function pushContent(
   { id, content, options, templateId }: Pick<SentMessage, 'id' | 'content' | 'options' | 'templateId'>,
@@ -39,6 +51,9 @@ export function pushContent(
   const device = deviceOf(type)
   if (device === 'ios') return { ...common, ...iosContent(content, texts) }
   if (device === 'android') return { ...common, ...androidContent(content, texts, common.image) }
+  if (device === 'huawei') return { ...common, ...huaweiContent(content, texts, common.image) }
+  if (device === 'fire') return { ...common, ...fireContent(content, texts, common.image) }
+  if (device === 'windows') return { ...common, ...windowsContent(content, texts) }
   return { ...common, ...webContent(content, texts, common.image, type) }
 }
 
@@ -115,6 +130,48 @@ function androidContent(content: Content, texts: Texts, image: string | undefine
     } satisfies AndroidContent,
   }
 }
+
+function huaweiContent(content: Content, texts: Texts, image: string | undefined) {
+  const { huawei_badge_class: badgeClass, huawei_badge_set_num: set, huawei_badge_add_num: add } = content
+  const hasBadge = [badgeClass, set, add].some((it) => it !== undefined && it !== null)
+  return {
+    url: texts.app_url ?? texts.url,
+    buttons: buttonsOf(content.buttons),
+    icon: texts.huawei_large_icon,
+    smallIcon: texts.huawei_small_icon,
+    image: texts.huawei_big_picture ?? image,
+    sound: content.huawei_sound ?? undefined,
+    android: {
+      channelId: content.huawei_existing_channel_id ?? content.huawei_channel_id ?? undefined,
+      accentColor: colourOf(content.huawei_accent_color),
+      ledColor: colourOf(content.huawei_led_color),
+      visibility: content.huawei_visibility ?? undefined,
+    } satisfies AndroidContent,
+    huawei: {
+      isDataMessage: content.huawei_msg_type === 'data',
+      category: content.huawei_category ?? undefined,
+      biTag: content.huawei_bi_tag ?? undefined,
+      badge: hasBadge ? { class: badgeClass ?? undefined, set: set ?? undefined, add: add ?? undefined } : undefined,
+    } satisfies HuaweiContent,
+  }
+}
+
+const fireContent = (content: Content, texts: Texts, image: string | undefined) => ({
+  url: texts.app_url ?? texts.url,
+  buttons: buttonsOf(content.buttons),
+  icon: texts.adm_large_icon,
+  smallIcon: texts.adm_small_icon,
+  image: texts.adm_big_picture ?? image,
+  sound: content.adm_sound ?? undefined,
+  group: content.adm_group ?? undefined,
+  android: { groupMessage: texts.adm_group_message } satisfies AndroidContent,
+})
+
+const windowsContent = (content: Content, texts: Texts) => ({
+  url: texts.app_url ?? texts.url,
+  buttons: buttonsOf(content.buttons),
+  sound: content.wp_wns_sound ?? undefined,
+})
 
 /** The SDK wants ARGB without the sign. */
 function colourOf(colour: string | null | undefined): string | undefined {

@@ -3,6 +3,7 @@
 import { type SubscriptionType, subscriptionTypes } from '../../users/subscription.ts'
 import { type Provider, providerOf } from '../delivery.ts'
 import type { Message } from '../message.ts'
+import { NOT_CONFIGURED, NOT_SUPPORTED } from '../reasons.ts'
 import type { Way } from './expand-statement.ts'
 
 const ofChannel: Record<Message['channel'], (type: SubscriptionType) => boolean> = {
@@ -10,11 +11,6 @@ const ofChannel: Record<Message['channel'], (type: SubscriptionType) => boolean>
   sms: (type) => type === 'SMS',
   push: (type) => !['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'].includes(type),
 }
-
-/** The app has no account with the service. */
-const NOT_CONFIGURED = 'not_configured'
-/** The server does not speak to the service. */
-const NOT_SUPPORTED = 'not_supported'
 
 export function waysOf(
   { id, channel, options }: Pick<Message, 'id' | 'channel' | 'options'>,

@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto'
+import { type HuaweiCredentials, type HuaweiItem, huaweiChannel } from '../../../src/channels/push/huawei.ts'
+import { huaweiPush } from '../../../src/channels/push/huawei-payload.ts'
+import { virtualClock } from '../../../src/lib/clock.ts'
+import { huaweiRefusal } from '../../../src/sink/huawei.ts'
+import type { Failure } from '../../../src/sink/service.ts'
+import { startHuaweiSink } from '../../sinks/push.ts'
+import type { StartOptions, Subject, Troubles } from '../contract.ts'
+import { content, START } from '../push-content.ts'
+import { http2Troubles } from './http.ts'
+
+export const account: HuaweiCredentials = {
+  appId: '100000001',
+  secret: 'the-secret-of-the-app-at-huawei',
+  projectId: '7700001',
+  packageName: 'com.example.bells',
+  defaultTitle: 'Carillon',
+}
+export const newToken = () => randomBytes(60).toString('base64url')
+export const anItem = (changes: Partial<HuaweiItem> = {}): HuaweiItem => ({
+  appId: 'an app',
+  token: newToken(),
+  credentials: account,
+  push: huaweiPush(content()),
+  ...changes,
+})
+
+export const troubles: Troubles<Failure> = {
+  ...http2Troubles,
+  refused: huaweiRefusal(400, '80100003'),
+  gone: huaweiRefusal(400, '80300007'),
+}
+
+export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<HuaweiItem, Failure>> {
+  const clock = virtualClock(START)
+  const provider = await startHuaweiSink(clock, account, more)
+  return {
+    // Buying the token is no request for anybody.
+    provider: { ...provider, requests: () => provider.requests() - provider.tokensSold() },
+    channel: huaweiChannel({ clock, route: provider.route, deadlineMs }),
+    item: anItem,
+    addressOf: ({ token }) => token,
+    secretsOf: ({ token, credentials }) => [token, credentials.secret].filter((it) => it.length > 8),
+    broken: () => [
+      anItem({ token: '' }),
+      anItem({ token: 'line\r\nbreak' }),
+      anItem({ credentials: { ...account, secret: 'another-secret-altogether' } }),
+      anItem({ credentials: { ...account, projectId: '../other' } }),
+      anItem({ push: huaweiPush(content({ body: 'ü'.repeat(2_100) })) }),
+    ],
+  }
+}
