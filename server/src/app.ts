@@ -87,6 +87,7 @@ export type AppOptions = {
     | 'inboxProviders'
     | 'mailListen'
     | 'emailAttachmentsMb'
+    | 'defaultPlan'
   >
   connection: PoolOptions['connection']
   /** What the credentials of providers are sealed with; the same on every server of a database. */
@@ -211,6 +212,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       clock,
       secrets,
       configureNew,
+      defaultPlan: config.defaultPlan,
       usage,
       countPlayers,
       findAppsWithAddresses: (appIds: readonly AppId[]) => findAppsWithAddresses(db, appIds),

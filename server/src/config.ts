@@ -43,6 +43,7 @@ type Settings = ProviderParts & {
   emailAttachmentsMb: number
   organizationId: string | undefined
   organizationKey: string | undefined
+  defaultPlan: 'free' | 'paid'
   sink: boolean
 }
 
@@ -296,6 +297,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: 0,
     read: wholeNumber(0, 20),
     help: 'How many MB the files that a mail has attached may have together; the server fetches them from where the message says. 0: mails with attachments are refused. The same on every server.',
+  },
+  defaultPlan: {
+    env: 'DEFAULT_PLAN',
+    fallback: 'paid',
+    read: oneOf('paid', 'free'),
+    help: 'Plan of new apps, which sets their rate limits: free is for those who sell the service on. "carillon app set --plan" changes that of one app.',
   },
   sink: {
     env: 'SINK',

@@ -59,7 +59,7 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     await migrate(database.connection, clock.now())
     await guardRestore(db, database.epoch, clock.now(), log)
     stopping.throwIfAborted()
-    return makeFirstKeys({ db, clock, configureNew }, config)
+    return makeFirstKeys({ db, clock, configureNew, defaultPlan: config.defaultPlan }, config)
   }
 }
 

@@ -47,6 +47,7 @@ export type TestAppOptions = {
   trustProxy?: boolean
   journeyMinWaitSeconds?: number
   emailAttachmentsMb?: number
+  defaultPlan?: AppOptions['config']['defaultPlan']
   countingConnections?: number
   /** Takes in mail that comes back. */
   listensForMail?: boolean
@@ -79,6 +80,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       journeyMinWaitSeconds: options.journeyMinWaitSeconds ?? 60,
       inboxProviders: undefined,
       emailAttachmentsMb: options.emailAttachmentsMb ?? 0,
+      defaultPlan: options.defaultPlan ?? 'paid',
       mailListen: options.listensForMail ? { host: '127.0.0.1', port: 0 } : undefined,
     },
     connection: database.connection,
@@ -87,7 +89,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
     log: options.log ?? createLog('error'),
   })
   const url = running.address as string
-  const ctx = { db: database.db, clock }
+  const ctx = { db: database.db, clock, defaultPlan: options.defaultPlan }
 
   async function makeTenant(): Promise<Tenant> {
     const organizationId = await createOrganization(ctx, { name: 'Test organization' }, SYSTEM)

@@ -27,6 +27,7 @@ export const startUnreachable = async () =>
       inboxProviders: undefined,
       mailListen: undefined,
       emailAttachmentsMb: 0,
+      defaultPlan: 'paid',
     },
     connection: { host: '127.0.0.1', port: await closedPort(), user: 'nobody', database: 'none' },
     secretKey: 'the secret key of the tests',

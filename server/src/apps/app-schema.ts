@@ -18,9 +18,9 @@ const icon = (size: number) => text(2048, `https address of a PNG of ${size}x${s
 
 const configuration = {
   organization_id: text(36, 'Organization the app belongs to; must be that of the key.', { format: 'uuid' }),
-  site_name: text(128, 'Website name, used as web push title when the message has none. Required for web push.'),
-  chrome_web_origin: text(2048, 'Full https origin. Required for web push.'),
-  safari_site_origin: text(2048, 'Full https origin. Required for web push.'),
+  site_name: text(128, 'Website name, used as web push title when the message has none. Required with an origin.'),
+  chrome_web_origin: text(2048, 'Full https origin. Needs a site_name.'),
+  safari_site_origin: text(2048, 'Full https origin. Needs a site_name, and safari_apns_p12 in the same body.'),
   chrome_web_default_notification_icon: icon(256),
   safari_icon_16_16: icon(16),
   safari_icon_32_32: icon(32),

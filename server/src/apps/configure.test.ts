@@ -166,7 +166,7 @@ describe('creating an app', () => {
     const count = async () => (await app.request('/apps', { headers: headers() })).body.length
     const before = await count()
     expect((await create({ name: 'Shop', apns_p8: 'bm8=' })).status).toBe(400)
-    expect((await create({ name: 'Shop', site_name: 'x' })).status).toBe(400)
+    expect((await create({ name: 'Shop', chrome_web_origin: 'https://example.com' })).status).toBe(400)
     expect(told(await create({}))).toEqual(refused('name is required'))
     expect(told(await create({ name: '' }))).toEqual(refused('name must not be empty'))
     expect(await count()).toBe(before)
@@ -224,18 +224,37 @@ describe('web push', () => {
     expect((await put(appId, { site_name: 'Another' })).body).toMatchObject({ ...shown, site_name: 'Another' })
   })
 
+  const { safari_apns_p12, safari_site_origin, chrome_web_origin, site_name } = WEB
+  const chrome = { chrome_web_origin }
+  const safari = { safari_site_origin, safari_apns_p12 }
+
   test.each([
-    ['site_name', ['site_name']],
-    ['chrome_web_origin', ['chrome_web_origin']],
-    ['safari_site_origin', ['safari_site_origin']],
-  ])('needs %s', async (name, missing) => {
+    ['the name of the site alone', { site_name }],
+    ['Chrome without Safari', { site_name, ...chrome }],
+    ['Safari without Chrome', { site_name, ...safari }],
+  ])('takes %s', async (_, body) => {
     const appId = await anApp()
-    const error = (it: string) =>
-      `${it} is required for web push, which needs site_name, chrome_web_origin, safari_site_origin together`
-    const { [name as keyof typeof WEB]: _, ...rest } = WEB
-    await expectRefused(appId, rest, ...missing.map(error))
-    await put(appId, WEB)
-    await expectRefused(appId, { [name]: '' }, error(name))
+    const { safari_apns_p12: _file, ...shown } = body as Partial<typeof WEB>
+    expect((await put(appId, body)).body).toMatchObject({
+      site_name: null,
+      chrome_web_origin: null,
+      safari_site_origin: null,
+      ...shown,
+    })
+  })
+
+  test.each([
+    ['chrome_web_origin', chrome],
+    ['safari_site_origin', safari],
+    ['chrome_web_origin and safari_site_origin', { ...chrome, ...safari }],
+  ])('needs site_name with %s, given or stored', async (origins, body) => {
+    const appId = await anApp()
+    const error = `site_name is required with ${origins}`
+    await expectRefused(appId, body, error)
+    await expectRefused(appId, { ...body, site_name: '' }, error)
+    await put(appId, { site_name })
+    expect((await put(appId, body)).status).toBe(200)
+    await expectRefused(appId, { site_name: '' }, error)
   })
 
   test('is taken back as a whole', async () => {

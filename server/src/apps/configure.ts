@@ -25,7 +25,7 @@ import { newVapidPair } from './vapid.ts'
 /** Whose the credentials are that the server gives to new apps. */
 const SERVER = 'server'
 
-type Context = Pick<AppsContext, 'db' | 'clock' | 'secrets' | 'configureNew'>
+type Context = Pick<AppsContext, 'db' | 'clock' | 'secrets' | 'configureNew' | 'defaultPlan'>
 
 /** What a request changes. Null clears; what is not there stays. */
 type Changes = {

@@ -6,12 +6,14 @@ import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
 import type { ConfigureNew } from './create.ts'
 import type { KeyUsage } from './key-usage.ts'
+import type { AppPlan } from './schema.ts'
 
 export type AppsContext = {
   db: Db
   clock: Clock
   secrets: SecretBox
   configureNew?: ConfigureNew | undefined
+  defaultPlan?: AppPlan | undefined
   usage: Pick<KeyUsage, 'flush'>
   /** Address under which the world reaches this server, if it was told. */
   publicUrl: string | undefined

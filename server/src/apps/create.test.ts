@@ -114,12 +114,17 @@ describe('apps', () => {
   })
   afterAll(() => database.close())
 
-  test('are made with the plan of everybody', async () => {
+  test('are on the plan that the settings give to new ones', async () => {
+    const id = await createApp({ ...ctx(), defaultPlan: 'free' }, organizationId, { name: 'Shop' }, actor)
+    expect(await findAppGate(database.db, id)).toMatchObject({ plan: 'free' })
+  })
+
+  test('are on the paid plan by default', async () => {
     const id = await createApp(ctx(), organizationId, { name: 'Shop' }, actor)
     expect(await findAppGate(database.db, id)).toEqual({
       id,
       organizationId,
-      plan: 'free',
+      plan: 'paid',
       limits: {},
       keylessSdk: true,
       identityRequired: false,
@@ -145,11 +150,11 @@ describe('apps', () => {
   test('are changed in what is given alone, and audited', async () => {
     const id = await createApp(ctx(), organizationId, { name: 'Shop' }, actor)
     clock.advance({ hours: 1 })
-    await setApp(ctx(), id, { plan: 'paid', limits: { 'users.write': 50 } }, actor)
+    await setApp(ctx(), id, { plan: 'free', limits: { 'users.write': 50 } }, actor)
     await setApp(ctx(), id, { identityRequired: true, identityPublicKey: publicKey }, actor)
     await setApp(ctx(), id, { keylessSdk: false }, actor)
     expect(await findAppGate(database.db, id)).toMatchObject({
-      plan: 'paid',
+      plan: 'free',
       limits: { 'users.write': 50 },
       keylessSdk: false,
       identityRequired: true,
@@ -159,7 +164,7 @@ describe('apps', () => {
     expect(log.map(({ action }) => action)).toEqual(['app.create', 'app.set', 'app.set', 'app.set'])
     expect(log.slice(1).map(({ detail }) => detail)).toEqual(
       expect.arrayContaining([
-        { plan: 'paid', limits: { 'users.write': 50 } },
+        { plan: 'free', limits: { 'users.write': 50 } },
         { identity_required: true, identity_public_key: 'changed' },
         { keyless_sdk: false },
       ]),

@@ -5,7 +5,7 @@ import { type AppId, newId, type OrganizationId } from '../lib/ids.ts'
 import { codePoints, isStorable } from '../lib/text.ts'
 import type { Db } from '../storage/db.ts'
 import { issueKey } from './keys.ts'
-import { type Actor, type AppSettings, type FirstOrganization, SYSTEM } from './schema.ts'
+import { type Actor, type AppPlan, type AppSettings, type FirstOrganization, SYSTEM } from './schema.ts'
 import {
   hasOrganization,
   insertApp,
@@ -19,7 +19,13 @@ import {
   updateApp,
 } from './store.ts'
 
-export type CreateContext = { db: Db; clock: Clock; configureNew?: ConfigureNew | undefined }
+export type CreateContext = {
+  db: Db
+  clock: Clock
+  configureNew?: ConfigureNew | undefined
+  /** The plan of new apps; `paid` by default: whoever runs the server for themselves has no plans. */
+  defaultPlan?: AppPlan | undefined
+}
 
 /** What every new app begins with, in the transaction that makes it; for servers whose providers are stand-ins. */
 export type ConfigureNew = (ctx: { db: Db; clock: Clock }, appId: AppId) => Promise<void>
@@ -53,7 +59,7 @@ export async function createOrganization(
 }
 
 const DEFAULTS: Omit<AppSettings, 'name'> = {
-  plan: 'free',
+  plan: 'paid',
   limits: {},
   keylessSdk: true,
   identityRequired: false,
@@ -61,12 +67,12 @@ const DEFAULTS: Omit<AppSettings, 'name'> = {
 }
 
 export async function createApp(
-  { db, clock, configureNew }: CreateContext,
+  { db, clock, configureNew, defaultPlan = DEFAULTS.plan }: CreateContext,
   organizationId: OrganizationId,
   draft: Partial<AppSettings> & { name: string },
   actor: Actor,
 ): Promise<AppId> {
-  const app = { ...DEFAULTS, ...draft }
+  const app = { ...DEFAULTS, plan: defaultPlan, ...draft }
   checkApp(app)
   const id: AppId = newId()
   const now = clock.now()
@@ -117,14 +123,14 @@ const wireName = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${let
  * is an organization already; of several servers that start at once exactly one gets the keys.
  */
 export function ensureFirstOrganization(
-  { db, clock, configureNew }: CreateContext,
+  { db, clock, configureNew, defaultPlan }: CreateContext,
   given: { organizationId?: OrganizationId | undefined; organizationKey?: string | undefined } = {},
 ): Promise<FirstOrganization | undefined> {
   return db.transaction(async (db) => {
     await lockFirstStart(db)
     if (await hasOrganization(db)) return undefined
     // Inside this transaction: what fails half-way leaves an empty database, and the next start tries again.
-    const ctx = { db, clock, configureNew }
+    const ctx = { db, clock, configureNew, defaultPlan }
     const organizationId = await createOrganization(
       ctx,
       { name: 'First organization', ...(given.organizationId !== undefined && { id: given.organizationId }) },

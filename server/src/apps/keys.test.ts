@@ -205,9 +205,9 @@ describe('the lookup', () => {
       // The clock of the cache stands still: only the notification can do it.
       await expect.poll(() => find(lookup, key)).toBeUndefined()
 
-      expect(await lookup.findApp(appId)).toMatchObject({ plan: 'free' })
-      await setApp(ctx(), appId, { plan: 'paid' }, SYSTEM)
-      await expect.poll(() => lookup.findApp(appId)).toMatchObject({ plan: 'paid' })
+      expect(await lookup.findApp(appId)).toMatchObject({ plan: 'paid' })
+      await setApp(ctx(), appId, { plan: 'free' }, SYSTEM)
+      await expect.poll(() => lookup.findApp(appId)).toMatchObject({ plan: 'free' })
     } finally {
       await listener.close()
     }

@@ -94,7 +94,7 @@ export type PushSettings = { [Name in SettingName]?: string } & {
 export const readSetting = (name: SettingName, given: string): string | null =>
   given === '' ? null : readers[name](name, given)
 
-const WEB_PUSH = ['site_name', 'chrome_web_origin', 'safari_site_origin'] as const
+const WEB_ORIGINS = ['chrome_web_origin', 'safari_site_origin'] as const
 const APNS_TOKEN = ['apns_key_id', 'apns_team_id', 'apns_bundle_id'] as const
 
 /** Each secret, and what it is of no use without. */
@@ -107,11 +107,11 @@ const NEEDED: Partial<Record<CredentialName, readonly SettingName[]>> = {
 
 /** What is missing from settings that are of use only together. */
 export function findMissing(settings: PushSettings, isSet: (credential: CredentialName) => boolean): string[] {
-  const webPush = WEB_PUSH.filter((name) => settings[name] === undefined)
+  const origins = WEB_ORIGINS.filter((name) => settings[name] !== undefined)
   return [
-    ...(webPush.length === WEB_PUSH.length ? [] : webPush).map(
-      (name) => `${name} is required for web push, which needs ${WEB_PUSH.join(', ')} together`,
-    ),
+    ...(origins.length > 0 && settings.site_name === undefined
+      ? [`site_name is required with ${origins.join(' and ')}`]
+      : []),
     ...credentialNames
       .filter(isSet)
       .flatMap((credential) =>

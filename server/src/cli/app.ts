@@ -27,9 +27,10 @@ export const appCommands: Command[] = [
       const organizationId = given.neededId('org')
       const name = given.needed('name')
       return withStore(config, async ({ db, clock }) => {
+        const { defaultPlan } = config
         const configureNew = config.sink ? await forSink(config) : undefined
         const { appId, key } = await db.transaction(async (db) => {
-          const appId = await createApp({ db, clock, configureNew }, organizationId, { name }, SYSTEM)
+          const appId = await createApp({ db, clock, configureNew, defaultPlan }, organizationId, { name }, SYSTEM)
           const { key } = await issueKey({ db, clock }, { kind: 'app', appId }, { name: 'First app key' }, SYSTEM)
           return { appId, key }
         })

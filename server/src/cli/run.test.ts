@@ -127,7 +127,7 @@ describe('apps', () => {
         app_id: made.app_id,
         organization_id: organizationId,
         name: 'Shop',
-        plan: 'free',
+        plan: 'paid',
         limits: {},
         keyless: true,
         require_identity: false,
@@ -136,7 +136,7 @@ describe('apps', () => {
       },
     ])
     const { out } = await run('app', 'list')
-    expect(out).toContain(`${made.app_id}  ${organizationId}  free  Shop`)
+    expect(out).toContain(`${made.app_id}  ${organizationId}  paid  Shop`)
     expect(out).not.toContain(made.key)
   })
 
@@ -148,12 +148,12 @@ describe('apps', () => {
   test('keep the limits that are not spoken of', async () => {
     const appId = await anApp()
     await json('app', 'set', appId, '--limit', 'view=5', '--limit', 'users.write=50')
-    expect((await json('app', 'set', appId, '--limit', 'view=default', '--plan', 'paid')).limits).toEqual({
+    expect((await json('app', 'set', appId, '--limit', 'view=default', '--plan', 'free')).limits).toEqual({
       'users.write': 50,
     })
     expect(await json('app', 'set', appId, '--name', 'Store')).toMatchObject({
       name: 'Store',
-      plan: 'paid',
+      plan: 'free',
       limits: { 'users.write': 50 },
     })
   })

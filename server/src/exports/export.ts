@@ -13,6 +13,8 @@ export type SubscriptionsRequest = {
   lastActiveSince?: string
   /** Of the segment, as they were when the export was asked for. */
   filters?: Filter[]
+  /** Of the segment only those who can be sent something. */
+  isSubscribedOnly?: true
 }
 export type HistoryRequest = { kind: 'history'; messageId: MessageId; events: 'sent' | 'clicked' }
 export type ActivityRequest = { kind: 'activity'; messageId: MessageId }

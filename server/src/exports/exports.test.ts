@@ -77,6 +77,30 @@ describe('players/csv_export', () => {
     expect(text).not.toMatch(/,"?[=@\t+]/)
   })
 
+  test('holds the subscribed ones of a segment, and the others where they are asked for', async () => {
+    const colour = aName('colour')
+    const name = aName('segment')
+    await aSegment(app, [tagIs('colour', colour)], { name })
+    const user = await aUser(app, {
+      properties: { tags: { colour } },
+      subscriptions: [anEmailDraft(), { ...anEmailDraft(), enabled: false }],
+    })
+    const [subscribed] = user.subscriptionIds as [string]
+    const idsOf = async (body: object) => {
+      const answer = await exportPlayers(body)
+      await runJobs(app, clock)
+      const lines = linesOf((await fetchFile(answer.body.csv_file_url)).text).map(([id]) => id as string)
+      return lines.filter((id) => user.subscriptionIds.includes(id)).sort()
+    }
+    const both = [...user.subscriptionIds].sort()
+    expect(await idsOf({ segment_name: name })).toEqual([subscribed])
+    expect(await idsOf({ segment_name: name, include_unsubscribed: false })).toEqual([subscribed])
+    expect(await idsOf({ segment_name: name, include_unsubscribed: true })).toEqual(both)
+    // As the public service does: it is the segment that is narrowed, and not the export of all.
+    expect(await idsOf({ include_unsubscribed: false })).toEqual(both)
+    expect(await exportPlayers({ include_unsubscribed: 'yes' })).toMatchObject({ status: 400 })
+  })
+
   test('holds those of a segment alone, and those active since', async () => {
     const colour = aName('colour')
     const filters = [tagIs('colour', colour)]

@@ -57,13 +57,14 @@ export async function exportActivity(ctx: ExportsContext, appId: AppId, messageI
 }
 
 export async function exportSubscriptions(ctx: ExportsContext, appId: AppId, body: SubscriptionsBody, by: Request) {
-  const { extra_fields, last_active_since, segment_name } = body
+  const { extra_fields, last_active_since, segment_name, include_unsubscribed } = body
   const [segment] = segment_name ? await getSegmentsByName(ctx.segments, appId, [segment_name]) : []
   const request: ExportRequest = {
     kind: 'subscriptions',
     extraFields: extra_fields ?? [],
     ...(last_active_since && { lastActiveSince: readTime(last_active_since) }),
     ...(segment && { filters: segment.filters }),
+    ...(segment && include_unsubscribed !== true && { isSubscribedOnly: true }),
   }
   return requestExport(ctx, appId, request, by)
 }

@@ -37,6 +37,11 @@ export const SubscriptionsBody = Type.Object({
     maxLength: 128,
     description: 'Only those of this segment.',
   }),
+  include_unsubscribed: optional<boolean>({
+    type: ['boolean', 'null'],
+    description:
+      'With segment_name: also those who are in the segment and not subscribed. Defaults to false. Without segment_name all are exported.',
+  }),
 })
 export type SubscriptionsBody = Static<typeof SubscriptionsBody>
 

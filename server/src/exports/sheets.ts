@@ -138,11 +138,18 @@ const extraColumns: Columns<SubscriptionRow> = {
 export const EXTRA_FIELDS = Object.keys(extraColumns)
 
 const EVERYBODY: Node = { kind: 'all', of: [] }
+const SUBSCRIBED = treeOf({ filters: [{ field: 'subscribed', relation: '=', value: 'true' }] })
 
-function subscriptionsSheet({ extraFields, lastActiveSince, filters }: SubscriptionsRequest): Sheet {
+function audienceOf({ filters, isSubscribedOnly }: SubscriptionsRequest): Node {
+  const members = filters ? treeOf({ filters }) : EVERYBODY
+  return isSubscribedOnly ? { kind: 'all', of: [members, SUBSCRIBED] } : members
+}
+
+function subscriptionsSheet(request: SubscriptionsRequest): Sheet {
+  const { extraFields, lastActiveSince } = request
   const extras = Object.entries(extraColumns).filter(([name]) => extraFields.includes(name))
   const columns = { ...subscriptionColumns, ...Object.fromEntries(extras) }
-  const node = filters ? treeOf({ filters }) : EVERYBODY
+  const node = audienceOf(request)
   const since = lastActiveSince === undefined ? null : new Date(lastActiveSince)
   return {
     columns: Object.keys(columns),

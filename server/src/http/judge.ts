@@ -74,9 +74,13 @@ function asVisitor(key: KeyRecord | undefined): Visitor {
 const opensForSdk = (access: Access, headers: IncomingHttpHeaders, params: Record<string, string>, hasToken: boolean) =>
   access.kind === 'app' && access.keyless !== undefined && isSdk(headers) && access.keyless(params, hasToken)
 
-/** The id of the app as the request gives it, in lower case. */
-export function readAppId(given: unknown, { usesObjects }: Plan): string {
-  if (given === undefined || given === null || given === '') throw invalid('app_id is required', { field: 'app_id' })
+/** The id of the app as the request gives it, in lower case; where it may be left out, that of the key. */
+export function readAppId(given: unknown, { route: { access }, usesObjects }: Plan, visitor: Visitor): string {
+  if (given === undefined || given === null || given === '') {
+    const ofKey = visitor.kind === 'key' ? visitor.key.appId : null
+    if (access.kind === 'app' && access.mayOmitApp && ofKey !== null) return ofKey
+    throw invalid('app_id is required', { field: 'app_id' })
+  }
   if (typeof given !== 'string') throw invalid('app_id must be a string', { field: 'app_id' })
   if (!isUuid(given)) throw usesObjects ? invalidUuid('app_id', given) : invalid('app_id must be a UUID')
   return given.toLowerCase()

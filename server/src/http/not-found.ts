@@ -16,7 +16,7 @@ export function createPathTable(
   const known = new Map<string, KnownPath>()
   for (const { method, path, isOpenToSites } of routes)
     for (const prefix of prefixes) {
-      const shape = `${prefix}${path}`.replaceAll(/:\w+/g, ':')
+      const shape = (path === '/' && prefix !== '' ? prefix : `${prefix}${path}`).replaceAll(/:\w+/g, ':')
       const entry = known.get(shape) ?? { segments: shape.split('/'), methods: [], openMethods: [] }
       known.set(shape, entry)
       const methods = method === 'GET' ? ['GET', 'HEAD'] : [method]

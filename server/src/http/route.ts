@@ -45,6 +45,8 @@ export type Access =
       /** A second permission, for what the operation shows of users beyond its own subject. */
       also?: AlsoNeeded
       appIn: 'path' | 'query' | 'body'
+      /** A request that names no app means the one that its key belongs to: old clients leave `app_id` out. */
+      mayOmitApp?: true
       /** How a valid key of another app is answered. Missing and foreign apps look the same. */
       foreign?: 'not-found' | 'bad-key'
       /** A key of the organization that owns the app does as well. */

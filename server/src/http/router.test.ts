@@ -48,6 +48,40 @@ test.each([
   expect(find(method, path)).toBeUndefined()
 })
 
+describe('normalizes', () => {
+  test.each([
+    ['/', '/'],
+    ['//', '/'],
+    ['/players/7', '/players/7'],
+    ['/players/7/', '/players/7'],
+    ['/players/', '/players'],
+    ['//players/7', '/players/7'],
+    ['///players////7//', '/players/7'],
+    ['/players//7', '/players/7'],
+    ['/players/a%2F%2Fb', '/players/a%2F%2Fb'],
+    ['/nowhere//at/all', '/nowhere/at/all'],
+  ])('%s', (path, normalized) => {
+    expect(router.normalize(path)).toBe(normalized)
+  })
+
+  test.each([
+    '/apps//users/by/l/v',
+    '/apps/a/users/by//v',
+    '/apps/a/users/by/l//',
+    '//apps//users/by/l/v',
+    '/apps/a/users///tags/v',
+    '/apps////users/by/l/v',
+  ])('not %s, which lacks a parameter', (path) => {
+    const normalized = router.normalize(path)
+    expect([normalized === path, find('GET', normalized)]).toEqual([path !== '/apps/a/users/by/l//', undefined])
+  })
+
+  test('nothing that is longer than any route, without looking for it', () => {
+    const path = `/${'apps//'.repeat(2_000)}x`
+    expect(router.normalize(path)).toBe(path)
+  })
+})
+
 test.each(['/players/%zz', '/players/%ff', '/players/%'])('%s cannot be decoded', (path) => {
   expect(() => find('GET', path)).toThrow(URIError)
 })

@@ -11,7 +11,13 @@ export type Found<Value> = { value: Value; params: Record<string, string> }
 
 export type Router<Value> = {
   add(method: string, path: string, value: Value): void
-  /** Parameters come decoded. Throws URIError for what cannot be decoded. */
+  /**
+   * The path without a slash at its end and without empty segments: existing clients send both. A path whose empty segment may
+   * be a parameter that its caller left empty stays as it is, and leads nowhere: with the segment dropped it could mean
+   * something else, `/journeys//users` the journey `users`.
+   */
+  normalize(path: string): string
+  /** Of a normalized path. Parameters come decoded. Throws URIError for what cannot be decoded. */
   find(method: string, path: string): Found<Value> | undefined
 }
 
@@ -19,11 +25,16 @@ const newBranch = <Value>(): Branch<Value> => ({ spelled: new Map(), parameter: 
 
 export function createRouter<Value>(): Router<Value> {
   const root = newBranch<Value>()
+  let maxSegments = 0
 
   function add(method: string, path: string, value: Value) {
     const names: string[] = []
     let branch = root
-    for (const segment of path.split('/').slice(1)) {
+    const segments = path.split('/').slice(1)
+    // The root under a prefix has no slash at its end either.
+    if (segments.length > 1 && segments.at(-1) === '') segments.pop()
+    maxSegments = Math.max(maxSegments, segments.length)
+    for (const segment of segments) {
       if (segment.startsWith(':')) {
         names.push(segment.slice(1))
         branch.parameter ??= newBranch()
@@ -42,10 +53,19 @@ export function createRouter<Value>(): Router<Value> {
 
   return {
     add,
+    normalize(path) {
+      if (path === '/' || !(path.endsWith('/') || path.includes('//'))) return path
+      let end = path.length
+      while (end > 1 && path[end - 1] === '/') end--
+      const trimmed = path.slice(0, end)
+      if (!trimmed.includes('//')) return trimmed
+      const segments = trimmed.split('/').filter((segment) => segment !== '')
+      // Longer than any route: nothing to be found, and not worth the search below.
+      if (segments.length > maxSegments) return path
+      return mayLackParameter(root, shortenRuns(path), 1, false) ? path : `/${segments.join('/')}`
+    },
     find(method, path) {
-      const given = path.split('/')
-      // Decoded after splitting: an encoded slash belongs to its segment.
-      if (path.includes('%')) for (let i = 1; i < given.length; i++) given[i] = decodeURIComponent(given[i] as string)
+      const given = splitPath(path)
       const values: string[] = []
       const end = walk(root, method, given, 1, values)
       if (!end) return undefined
@@ -54,6 +74,29 @@ export function createRouter<Value>(): Router<Value> {
       return { value: end.value, params }
     },
   }
+}
+
+/** Decoded after splitting: an encoded slash belongs to its segment. */
+function splitPath(path: string): string[] {
+  const segments = path.split('/')
+  return path.includes('%') ? segments.map(decodeURIComponent) : segments
+}
+
+/** No route has more than two parameters next to each other, so more than two empty segments in a row mean no more than two. */
+const shortenRuns = (path: string) => splitPath(path.replaceAll(/\/{3,}/g, '///'))
+
+/** Is there a route, of any method, that the path fits when an empty segment before its end is a parameter? */
+function mayLackParameter<Value>(branch: Branch<Value>, given: string[], at: number, lacks: boolean): boolean {
+  if (at === given.length) return lacks && branch.ends.size > 0
+  const segment = given[at] as string
+  const isEmpty = segment === ''
+  const isAtEnd = isEmpty && given.slice(at).every((rest) => rest === '')
+  if (isEmpty && mayLackParameter(branch, given, at + 1, lacks)) return true
+  const spelled = branch.spelled.get(segment)
+  if (spelled && mayLackParameter(spelled, given, at + 1, lacks)) return true
+  return (
+    branch.parameter !== undefined && mayLackParameter(branch.parameter, given, at + 1, lacks || (isEmpty && !isAtEnd))
+  )
 }
 
 function walk<Value>(

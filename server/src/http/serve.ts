@@ -88,7 +88,8 @@ export async function serve(
     // Where the body names the app, it is read before the key is judged against it; everywhere else after.
     let entry: Entry | undefined
     if (plan.appIn !== 'body') {
-      const appId = plan.appIn === 'none' ? undefined : readAppId((plan.appIn === 'path' ? params : query).app_id, plan)
+      const named = plan.appIn === 'path' ? params : query
+      const appId = plan.appIn === 'none' ? undefined : readAppId(named.app_id, plan, visitor)
       const admitted = admit(kit, plan, visitor, appId, ip)
       entry = admitted instanceof Promise ? await admitted : admitted
     }
@@ -106,7 +107,7 @@ export async function serve(
       }
     } else if (route.mayOmitBody) body = {}
     if (entry === undefined) {
-      const appId = readAppId((body as { app_id?: unknown } | null | undefined)?.app_id, plan)
+      const appId = readAppId((body as { app_id?: unknown } | null | undefined)?.app_id, plan, visitor)
       entry = await admit(kit, plan, visitor, appId, ip)
     }
 

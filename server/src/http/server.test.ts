@@ -72,7 +72,7 @@ describe('every answer is JSON', () => {
   test.each([
     ['GET', '/nope', 404],
     ['POST', '/', 404],
-    ['GET', '//apps', 404],
+    ['GET', '//nope', 404],
     ['GET', '/players', 405],
     ['PATCH', `/api/v1/apps/${OWN_APP}/users`, 405],
     ['PROPFIND', '/players', 405],

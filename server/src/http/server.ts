@@ -109,7 +109,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const exchange: Exchange = { request, response, id: newRequestId(request), startedMs: performance.now() }
     try {
       const method = request.method as string
-      const { path, query } = readUrl(request.url as string)
+      const { path: givenPath, query } = readUrl(request.url as string)
+      const path = router.normalize(givenPath)
       const found = router.find(method === 'HEAD' ? 'GET' : method, path)
       if (found) void serve(kit, found.value, exchange, found.params, query)
       else send(kit, nowhere, exchange, paths.answer(method, path))

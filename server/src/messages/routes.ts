@@ -1,6 +1,7 @@
 import type { Access, Call, Route } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { sendMessage } from './accept/send.ts'
+import { warnUnknownFields } from './accept/warn-unknown-fields.ts'
 import { cancelMessage } from './cancel.ts'
 import type { MessagesContext } from './context.ts'
 import { listMessages } from './list.ts'
@@ -34,7 +35,7 @@ export function messageRoutes(ctx: MessagesContext): Route[] {
       path: '/notifications',
       summary: 'Create message',
       description:
-        'Recipients are named in exactly one way. With an `idempotency_key` a retry gets the first answer, with the header `Idempotent-Replayed: true`, and nothing is sent twice.',
+        'Recipients are named in exactly one way. Fields that are not known are ignored, and named in `warnings`. With an `idempotency_key` a retry gets the first answer, with the header `Idempotent-Replayed: true`, and nothing is sent twice.',
       access: access('body'),
       limits: [{ rule: 'messages' }],
       maxBodyBytes: MAX_BODY_BYTES,
@@ -42,7 +43,9 @@ export function messageRoutes(ctx: MessagesContext): Route[] {
       answers: { 200: CreatedAnswer },
       async handle({ app, body }) {
         const { answer, isReplay } = await sendMessage(ctx, app.id, body)
-        return { status: 200, body: answer, ...(isReplay && { headers: { 'idempotent-replayed': 'true' } }) }
+        const warnings = warnUnknownFields(body)
+        const answered: CreatedAnswer = warnings.length > 0 ? { ...answer, warnings } : answer
+        return { status: 200, body: answered, ...(isReplay && { headers: { 'idempotent-replayed': 'true' } }) }
       },
     }),
     route({

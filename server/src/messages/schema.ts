@@ -126,6 +126,11 @@ export const CreatedAnswer = Type.Object({
       ],
     }),
   ),
+  warnings: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'Ours: what the request says without effect, such as fields that are not known. Never an error.',
+    }),
+  ),
 })
 export type CreatedAnswer = Static<typeof CreatedAnswer>
 

@@ -69,6 +69,12 @@ describe('configuration for web SDKs', () => {
     expect(Buffer.from(key, 'base64url')).toHaveLength(65)
   })
 
+  test('is there for a site in Safari alone', async () => {
+    const appId = await configured({ chrome_web_origin: '' })
+    const origin = 'https://example.com'
+    expect(await json(`/sync/${appId}/web`)).toMatchObject({ success: true, config: { origin, siteInfo: { origin } } })
+  })
+
   test('is a script that calls the function named, with the same object', async () => {
     const appId = await configured()
     const { status, text, headers } = await get(`/sync/${appId}/web?callback=__jp0`)

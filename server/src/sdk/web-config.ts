@@ -10,13 +10,14 @@ export async function readWebConfig(ctx: SdkContext, appId: string): Promise<Web
   const found = await lookForApp(ctx, appId)
   if (!found) return { success: false, code: 1, message: 'App not found' }
   const app = await withVapidPair(ctx, found)
-  const { site_name: name, chrome_web_origin: origin } = app.pushSettings
+  const { site_name: name, chrome_web_origin, safari_site_origin } = app.pushSettings
+  const origin = chrome_web_origin ?? safari_site_origin
   // Subscribing takes no more than the key, and so it is told: a site can be tried before anything is set up.
   if (name === undefined || origin === undefined)
     return {
       success: false,
       code: 2,
-      message: 'The app is not configured for web push: set site_name, chrome_web_origin and safari_site_origin',
+      message: 'The app is not configured for web push: set site_name, and chrome_web_origin or safari_site_origin',
       app_id: app.id,
       config: { vapid_public_key: app.vapidPublicKey },
     }

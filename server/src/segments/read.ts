@@ -7,7 +7,15 @@ import type { Db } from '../storage/db.ts'
 import { countAudience } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
 import { readFilters } from './filters.ts'
-import { defaultSegments, isDefaultId, type Segment, type SegmentId, segmentItem, segmentNotFound } from './segment.ts'
+import {
+  defaultSegments,
+  findByName,
+  isDefaultId,
+  type Segment,
+  type SegmentId,
+  segmentItem,
+  segmentNotFound,
+} from './segment.ts'
 import { countSegments, findSegment, findSegments, findSegmentsById, findSegmentsByName, isAnswering } from './store.ts'
 import type { Node } from './tree.ts'
 
@@ -48,7 +56,7 @@ export async function getSegmentsByName(
   if (names.length === 0) return []
   const known = [...(await defaultsOf(ctx, appId)), ...(await findSegmentsByName(ctx.db, appId, names))]
   return [...new Set(names)].map((name) => {
-    const found = known.find((it) => it.name === name)
+    const found = findByName(known, name)
     if (!found) throw invalid(`Segment "${name}" was not found`)
     return found
   })
@@ -79,7 +87,7 @@ export async function getSegmentIds(
   const ids = namesOrIds.filter(isUuid).map((id) => id.toLowerCase())
   const known = await getSegmentsById({ db }, appId, ids)
   const found = namesOrIds.map((given) => {
-    const id = named.find(({ name }) => name === given)?.id ?? known.get(given.toLowerCase())?.id
+    const id = findByName(named, given)?.id ?? known.get(given.toLowerCase())?.id
     if (id === undefined) throw invalid(`Segment "${given}" was not found`)
     return id
   })

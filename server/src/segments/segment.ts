@@ -52,6 +52,19 @@ export const defaultSegments = (appId: AppId, madeAt: Date): Segment[] =>
     updatedAt: madeAt,
   }))
 
+const EVERYBODY = { alias: 'All', segment: 'Total Subscriptions' }
+
+/**
+ * The segment that a caller means by a name. `All` is what the public service called everybody before it had default
+ * segments, and what many libraries still send; a segment that an app itself called so goes first.
+ */
+export function findByName(segments: readonly Segment[], name: string): Segment | undefined {
+  const named = segments.find((it) => it.name === name)
+  if (named || name !== EVERYBODY.alias) return named
+  const everybody = segments.find((it) => it.name === EVERYBODY.segment)
+  return everybody && { ...everybody, name }
+}
+
 export const isDefaultName = (name: string) => DEFAULTS.some((it) => it.name === name)
 export const isDefaultId = (appId: AppId, id: SegmentId) => DEFAULTS.some(({ name }) => defaultId(appId, name) === id)
 

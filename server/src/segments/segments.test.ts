@@ -342,6 +342,22 @@ describe('delete segment', () => {
 })
 
 describe('default segments', () => {
+  test('All is everybody, until the app has a segment of that name', async () => {
+    const { id, key } = await app.anotherTenant()
+    const headers = { authorization: `Key ${key}` }
+    for (const plan of ['gold', 'none']) {
+      const subscriptions = [{ type: 'Email', token: anEmail() }]
+      await app.request(`/apps/${id}/users`, { headers, body: { properties: { tags: { plan } }, subscriptions } })
+    }
+    const count = async (included_segments: string[]) => {
+      const body = { app_id: id, included_segments, target_channel: 'email' }
+      return (await app.request('/notifications/count-unsaved', { headers, body })).body.count
+    }
+    for (const name of ['All', 'Subscribed Users', 'Total Subscriptions']) expect(await count([name])).toBe(2)
+    await app.request(`/apps/${id}/segments`, { headers, body: { name: 'All', filters: FILTERS } })
+    expect([await count(['All']), await count(['Total Subscriptions'])]).toEqual([1, 2])
+  })
+
   const defaults = async () =>
     (await app.app('/segments?limit=5')).body.segments as { id: string; name: string; read_only: boolean }[]
 

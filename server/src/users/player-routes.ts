@@ -10,6 +10,7 @@ import {
   AppQuery,
   EditPlayerBody,
   FocusBody,
+  OptionalAppQuery,
   PlayerAdded,
   PlayerObject,
   PlayerPath,
@@ -35,12 +36,15 @@ import { listSubscriptions, loadPointed, sumPlayerCounts } from './store.ts'
 import { tokenSubject } from './subjects.ts'
 import { typeOfDevice } from './subscription.ts'
 
-const access = (appIn: 'path' | 'query' | 'body', foreign?: 'bad-key'): Access => ({
+type AppAccess = Extract<Access, { kind: 'app' }>
+
+const access = (appIn: AppAccess['appIn'], more: Pick<AppAccess, 'foreign' | 'mayOmitApp'> = {}): Access => ({
   kind: 'app',
   permission: 'users',
   appIn,
-  ...(foreign && { foreign }),
+  ...more,
 })
+const mayOmitApp = true as const
 
 const done = { status: 200, body: { success: true } }
 
@@ -60,7 +64,7 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       method,
       path: '/players/:player_id/on_focus',
       summary: 'Report time in the foreground',
-      access: access('body'),
+      access: access('body', { mayOmitApp }),
       limits: writesPlayer,
       params: PlayerPath,
       body: FocusBody,
@@ -79,7 +83,7 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       path: '/players',
       summary: 'Add a player',
       description: 'Registers a subscription. An identifier that is known answers the id it has.',
-      access: access('body', 'bad-key'),
+      access: access('body', { foreign: 'bad-key' }),
       limits: writes(({ body }) => {
         const { identifier, device_type } = (body ?? {}) as { identifier?: unknown; device_type?: unknown }
         const type = typeof device_type === 'number' ? typeOfDevice(device_type) : undefined
@@ -122,10 +126,10 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       method: 'GET',
       path: '/players/:player_id',
       summary: 'View player',
-      access: access('query'),
+      access: access('query', { mayOmitApp }),
       limits: [{ rule: 'view' }],
       params: PlayerPath,
-      query: AppQuery,
+      query: OptionalAppQuery,
       answers: { 200: PlayerObject },
       async handle({ app, params }) {
         const id = readPlayerId(params.player_id)
@@ -141,7 +145,7 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       method: 'PUT',
       path: '/players/:player_id',
       summary: 'Edit player',
-      access: access('body'),
+      access: access('body', { mayOmitApp }),
       limits: writesPlayer,
       params: PlayerPath,
       body: EditPlayerBody,
@@ -174,10 +178,11 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       method: 'POST',
       path: '/players/:player_id/on_session',
       summary: 'Report a new session',
-      access: access('body'),
+      access: access('body', { mayOmitApp }),
       limits: writesPlayer,
       params: PlayerPath,
       body: EditPlayerBody,
+      mayOmitBody: true,
       answers: { 200: Success },
       async handle({ app, params, body }) {
         await startSession(change, app.id, readPlayerId(params.player_id), body)
@@ -190,7 +195,7 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       method: 'POST',
       path: '/players/:player_id/on_purchase',
       summary: 'Report purchases',
-      access: access('body'),
+      access: access('body', { mayOmitApp }),
       limits: writesPlayer,
       params: PlayerPath,
       body: PurchaseBody,

@@ -45,21 +45,24 @@ export const AddPlayerBody = Type.Object({
 })
 export type AddPlayerBody = Static<typeof AddPlayerBody>
 
-export const EditPlayerBody = Type.Object({ app_id: Type.String(), ...fields })
+const appOfKey = { description: 'The app of the key by default.' }
+
+export const EditPlayerBody = Type.Object({ app_id: optional<string>('string', appOfKey), ...fields })
 export type EditPlayerBody = Static<typeof EditPlayerBody>
 
 export const PurchaseBody = Type.Object({
-  app_id: Type.String(),
+  app_id: optional<string>('string', appOfKey),
   purchases: Type.Array(Purchase, { minItems: 1, maxItems: 100 }),
 })
 export const FocusBody = Type.Object({
-  app_id: Type.String(),
+  app_id: optional<string>('string', appOfKey),
   active_time: Type.Integer({ minimum: 0, maximum: 31_622_400, description: 'Seconds in the foreground.' }),
 })
 export const TagsBody = Type.Object({ tags: Tags })
 
 export const PlayerPath = Type.Object({ player_id: Type.String() })
 export const AppQuery = Type.Object({ app_id: Type.String() })
+export const OptionalAppQuery = Type.Object({ app_id: Type.Optional(Type.String(appOfKey)) })
 export const PlayersQuery = Type.Object({
   app_id: Type.String(),
   limit: Type.Integer({ minimum: 1, maximum: 300, default: 300 }),

@@ -14,7 +14,7 @@ let clock: VirtualClock
 function serverWith(limits: Profile) {
   beforeAll(async () => {
     clock = virtualClock('2030-01-01T09:00:00Z')
-    app = await testApp({ limits, clock })
+    app = await testApp({ limits, clock, defaultPlan: 'free' })
   })
   afterAll(() => app.close())
   beforeEach(() => clock.advanceLease({ minutes: 5 }))
