@@ -24,6 +24,7 @@ test('the first start prints working keys once and keeps them; the next ones fin
   const url = await first.ready(FIRST_START_MS)
   const keys = printedKeys(first.out())
   expect(first.out()).toContain(`address            ${url}\n`)
+  for (const page of [`${url}/docs`, `${url}/demo`]) expect(first.out()).toContain(` ${page}\n`)
   expect(Number(new URL(url).port)).toBeGreaterThan(0)
   const file = join(first.dataDir, 'first-keys.json')
   expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({
