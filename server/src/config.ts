@@ -17,6 +17,7 @@ import {
 
 export type LimitsProfile = 'default' | 'spec' | 'off'
 export type Role = 'all' | 'api' | 'worker'
+export type LogFormat = 'json' | 'pretty'
 
 type Settings = ProviderParts & {
   port: number
@@ -25,6 +26,7 @@ type Settings = ProviderParts & {
   databaseUrl: string | undefined
   limits: LimitsProfile
   logLevel: string
+  logFormat: LogFormat | undefined
   secretKey: string | undefined
   role: Role
   trustProxy: boolean | string
@@ -145,6 +147,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: 'info',
     read: oneOf('silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'),
     help: 'debug logs each request.',
+  },
+  logFormat: {
+    env: 'LOG_FORMAT',
+    fallback: undefined,
+    read: oneOf('json', 'pretty'),
+    help: 'How the log is written, on standard error: json for machines, pretty for people. Defaults to pretty on a terminal, and to json everywhere else.',
   },
   secretKey: {
     env: 'SECRET_KEY',

@@ -60,13 +60,16 @@ export class TookTooLong extends AppError {
   }
 }
 
+/** The page of this server that explains keys. */
+export const KEYS_PAGE = '/docs/accounts-and-keys#section-keys-ids'
+
 /** The key was given and is no good. The only errors that carry documentation paths in `reference`. */
 export class BadKey extends AppError {
   constructor() {
     super('unauthenticated', {
       code: 'auth-2',
-      title:
-        "Access denied.  Please include an 'Authorization: ...' header with a valid API key (https://documentation.onesignal.com/docs/en/keys-and-ids#api-keys).",
+      // As the service says it, but for the address: ours is a page of the server that refused the key.
+      title: `Access denied.  Please include an 'Authorization: ...' header with a valid API key (${KEYS_PAGE}).`,
     })
   }
 }

@@ -82,4 +82,27 @@ describe.skipIf(!isThere)('pages in Chromium', () => {
     await browser.go(`${origin()}/docs`)
     expect(await shown()).toEqual(['const'])
   })
+
+  test('the demo says within ten seconds that the push service cannot be reached, and what to do', async () => {
+    await browser.go(`${origin()}/demo?app_id=${app.tenant.id}`)
+    const found = await browser.run(`(async () => {
+      const element = (id) => document.getElementById(id)
+      const until = async (done) => {
+        const begun = performance.now()
+        while (!done()) await new Promise((resolve) => setTimeout(resolve, 50))
+        return performance.now() - begun
+      }
+      await until(() => !element('subscription').hidden)
+      await until(() => !element('subscribe').disabled)
+      element('subscribe').click()
+      const ms = await until(() => !element('problem').hidden)
+      return { ms, problem: element('problem').textContent, isHelpShown: !element('unreachable').hidden }
+    })()`)
+    expect(found).toEqual({
+      ms: expect.any(Number),
+      problem: expect.stringContaining('push service of this browser'),
+      isHelpShown: true,
+    })
+    expect(found.ms).toBeLessThan(10_000)
+  })
 })

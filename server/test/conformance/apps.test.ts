@@ -52,7 +52,7 @@ const ask = (
 const ours = () => `Key ${app.tenant.organizationKey}`
 
 const DENIED =
-  "Access denied.  Please include an 'Authorization: ...' header with a valid API key (https://documentation.onesignal.com/docs/en/keys-and-ids#api-keys)."
+  "Access denied.  Please include an 'Authorization: ...' header with a valid API key (/docs/accounts-and-keys#section-keys-ids)."
 
 describe('who may', () => {
   serverWith('off')

@@ -22,7 +22,7 @@ beforeEach(() => clock.advanceLease({ seconds: 1 }))
 const ctx = () => ({ db: app.db, clock })
 const MISSING = problem(401, 'auth-1', "This operation requires 'Authorization' in the HTTP header")
 const DENIED =
-  "Access denied.  Please include an 'Authorization: ...' header with a valid API key (https://documentation.onesignal.com/docs/en/keys-and-ids#api-keys)."
+  "Access denied.  Please include an 'Authorization: ...' header with a valid API key (/docs/accounts-and-keys#section-keys-ids)."
 const REFERENCE = ['/docs/accounts-and-keys#section-keys-ids']
 const denied = (family: 'users' | 'legacy') => ({
   status: 401,

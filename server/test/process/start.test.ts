@@ -3,6 +3,7 @@ import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { flagName, settings } from '../../src/config.ts'
 import {
   createUser,
   FIRST_START_MS,
@@ -95,4 +96,17 @@ test('an ordinary user starts it as well', async ({ skip }) => {
   expect((await createUser(url, printedKeys(server.out()), 'a')).status).toBe(201)
   expect(await stat(join(home, 'data', 'first-keys.json'))).toMatchObject({ uid: NOBODY.uid })
   await server.stop()
+})
+
+test('--help names every setting, and starts nothing', () => {
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, ['server/run.mjs', 'main', ...args], { cwd: PROJECT, encoding: 'utf8' })
+  for (const args of [['--help'], ['-h'], ['--port', '8080', '--help']]) {
+    const { status, stdout, stderr } = run(...args)
+    expect([status, stderr]).toEqual([0, ''])
+    for (const { env } of Object.values(settings)) expect(stdout).toContain(`${flagName(env)}, ${env}`)
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(120)
+  }
+  expect(run('--version').stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  expect(run('--colour').stderr).toContain('npm start -- --help')
 })
