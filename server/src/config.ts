@@ -309,7 +309,7 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     env: 'SINK',
     fallback: false,
     read: flag,
-    help: 'For trying things out: stand-ins of all providers run beside the server, new apps send to them, and nothing leaves the machine.',
+    help: 'For trying things out: stand-ins of all providers run beside the server, apps that lack credentials get theirs at the start and when they are made, and nothing leaves the machine.',
   },
   organizationId: {
     env: 'CARILLON_ORG_ID',

@@ -5,14 +5,15 @@ import { createServer } from 'node:net'
 import { startApp } from './app.ts'
 import { configureNewWith } from './apps/configure.ts'
 import { type ConfigureNew, type CreateContext, ensureFirstOrganization } from './apps/create.ts'
+import { fillWithStandIns, findStandIns } from './apps/stand-ins.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { explain } from './explain-failure.ts'
 import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
-import { systemClock } from './lib/clock.ts'
+import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { reachableAddress } from './lib/own-address.ts'
 import { prettyDestination } from './lib/pretty-log.ts'
-import { secretBox } from './lib/secrets.ts'
+import { type SecretBox, secretBox } from './lib/secrets.ts'
 import { VERSION } from './lib/version.ts'
 import { openDatabase, refuseUnsafe } from './open-database.ts'
 import { ensureSecretKey } from './secret-key.ts'
@@ -38,7 +39,10 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     const secretKey = await ensureSecretKey(config)
     const configureNew = box && (await configureNewWith(secretBox(secretKey), box.newAppSettings(), box.smsSettings))
     const db = createPool({ connection: database.connection, clock, size: 1 })
-    const first = await prepare(db, configureNew).finally(() => db.close())
+    const secrets = secretBox(secretKey)
+    const first = await prepare(db, configureNew)
+      .then((first) => settleStandIns({ db, clock, secrets }, log, box).then(() => first))
+      .finally(() => db.close())
     stopping.throwIfAborted()
     const { connection, nodeId, mayWrite } = database
     const app = await startApp({
@@ -64,6 +68,23 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     stopping.throwIfAborted()
     return makeFirstKeys({ db, clock, configureNew }, config)
   }
+}
+
+/** Beside stand-ins every app has what they take; without them, whoever still has it is told of. */
+async function settleStandIns(ctx: { db: Db; clock: Clock; secrets: SecretBox }, log: Log, box: SinkBox | undefined) {
+  const { marks } = await import('./sink/app-settings.ts')
+  if (box) {
+    const filled = await fillWithStandIns(ctx, { push: box.newAppSettings(), sms: box.smsSettings, marks })
+    if (filled > 0) log.info({ apps: filled }, 'apps that lacked credentials got those of the stand-ins')
+    return
+  }
+  const left = await findStandIns(ctx, marks)
+  if (left.length === 0) return
+  const shown = left.slice(0, 5).map(({ name, providers }) => `${name} (${providers.join(', ')})`)
+  log.warn(
+    { apps: left.length },
+    `apps still have credentials of the stand-ins that --sink gave them, and reach nobody with them: ${shown.join('; ')}${left.length > shown.length ? '; …' : ''}`,
+  )
 }
 
 function openLog({ logLevel, logFormat }: Config): Log {

@@ -126,6 +126,12 @@ export const CreatedAnswer = Type.Object({
       ],
     }),
   ),
+  warnings: Type.Optional(
+    Type.Array(Type.String(), {
+      description:
+        'What was accepted and is probably not meant so: nobody can be reached before a provider is set up. That is not said in answers to requests with an idempotency key.',
+    }),
+  ),
 })
 export type CreatedAnswer = Static<typeof CreatedAnswer>
 

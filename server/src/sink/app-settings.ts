@@ -16,18 +16,21 @@ export const smsSettings = {
   from: twilio.from,
 }
 
+/** By which credentials that were given out here are known again. */
+export const marks = { apnsKeyId: 'SINKKEY001', fcmProject: 'sink', smsAccount: twilio.accountSid }
+
 export const newAppSettings = () => ({
   fcm_v1_service_account_json: base64(
     JSON.stringify({
       type: 'service_account',
-      project_id: 'sink',
+      project_id: marks.fcmProject,
       private_key: pem(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey),
       client_email: 'sink@sink.iam.gserviceaccount.com',
       token_uri: 'https://oauth2.googleapis.com/token',
     }),
   ),
   apns_p8: base64(pem(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)),
-  apns_key_id: 'SINKKEY001',
+  apns_key_id: marks.apnsKeyId,
   apns_team_id: 'SINKTEAM01',
   apns_bundle_id: 'com.example.sink',
 })
