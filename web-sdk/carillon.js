@@ -10,6 +10,7 @@ globalThis.Carillon = (() => {
 
   /** @param {CarillonOptions} options */
   async function start({ appId, baseUrl, workerPath = '/carillon-worker.js', url = '/' }) {
+    if (!isSecureContext) throw failure('web push needs https, or localhost')
     if (!('serviceWorker' in navigator && 'PushManager' in window)) throw failure('this browser has no web push')
     const base = (baseUrl ?? new URL('..', script?.src).href).replace(/\/$/, '')
     const answer = await fetch(`${base}/sync/${encodeURIComponent(appId)}/web`)
@@ -41,7 +42,9 @@ globalThis.Carillon = (() => {
     const known = await pushManager.getSubscription()
     // One that was made for another key, of another service say, cannot be sent to with ours.
     if (known && encode(known.options.applicationServerKey) !== key) await known.unsubscribe()
-    await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key })
+    await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key }).catch((error) => {
+      throw failure(`the push service of this browser could not be reached (${error.message})`)
+    })
     return command('subscribe')
   }
 

@@ -269,6 +269,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
         ),
       trustProxy: config.trustProxy,
       metricsToken: config.metricsToken,
+      publicUrl,
       bodyBytes: config.requestBodyMb * MEGABYTE,
     })
     await limits.join()

@@ -17,6 +17,7 @@ import {
 
 export type LimitsProfile = 'default' | 'spec' | 'off'
 export type Role = 'all' | 'api' | 'worker'
+export type LogFormat = 'json' | 'pretty'
 
 type Settings = ProviderParts & {
   port: number
@@ -25,6 +26,7 @@ type Settings = ProviderParts & {
   databaseUrl: string | undefined
   limits: LimitsProfile
   logLevel: string
+  logFormat: LogFormat | undefined
   secretKey: string | undefined
   role: Role
   trustProxy: boolean | string
@@ -146,6 +148,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: 'info',
     read: oneOf('silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'),
     help: 'debug logs each request.',
+  },
+  logFormat: {
+    env: 'LOG_FORMAT',
+    fallback: undefined,
+    read: oneOf('json', 'pretty'),
+    help: 'How the log is written, on standard error: json for machines, pretty for people. Defaults to pretty on a terminal, and to json everywhere else.',
   },
   secretKey: {
     env: 'SECRET_KEY',
@@ -308,7 +316,7 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     env: 'SINK',
     fallback: false,
     read: flag,
-    help: 'For trying things out: stand-ins of all providers run beside the server, new apps send to them, and nothing leaves the machine.',
+    help: 'For trying things out: stand-ins of all providers run beside the server, apps that lack credentials get theirs at the start and when they are made, and nothing leaves the machine.',
   },
   organizationId: {
     env: 'CARILLON_ORG_ID',

@@ -43,7 +43,13 @@ Welcome to Carillon. These are your first keys; they are shown once.
   app id             ${first.appId}
   app key            ${first.appKey}
 
-They are also in ${join(dataDir, FILE)}, readable by you alone. Try it:
+They are also in ${join(dataDir, FILE)}, readable by you alone.
+
+  what to do next    ${address}
+  every operation    ${address}/docs
+  web push, tried    ${address}/demo
+
+Try it:
 
   curl ${address}/apps/${first.appId}/users \\
     -H "Authorization: Key ${first.appKey}" -H "Content-Type: application/json" \\

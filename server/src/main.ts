@@ -5,16 +5,20 @@ import { createServer } from 'node:net'
 import { startApp } from './app.ts'
 import { configureNewWith } from './apps/configure.ts'
 import { type ConfigureNew, type CreateContext, ensureFirstOrganization } from './apps/create.ts'
+import { fillWithStandIns, findStandIns } from './apps/stand-ins.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { explain } from './explain-failure.ts'
 import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
-import { systemClock } from './lib/clock.ts'
-import { createLog } from './lib/log.ts'
+import { type Clock, systemClock } from './lib/clock.ts'
+import { createLog, type Log } from './lib/log.ts'
 import { reachableAddress } from './lib/own-address.ts'
-import { secretBox } from './lib/secrets.ts'
+import { prettyDestination } from './lib/pretty-log.ts'
+import { type SecretBox, secretBox } from './lib/secrets.ts'
+import { VERSION } from './lib/version.ts'
 import { openDatabase, refuseUnsafe } from './open-database.ts'
 import { ensureSecretKey } from './secret-key.ts'
 import { guardRestore } from './sending/restore-guard.ts'
+import { settingsHelp } from './settings-help.ts'
 import type { SinkBox } from './sink/box.ts'
 import { createPool, type Db } from './storage/db.ts'
 import { migrate } from './storage/migrate.ts'
@@ -27,7 +31,7 @@ const SPARE_RSA_KEYS = 4
 /** A signal that comes in the middle ends the start between two steps; what was opened is closed again. */
 async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Promise<() => Promise<void>> {
   const clock = systemClock()
-  const log = createLog(config.logLevel)
+  const log = openLog(config)
   const database = await openDatabase(config, log)
   try {
     stopping.throwIfAborted()
@@ -35,7 +39,10 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     const secretKey = await ensureSecretKey(config)
     const configureNew = box && (await configureNewWith(secretBox(secretKey), box.newAppSettings(), box.smsSettings))
     const db = createPool({ connection: database.connection, clock, size: 1 })
-    const first = await prepare(db, configureNew).finally(() => db.close())
+    const secrets = secretBox(secretKey)
+    const first = await prepare(db, configureNew)
+      .then((first) => settleStandIns({ db, clock, secrets }, log, box).then(() => first))
+      .finally(() => db.close())
     stopping.throwIfAborted()
     const { connection, nodeId, mayWrite } = database
     const app = await startApp({
@@ -61,6 +68,33 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     stopping.throwIfAborted()
     return makeFirstKeys({ db, clock, configureNew, defaultPlan: config.defaultPlan }, config)
   }
+}
+
+/** Beside stand-ins every app has what they take; without them, whoever still has it is told of. */
+async function settleStandIns(ctx: { db: Db; clock: Clock; secrets: SecretBox }, log: Log, box: SinkBox | undefined) {
+  const { marks } = await import('./sink/app-settings.ts')
+  if (box) {
+    const filled = await fillWithStandIns(ctx, { push: box.newAppSettings(), sms: box.smsSettings, marks })
+    if (filled > 0) log.info({ apps: filled }, 'apps that lacked credentials got those of the stand-ins')
+    return
+  }
+  const left = await findStandIns(ctx, marks)
+  if (left.length === 0) return
+  const shown = left.slice(0, 5).map(({ name, providers }) => `${name} (${providers.join(', ')})`)
+  log.warn(
+    { apps: left.length },
+    `apps still have credentials of the stand-ins that --sink gave them, and reach nobody with them: ${shown.join('; ')}${left.length > shown.length ? '; …' : ''}`,
+  )
+}
+
+function openLog({ logLevel, logFormat }: Config): Log {
+  const isTerminal = process.stdout.isTTY === true && process.stderr.isTTY === true
+  if ((logFormat ?? (isTerminal ? 'pretty' : 'json')) === 'json') return createLog(logLevel)
+  const hasColour = process.stderr.isTTY === true && !process.env.NO_COLOR
+  return createLog(
+    logLevel,
+    prettyDestination((text) => process.stderr.write(text), hasColour),
+  )
 }
 
 /** Providers are stand-ins in this process: the settings that lead to them take the place of those in the environment. */
@@ -124,11 +158,20 @@ async function untilAborted(stopping: AbortSignal) {
 
 // A terminal that was closed cannot be written to, and the server still has to stop cleanly.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+const asked = process.argv.slice(2)
+if (asked.includes('--help') || asked.includes('-h')) {
+  console.log(settingsHelp())
+  process.exit(0)
+}
+if (asked.includes('--version')) {
+  console.log(VERSION)
+  process.exit(0)
+}
 const stopping = stopOnSignal()
 let failed = 'cannot start'
 try {
   const { config, rest } = readConfig(process.env, process.argv.slice(2))
-  if (rest.length > 0) throw new ConfigError(`"${rest[0]}" is not a setting; see docs/settings.md`)
+  if (rest.length > 0) throw new ConfigError(`"${rest[0]}" is not a setting; see "npm start -- --help"`)
   const stop = config.sink ? await startWithSink(stopping) : await start(config, stopping)
   await untilAborted(stopping)
   failed = 'did not stop cleanly'

@@ -70,7 +70,7 @@ export function readHelo(text: string): string {
 }
 
 /** What nobody else is called; there has to be some name. */
-const NAMELESS = 'localhost.localdomain'
+export const NAMELESS = 'localhost.localdomain'
 
 export function toMail(parts: {
   publicUrl: string | undefined

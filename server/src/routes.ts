@@ -13,6 +13,7 @@ import { emailSettingsRoutes } from './email/relay/routes.ts'
 import { suppressionRoutes } from './email/suppressions/routes.ts'
 import type { EventsContext } from './events/context.ts'
 import { eventRoutes } from './events/routes.ts'
+import { withExample } from './examples.ts'
 import type { ExportsContext } from './exports/context.ts'
 import { exportRoutes } from './exports/routes.ts'
 import type { FeedbackContext } from './feedback/context.ts'
@@ -72,7 +73,9 @@ export type RoutesContext = {
   sdk: SdkContext
 }
 
-export const allRoutes = ({
+export const allRoutes = (ctx: RoutesContext): Route[] => listRoutes(ctx).map(withExample)
+
+const listRoutes = ({
   apps,
   users,
   events,

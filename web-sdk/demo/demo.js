@@ -34,11 +34,42 @@
        "headings": {"en": "Hello"},
        "contents": {"en": "The bells ring"}}'`
 
+  /** Less than anybody waits for a button. */
+  const PUSH_SERVICE_MS = 8000
+
+  /** The person may take their time to answer; the push service may not. */
+  async function subscribe() {
+    await Notification.requestPermission()
+    const subscribed = Carillon.subscribe()
+    const { promise: late, reject } = Promise.withResolvers()
+    const timer = setTimeout(() => {
+      reject(new Error('The push service of this browser has not answered.'))
+      // Better late than never.
+      subscribed.then(show).then(
+        () => hide('problem', 'unreachable'),
+        () => {},
+      )
+    }, PUSH_SERVICE_MS)
+    try {
+      return await Promise.race([subscribed, late])
+    } catch (error) {
+      byId('unreachable').hidden = Notification.permission !== 'granted'
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** @param {string[]} ids */
+  const hide = (...ids) => {
+    for (const id of ids) byId(id).hidden = true
+  }
+
   /** Whatever a button does: once at a time, with what it came to. @param {() => Promise<CarillonState>} work */
   async function run(work) {
     const buttons = document.querySelectorAll('button')
     for (const button of buttons) button.disabled = true
-    byId('problem').hidden = true
+    hide('problem', 'unreachable')
     try {
       show(await work())
     } catch (error) {
@@ -87,7 +118,7 @@
     byId('app-id').textContent = appId
     Carillon.addEventListener('received', write)
     Carillon.addEventListener('clicked', write)
-    byId('subscribe').addEventListener('click', () => run(Carillon.subscribe))
+    byId('subscribe').addEventListener('click', () => run(subscribe))
     byId('unsubscribe').addEventListener('click', () => run(Carillon.unsubscribe))
     byId('logout').addEventListener('click', () => run(Carillon.logout))
     onSubmit('login', (fields) => Carillon.login(String(fields.get('external_id'))))

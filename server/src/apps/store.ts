@@ -26,6 +26,10 @@ export const insertOrganization = (db: Db, organization: { id: OrganizationId; n
     insert into organizations (id, name, created_at)
     values (${organization.id}, ${organization.name}, ${now})`)
 
+export const findOrganizations = (db: Db) =>
+  db.query<{ id: OrganizationId; name: string; createdAt: Date }>(sql`
+    select id, name, created_at as "createdAt" from organizations order by created_at, id`)
+
 /** False when there is no such organization. Locked, so that its keys can be counted. */
 export async function lockOrganization(db: Db, id: OrganizationId): Promise<boolean> {
   const found = await db.query(sql`select id from organizations where id = ${id} for update`)

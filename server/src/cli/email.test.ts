@@ -47,6 +47,27 @@ const email = (...args: string[]) => json('email', ...args, '--app', app)
 const doctor = async (check: string) =>
   (JSON.parse((await run('doctor', '--json')).out) as Finding[]).filter((it) => it.check === check)
 
+test('no records are printed for a server that has no name', async () => {
+  for (const nameless of [{}, { PUBLIC_URL: 'http://localhost:3000' }, { PUBLIC_URL: 'https://192.0.2.7' }]) {
+    const settings = { ...env, MAIL_HELO: '', ...nameless }
+    const { code, out, err } = await runCarillon(
+      ['email', 'domains', 'add', 'nameless.example', '--app', app],
+      settings,
+    )
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toContain('PUBLIC_URL')
+    expect(err).toContain('MAIL_HELO')
+  }
+  expect((await email('domains', 'list')).map(({ domain }: { domain: string }) => domain)).not.toContain(
+    'nameless.example',
+  )
+  const named = { ...env, MAIL_HELO: '', PUBLIC_URL: 'https://bell.example' }
+  const { code, out } = await runCarillon(['email', 'domains', 'add', 'named.example', '--app', app], named)
+  expect(code).toBe(0)
+  expect(out).toContain('10 bell.example')
+  await email('domains', 'remove', 'named.example')
+})
+
 test('domains are added, verified, listed, forced and removed', async () => {
   const added = await email('domains', 'add', 'News.example')
   expect(added).toMatchObject({ domain: 'news.example', state: 'pending' })

@@ -17,6 +17,7 @@ import { readLines } from '../email/suppressions/read-lines.ts'
 import { appNotFound } from '../lib/errors.ts'
 import { type AppId, newId } from '../lib/ids.ts'
 import { secretBox } from '../lib/secrets.ts'
+import { NAMELESS } from '../read-mail-settings.ts'
 import { ensureSecretKey } from '../secret-key.ts'
 import type { Command, Outcome } from './command.ts'
 import { withStore } from './connect.ts'
@@ -33,8 +34,9 @@ export const emailCommands: Command[] = [
     flags: { app: 'text', 'return-path': 'text', tracking: 'text' },
     words: ONE,
     examples: [`carillon email domains add news.example.com ${APP}`],
-    run: ({ config, given }) =>
-      withApp(config, given.neededId('app'), async (ctx, appId) => {
+    run: ({ config, given }) => {
+      refuseNameless(config)
+      return withApp(config, given.neededId('app'), async (ctx, appId) => {
         const body = {
           domain: given.words[0] as string,
           return_path_host: given.text('return-path') ?? null,
@@ -42,7 +44,8 @@ export const emailCommands: Command[] = [
         }
         const { domain } = await addDomain(ctx, appId, body, OPERATOR)
         return shown(await viewDomain(ctx, appId, domain))
-      }),
+      })
+    },
   },
   {
     name: 'email domains list',
@@ -177,6 +180,14 @@ export const emailCommands: Command[] = [
 ]
 
 const AT_ONCE = 10_000
+
+/** The records of a domain name this server; one that nobody else can find must not get into anybody's DNS. */
+function refuseNameless({ providers }: Config): void {
+  if (providers.mail.helo === NAMELESS)
+    throw new Error(
+      'the DNS records of a sending domain name this server, and it has no name yet: give this command the PUBLIC_URL that the server has, or a MAIL_HELO such as mail.example.com',
+    )
+}
 
 const withApp = (config: Config, appId: AppId, run: (ctx: EmailContext, appId: AppId) => Promise<Outcome>) =>
   withStore(config, async ({ db, clock }) => {

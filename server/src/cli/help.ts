@@ -20,7 +20,7 @@ It works beside a running server and without one. Exit codes: 0 done, 1 failed, 
 export const explainCommands = (commands: Command[]): string => commands.map(explainCommand).join('\n\n\n')
 
 const explainCommand = ({ name, usage, summary, examples }: Command) =>
-  `Usage: carillon ${name} ${usage} [--json]
+  `Usage: carillon ${[name, usage].filter(Boolean).join(' ')} [--json]
 
 ${summary}
 

@@ -1,9 +1,10 @@
 import { createOrganization } from '../apps/create.ts'
 import { issueKey } from '../apps/keys.ts'
 import { SYSTEM } from '../apps/schema.ts'
+import { findAllApps, findOrganizations } from '../apps/store.ts'
 import type { Command } from './command.ts'
 import { withStore } from './connect.ts'
-import { fields } from './print.ts'
+import { fields, table } from './print.ts'
 
 export const orgCommands: Command[] = [
   {
@@ -34,5 +35,31 @@ export const orgCommands: Command[] = [
         { begins: true },
       )
     },
+  },
+  {
+    name: 'org list',
+    summary: 'List the organizations of this server, and how many apps each has.',
+    usage: '',
+    examples: ['carillon org list', 'carillon org list --json'],
+    run: ({ config }) =>
+      withStore(config, async ({ db }) => {
+        const apps = await findAllApps(db)
+        const organizations = (await findOrganizations(db)).map(({ id, name, createdAt }) => ({
+          organization_id: id,
+          name,
+          apps: apps.filter(({ organizationId }) => organizationId === id).length,
+          created_at: createdAt,
+        }))
+        return {
+          json: organizations,
+          text:
+            organizations.length === 0
+              ? 'There are no organizations.'
+              : table(
+                  ['ORGANIZATION', 'APPS', 'NAME'],
+                  organizations.map((it) => [it.organization_id, String(it.apps), it.name]),
+                ),
+        }
+      }),
   },
 ]

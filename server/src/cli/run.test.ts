@@ -39,7 +39,7 @@ describe('what is typed wrong', () => {
   const id = newId()
   const wrong: [string, string, string][] = [
     ['an unknown command', 'orgs', 'there is no command "orgs"\nSee "carillon help".'],
-    ['an unknown verb', 'org remove', '"org" is followed by create\nSee "carillon help org".'],
+    ['an unknown verb', 'org remove', '"org" is followed by create, list\nSee "carillon help org".'],
     ['an unknown flag', 'app list --colour', 'Unknown option \'--colour\'\nSee "carillon help app list".'],
     ['no command', '--json', '--json needs a command\nSee "carillon help".'],
     ['a missing flag', 'org create', '"org create" needs --name\nSee "carillon help org create".'],
@@ -320,4 +320,19 @@ describe('a database', () => {
     const { statements } = await json('db', 'distribute', '--dry-run')
     expect(statements[0]).toBe("select create_reference_table('organizations');")
   })
+})
+
+test('organizations are listed with how many apps they have', async () => {
+  const organizationId = await anOrganization()
+  await json('app', 'create', '--org', organizationId, '--name', 'One')
+  await json('app', 'create', '--org', organizationId, '--name', 'Two')
+  expect(await json('org', 'list')).toContainEqual({
+    organization_id: organizationId,
+    name: 'Example',
+    apps: 2,
+    created_at: expect.stringMatching(/^\d{4}-/),
+  })
+  expect((await run('org', 'list')).out).toMatch(
+    new RegExp(`^ORGANIZATION .*\n(.*\n)*${organizationId} +2 +Example$`, 'm'),
+  )
 })

@@ -1,8 +1,8 @@
 // From arguments to what is printed and the exit code: 0 done, 1 failed, 2 wrong usage.
 
-import packageJson from '../../../package.json' with { type: 'json' }
 import { ConfigError, readConfig } from '../config.ts'
 import { explain } from '../explain-failure.ts'
+import { VERSION } from '../lib/version.ts'
 import { type Command, type Console, readGiven, UsageError } from './command.ts'
 import { commands } from './commands.ts'
 import { brokenSettings } from './doctor.ts'
@@ -37,7 +37,7 @@ async function answer(args: string[], env: Environment, terminal: Console): Prom
   if (rest.includes('--help') || rest.includes('-h')) return say(help(words))
   if (rest.length === 0) return say(overview(commands))
   if (words[0] === 'version' || rest[0] === '--version')
-    return print({ json: { version: packageJson.version }, text: packageJson.version }, json)
+    return print({ json: { version: VERSION }, text: VERSION }, json)
 
   const { command, args: own } = findCommand(rest)
   try {

@@ -36,7 +36,10 @@ const createUser = (app: string, more: Omit<Ask, 'url'>) =>
 
 const MISSING = { errors: [{ code: 'auth-1', title: "This operation requires 'Authorization' in the HTTP header" }] }
 const BAD_KEY = {
-  errors: [expect.stringContaining('Access denied.  Please include')],
+  errors: [
+    expect.stringContaining('Access denied.  Please include'),
+    expect.stringContaining('/docs/accounts-and-keys#section-keys-ids'),
+  ],
   reference: [expect.any(String)],
 }
 

@@ -1,6 +1,6 @@
 // The one place that knows how an error looks on the wire: its status by kind, its shape by operation.
 
-import { type AppError, BadKey, type ErrorKind } from '../lib/errors.ts'
+import { type AppError, BadKey, type ErrorKind, KEYS_PAGE } from '../lib/errors.ts'
 
 /**
  * How the operations of one family answer errors:
@@ -63,8 +63,7 @@ export type ErrorAnswer = { status: number; body: Record<string, unknown>; heade
 
 /** As the service says it: without the header its body, and with it the app, could not be read. */
 const UNKNOWN_APP = 'app_id not found. You may be missing a Content-Type: application/json header.'
-/** Paths of the documentation that explains keys. */
-const REFERENCE = ['/docs/accounts-and-keys#section-keys-ids']
+const REFERENCE = [KEYS_PAGE]
 
 export function errorStatus(kind: ErrorKind, styleName: ErrorStyle): number {
   const style: Style = errorStyles[styleName]

@@ -16,7 +16,7 @@ export type Operation = {
   tags: string[]
   security: Record<string, string[]>[]
   parameters?: Parameter[]
-  requestBody?: { required: boolean; content: Record<string, { schema: Schema }> }
+  requestBody?: { required: boolean; content: Record<string, { schema: Schema; example?: unknown }> }
   responses: Record<string, ResponseObject>
 }
 export type ApiDescription = {
@@ -174,7 +174,12 @@ function describeOperation(route: Route): Operation {
     ...(route.body && {
       requestBody: {
         required: !route.mayOmitBody,
-        content: { [mediaType(route)]: { schema: plain(route.describedBody ?? route.body) } },
+        content: {
+          [mediaType(route)]: {
+            schema: plain(route.describedBody ?? route.body),
+            ...(route.example !== undefined && { example: route.example }),
+          },
+        },
       },
     }),
     responses: { ...describeAnswers(route), ...describeErrors(route) },
@@ -203,7 +208,7 @@ function describeQuery(route: Route): Parameter[] {
   return Object.entries(properties).map(([name, schema]) => ({
     name,
     in: 'query',
-    required: required.includes(name),
+    required: required.includes(name) && schema.default === undefined,
     ...described(schema),
     schema: plain(schema),
   }))

@@ -137,6 +137,8 @@ export type Route = {
   maxDepth?: number
   /** The body as the documentation describes it, where the domain reads it itself so that all its problems are told at once. */
   describedBody?: TSchema
+  /** A body as somebody would send it, for the documentation. Without one it is made from the schema. */
+  example?: unknown
   /** Schemas that bodies and answers refer to by `#/components/schemas/…`: those that contain themselves. */
   components?: Record<string, TSchema>
   /** Schemas of the successful answers, by status. Used for the documentation and checked in tests, not at run time. */

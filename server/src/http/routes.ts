@@ -3,9 +3,9 @@
 import Type from 'typebox'
 import { unavailable } from '../lib/errors.ts'
 import { JSON_TYPE } from './answer.ts'
-import { DOCS_POLICY, renderDocs } from './docs-page.ts'
 import type { Metrics } from './metrics.ts'
 import { describeApi } from './openapi.ts'
+import { pageRoutes } from './pages/routes.ts'
 import { type Route, route } from './route.ts'
 
 export type KitRouteOptions = {
@@ -13,26 +13,22 @@ export type KitRouteOptions = {
   routes: readonly Route[]
   metrics: Pick<Metrics, 'text' | 'contentType'>
   isReady: () => Promise<boolean>
+  /** Address under which the world reaches the server, where it is known. */
+  publicUrl?: string | undefined
 }
 
 const Status = Type.Object({ status: Type.String() })
-const text = (status: number, body: string, contentType: string, headers: Record<string, string> = {}) => ({
+const text = (status: number, body: string, contentType: string) => ({
   status,
   body,
-  headers: { 'content-type': contentType, ...headers },
+  headers: { 'content-type': contentType },
 })
 
-export function kitRoutes({ routes, metrics, isReady }: KitRouteOptions): Route[] {
+export function kitRoutes({ routes, metrics, isReady, publicUrl }: KitRouteOptions): Route[] {
   const shared = { tag: 'Server', errors: 'apps' as const, limits: [] }
-  let description: { json: string; html: string } | undefined
   // Made when first asked for: it never changes while the process lives.
-  const described = () => {
-    if (!description) {
-      const api = describeApi([...routes, ...own])
-      description = { json: JSON.stringify(api), html: renderDocs(api) }
-    }
-    return description
-  }
+  const describe = memoize(() => describeApi([...routes, ...own]))
+  const json = memoize(() => JSON.stringify(describe()))
 
   const own: Route[] = [
     route({
@@ -79,24 +75,17 @@ export function kitRoutes({ routes, metrics, isReady }: KitRouteOptions): Route[
       summary: 'This interface, for machines',
       access: { kind: 'public' },
       answers: { 200: Type.Object({}) },
-      handle: () => text(200, described().json, JSON_TYPE),
+      handle: () => text(200, json(), JSON_TYPE),
     }),
-    route({
-      ...shared,
-      operation: 'getDocs',
-      method: 'GET',
-      path: '/docs',
-      summary: 'This interface, for people',
-      access: { kind: 'public' },
-      answers: { 200: Type.String() },
-      produces: 'text/html',
-      handle: () =>
-        text(200, described().html, 'text/html; charset=utf-8', {
-          'content-security-policy': DOCS_POLICY,
-          'x-content-type-options': 'nosniff',
-          'referrer-policy': 'no-referrer',
-        }),
-    }),
+    ...pageRoutes({ describe, isReady, publicUrl, hasDashboard: routes.some(({ path }) => path === '/dashboard') }),
   ]
   return own
+}
+
+function memoize<Value>(make: () => Value): () => Value {
+  let made: { value: Value } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
 }

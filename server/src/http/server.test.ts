@@ -71,7 +71,8 @@ describe('a table of routes that does not hold together does not start', () => {
 describe('every answer is JSON', () => {
   test.each([
     ['GET', '/nope', 404],
-    ['POST', '/', 404],
+    ['POST', '/nope', 404],
+    ['POST', '/', 405],
     ['GET', '//nope', 404],
     ['GET', '/players', 405],
     ['PATCH', `/api/v1/apps/${OWN_APP}/users`, 405],

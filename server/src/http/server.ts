@@ -30,6 +30,8 @@ export type HttpServerOptions = {
   isReady: () => boolean | Promise<boolean>
   trustProxy?: boolean | string
   metricsToken?: string | undefined
+  /** Address under which the world reaches the server, for the examples of its pages. */
+  publicUrl?: string | undefined
   /**
    * How long a request may take to arrive: its headers, and all of it. A body may wait as long for memory beside that, and a
    * large one has to get on in every third of it.
@@ -85,7 +87,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     isDraining: false,
   }
   const isReady = async () => !kit.isDraining && (await options.isReady())
-  const routes = [...options.routes, ...kitRoutes({ routes: options.routes, metrics, isReady })]
+  const routes = [
+    ...options.routes,
+    ...kitRoutes({ routes: options.routes, metrics, isReady, publicUrl: options.publicUrl }),
+  ]
   const problems = findRouteProblems(routes, limits)
   if (problems.length > 0) throw new Error(`the routes do not hold together:\n  ${problems.join('\n  ')}`)
 

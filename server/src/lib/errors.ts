@@ -60,14 +60,22 @@ export class TookTooLong extends AppError {
   }
 }
 
+/** The page of this server that explains keys. */
+export const KEYS_PAGE = '/docs/accounts-and-keys#section-keys-ids'
+
 /** The key was given and is no good. The only errors that carry documentation paths in `reference`. */
 export class BadKey extends AppError {
   constructor() {
-    super('unauthenticated', {
-      code: 'auth-2',
-      title:
-        "Access denied.  Please include an 'Authorization: ...' header with a valid API key (https://documentation.onesignal.com/docs/en/keys-and-ids#api-keys).",
-    })
+    super(
+      'unauthenticated',
+      // In the words of the service, address and all: its client libraries export them as a constant to compare with.
+      {
+        code: 'auth-2',
+        title:
+          "Access denied.  Please include an 'Authorization: ...' header with a valid API key (https://documentation.onesignal.com/docs/en/keys-and-ids#api-keys).",
+      },
+      { code: 'auth-2', title: `What this server takes for a key is explained at ${KEYS_PAGE}` },
+    )
   }
 }
 

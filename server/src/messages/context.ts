@@ -12,6 +12,7 @@ import type { Renderer } from '../templates/render/renderer.ts'
 import { createFindSuspension, type FindSuspension } from '../templates/suspension.ts'
 import type { EnsureContext } from '../users/ensure-subscriptions.ts'
 import { type Accept, createAccept, type IsDisabled } from './accept/accept.ts'
+import { createWarnUnreachable, type WarnUnreachable } from './accept/warn-unreachable.ts'
 
 export type MessagesContext = {
   db: Db
@@ -27,6 +28,7 @@ export type MessagesContext = {
   mayAttach: boolean
   isDisabled: IsDisabled
   accept: Accept
+  warnUnreachable: WarnUnreachable
 }
 
 export function createMessagesContext(parts: {
@@ -56,5 +58,6 @@ export function createMessagesContext(parts: {
     findSuspension: createFindSuspension({ db, merger, now: clock.now }),
     isDisabled,
     accept: createAccept({ db, now: clock.now, queue, isDisabled, merger }),
+    warnUnreachable: createWarnUnreachable({ db, clock }),
   }
 }

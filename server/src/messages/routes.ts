@@ -43,7 +43,7 @@ export function messageRoutes(ctx: MessagesContext): Route[] {
       answers: { 200: CreatedAnswer },
       async handle({ app, body }) {
         const { answer, isReplay } = await sendMessage(ctx, app.id, body)
-        const warnings = warnUnknownFields(body)
+        const warnings = [...warnUnknownFields(body), ...(answer.warnings ?? [])]
         const answered: CreatedAnswer = warnings.length > 0 ? { ...answer, warnings } : answer
         return { status: 200, body: answered, ...(isReplay && { headers: { 'idempotent-replayed': 'true' } }) }
       },

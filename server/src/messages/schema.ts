@@ -128,7 +128,8 @@ export const CreatedAnswer = Type.Object({
   ),
   warnings: Type.Optional(
     Type.Array(Type.String(), {
-      description: 'Ours: what the request says without effect, such as fields that are not known. Never an error.',
+      description:
+        'Ours, never an error: what the request says without effect, such as fields that are not known, and that nobody can be reached before a provider is set up. The latter is not said in answers to requests with an idempotency key.',
     }),
   ),
 })

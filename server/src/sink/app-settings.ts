@@ -16,25 +16,35 @@ export const smsSettings = {
   from: twilio.from,
 }
 
+/** By which credentials that were given out here are known again. */
+export const marks = {
+  apnsKeyId: 'SINKKEY001',
+  fcmProject: 'sink',
+  huaweiAppId: '100000001',
+  admClientId: 'amzn1.application-oa2-client.sink',
+  wnsPackageSid: 'ms-app://s-1-15-2-0',
+  smsAccount: twilio.accountSid,
+}
+
 export const newAppSettings = () => ({
   fcm_v1_service_account_json: base64(
     JSON.stringify({
       type: 'service_account',
-      project_id: 'sink',
+      project_id: marks.fcmProject,
       private_key: pem(generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey),
       client_email: 'sink@sink.iam.gserviceaccount.com',
       token_uri: 'https://oauth2.googleapis.com/token',
     }),
   ),
   apns_p8: base64(pem(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey)),
-  apns_key_id: 'SINKKEY001',
+  apns_key_id: marks.apnsKeyId,
   apns_team_id: 'SINKTEAM01',
   apns_bundle_id: 'com.example.sink',
-  huawei_app_id: '100000001',
+  huawei_app_id: marks.huaweiAppId,
   huawei_app_secret: '0'.repeat(32),
   huawei_package_name: 'com.example.sink',
-  adm_client_id: 'amzn1.application-oa2-client.sink',
+  adm_client_id: marks.admClientId,
   adm_client_secret: '0'.repeat(32),
-  wns_package_sid: 'ms-app://s-1-15-2-0',
+  wns_package_sid: marks.wnsPackageSid,
   wns_client_secret: '0'.repeat(32),
 })

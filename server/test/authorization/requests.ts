@@ -108,6 +108,8 @@ const PARAMS: Record<string, (things: Things, label: string, path: string) => st
   reference: ({ references }, _, path) => references[purposeOf(path)],
   signature: ({ linkSignature }) => linkSignature,
   secret: () => 'a-secret-that-nobody-has-set',
+  guide: () => 'try-it',
+  decision: () => '0001-one-store',
   platform: () => 'android',
   sdk_version: () => '5.9.5',
 }
@@ -197,7 +199,17 @@ export const paramNames = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([
 export const namesThings = ({ path }: Route) => paramNames(path).some((name) => !NO_THINGS.includes(name))
 
 /** The app itself, words that mean the same in every app, and references, which are signed and name their own app. */
-const NO_THINGS = ['app_id', 'platform', 'sdk_version', 'activity_type', 'reference', 'signature', 'secret']
+const NO_THINGS = [
+  'app_id',
+  'guide',
+  'decision',
+  'platform',
+  'sdk_version',
+  'activity_type',
+  'reference',
+  'signature',
+  'secret',
+]
 
 /** Users can be named by their id, or by a label of the customer's. */
 export const labelsOf = ({ path }: Route) =>

@@ -1,4 +1,4 @@
 import { chromium, startChromium } from './chromium.ts'
 import { describeBrowser } from './suite.ts'
 
-describeBrowser('Chromium', chromium, startChromium)
+describeBrowser('Chromium', chromium, () => startChromium())

@@ -7,7 +7,10 @@ import { connect, findProgram, launch } from './remote.ts'
 
 export const chromium = findProgram('chromium', 'chromium-browser')
 
-export async function startChromium(): Promise<TestBrowser> {
+/** With a window that can be made narrow; its push service may be one that nobody reaches. */
+export async function startChromium({
+  reachesPush = true,
+} = {}): Promise<TestBrowser & { resize(width: number): Promise<void> }> {
   const service = await startGcm(systemClock())
   const { address, stop } = await launch(chromium as string, /DevTools listening on (ws:\S+)/, (profile) => [
     '--headless=new',
@@ -19,7 +22,7 @@ export async function startChromium(): Promise<TestBrowser> {
     '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE 127.0.0.1',
     `--user-data-dir=${profile}`,
     '--remote-debugging-port=0',
-    ...service.switches,
+    ...(reachesPush ? service.switches : []),
     'about:blank',
   ])
   const remote = await connect(address)
@@ -45,6 +48,9 @@ export async function startChromium(): Promise<TestBrowser> {
       })
       if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text)
       return JSON.parse(result.value)
+    },
+    async resize(width) {
+      await inPage('Emulation.setDeviceMetricsOverride', { width, height: 800, deviceScaleFactor: 1, mobile: false })
     },
     corruptNext: service.corruptNext,
     async close() {

@@ -53,6 +53,7 @@ const ours = () => `Key ${app.tenant.organizationKey}`
 
 const DENIED =
   "Access denied.  Please include an 'Authorization: ...' header with a valid API key (https://documentation.onesignal.com/docs/en/keys-and-ids#api-keys)."
+const OUR_PAGE = 'What this server takes for a key is explained at /docs/accounts-and-keys#section-keys-ids'
 
 describe('who may', () => {
   serverWith('off')
@@ -93,7 +94,7 @@ describe('who may', () => {
     const answer = await ask(operation, `${ours()}x`)
     expect(told(answer)).toEqual({
       status: 401,
-      body: { errors: [DENIED], reference: ['/docs/accounts-and-keys#section-keys-ids'] },
+      body: { errors: [DENIED, OUR_PAGE], reference: ['/docs/accounts-and-keys#section-keys-ids'] },
     })
   })
 

@@ -23,10 +23,11 @@ const ctx = () => ({ db: app.db, clock })
 const MISSING = problem(401, 'auth-1', "This operation requires 'Authorization' in the HTTP header")
 const DENIED =
   "Access denied.  Please include an 'Authorization: ...' header with a valid API key (https://documentation.onesignal.com/docs/en/keys-and-ids#api-keys)."
+const OUR_PAGE = 'What this server takes for a key is explained at /docs/accounts-and-keys#section-keys-ids'
 const REFERENCE = ['/docs/accounts-and-keys#section-keys-ids']
 const denied = (family: 'users' | 'legacy') => ({
   status: 401,
-  body: { ...(family === 'legacy' && { success: false }), errors: [DENIED], reference: REFERENCE },
+  body: { ...(family === 'legacy' && { success: false }), errors: [DENIED, OUR_PAGE], reference: REFERENCE },
 })
 
 const ask = (operation: (typeof operations)[number], appId: string, authorization: string) =>

@@ -83,7 +83,12 @@ describe('apps', () => {
       'The organization key does not belong to the organization of organization_id',
     )
     await expectFailure(clientFor(app.tenant.key).getApps(), 403, 'This operation needs an organization key')
-    await expectFailure(clientFor('x'.repeat(40)).getApp(appId), 401, OneSignal.OneSignalErrors.INVALID_API_KEY)
+    await expectFailure(
+      clientFor('x'.repeat(40)).getApp(appId),
+      401,
+      OneSignal.OneSignalErrors.INVALID_API_KEY,
+      'What this server takes for a key is explained at /docs/accounts-and-keys#section-keys-ids',
+    )
   })
 })
 

@@ -140,7 +140,10 @@ describe('users', () => {
   test('a bad key has the text that the client knows', async () => {
     const error = await failure(clientFor('x'.repeat(40)).getUser(appId, 'external_id', 'x'))
     expect(error.code).toBe(401)
-    expect(error.errorMessages).toEqual([OneSignal.OneSignalErrors.INVALID_API_KEY])
+    expect(error.errorMessages).toEqual([
+      OneSignal.OneSignalErrors.INVALID_API_KEY,
+      expect.stringContaining('/docs/accounts-and-keys'),
+    ])
   })
 
   test('the old base address works as well', async () => {

@@ -3,6 +3,7 @@ import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
+import { flagName, settings } from '../../src/config.ts'
 import {
   createUser,
   FIRST_START_MS,
@@ -24,6 +25,7 @@ test('the first start prints working keys once and keeps them; the next ones fin
   const url = await first.ready(FIRST_START_MS)
   const keys = printedKeys(first.out())
   expect(first.out()).toContain(`address            ${url}\n`)
+  for (const page of [`${url}/docs`, `${url}/demo`]) expect(first.out()).toContain(` ${page}\n`)
   expect(Number(new URL(url).port)).toBeGreaterThan(0)
   const file = join(first.dataDir, 'first-keys.json')
   expect(JSON.parse(await readFile(file, 'utf8'))).toEqual({
@@ -94,4 +96,55 @@ test('an ordinary user starts it as well', async ({ skip }) => {
   expect((await createUser(url, printedKeys(server.out()), 'a')).status).toBe(201)
   expect(await stat(join(home, 'data', 'first-keys.json'))).toMatchObject({ uid: NOBODY.uid })
   await server.stop()
+})
+
+test('--help names every setting, and starts nothing', () => {
+  const run = (...args: string[]) =>
+    spawnSync(process.execPath, ['server/run.mjs', 'main', ...args], { cwd: PROJECT, encoding: 'utf8' })
+  for (const args of [['--help'], ['-h'], ['--port', '8080', '--help']]) {
+    const { status, stdout, stderr } = run(...args)
+    expect([status, stderr]).toEqual([0, ''])
+    for (const { env } of Object.values(settings)) expect(stdout).toContain(`${flagName(env)}, ${env}`)
+    expect(Math.max(...stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(120)
+  }
+  expect(run('--version').stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  expect(run('--colour').stderr).toContain('npm start -- --help')
+})
+
+test('stand-ins in any order: an app from before gets their credentials, and later starts without them say so', async () => {
+  const first = await launch({ env: { LOG_LEVEL: 'warn' } })
+  await first.ready(FIRST_START_MS)
+  const keys = printedKeys(first.out())
+  await first.stop()
+  const { dataDir } = first
+  const standIns = /still have credentials of the stand-ins.*First app \(APNs, FCM, SMS\)/
+  expect(first.err()).not.toMatch(standIns)
+
+  const second = await launch({ dataDir, env: { SINK: 'true' } })
+  const url = await second.ready(START_MS)
+  const headers = { authorization: `Key ${keys.appKey}`, 'content-type': 'application/json' }
+  const ask = async (path: string, body: object) =>
+    (await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })).json()
+  await ask(`/apps/${keys.appId}/users`, {
+    identity: { external_id: 'you' },
+    subscriptions: [{ type: 'AndroidPush', token: 'any-token' }],
+  })
+  const sent = await ask('/notifications', {
+    app_id: keys.appId,
+    target_channel: 'push',
+    include_aliases: { external_id: ['you'] },
+    contents: { en: 'They ring' },
+  })
+  expect(sent).toEqual({ id: expect.any(String), external_id: null, recipients: 1 })
+  const control = /can be read at (\S+)\/deliveries/.exec(second.out())?.[1]
+  await expect
+    .poll(async () => (await fetch(`${control}/deliveries`)).json())
+    .toMatchObject([{ channel: 'fcm', to: 'any-token', text: 'They ring' }])
+  await second.stop()
+
+  const third = await launch({ dataDir, env: { LOG_LEVEL: 'warn', LOG_FORMAT: 'pretty' } })
+  await third.ready(START_MS)
+  await third.stop()
+  expect(third.err()).toMatch(standIns)
+  expect(third.err()).toMatch(/^\d\d:\d\d:\d\d warn {2}\S/m)
 })

@@ -50,7 +50,8 @@ describe('create message', () => {
   test('to a subscription stores the message and asks for its expansion', async () => {
     const { subscriptionIds } = push
     const answer = await messages.send(saying({ include_subscription_ids: subscriptionIds }))
-    expect(told(answer)).toEqual({ status: 200, body: { id: anId(), external_id: null, recipients: 1 } })
+    const warnings = [expect.stringContaining('FCM')]
+    expect(told(answer)).toEqual({ status: 200, body: { id: anId(), external_id: null, recipients: 1, warnings } })
     expect(await messages.row(answer.body.id)).toMatchObject({
       channel: 'push',
       kind: 1,

@@ -54,7 +54,7 @@ async function acceptDraft(
   targeting: Targeting,
   keys: Keys,
   sendAfter: Date,
-): Promise<Accepted | undefined> {
+): Promise<(Accepted & { warnings?: string[] }) | undefined> {
   const template = body.template_id ? await getTemplate(ctx, appId, body.template_id) : undefined
   const read = readMessageContent(ctx.renderer, appId, body, targeting, template)
   const { channel, content, emailHtml } = read instanceof Promise ? await read : read
@@ -84,7 +84,12 @@ async function acceptDraft(
     options,
     sendAfter,
   }
-  return ctx.accept(appId, { message, types: typesFor(channel, options.platforms), targets, ...keys })
+  const waiting = { message, types: typesFor(channel, options.platforms), targets, ...keys }
+  const accepted = await ctx.accept(appId, waiting)
+  // With a key a retry gets the first answer, whatever was set up in between: so that answer says nothing of it.
+  if (!accepted || keys.keys.length > 0) return accepted
+  const warned = ctx.warnUnreachable(appId, waiting)
+  return { ...accepted, warnings: warned instanceof Promise ? await warned : warned }
 }
 
 async function getTemplate(ctx: MessagesContext, appId: AppId, id: string): Promise<Template> {
@@ -97,7 +102,11 @@ async function getTemplate(ctx: MessagesContext, appId: AppId, id: string): Prom
 /** The literal is in the official clients' error catalogue. */
 export const NO_SUBSCRIBERS = 'All included players are not subscribed'
 
-function answerOf(targeting: Targeting, { keys }: Keys, accepted: Accepted | undefined): CreatedAnswer {
+function answerOf(
+  targeting: Targeting,
+  { keys }: Keys,
+  accepted: (Accepted & { warnings?: string[] }) | undefined,
+): CreatedAnswer {
   if (!accepted) return { id: '', errors: [NO_SUBSCRIBERS] }
   const errors = unsubscribedErrors(targeting, accepted.unsubscribed)
   return {
@@ -105,5 +114,6 @@ function answerOf(targeting: Targeting, { keys }: Keys, accepted: Accepted | und
     external_id: keys[0]?.key ?? null,
     ...(accepted.recipients !== null && { recipients: accepted.recipients }),
     ...(errors && { errors }),
+    ...(accepted.warnings && accepted.warnings.length > 0 && { warnings: accepted.warnings }),
   }
 }

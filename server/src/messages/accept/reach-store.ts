@@ -1,0 +1,39 @@
+// Which types of push subscription there are to reach: a look at few rows, for warnings and nothing else.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { type Sql, sql } from '../../storage/sql.ts'
+import type { Waiting } from '../store.ts'
+
+const isSubscribed = sql`s.enabled and s.token is not null and coalesce(s.notification_types, 1) > 0`
+
+/** Of an app with fewer than `most` subscriptions; undefined for larger ones, at which nobody looks through. */
+export async function findTypesOfApp(db: Db, appId: AppId, most: number): Promise<Set<string> | undefined> {
+  const found = await db.query<{ type: string; isSubscribed: boolean }>(sql`
+    select s.type, ${isSubscribed} as is_subscribed from subscriptions s where s.app_id = ${appId} limit ${most}`)
+  if (found.length >= most) return undefined
+  return new Set(found.filter((it) => it.isSubscribed).map(({ type }) => type))
+}
+
+/** Of those who are named. `user` finds whom a row `r` points at. */
+export async function findTypesOfTargets(
+  db: Db,
+  appId: AppId,
+  user: Sql,
+  targets: NonNullable<Waiting['targets']>,
+): Promise<Set<string>> {
+  const named = targets.map((it) => ('subscriptionId' in it ? { subscription_id: it.subscriptionId } : it))
+  const found = await db.query<{ type: string }>(sql`
+    with named as materialized (
+      select r.subscription_id, case when r.subscription_id is null then ${user} end as user_id
+      from jsonb_to_recordset(${JSON.stringify(named)}::jsonb) as r(id uuid, label text, value text, subscription_id uuid)
+    )
+    select s.type from named n cross join lateral (
+      select s.type from subscriptions s
+      where s.app_id = ${appId} and s.id = n.subscription_id and ${isSubscribed} offset 0) s
+    union
+    select s.type from named n cross join lateral (
+      select s.type from subscriptions s
+      where s.app_id = ${appId} and s.user_id = n.user_id and ${isSubscribed} offset 0) s`)
+  return new Set(found.map(({ type }) => type))
+}

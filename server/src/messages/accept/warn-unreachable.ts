@@ -1,0 +1,104 @@
+// A message that reaches nobody because the app has no credentials for the providers of its recipients is accepted, and its answer
+// says so. A message to an app that is set up must not pay for that: what is configured is remembered for a few seconds, and
+// large apps are looked at for what their messages say alone.
+
+import { type AppOverview, findApp } from '../../apps/store.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { namedUser } from '../../users/store.ts'
+import type { SubscriptionType } from '../../users/subscription.ts'
+import { type Provider, providerOf } from '../delivery.ts'
+import type { Waiting } from '../store.ts'
+import { findTypesOfApp, findTypesOfTargets } from './reach-store.ts'
+
+type NeedsSetUp = Extract<Provider, 'apns' | 'fcm' | 'huawei' | 'adm' | 'wns' | 'sms'>
+
+/** Providers that nothing can be sent by before the app has said how; what it lacks, and where that is said. */
+const NEEDS: Record<NeedsSetUp, { has: (app: AppOverview) => boolean; warning: string }> = {
+  apns: {
+    has: ({ credentials }) => credentials.apns_p8 !== undefined || credentials.apns_p12 !== undefined,
+    warning:
+      'Apple devices cannot be reached: the app has no credentials for APNs; set apns_p8 with PUT /apps/{app_id}',
+  },
+  fcm: {
+    has: ({ credentials }) => credentials.fcm_v1_service_account_json !== undefined,
+    warning:
+      'Android devices cannot be reached: the app has no credentials for FCM; set fcm_v1_service_account_json with PUT /apps/{app_id}',
+  },
+  huawei: {
+    has: ({ credentials }) => credentials.huawei_app_secret !== undefined,
+    warning:
+      'Huawei devices cannot be reached: the app has no credentials for Push Kit; set huawei_app_id and huawei_app_secret with PUT /apps/{app_id}',
+  },
+  adm: {
+    has: ({ credentials }) => credentials.adm_client_secret !== undefined,
+    warning:
+      'Amazon devices cannot be reached: the app has no credentials for ADM; set adm_client_id and adm_client_secret with PUT /apps/{app_id}',
+  },
+  wns: {
+    has: ({ credentials }) => credentials.wns_client_secret !== undefined,
+    warning:
+      'Windows devices cannot be reached: the app has no credentials for WNS; set wns_package_sid and wns_client_secret with PUT /apps/{app_id}',
+  },
+  sms: {
+    has: ({ smsSettings }) => smsSettings !== null,
+    warning:
+      'Text messages cannot be sent: the app has no provider for them; set one with PUT /apps/{app_id}/sms_settings',
+  },
+}
+const NAMES = Object.keys(NEEDS) as NeedsSetUp[]
+
+const REMEMBERED_MS = 5_000
+const MOST_REMEMBERED = 10_000
+/** Apps with as many subscriptions have been set up by somebody who looks at reports. */
+const LARGE_APP = 1_000
+const MOST_TARGETS = 100
+
+export type WarnUnreachable = (
+  appId: AppId,
+  waiting: Pick<Waiting, 'types' | 'targets'>,
+) => Promise<string[]> | string[]
+
+export function createWarnUnreachable({ db, clock }: { db: Db; clock: Pick<Clock, 'leaseMs'> }): WarnUnreachable {
+  const remembered = new Map<AppId, { missing: readonly NeedsSetUp[]; untilMs: number }>()
+
+  function remember(appId: AppId, missing: readonly NeedsSetUp[]) {
+    if (remembered.size >= MOST_REMEMBERED) remembered.clear()
+    remembered.set(appId, { missing, untilMs: clock.leaseMs() + REMEMBERED_MS })
+  }
+
+  async function look(appId: AppId, { types, targets }: Pick<Waiting, 'types' | 'targets'>): Promise<string[]> {
+    const app = await findApp(db, appId)
+    const missing = app ? NAMES.filter((name) => !NEEDS[name].has(app)) : []
+    if (missing.length === 0) remember(appId, missing)
+    if (!types.some((type) => isMissing(missing, type))) return []
+    if (types.every((type) => isMissing(missing, type))) return warningsFor(missing, types)
+    const ofApp = await findTypesOfApp(db, appId, LARGE_APP)
+    if (!ofApp) remember(appId, missing)
+    if (!ofApp || ![...ofApp].some((type) => isMissing(missing, type))) return []
+    const present =
+      targets && targets.length <= MOST_TARGETS ? await findTypesOfTargets(db, appId, namedUser(appId), targets) : ofApp
+    const reached = types.filter((type) => present.has(type))
+    return reached.length > 0 && reached.every((type) => isMissing(missing, type)) ? warningsFor(missing, reached) : []
+  }
+
+  return (appId, waiting) => {
+    if (waiting.types.every((type) => type === 'Email')) return []
+    const known = remembered.get(appId)
+    if (known && known.untilMs > clock.leaseMs())
+      return waiting.types.every((type) => isMissing(known.missing, type))
+        ? warningsFor(known.missing, waiting.types)
+        : []
+    // The message is accepted by now; whatever goes wrong here is no reason to say otherwise.
+    return look(appId, waiting).catch(() => [])
+  }
+}
+
+const isMissing = (missing: readonly string[], type: string) =>
+  missing.includes(providerOf(type as SubscriptionType) ?? '')
+
+const warningsFor = (missing: readonly NeedsSetUp[], types: readonly string[]) =>
+  missing
+    .filter((name) => types.some((type) => providerOf(type as SubscriptionType) === name))
+    .map((name) => NEEDS[name].warning)

@@ -1,0 +1,37 @@
+// What `npm start -- --help` says.
+
+import { flagName, settings } from './config.ts'
+
+/** Narrow enough for a terminal of the usual width. */
+const WIDTH = 100
+const INDENT = '      '
+
+export const settingsHelp = () =>
+  `Usage: npm start -- [flags]
+
+Starts the server. Without any flag it makes a database in ./data, prints the first keys, and listens on port 3000.
+Each setting is a flag or an environment variable; the flag wins. docs/settings.md says more.
+
+${Object.values(settings)
+  .map(({ env, fallback, help }) => {
+    const shown = fallback === undefined ? '' : ` (${String(fallback)})`
+    return `  ${flagName(env)}, ${env}${shown}\n${wrapped(help)}`
+  })
+  .join('\n')}
+
+  --help
+${wrapped('Prints this.')}
+  --version
+${wrapped('Prints which version this is.')}
+
+"npm run -s carillon -- help" is the operator's command line.`
+
+function wrapped(text: string): string {
+  const lines: string[] = ['']
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1) as string
+    if (line !== '' && INDENT.length + line.length + 1 + word.length > WIDTH) lines.push(word)
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
+  }
+  return lines.map((line) => INDENT + line).join('\n')
+}
