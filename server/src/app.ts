@@ -168,7 +168,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
 
   async function serve() {
     const limits = createLimiter({
-      db,
+      db: pools.limitsDb,
       clock,
       profile: config.limits,
       log,

@@ -9,6 +9,8 @@ import { createSharedPool, type SharedPool } from './storage/shared-pool.ts'
 export type Pools = {
   /** Requests. */
   db: Pool
+  /** Limits of requests. Their statements are short, and nobody waits long for one that does not end. */
+  limitsDb: Pool
   /** Background jobs. */
   workerDb: Pool
   /** Direct messages, and the upkeep of the queue, without which none would begin. */
@@ -29,7 +31,8 @@ export type PoolsOptions = {
   clock?: SystemClock
 }
 
-const MAX_STATEMENT_MS = { api: 4_000, counting: 60_000, worker: 300_000 }
+const MAX_STATEMENT_MS = { api: 4_000, limits: 2_000, counting: 60_000, worker: 300_000 }
+const LIMITS_CONNECTIONS = 2
 const WORKER_CONNECTIONS = 10
 const DIRECT_CONNECTIONS = 6
 /** Counts come after messages that look for their audience, and both after all else; neither so far that it holds others up. */
@@ -42,6 +45,12 @@ export function openPools({ connection, config, log, clock }: PoolsOptions): Poo
   const worker = { ...common, statementTimeoutMs: MAX_STATEMENT_MS.worker }
   const { countingConnections, audienceConnections } = config
   const db = createPool({ ...common, statementTimeoutMs: MAX_STATEMENT_MS.api })
+  const limitsDb = createPool({
+    ...common,
+    size: LIMITS_CONNECTIONS,
+    statementTimeoutMs: MAX_STATEMENT_MS.limits,
+    connectTimeoutMs: MAX_STATEMENT_MS.limits,
+  })
   const workerDb = createPool({ ...worker, size: WORKER_CONNECTIONS })
   const directDb = createPool({ ...worker, size: DIRECT_CONNECTIONS })
   const countingDb = createPool({
@@ -61,6 +70,7 @@ export function openPools({ connection, config, log, clock }: PoolsOptions): Poo
   const audiences = createSharedPool({ pool: audienceDb, connections: audienceConnections })
   return {
     db,
+    limitsDb,
     workerDb,
     directDb,
     counting,
@@ -73,7 +83,7 @@ export function openPools({ connection, config, log, clock }: PoolsOptions): Poo
       audiences_waiting: audiences.stats().waiting,
     }),
     async close() {
-      for (const pool of [workerDb, directDb, audienceDb, countingDb, db]) await pool.close()
+      for (const pool of [workerDb, directDb, audienceDb, countingDb, limitsDb, db]) await pool.close()
     },
   }
 }
