@@ -52,6 +52,7 @@ import { createSegmentsContext } from './segments/context.ts'
 import { createScanAudience } from './segments/scan.ts'
 import { createSenders } from './senders.ts'
 import { createSendingContext } from './sending/context.ts'
+import { shareConnections } from './share-connections.ts'
 import type { Db, PoolOptions } from './storage/db.ts'
 import { guardWrites } from './storage/guard-writes.ts'
 import { createListener } from './storage/listen.ts'
@@ -81,6 +82,8 @@ export type AppOptions = {
     | 'maxInFlight'
     | 'renderProcesses'
     | 'journeyMinWaitSeconds'
+    | 'databaseUrl'
+    | 'databaseConnections'
     | 'countingConnections'
     | 'audienceConnections'
     | 'providers'
@@ -111,10 +114,8 @@ export type RunningApp = {
   close(): Promise<void>
 }
 
-/** Statements of merged requests in flight at once; half of the pool, so that everything else finds a connection. */
-const MERGE_SLOTS = 5
-/** Background work has a pool of its own, a smaller one. */
-const WORKER_MERGE_SLOTS = 2
+/** Statements of merged requests in flight at once: half of the pool, so that everything else finds a connection. */
+const mergeSlots = (connections: number) => Math.max(1, Math.floor(connections / 2))
 /** The operator's own relay may be in any network. */
 const EVERYWHERE = ['0.0.0.0/0', '::/0']
 const MEGABYTE = 1024 * 1024
@@ -122,12 +123,13 @@ const MEGABYTE = 1024 * 1024
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite = () => true } = options
   const anchored = isAnchored(clock) ? { clock } : {}
-  const pools = openPools({ connection, config, log, ...anchored })
+  const shares = shareConnections(config)
+  const pools = openPools({ connection, shares, log, ...anchored })
   const { db, workerDb } = pools
   const secrets = secretBox(secretKey)
   const listener = createListener(connection, log)
   const metrics = createMetrics()
-  const merger = createMerger({ slots: MERGE_SLOTS })
+  const merger = createMerger({ slots: mergeSlots(shares.requests) })
   const outbound = openOutbound(config.providers.outbound)
   const webhooks = openWebhooks({ outbound, clock })
   const sendWebhook = async (webhook: WebhookItem) => (await webhooks.send([webhook]))[0] as Outcome
@@ -290,7 +292,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   function work() {
     const db = guardWrites(workerDb, mayWrite)
     const directDb = guardWrites(pools.directDb, mayWrite)
-    const parts = { db, clock, newId, merger: createMerger({ slots: WORKER_MERGE_SLOTS }) }
+    const parts = { db, clock, newId, merger: createMerger({ slots: mergeSlots(shares.jobs) }) }
     const { change } = createUsersContext(parts)
     const { publicUrl, providers } = config
     const email = createEmailContext({ ...forEmail, db })

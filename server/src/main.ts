@@ -12,7 +12,7 @@ import { systemClock } from './lib/clock.ts'
 import { createLog } from './lib/log.ts'
 import { reachableAddress } from './lib/own-address.ts'
 import { secretBox } from './lib/secrets.ts'
-import { openDatabase, refuseUnsafe } from './open-database.ts'
+import { checkConnections, openDatabase, refuseUnsafe } from './open-database.ts'
 import { ensureSecretKey } from './secret-key.ts'
 import { guardRestore } from './sending/restore-guard.ts'
 import type { SinkBox } from './sink/box.ts'
@@ -56,6 +56,7 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
 
   async function prepare(db: Db, configureNew: ConfigureNew | undefined) {
     await refuseUnsafe(db, config)
+    await checkConnections(db, config, log)
     await migrate(database.connection, clock.now())
     await guardRestore(db, database.epoch, clock.now(), log)
     stopping.throwIfAborted()

@@ -74,6 +74,8 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       deliveryRetentionDays: 400,
       maxInFlight: 200,
       renderProcesses: undefined,
+      databaseUrl: undefined,
+      databaseConnections: undefined,
       countingConnections: options.countingConnections ?? 3,
       audienceConnections: 3,
       journeyMinWaitSeconds: options.journeyMinWaitSeconds ?? 60,

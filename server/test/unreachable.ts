@@ -21,6 +21,8 @@ export const startUnreachable = async () =>
       deliveryRetentionDays: 400,
       maxInFlight: 200,
       renderProcesses: undefined,
+      databaseUrl: undefined,
+      databaseConnections: undefined,
       countingConnections: 3,
       audienceConnections: 3,
       journeyMinWaitSeconds: 60,
