@@ -1,5 +1,6 @@
 // Composition: what the server is made of, and in which order it starts and stops. Read this first.
 
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ConfigureNew } from './apps/create.ts'
 import { readPushCredentials } from './apps/credentials.ts'
 import { createKeyLookup } from './apps/key-lookup.ts'
@@ -83,6 +84,7 @@ export type AppOptions = {
     | 'renderProcesses'
     | 'journeyMinWaitSeconds'
     | 'databaseUrl'
+    | 'drainSeconds'
     | 'databaseConnections'
     | 'countingConnections'
     | 'audienceConnections'
@@ -116,6 +118,8 @@ export type RunningApp = {
 
 /** Statements of merged requests in flight at once: half of the pool, so that everything else finds a connection. */
 const mergeSlots = (connections: number) => Math.max(1, Math.floor(connections / 2))
+/** Where another server could take the requests, there is somebody who hands them out and has to notice. */
+const defaultDrainSeconds = ({ databaseUrl }: Pick<Config, 'databaseUrl'>) => (databaseUrl === undefined ? 0 : 5)
 /** The operator's own relay may be in any network. */
 const EVERYWHERE = ['0.0.0.0/0', '::/0']
 const MEGABYTE = 1024 * 1024
@@ -155,7 +159,10 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     () => listener.close(),
     () => pools.close(),
   ]
+  let startDraining = () => {}
   const close = async () => {
+    // First of all, so that nobody is sent here any more while background work ends.
+    startDraining()
     for (const closer of closers.splice(0)) await closer()
   }
 
@@ -269,7 +276,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       trustProxy: config.trustProxy,
       metricsToken: config.metricsToken,
       bodyBytes: config.requestBodyMb * MEGABYTE,
+      linger: () => pause((config.drainSeconds ?? defaultDrainSeconds(config)) * 1_000),
     })
+    startDraining = http.startDraining
     await limits.join()
     closers.unshift(
       () => http.close(),

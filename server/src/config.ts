@@ -36,6 +36,7 @@ type Settings = ProviderParts & {
   maxInFlight: number
   renderProcesses: number | undefined
   journeyMinWaitSeconds: number
+  drainSeconds: number | undefined
   databaseConnections: number | undefined
   countingConnections: number | undefined
   audienceConnections: number | undefined
@@ -213,6 +214,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: 60,
     read: wholeNumber(1, 60),
     help: 'The shortest wait that a journey may have. The interface says 60; less is for trying journeys out.',
+  },
+  drainSeconds: {
+    env: 'DRAIN_SECONDS',
+    fallback: undefined,
+    read: wholeNumber(0, 300),
+    help: 'How long a server that is told to stop still takes requests while /ready says 503, so that a load balancer can notice. Defaults to 5 with DATABASE_URL, and to 0 with the embedded PostgreSQL.',
   },
   databaseConnections: {
     env: 'DATABASE_CONNECTIONS',

@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { startApp } from './app.ts'
 import { configureNewWith } from './apps/configure.ts'
 import { type ConfigureNew, type CreateContext, ensureFirstOrganization } from './apps/create.ts'
+import { hasOrganization } from './apps/store.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { explain } from './explain-failure.ts'
 import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
@@ -31,7 +32,6 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
   const database = await openDatabase(config, log)
   try {
     stopping.throwIfAborted()
-    await refuseBusyPort(config)
     const secretKey = await ensureSecretKey(config)
     const configureNew = box && (await configureNewWith(secretBox(secretKey), box.newAppSettings(), box.smsSettings))
     const db = createPool({ connection: database.connection, clock, size: 1 })
@@ -60,6 +60,7 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     await migrate(database.connection, clock.now())
     await guardRestore(db, database.epoch, clock.now(), log)
     stopping.throwIfAborted()
+    if (!(await hasOrganization(db))) await refuseBusyPort(config)
     return makeFirstKeys({ db, clock, configureNew }, config)
   }
 }
@@ -86,7 +87,10 @@ const makeFirstKeys = (ctx: CreateContext, config: Config) =>
     return first
   })
 
-/** Before the first keys are made: a start that fails over its port must not be the only one that showed them. */
+/**
+ * Before the first keys are made: a start that fails over its port must not be the only one that showed them. Only then: whoever
+ * connects to a server that is being restarted must not meet somebody who listens for a moment and hangs up.
+ */
 async function refuseBusyPort({ role, port, host }: Config) {
   if (role === 'worker') return
   const probe = createServer().listen(port, host)

@@ -75,6 +75,7 @@ export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
       maxInFlight: 200,
       renderProcesses: undefined,
       databaseUrl: undefined,
+      drainSeconds: 0,
       databaseConnections: undefined,
       countingConnections: options.countingConnections ?? 3,
       audienceConnections: 3,

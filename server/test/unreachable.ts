@@ -22,6 +22,7 @@ export const startUnreachable = async () =>
       maxInFlight: 200,
       renderProcesses: undefined,
       databaseUrl: undefined,
+      drainSeconds: 0,
       databaseConnections: undefined,
       countingConnections: 3,
       audienceConnections: 3,
