@@ -34,7 +34,9 @@ try {
   await rm(dataDir, { recursive: true })
 }
 
-const startNode = (limits: string) => startServer({ DATA_DIR: dataDir, DATABASE_URL: url, ROLE: 'api', LIMITS: limits })
+function startNode(limits: string): Promise<Server> {
+  return startServer({ DATA_DIR: dataDir, DATABASE_URL: url, ROLE: 'api', LIMITS: limits })
+}
 
 async function firstKeys(): Promise<Keys> {
   const node = await startNode('off')
