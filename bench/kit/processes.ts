@@ -27,15 +27,12 @@ export const ask = <Message>(child: ChildProcess, question: object) => {
 export type Server = { url: string; pid: number; stop(): Promise<void> }
 export type Carillon = Server & { appId: string; appKey: string; organizationKey: string; dataDir: string }
 
-/** A real server on a new data folder: its own PostgreSQL, every write on disk before its answer. `settings` are added. */
-export async function startCarillon(settings: Record<string, string> = {}): Promise<Carillon> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'carillon-bench-'))
-  const own = { DATA_DIR: dataDir, PORT: '0', HOST: '127.0.0.1', LIMITS: 'off', LOG_LEVEL: 'warn' }
-  const env = { ...process.env, ...own, ...settings }
-  // As `npm start` does it.
+/** A server process with these settings, as `npm start` makes it. */
+export async function startServer(settings: Record<string, string>): Promise<Server> {
+  const own = { PORT: '0', HOST: '127.0.0.1', LIMITS: 'off', LOG_LEVEL: 'warn' }
   const flags = ['--max-semi-space-size=24', '--heap-growing-percent=30']
   const child = spawn(process.execPath, [...flags, here('../../server/run.mjs').pathname, 'main'], {
-    env,
+    env: { ...process.env, ...own, ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   const url = await new Promise<string>((resolve, reject) => {
@@ -47,17 +44,29 @@ export async function startCarillon(settings: Record<string, string> = {}): Prom
     })
     child.once('exit', () => reject(new Error('the server did not start')))
   })
-  const keys = JSON.parse(await readFile(join(dataDir, 'first-keys.json'), 'utf8'))
   return {
     url,
     pid: child.pid as number,
+    async stop() {
+      child.kill('SIGTERM')
+      await new Promise((resolve) => child.once('exit', resolve))
+    },
+  }
+}
+
+/** A real server on a new data folder: its own PostgreSQL, every write on disk before its answer. `settings` are added. */
+export async function startCarillon(settings: Record<string, string> = {}): Promise<Carillon> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'carillon-bench-'))
+  const server = await startServer({ DATA_DIR: dataDir, ...settings })
+  const keys = JSON.parse(await readFile(join(dataDir, 'first-keys.json'), 'utf8'))
+  return {
+    ...server,
     appId: keys.app_id,
     appKey: keys.app_key,
     organizationKey: keys.organization_key,
     dataDir,
     async stop() {
-      child.kill('SIGTERM')
-      await new Promise((resolve) => child.once('exit', resolve))
+      await server.stop()
       await rm(dataDir, { recursive: true })
     },
   }

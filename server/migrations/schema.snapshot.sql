@@ -616,10 +616,12 @@ create table leaders (
 create unlogged table limit_counters (
   app_id uuid not null,
   counter text not null,
-  log double precision[] not null,
+  stamp bigint not null,
+  previous bigint,
+  state text not null,
   idle_at double precision not null,
   constraint limit_counters_pk PRIMARY KEY (app_id, counter)
-) with (fillfactor=50);
+) with (fillfactor=70);
 
 create table live_activity_tokens (
   app_id uuid not null,
@@ -849,7 +851,7 @@ create table server_nodes (
   id uuid not null,
   counts text not null,
   lease_until double precision not null,
-  constraint server_nodes_counts_known CHECK ((counts = ANY (ARRAY['local'::text, 'shared'::text]))),
+  constraint server_nodes_counts_known CHECK ((counts = ANY (ARRAY['local'::text, 'shared'::text, 'gone'::text]))),
   constraint server_nodes_pk PRIMARY KEY (id)
 );
 

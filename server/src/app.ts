@@ -1,5 +1,6 @@
 // Composition: what the server is made of, and in which order it starts and stops. Read this first.
 
+import { setTimeout as pause } from 'node:timers/promises'
 import type { ConfigureNew } from './apps/create.ts'
 import { readPushCredentials } from './apps/credentials.ts'
 import { createKeyLookup } from './apps/key-lookup.ts'
@@ -52,6 +53,7 @@ import { createSegmentsContext } from './segments/context.ts'
 import { createScanAudience } from './segments/scan.ts'
 import { createSenders } from './senders.ts'
 import { createSendingContext } from './sending/context.ts'
+import { shareConnections } from './share-connections.ts'
 import type { Db, PoolOptions } from './storage/db.ts'
 import { guardWrites } from './storage/guard-writes.ts'
 import { createListener } from './storage/listen.ts'
@@ -81,6 +83,9 @@ export type AppOptions = {
     | 'maxInFlight'
     | 'renderProcesses'
     | 'journeyMinWaitSeconds'
+    | 'databaseUrl'
+    | 'drainSeconds'
+    | 'databaseConnections'
     | 'countingConnections'
     | 'audienceConnections'
     | 'providers'
@@ -112,10 +117,10 @@ export type RunningApp = {
   close(): Promise<void>
 }
 
-/** Statements of merged requests in flight at once; half of the pool, so that everything else finds a connection. */
-const MERGE_SLOTS = 5
-/** Background work has a pool of its own, a smaller one. */
-const WORKER_MERGE_SLOTS = 2
+/** Statements of merged requests in flight at once: half of the pool, so that everything else finds a connection. */
+const mergeSlots = (connections: number) => Math.max(1, Math.floor(connections / 2))
+/** Where another server could take the requests, there is somebody who hands them out and has to notice. */
+const defaultDrainSeconds = ({ databaseUrl }: Pick<Config, 'databaseUrl'>) => (databaseUrl === undefined ? 0 : 5)
 /** The operator's own relay may be in any network. */
 const EVERYWHERE = ['0.0.0.0/0', '::/0']
 const MEGABYTE = 1024 * 1024
@@ -123,12 +128,13 @@ const MEGABYTE = 1024 * 1024
 export async function startApp(options: AppOptions): Promise<RunningApp> {
   const { config, connection, secretKey, clock, log, nodeId, configureNew, mayWrite = () => true } = options
   const anchored = isAnchored(clock) ? { clock } : {}
-  const pools = openPools({ connection, config, log, ...anchored })
+  const shares = shareConnections(config)
+  const pools = openPools({ connection, shares, log, ...anchored })
   const { db, workerDb } = pools
   const secrets = secretBox(secretKey)
   const listener = createListener(connection, log)
   const metrics = createMetrics()
-  const merger = createMerger({ slots: MERGE_SLOTS })
+  const merger = createMerger({ slots: mergeSlots(shares.requests) })
   const outbound = openOutbound(config.providers.outbound)
   const webhooks = openWebhooks({ outbound, clock })
   const sendWebhook = async (webhook: WebhookItem) => (await webhooks.send([webhook]))[0] as Outcome
@@ -154,7 +160,10 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
     () => listener.close(),
     () => pools.close(),
   ]
+  let startDraining = () => {}
   const close = async () => {
+    // First of all, so that nobody is sent here any more while background work ends.
+    startDraining()
     for (const closer of closers.splice(0)) await closer()
   }
 
@@ -169,7 +178,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
 
   async function serve() {
     const limits = createLimiter({
-      db,
+      db: pools.limitsDb,
       clock,
       profile: config.limits,
       log,
@@ -271,7 +280,9 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       metricsToken: config.metricsToken,
       publicUrl,
       bodyBytes: config.requestBodyMb * MEGABYTE,
+      linger: () => pause((config.drainSeconds ?? defaultDrainSeconds(config)) * 1_000),
     })
+    startDraining = http.startDraining
     await limits.join()
     closers.unshift(
       () => http.close(),
@@ -294,7 +305,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
   function work() {
     const db = guardWrites(workerDb, mayWrite)
     const directDb = guardWrites(pools.directDb, mayWrite)
-    const parts = { db, clock, newId, merger: createMerger({ slots: WORKER_MERGE_SLOTS }) }
+    const parts = { db, clock, newId, merger: createMerger({ slots: mergeSlots(shares.jobs) }) }
     const { change } = createUsersContext(parts)
     const { publicUrl, providers } = config
     const email = createEmailContext({ ...forEmail, db })

@@ -38,8 +38,10 @@ type Settings = ProviderParts & {
   maxInFlight: number
   renderProcesses: number | undefined
   journeyMinWaitSeconds: number
-  countingConnections: number
-  audienceConnections: number
+  drainSeconds: number | undefined
+  databaseConnections: number | undefined
+  countingConnections: number | undefined
+  audienceConnections: number | undefined
   inboxProviders: ProviderList | undefined
   mailListen: { host: string; port: number } | undefined
   emailAttachmentsMb: number
@@ -222,17 +224,29 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     read: wholeNumber(1, 60),
     help: 'The shortest wait that a journey may have. The interface says 60; less is for trying journeys out.',
   },
+  drainSeconds: {
+    env: 'DRAIN_SECONDS',
+    fallback: undefined,
+    read: wholeNumber(0, 300),
+    help: 'How long a server that is told to stop still takes requests while /ready says 503, so that a load balancer can notice. Defaults to 5 with DATABASE_URL, and to 0 with the embedded PostgreSQL.',
+  },
+  databaseConnections: {
+    env: 'DATABASE_CONNECTIONS',
+    fallback: undefined,
+    read: wholeNumber(12, 1_000),
+    help: 'Connections to the database that this process opens at most. Defaults to 15, and to 30 with the embedded PostgreSQL, which no other server uses.',
+  },
   countingConnections: {
     env: 'COUNTING_CONNECTIONS',
-    fallback: 3,
+    fallback: undefined,
     read: wholeNumber(2, 50),
-    help: 'Connections to the database on which requests count audiences, per process. One app has at most all but one of them.',
+    help: 'How many of them are for requests that count audiences. One app has at most all but one of these. Defaults to a share of DATABASE_CONNECTIONS.',
   },
   audienceConnections: {
     env: 'AUDIENCE_CONNECTIONS',
-    fallback: 3,
+    fallback: undefined,
     read: wholeNumber(2, 50),
-    help: 'Connections to the database on which workers find the audiences of messages, journeys and exports, per process. One app has at most all but one of them.',
+    help: 'How many of them are for workers that find the audiences of messages, journeys and exports. One app has at most all but one of these. Defaults to a share of DATABASE_CONNECTIONS.',
   },
   mailListen: {
     env: 'MAIL_LISTEN',

@@ -6,6 +6,7 @@ import { startApp } from './app.ts'
 import { configureNewWith } from './apps/configure.ts'
 import { type ConfigureNew, type CreateContext, ensureFirstOrganization } from './apps/create.ts'
 import { fillWithStandIns, findStandIns } from './apps/stand-ins.ts'
+import { hasOrganization } from './apps/store.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { explain } from './explain-failure.ts'
 import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
@@ -15,7 +16,7 @@ import { reachableAddress } from './lib/own-address.ts'
 import { prettyDestination } from './lib/pretty-log.ts'
 import { type SecretBox, secretBox } from './lib/secrets.ts'
 import { VERSION } from './lib/version.ts'
-import { openDatabase, refuseUnsafe } from './open-database.ts'
+import { checkConnections, openDatabase, refuseUnsafe } from './open-database.ts'
 import { ensureSecretKey } from './secret-key.ts'
 import { guardRestore } from './sending/restore-guard.ts'
 import { settingsHelp } from './settings-help.ts'
@@ -35,7 +36,6 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
   const database = await openDatabase(config, log)
   try {
     stopping.throwIfAborted()
-    await refuseBusyPort(config)
     const secretKey = await ensureSecretKey(config)
     const configureNew = box && (await configureNewWith(secretBox(secretKey), box.newAppSettings(), box.smsSettings))
     const db = createPool({ connection: database.connection, clock, size: 1 })
@@ -63,9 +63,11 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
 
   async function prepare(db: Db, configureNew: ConfigureNew | undefined) {
     await refuseUnsafe(db, config)
+    await checkConnections(db, config, log)
     await migrate(database.connection, clock.now())
     await guardRestore(db, database.epoch, clock.now(), log)
     stopping.throwIfAborted()
+    if (!(await hasOrganization(db))) await refuseBusyPort(config)
     return makeFirstKeys({ db, clock, configureNew, defaultPlan: config.defaultPlan }, config)
   }
 }
@@ -119,7 +121,10 @@ const makeFirstKeys = (ctx: CreateContext, config: Config) =>
     return first
   })
 
-/** Before the first keys are made: a start that fails over its port must not be the only one that showed them. */
+/**
+ * Before the first keys are made: a start that fails over its port must not be the only one that showed them. Only then: whoever
+ * connects to a server that is being restarted must not meet somebody who listens for a moment and hangs up.
+ */
 async function refuseBusyPort({ role, port, host }: Config) {
   if (role === 'worker') return
   const probe = createServer().listen(port, host)

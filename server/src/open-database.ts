@@ -3,7 +3,9 @@
 import pg, { type ClientConfig } from 'pg'
 import { type Config, ConfigError } from './config.ts'
 import type { Log } from './lib/log.ts'
+import { type ConnectionSettings, connectionBudget, shareConnections } from './share-connections.ts'
 import { findUnsafeSettings, readVersion } from './storage/check-durability.ts'
+import { type Connections, countConnections } from './storage/count-connections.ts'
 import type { Db } from './storage/db.ts'
 import { openEpoch } from './storage/embedded/epoch.ts'
 import { keepReserve } from './storage/embedded/reserve.ts'
@@ -60,4 +62,26 @@ export async function refuseUnsafe(db: Db, config: Pick<Config, 'unsafeDurabilit
     throw new ConfigError(
       `the database has ${unsafe.join(' and ')} off, so a crash could lose acknowledged writes; switch it on, or set UNSAFE_DURABILITY=true if that does not matter`,
     )
+}
+
+/** A server that could never open its connections does not start; one that may find too few is told how many are needed. */
+export async function checkConnections(db: Db, settings: ConnectionSettings, log: Log) {
+  shareConnections(settings)
+  const advice = describeShortage(await countConnections(db), connectionBudget(settings))
+  if (advice?.isCertain) throw new ConfigError(advice.says)
+  if (advice) log.warn(advice.says)
+}
+
+/** `used` includes the one connection that asks, which is closed before the others are opened. */
+export function describeShortage({ most, used }: Connections, needed: number) {
+  const wayOut = 'raise max_connections in postgresql.conf, or lower DATABASE_CONNECTIONS'
+  if (needed > most)
+    return {
+      isCertain: true,
+      says: `this server opens up to ${needed} connections, and PostgreSQL allows ${most}; ${wayOut}`,
+    }
+  const others = used - 1
+  if (needed + others <= most) return undefined
+  const says = `this server opens up to ${needed} connections, others have ${others} open, and PostgreSQL allows ${most}: ${needed + others} are needed; ${wayOut}`
+  return { isCertain: false, says }
 }

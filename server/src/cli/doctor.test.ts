@@ -108,7 +108,8 @@ test('several servers without a common secret key are a warning', async () => {
   const later = 4e12
   await database.db.query(sql`
     insert into server_nodes (id, counts, lease_until)
-    values (${newId()}, 'shared', ${later}), (${newId()}, 'shared', ${later}), (${newId()}, 'shared', 0)`)
+    values (${newId()}, 'shared', ${later}), (${newId()}, 'shared', ${later}), (${newId()}, 'shared', 0),
+      (${newId()}, 'gone', ${later})`)
   expect((await doctor()).find('servers')).toMatchObject({
     state: 'warning',
     says: '2 answering requests, and SECRET_KEY is not given',

@@ -267,7 +267,9 @@ function checkClock(clock: SystemClock): Finding {
 
 async function checkNodes(db: Db, { secretKey }: Config, clock: SystemClock): Promise<Finding> {
   const check = 'servers'
-  const alive = (await findNodes(db)).filter(({ leaseUntil }) => leaseUntil > clock.leaseMs())
+  const alive = (await findNodes(db)).filter(
+    ({ counts, leaseUntil }) => counts !== 'gone' && leaseUntil > clock.leaseMs(),
+  )
   const says = alive.length === 0 ? 'none is answering requests' : `${alive.length} answering requests`
   return alive.length > 1 && secretKey === undefined
     ? warning(

@@ -411,6 +411,25 @@ describe('closing', () => {
     await closed
   })
 
+  test('says that it is not ready while it still takes requests, and ends connections with their answers', async () => {
+    const noticed = Promise.withResolvers<void>()
+    const own = fakeServer({ routes: [], linger: () => noticed.promise })
+    const port = await listen(own.app)
+    const get = async (path: string) => {
+      const { status, headers } = await fetch(`http://127.0.0.1:${port}${path}`)
+      return [status, headers.get('connection')]
+    }
+    expect(await get('/ready')).toEqual([200, 'keep-alive'])
+    own.app.startDraining()
+    expect(await get('/ready')).toEqual([503, 'close'])
+    expect(await get('/health')).toEqual([200, 'close'])
+    const closed = own.close()
+    expect(await get('/health')).toEqual([200, 'close'])
+    noticed.resolve()
+    await closed
+    await expect(get('/health')).rejects.toThrow()
+  })
+
   test('does not wait longer than its deadline', async () => {
     const entered = Promise.withResolvers<void>()
     const own = fakeServer({ routes: [slow(new Promise(() => {}), entered.resolve)], drainMs: 50 })

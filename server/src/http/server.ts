@@ -41,6 +41,10 @@ export type HttpServerOptions = {
   bodyBytes?: number
   /** How long `close()` waits for answers that are under way. */
   drainMs?: number
+  /**
+   * How long requests are still taken after `startDraining()`, so that whoever hands them out can notice first. Defaults to no time.
+   */
+  linger?: () => Promise<unknown>
   /** Requests in a second that one address may make without a key, for one app. */
   doorRequestsPerSecond?: number
 }
@@ -58,7 +62,9 @@ export type HttpServer = {
   answer: RequestListener
   /** The address that it listens on. */
   listen(at: { port: number; host: string }): Promise<string>
-  /** Stop accepting, let what is under way finish, and at the deadline cut what is left. */
+  /** From now on /ready says no and connections end with their next answer; requests are taken as before. */
+  startDraining(): void
+  /** Drain, then stop accepting, let what is under way finish, and at the deadline cut what is left. */
   close(): Promise<void>
 }
 
@@ -124,11 +130,21 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }
   }
   const server = listenerServer(answer, { headersMs: requestTimeoutMs, requestMs: 2 * requestTimeoutMs })
+  let drained: Promise<unknown> | undefined
+  const startDraining = () => {
+    kit.isDraining = true
+    drained ??= server.listening ? options.linger?.() : undefined
+    return drained
+  }
   return {
     server,
     answer,
     listen: (at) => listen(server, at),
-    close: () => drain(server, kit, options.drainMs ?? 15_000),
+    startDraining,
+    async close() {
+      await startDraining()
+      await stop(server, options.drainMs ?? 15_000)
+    },
   }
 }
 
@@ -191,8 +207,7 @@ function requestIds() {
   }
 }
 
-function drain(server: Server, kit: Kit, drainMs: number): Promise<void> {
-  kit.isDraining = true
+function stop(server: Server, drainMs: number): Promise<void> {
   if (!server.listening) return Promise.resolve()
   return new Promise((resolve) => {
     const deadline = setTimeout(() => server.closeAllConnections(), drainMs)

@@ -1,99 +1,82 @@
-// Which nodes answer requests, and how each counts them. What is always true of the rows, because every change is made
-// under one lock: at most one node counts locally, and then all others are joiners that wait for it to stop doing so.
+// Which nodes answer requests, and how each counts them. Nothing here takes a lock: a node always says first and looks after.
+// Of two that do so at the same time, at least one sees the other:
+//   - a node that wants to count alone says so and then looks; when it sees anybody, it takes it back;
+//   - a node that joins says so and then looks; when it sees one that counts alone, it waits until that one has stopped.
+// A node that leaves or dies stays in the census as long as something that it let in may count in a window.
 
-import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import type { CounterLog } from './local.ts'
+import { LONGEST_WINDOW_MS } from './rules.ts'
 import {
   announceChange,
+  buryNodes,
   type Counts,
-  deleteNodes,
+  deleteGoneNodes,
   findNodes,
-  insertNode,
-  lockCensus,
-  lockNodes,
+  renewNode,
   type ServerNode,
-  takeCountersOfAllApps,
-  updateNode,
+  saveNode,
 } from './store.ts'
 
 /** A node that says nothing for so long is taken for dead. */
-export const LEASE_MS = 5_000
+const LEASE_MS = 5_000
 /**
- * A node counts locally only until so long before its lease ends: 1 s so that what it let in last has left every window
+ * A node counts alone only until so long before its lease ends: 1 s so that what it let in last has left every window
  * of a second before another node begins, 1 s for clocks that differ.
  */
 const MARGIN_MS = 2_000
 
-export type Census = {
-  /** How the row says that this node counts; undefined when there was no row, and there is a new one now. */
-  mine: Counts | undefined
-  others: ServerNode[]
-  /** Until when this node may count locally, if it does. */
-  localUntilMs: number
+export type Others = {
+  /** They answer requests, or are about to. */
+  alive: ServerNode[]
+  /** What a node that is gone let in may still count. */
+  areAllForgotten: boolean
 }
 
-/** Say that this node lives, and bury those that have not said so in time. */
-export async function renewLease(db: Db, id: string, leaseMs: number): Promise<Census> {
-  const leaseUntil = leaseMs + LEASE_MS
-  return db.transaction(async (db) => {
-    await lockCensus(db)
-    const nodes = await findNodes(db)
-    const mine = nodes.find((node) => node.id === id)?.counts
-    const others = await buryDead(db, nodes, id, leaseMs)
-    if (mine) await updateNode(db, { id, counts: mine, leaseUntil })
-    else {
-      await insertNode(db, { id, counts: 'shared', leaseUntil })
-      await announceChange(db)
-    }
-    return { mine, others, localUntilMs: leaseUntil - MARGIN_MS }
-  })
+export type Said = {
+  /** Nobody took this node for dead since it last said something. */
+  wasMember: boolean
+  /** Until when it may count alone, if it does. */
+  aloneUntilMs: number
+  /** Until when it may count together with others: before anybody else could find itself alone. */
+  memberUntilMs: number
 }
 
-async function buryDead(db: Db, nodes: ServerNode[], id: string, leaseMs: number): Promise<ServerNode[]> {
-  const others = nodes.filter((node) => node.id !== id)
-  const dead = others.filter((node) => node.leaseUntil <= leaseMs).map((node) => node.id)
-  if (dead.length > 0) await deleteNodes(db, dead)
-  return others.filter((node) => node.leaseUntil > leaseMs)
-}
-
-/**
- * Become the one that counts locally, until the time that comes back; undefined when somebody else is there.
- * `onRead` gets all that was counted together, before the commit: when its outcome is never learnt, that may exist
- * nowhere else.
- */
-export async function becomeLocal(
-  db: Db,
-  id: string,
-  leaseMs: number,
-  onRead: (counters: (CounterLog & { appId: AppId })[]) => void,
-): Promise<number | undefined> {
-  const leaseUntil = leaseMs + LEASE_MS
-  return db.transaction(async (db) => {
-    await lockCensus(db)
-    const nodes = await lockNodes(db)
-    if (!nodes.some((node) => node.id === id)) return undefined
-    if ((await buryDead(db, nodes, id, leaseMs)).length > 0) return undefined
-    await updateNode(db, { id, counts: 'local', leaseUntil })
-    onRead(await takeCountersOfAllApps(db))
-    return leaseUntil - MARGIN_MS
-  })
-}
-
-/** From here on the others need not wait for this node. False when it was taken for dead meanwhile. */
-export async function becomeShared(db: Db, id: string, leaseMs: number): Promise<boolean> {
-  return db.transaction(async (db) => {
-    await lockCensus(db)
-    const updated = await updateNode(db, { id, counts: 'shared', leaseUntil: leaseMs + LEASE_MS })
+/** Say that this node lives, and how it counts. One that was taken for dead joins as one of several. */
+export async function say(db: Db, id: string, counts: Exclude<Counts, 'gone'>, now: number): Promise<Said> {
+  const leaseUntil = now + LEASE_MS
+  const wasMember = await renewNode(db, { id, counts, leaseUntil })
+  if (!wasMember) {
+    await saveNode(db, { id, counts: 'shared', leaseUntil })
     await announceChange(db)
-    return updated.length > 0
-  })
+  }
+  return { wasMember, aloneUntilMs: leaseUntil - MARGIN_MS, memberUntilMs: leaseUntil + LONGEST_WINDOW_MS / 2 }
 }
 
-export async function leaveCensus(db: Db, id: string): Promise<void> {
-  await db.transaction(async (db) => {
-    await lockCensus(db)
-    await deleteNodes(db, [id])
-    await announceChange(db)
-  })
+/** See who else is there, and bury those that have not said anything in time. */
+export async function look(db: Db, id: string, now: number): Promise<Others> {
+  const others = (await findNodes(db)).filter((node) => node.id !== id)
+  const isLate = ({ counts, leaseUntil }: ServerNode) => counts !== 'gone' && leaseUntil <= now
+  const late = others.filter(isLate).map((node) => node.id)
+  const buried = late.length > 0 ? await buryNodes(db, late, now, LONGEST_WINDOW_MS) : []
+  const dead = new Set(buried.map((node) => node.id))
+  if (others.some(({ counts, leaseUntil }) => counts === 'gone' && leaseUntil <= now)) await deleteGoneNodes(db, now)
+  return {
+    alive: others.filter((node) => node.counts !== 'gone' && !dead.has(node.id)),
+    areAllForgotten: others.every((node) => forgottenAt(node) <= now),
+  }
+}
+
+const forgottenAt = ({ counts, leaseUntil }: ServerNode) =>
+  counts === 'gone' ? leaseUntil : leaseUntil + LONGEST_WINDOW_MS
+
+/** Whether something may still count that a former life under this id let in. */
+export async function hadFormerLife(db: Db, id: string, now: number): Promise<boolean> {
+  return (await findNodes(db)).some((node) => node.id === id && forgottenAt(node) > now)
+}
+
+export const announce = announceChange
+
+export async function leaveCensus(db: Db, id: string, now: number): Promise<void> {
+  await saveNode(db, { id, counts: 'gone', leaseUntil: now + LONGEST_WINDOW_MS })
+  await announceChange(db)
 }

@@ -1,10 +1,12 @@
-// Request limits over any number of nodes. A node that is alone counts in its memory, without a word to the database;
-// several count together in PostgreSQL. Between the two nothing is forgotten and no request is judged twice:
-//   - a node that joins waits until the one that counts in memory has written its counters down and said so;
-//   - a node that is left alone takes the counters out of the database, in the transaction that makes it the only one;
-//   - a node that cannot renew its lease stops counting in memory before anybody may take it for dead.
-// What a node that dies had counted in memory dies with it. Its lease covers the limits per second; of those averaged
-// over a minute, the part before the crash is lost.
+// Request limits over any number of nodes. A node that is alone counts in its memory, without a word to the database. Several
+// lease what they let in from PostgreSQL (leases.ts). Between the two nothing is forgotten, and no request waits:
+//   - a node that joins waits until the one that counts alone has written its counters down and said so. That one goes on
+//     deciding meanwhile: in memory what is not written down yet, by leases the rest;
+//   - a node that is left alone counts by leases and in memory until everything that others let in has left every window,
+//     and from then on in memory only;
+//   - a node that cannot renew its lease stops counting alone before anybody may take it for dead.
+// What a node that dies had counted alone dies with it. Its lease covers the limits per second; of those averaged over a
+// minute, the part before the crash is lost. What it had leased stays counted.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../lib/clock.ts'
@@ -13,10 +15,10 @@ import { type AppId, newId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
 import type { Db } from '../storage/db.ts'
 import type { Listener } from '../storage/listen.ts'
-import { becomeLocal, becomeShared, leaveCensus, renewLease } from './census.ts'
-import { type CounterLog, localCounters } from './local.ts'
-import { type Charge, hasRule, type Profile } from './rules.ts'
-import { NotCounting, sharedCounters } from './shared.ts'
+import { announce, hadFormerLife, leaveCensus, look, type Others, say } from './census.ts'
+import { createLeases, NotCounting } from './leases.ts'
+import { localCounters } from './local.ts'
+import { type Charge, hasRule, LONGEST_WINDOW_MS, type Profile } from './rules.ts'
 import { CENSUS_CHANNEL } from './store.ts'
 import { type Demand, demandsOf, type LimitedApp, takeAll } from './take.ts'
 import { LOCAL_GRAIN } from './window.ts'
@@ -51,121 +53,152 @@ export type LimiterOptions = {
 
 const HEARTBEAT_MS = 1_000
 const JOIN_POLL_MS = 50
-/** Counters written down in one statement. */
-const PUBLISH_CHUNK = 1_000
+/** A node that counts alone writes its counters down within seconds; half a minute is time enough. */
+const MAX_JOIN_POLLS = 600
 const ATTEMPTS = 3
 
 export function createLimiter(options: LimiterOptions): Limiter {
   const { db, clock, profile, log, listener, nodeId = newId(), heartbeatMs = HEARTBEAT_MS } = options
-  const local = localCounters()
-  const shared = sharedCounters({ db, clock, nodeId })
-  /** `waiting`: another node still counts in its memory, or it is not known whether one does. */
-  let state: 'out' | 'waiting' | 'local' | 'shared' = 'out'
-  let localUntilMs = Number.NEGATIVE_INFINITY
-  /** Set while the counters move; requests wait for it. */
-  let moving: Promise<void> | undefined
+  /** `waiting`: another node still counts alone, or it is not known whether one does. */
+  let state: 'out' | 'waiting' | 'alone' | 'handing over' | 'shared' = 'out'
+  /** What counts while this node is alone, and what will count when it is going to be. */
+  let memory = localCounters()
+  /** Since when everything that this node lets in is in its memory too. */
+  let mirroredSinceMs: number | undefined
+  /** It has let in nothing yet that counts, in this life or a former one. Not known before it has looked. */
+  let isFresh: boolean | undefined
+  let aloneUntilMs = Number.NEGATIVE_INFINITY
+  let memberUntilMs = Number.NEGATIVE_INFINITY
   let renewing: Promise<void> | undefined
+  let writing: Promise<void> | undefined
   let heartbeat: NodeJS.Timeout | undefined
   let listening = false
   let leaving = false
 
+  const leases = createLeases({
+    db,
+    leaseMs: clock.leaseMs,
+    hasAuthority: () => state === 'handing over' && clock.leaseMs() < aloneUntilMs,
+    mayDecide: () => state === 'handing over' || state === 'shared',
+    mirror: () => (mirroredSinceMs === undefined ? undefined : memory),
+  })
+
   function take(app: LimitedApp, charges: Charge[]): number | Promise<number> {
     if (profile === 'off' || charges.length === 0) return 0
     const demands = demandsOf(app, charges, profile)
-    return takeLocally(app.id, demands) ?? takeElsewhere(app.id, demands)
+    return takeAlone(app.id, demands) ?? takeElsewhere(app.id, demands)
   }
 
-  function takeLocally(appId: AppId, demands: Demand[]): number | undefined {
-    if (state !== 'local' || moving) return undefined
+  function takeAlone(appId: AppId, demands: Demand[]): number | undefined {
+    if (state !== 'alone') return undefined
     const now = clock.leaseMs()
-    return now < localUntilMs ? takeAll(local.of(appId, now), demands, now, LOCAL_GRAIN) : undefined
+    return now < aloneUntilMs ? takeAll(memory.of(appId, now), demands, now, LOCAL_GRAIN) : undefined
   }
 
-  async function takeElsewhere(appId: AppId, demands: Demand[]): Promise<number> {
+  function takeElsewhere(appId: AppId, demands: Demand[]): number | Promise<number> {
+    const taken = canLease() ? leases.take(appId, demands) : undefined
+    return typeof taken === 'number' ? taken : takeWithPatience(appId, demands, taken)
+  }
+
+  async function takeWithPatience(appId: AppId, demands: Demand[], taken: Promise<number> | undefined) {
+    let answer = taken
     for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
-      await moving
-      if (state === 'local') {
-        const taken = takeLocally(appId, demands)
-        if (taken !== undefined) return taken
-        // The lease is nearly over: a process that was stopped, or a database that was away.
-        await renew().catch(() => {})
-      } else if (state === 'shared') {
-        try {
-          return await shared.take(appId, demands)
-        } catch (error) {
-          if (!(error instanceof NotCounting)) throw error
-          await renew().catch(() => {})
-        }
-      } else break
+      try {
+        if (answer) return await answer
+      } catch (error) {
+        if (!(error instanceof NotCounting)) throw error
+      }
+      if (state === 'out' || state === 'waiting') break
+      const alone = takeAlone(appId, demands)
+      if (alone !== undefined) return alone
+      // The lease is nearly over: a process that was stopped, or a database that was away.
+      if (state === 'alone' || clock.leaseMs() >= memberUntilMs) await renew().catch(() => {})
+      const again = takeAlone(appId, demands) ?? (canLease() ? leases.take(appId, demands) : undefined)
+      if (typeof again === 'number') return again
+      answer = again
     }
     throw unavailable()
   }
 
-  /** Requests wait while this runs. When it fails, part of the counters may have moved, so the node stops counting. */
-  async function move(run: () => Promise<void>): Promise<void> {
-    const moved = run().catch((error) => {
-      state = 'waiting'
-      throw error
-    })
-    const settled = moved.catch(() => {})
-    moving = settled
-    try {
-      await moved
-    } finally {
-      if (moving === settled) moving = undefined
-    }
+  const canLease = () => (state === 'shared' || state === 'handing over') && clock.leaseMs() < memberUntilMs
+
+  /** Others are there: what was counted alone is written down while requests go on. */
+  function handOver() {
+    leases.add(memory, true)
+    memory = localCounters()
+    mirroredSinceMs = undefined
+    state = 'handing over'
   }
 
-  async function publish() {
-    for (const [appId, logs] of local.living(clock.leaseMs())) {
-      for (let i = 0; i < logs.length; i += PUBLISH_CHUNK) {
-        const chunk = logs.slice(i, i + PUBLISH_CHUNK)
-        await shared.publish(appId, chunk)
-        local.forget(
-          appId,
-          chunk.map(({ counter }) => counter),
-        )
-      }
+  /** Somebody took this node for dead. What it counted is added to what others have counted since. */
+  function loseAuthority() {
+    if (state === 'alone') {
+      leases.add(memory, false)
+      memory = localCounters()
     }
-    local.clear()
+    state = 'waiting'
   }
 
-  const goShared = (mayCount: boolean) =>
-    move(async () => {
-      await publish()
-      state = (await becomeShared(db, nodeId, clock.leaseMs())) && mayCount ? 'shared' : 'waiting'
-    })
+  function writeInBackground() {
+    writing ??= write()
+      .catch((error: Error) => log.debug({ reason: error.message }, 'counters not written down; tried again'))
+      .finally(() => {
+        writing = undefined
+      })
+  }
 
-  const goLocal = () =>
-    move(async () => {
-      let read: (CounterLog & { appId: AppId })[] = []
-      try {
-        const until = await becomeLocal(db, nodeId, clock.leaseMs(), (counters) => {
-          read = counters
-        })
-        state = until === undefined ? 'waiting' : 'local'
-        localUntilMs = until ?? Number.NEGATIVE_INFINITY
-      } finally {
-        // Also after a commit whose outcome is unknown: counted twice refuses too early, forgotten lets too many in.
-        absorb(read)
-      }
-    })
+  async function write() {
+    await leases.write()
+    if (state !== 'handing over' || leases.hasUnwritten()) return
+    const said = await say(db, nodeId, 'shared', clock.leaseMs())
+    memberUntilMs = said.memberUntilMs
+    if (state === 'handing over') state = 'shared'
+    await announce(db)
+  }
 
-  function absorb(read: (CounterLog & { appId: AppId })[]) {
-    for (const [appId, logs] of Map.groupBy(read, (row) => row.appId)) local.absorb(appId, logs)
+  /** Say it first and look after: a joiner that comes at the same time sees this node, or is seen by it. */
+  async function goAlone() {
+    const said = await say(db, nodeId, 'local', clock.leaseMs())
+    const others = await look(db, nodeId, clock.leaseMs())
+    if (said.wasMember && isAlone(others)) {
+      state = 'alone'
+      isFresh = false
+      aloneUntilMs = said.aloneUntilMs
+      mirroredSinceMs = undefined
+      leases.clear()
+      return
+    }
+    await say(db, nodeId, 'shared', clock.leaseMs())
+    await announce(db)
+  }
+
+  const isAlone = (others: Others) => others.alive.length === 0 && others.areAllForgotten
+
+  const isMirrored = () =>
+    mirroredSinceMs !== undefined && clock.leaseMs() - mirroredSinceMs >= LONGEST_WINDOW_MS && !leases.hasUnwritten()
+
+  function mirrorWhileAlone(others: Others) {
+    if (others.alive.length > 0) {
+      isFresh = false
+      if (mirroredSinceMs !== undefined) memory = localCounters()
+      mirroredSinceMs = undefined
+    } else mirroredSinceMs ??= isFresh ? Number.NEGATIVE_INFINITY : clock.leaseMs()
   }
 
   async function lookAtCensus() {
-    const { mine, others, localUntilMs: until } = await renewLease(db, nodeId, clock.leaseMs())
-    if (others.length === 0) {
-      if (state === 'local' && mine === 'local') localUntilMs = until
-      else await goLocal()
-      return
-    }
-    const mayCount = !others.some((node) => node.counts === 'local')
-    // Not only from local: a node that was taken for dead joins again with what it had counted in memory.
-    if (mine === 'local' || !local.isEmpty()) await goShared(mayCount)
-    else state = mayCount ? 'shared' : 'waiting'
+    isFresh ??= !(await hadFormerLife(db, nodeId, clock.leaseMs())) && !leases.hasUnwritten()
+    const countsAlone = state === 'alone' || state === 'handing over'
+    const said = await say(db, nodeId, countsAlone ? 'local' : 'shared', clock.leaseMs())
+    if (countsAlone && said.wasMember) aloneUntilMs = said.aloneUntilMs
+    else if (countsAlone) loseAuthority()
+    memberUntilMs = said.memberUntilMs
+    const others = await look(db, nodeId, clock.leaseMs())
+    if (state === 'alone' && others.alive.length > 0) handOver()
+    if (state === 'waiting' || !said.wasMember)
+      state = others.alive.some(({ counts }) => counts === 'local') ? 'waiting' : 'shared'
+    if (state === 'shared') mirrorWhileAlone(others)
+    if (state === 'handing over' || leases.hasUnwritten()) writeInBackground()
+    if (state === 'shared' && isAlone(others) && isMirrored()) await goAlone()
   }
 
   function renew(): Promise<void> {
@@ -183,14 +216,15 @@ export function createLimiter(options: LimiterOptions): Limiter {
   async function join() {
     if (profile === 'off' || state !== 'out') return
     state = 'waiting'
+    isFresh = undefined
     if (heartbeatMs > 0) heartbeat = setInterval(renewQuietly, heartbeatMs).unref()
     if (!listening) listener?.on(CENSUS_CHANNEL, renewQuietly, renewQuietly)
     listening = true
     try {
-      for (;;) {
+      for (let poll = 0; state === 'waiting' || poll === 0; poll++) {
+        if (poll === MAX_JOIN_POLLS) throw new Error('another server did not hand over its request counters in time')
+        if (poll > 0) await pause(JOIN_POLL_MS)
         await renew()
-        if (state !== 'waiting') return
-        await pause(JOIN_POLL_MS)
       }
     } catch (error) {
       clearInterval(heartbeat)
@@ -204,16 +238,19 @@ export function createLimiter(options: LimiterOptions): Limiter {
     leaving = true
     clearInterval(heartbeat)
     await renewing?.catch(() => {})
+    await writing
     try {
-      await move(async () => {
-        // So that the next node, or this one after a restart, knows what was let in.
-        await publish()
-        await leaveCensus(db, nodeId)
-      })
+      // So that the next node, or this one after a restart, knows what was let in.
+      if (state === 'alone') handOver()
+      await leases.settle()
+      await leaveCensus(db, nodeId, clock.leaseMs())
     } catch (error) {
       log.debug({ reason: (error as Error).message }, 'left without saying so; the lease runs out by itself')
     }
     state = 'out'
+    memory = localCounters()
+    mirroredSinceMs = undefined
+    leases.clear()
     leaving = false
   }
 
@@ -224,7 +261,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     leave,
     renew,
     isOff: () => profile === 'off',
-    mode: () => (profile === 'off' ? 'off' : state === 'local' ? 'local' : 'shared'),
-    size: local.size,
+    mode: () => (profile === 'off' ? 'off' : state === 'alone' || state === 'handing over' ? 'local' : 'shared'),
+    size: () => memory.size() + leases.size(),
   }
 }

@@ -1,57 +1,46 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { rows, sql } from '../storage/sql.ts'
-import type { CounterLog } from './local.ts'
-import { LONGEST_WINDOW_MS } from './rules.ts'
+import { sql } from '../storage/sql.ts'
 
 // The counters of one app
 
-/** The gate's own row carries no log; an hour is only when it may be swept up. */
-const GATE_IDLE_MS = 3_600_000
+/** `previous`: the stamp that the row must still have; null for whatever it has. */
+export type WrittenCounter = { counter: string; previous: number | null; state: string; idleAt: number }
 
-/** Until the end of the transaction nobody else reads or writes this app's counters. */
-export async function lockAppCounters(db: Db, appId: AppId, leaseMs: number): Promise<void> {
-  const held = await db.query(sql`
-    select counter
-    from limit_counters
-    where app_id = ${appId} and counter = ''
-    for update`)
-  if (held.length > 0) return
-  // Made by several at once, it is locked by the conflict too.
-  await db.query(sql`
-    insert into limit_counters (app_id, counter, log, idle_at)
-    select a.id, '', '{}', ${leaseMs + GATE_IDLE_MS}::double precision
+/** The state is that of the row, where it is not what was written. */
+export type CounterRow = { counter: string; stamp: number; state: string | null }
+
+/**
+ * Write each counter on condition that nobody else has written it since. Comes back with the rows as they are now; those with
+ * this stamp were written. One statement for all, so that nobody ever waits for a node that is gone. Counters must be distinct
+ * and sorted, so that two nodes lock the rows that they share in the same order.
+ */
+export const writeCounters = (db: Db, appId: AppId, stamp: number, counters: readonly WrittenCounter[]) =>
+  db.query<CounterRow>(sql`
+    insert into limit_counters as c (app_id, counter, stamp, previous, state, idle_at)
+    select a.id, r.counter, ${stamp}::bigint, r.previous, r.state, r.idle_at
     from apps a
+    cross join unnest(
+      ${counters.map(({ counter }) => counter)}::text[],
+      ${counters.map(({ previous }) => previous)}::bigint[],
+      ${counters.map(({ state }) => state)}::text[],
+      ${counters.map(({ idleAt }) => idleAt)}::double precision[]
+    ) as r(counter, previous, state, idle_at)
     where a.id = ${appId}
-    on conflict (app_id, counter) do update set idle_at = excluded.idle_at`)
-}
+    on conflict (app_id, counter) do update set
+      stamp = case when c.stamp = coalesce(excluded.previous, c.stamp) then excluded.stamp else c.stamp end,
+      state = case when c.stamp = coalesce(excluded.previous, c.stamp) then excluded.state else c.state end,
+      idle_at = case when c.stamp = coalesce(excluded.previous, c.stamp) then excluded.idle_at else c.idle_at end
+    returning counter, stamp, case when stamp <> ${stamp}::bigint then state end as state`)
 
-export const findCounters = (db: Db, appId: AppId, counters: string[]) =>
-  db.query<CounterLog>(sql`
-    select counter, log
-    from limit_counters
-    where app_id = ${appId} and counter = any(${counters}::text[])`)
-
-export async function saveCounters(db: Db, appId: AppId, counters: CounterLog[]): Promise<void> {
-  const idle = counters.map(({ counter, log }) => ({
-    counter,
-    log,
-    idle_at: (log.at(-2) ?? 0) + LONGEST_WINDOW_MS,
-  }))
-  await db.query(sql`
-    insert into limit_counters (app_id, counter, log, idle_at)
-    select a.id, r.counter, r.log, r.idle_at
-    from apps a
-    cross join jsonb_to_recordset(${rows(idle)}::jsonb)
-      as r(counter text, log double precision[], idle_at double precision)
-    where a.id = ${appId}
-    on conflict (app_id, counter) do update set log = excluded.log, idle_at = excluded.idle_at`)
-}
-
+/** Passes by what a node is writing at this moment: it is in use. */
 export const deleteIdleCounters = (db: Db, appId: AppId, leaseMs: number) =>
   db.query(sql`
     delete from limit_counters
-    where app_id = ${appId} and idle_at <= ${leaseMs}`)
+    where app_id = ${appId} and ctid = any(array(
+      select ctid from limit_counters
+      where app_id = ${appId} and idle_at <= ${leaseMs}
+      for update skip locked))`)
 
 // Over all apps
 
@@ -62,23 +51,11 @@ export const findAllAppsWithIdleCounters = (db: Db, leaseMs: number) =>
     from limit_counters
     where idle_at <= ${leaseMs}`)
 
-/** For the one node that is left; what comes back is nowhere else any more. */
-export const takeCountersOfAllApps = (db: Db) =>
-  db.query<CounterLog & { appId: AppId }>(sql`
-    delete from limit_counters
-    where counter <> ''
-    returning app_id, counter, log`)
-
 // The census of nodes
 
-export type Counts = 'local' | 'shared'
+/** `gone`: it has left or died, and until the time in its row something that it let in may still count. */
+export type Counts = 'local' | 'shared' | 'gone'
 export type ServerNode = { id: string; counts: Counts; leaseUntil: number }
-
-/** Any constant of our own that no other lock has. */
-const CENSUS_LOCK = 22_745_568
-
-/** Until the end of the transaction nobody joins, leaves, or changes the way it counts. */
-export const lockCensus = (db: Db) => db.query(sql`select pg_advisory_xact_lock(${CENSUS_LOCK})`)
 
 export const findNodes = (db: Db) =>
   db.query<ServerNode>(sql`
@@ -86,40 +63,34 @@ export const findNodes = (db: Db) =>
     from server_nodes
     order by id`)
 
-/** Waits for every decision that a member still has under way. */
-export const lockNodes = (db: Db) =>
-  db.query<ServerNode>(sql`
-    select id, counts, lease_until
-    from server_nodes
-    order by id
-    for update`)
-
-/** How this node counts, and that it stays a member to the end of the transaction. Does not stand in the way of its renewal. */
-export async function holdMembership(db: Db, id: string): Promise<Counts | undefined> {
-  const [node] = await db.query<{ counts: Counts }>(sql`
-    select counts
-    from server_nodes
-    where id = ${id}
-    for key share`)
-  return node?.counts
+/** False when the node has no row, or was taken for dead. */
+export async function renewNode(db: Db, { id, counts, leaseUntil }: ServerNode): Promise<boolean> {
+  const renewed = await db.query(sql`
+    update server_nodes
+    set counts = ${counts}, lease_until = ${leaseUntil}
+    where id = ${id} and counts <> 'gone'
+    returning id`)
+  return renewed.length > 0
 }
 
-export const insertNode = (db: Db, node: ServerNode) =>
+export const saveNode = (db: Db, { id, counts, leaseUntil }: ServerNode) =>
   db.query(sql`
     insert into server_nodes (id, counts, lease_until)
-    values (${node.id}, ${node.counts}, ${node.leaseUntil})`)
+    values (${id}, ${counts}, ${leaseUntil})
+    on conflict (id) do update set counts = excluded.counts, lease_until = excluded.lease_until`)
 
-export const updateNode = (db: Db, node: ServerNode) =>
+/** Those whose lease is still over; one that was renewed meanwhile lives. */
+export const buryNodes = (db: Db, ids: string[], leaseMs: number, goneForMs: number) =>
   db.query<{ id: string }>(sql`
     update server_nodes
-    set counts = ${node.counts}, lease_until = ${node.leaseUntil}
-    where id = ${node.id}
+    set counts = 'gone', lease_until = lease_until + ${goneForMs}::double precision
+    where id = any(${ids}::uuid[]) and counts <> 'gone' and lease_until <= ${leaseMs}
     returning id`)
 
-export const deleteNodes = (db: Db, ids: string[]) =>
+export const deleteGoneNodes = (db: Db, leaseMs: number) =>
   db.query(sql`
     delete from server_nodes
-    where id = any(${ids}::uuid[])`)
+    where counts = 'gone' and lease_until <= ${leaseMs}`)
 
 export const CENSUS_CHANNEL = 'server_nodes'
 

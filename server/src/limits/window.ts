@@ -48,17 +48,36 @@ export function waitMs(window: Window, now: number, { limit, windowMs }: Allowan
   return (log[i] as number) + windowMs - now
 }
 
-/** Count one that was let in. */
-export function record(window: Window, now: number, limit: number, grain: Grain) {
+/** Count those that were let in up to `now`. */
+export function record(window: Window, now: number, limit: number, grain: Grain, count = 1) {
   const { log } = window
-  const last = log.length - 2
-  // Another node's clock may be a little ahead; the log stays in order.
-  const time = last >= window.head ? Math.max(now, log[last] as number) : now
-  if (last >= window.head && (log[last + 1] as number) < grainOf(grain, limit)) {
-    log[last] = time
-    log[last + 1] = (log[last + 1] as number) + 1
-  } else log.push(time, 1)
-  window.total++
+  const most = grainOf(grain, limit)
+  for (let left = count; left > 0; ) {
+    const last = log.length - 2
+    // Another node's clock may be a little ahead; the log stays in order.
+    const time = last >= window.head ? Math.max(now, log[last] as number) : now
+    const room = last >= window.head ? most - (log[last + 1] as number) : 0
+    const added = Math.min(left, room > 0 ? room : most)
+    if (room > 0) {
+      log[last] = time
+      log[last + 1] = (log[last + 1] as number) + added
+    } else log.push(time, added)
+    left -= added
+  }
+  window.total += count
+}
+
+/** Take back those that were counted at `time` and not let in after all. */
+export function unrecord(window: Window, time: number, count: number) {
+  const { log } = window
+  let left = count
+  for (let i = window.head; i < log.length && left > 0; i += 2) {
+    if ((log[i] as number) < time) continue
+    const removed = Math.min(left, log[i + 1] as number)
+    log[i + 1] = (log[i + 1] as number) - removed
+    window.total -= removed
+    left -= removed
+  }
 }
 
 function dropAged(window: Window, now: number, windowMs: number) {

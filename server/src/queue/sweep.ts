@@ -24,6 +24,8 @@ export type SweepOptions = {
   leadMs: number
   /** How far it looks ahead: what comes due before the next round must not wait for it. */
   aheadMs: number
+  /** How long workers have to renew their leases after this node could not look: perhaps they could not either. */
+  graceMs: number
   enqueueSlots: (db: Db, now: Date) => Promise<void>
 }
 
@@ -35,8 +37,12 @@ export type Sweep = {
   leave(): Promise<void>
 }
 
-export function createSweep({ db, clock, log, holder, leadMs, aheadMs, enqueueSlots }: SweepOptions): Sweep {
+export function createSweep(options: SweepOptions): Sweep {
+  const { db, clock, log, holder, leadMs, aheadMs, graceMs, enqueueSlots } = options
   let analyzedAt = 0
+  /** Since when every round was in time and reached the database. */
+  let steadySinceMs = Number.NEGATIVE_INFINITY
+  let lookedMs: number | undefined
 
   async function followBurst(due: number) {
     if (due < BURST) analyzedAt = 0
@@ -46,12 +52,12 @@ export function createSweep({ db, clock, log, holder, leadMs, aheadMs, enqueueSl
     }
   }
 
-  async function tend() {
+  async function tend(mayRecover = true) {
     const now = clock.now()
     const leaseNow = new Date(clock.leaseMs())
     await enqueueSlots(db, now)
     const apps = await findDueAppsAcrossApps(db, new Date(now.getTime() + aheadMs), leaseNow)
-    for (const { appId, crashed } of apps) if (crashed) await recover(appId, leaseNow, now)
+    for (const { appId, crashed } of apps) if (crashed && mayRecover) await recover(appId, leaseNow, now)
     await followBurst(apps.reduce((sum, { count }) => sum + count, 0))
     return apps.map(({ appId, crashed, at }) => (crashed || at <= now ? { appId } : { appId, at }))
   }
@@ -64,12 +70,24 @@ export function createSweep({ db, clock, log, holder, leadMs, aheadMs, enqueueSl
     }
   }
 
+  async function lead() {
+    const leaseMs = clock.leaseMs()
+    if (lookedMs !== undefined && leaseMs - lookedMs > leadMs) steadySinceMs = leaseMs
+    lookedMs = leaseMs
+    const isLeader = await takeLead(db, LEAD, holder, new Date(leaseMs), new Date(leaseMs + leadMs))
+    return isLeader ? tend(leaseMs - steadySinceMs >= graceMs) : []
+  }
+
   return {
-    tend,
+    tend: () => tend(),
     async lead() {
-      const leaseMs = clock.leaseMs()
-      const isLeader = await takeLead(db, LEAD, holder, new Date(leaseMs), new Date(leaseMs + leadMs))
-      return isLeader ? tend() : []
+      try {
+        return await lead()
+      } catch (error) {
+        steadySinceMs = Number.POSITIVE_INFINITY
+        lookedMs = Number.NEGATIVE_INFINITY
+        throw error
+      }
     },
     async leave() {
       await leaveLead(db, LEAD, holder)

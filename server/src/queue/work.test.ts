@@ -3,6 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { testDatabase } from '../../test/database.ts'
 import { virtualClock } from '../lib/clock.ts'
+import { unavailable } from '../lib/errors.ts'
 import { type AppId, newId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import { createLog, type Log } from '../lib/log.ts'
 import { createPool, type Db } from '../storage/db.ts'
@@ -238,7 +239,7 @@ test('a job whose lease ran out is taken over, and the first worker changes noth
   expect(await at(0, first).work.stillMine(db)).toBe(true)
 
   await quiet()
-  clock.advanceLease({ ms: 29_999 })
+  clock.advanceLease({ ms: 9_999 })
   expect(await two.runDue()).toBe(0)
   clock.advanceLease({ ms: 1 })
   const twoDone = two.runDue()
@@ -288,6 +289,58 @@ test('a job cannot be taken over inside a transaction that asked whether it is s
   expect(await two.runDue()).toBe(1)
   at(0, first).end()
   await done
+})
+
+test('others carry on with the jobs of a frozen worker after 10 seconds', async () => {
+  const appId = await anApp()
+  await enqueue({ appId, name: 'x', key: 'k' })
+  void aWorker({ x: { run: never } }).runDue()
+  await until(async () => (await jobs())[0]?.state === 'running')
+  await quiet()
+  let ran = 0
+  aWorker({ x: { run: async () => void ran++ } }).start()
+  for (let second = 0; second < 10; second++) {
+    expect(ran).toBe(0)
+    clock.advanceLease({ seconds: 1 })
+  }
+  await until(() => ran === 1)
+})
+
+test('after an outage of the database workers have time to renew their leases', async () => {
+  const appId = await anApp()
+  await enqueue({ appId, name: 'x', key: 'k' })
+  void aWorker({ x: { run: never } }).runDue()
+  await until(async () => (await jobs())[0]?.state === 'running')
+  await quiet()
+  let isAway = false
+  let rounds = 0
+  const mayBeAway: Db = {
+    async query<Row>(statement: Sql) {
+      if (statement.text.includes('into leaders')) rounds++
+      if (isAway) throw unavailable()
+      return watched.query<Row>(statement)
+    },
+    transaction: (run) => watched.transaction(run),
+  }
+  const anotherRound = async () => {
+    const before = rounds
+    await until(() => rounds > before + 1)
+    await quiet()
+  }
+  let ran = 0
+  aWorker({ x: { run: async () => void ran++ } }, { db: mayBeAway, timing: { ...quick, leaseMs: 300 } }).start()
+  await anotherRound()
+  isAway = true
+  clock.advanceLease({ seconds: 20 })
+  await anotherRound()
+  isAway = false
+  for (const ms of [0, 100, 100, 99]) {
+    clock.advanceLease({ ms })
+    await anotherRound()
+    expect(ran).toBe(0)
+  }
+  clock.advanceLease({ ms: 1 })
+  await until(() => ran === 1)
 })
 
 test('a job whose first two workers died is done by the third', async () => {
@@ -448,8 +501,8 @@ test('the heartbeat keeps a long job, and tells a handler that lost it', async (
   await until(() => long.runs.length === 1)
   const leases = async () => (await db.query<{ until: Date }>(sql`select lease_until as until from jobs`))[0]?.until
   for (let step = 0; step < 4; step++) {
-    clock.advanceLease({ seconds: 10 })
-    await until(async () => Number(await leases()) === clock.leaseMs() + 30_000)
+    clock.advanceLease({ seconds: 5 })
+    await until(async () => Number(await leases()) === clock.leaseMs() + 10_000)
   }
   expect(await jobs()).toMatchObject([{ state: 'running', fence: 1, crashes: 0 }])
   expect(at(0, long).work.signal.aborted).toBe(false)

@@ -25,7 +25,8 @@ export type Timing = {
 }
 
 // stop() has 20 s in all: 15 to finish, 2 to unwind, the rest for handing jobs back.
-const TIMING: Timing = { leaseMs: 30_000, heartbeatMs: 10_000, sweepMs: 2_000, finishMs: 15_000, unwindMs: 2_000 }
+// Others carry on with the jobs of a worker that is frozen or dead when its leases end, so these are short; four heartbeats fit in.
+const TIMING: Timing = { leaseMs: 10_000, heartbeatMs: 2_500, sweepMs: 2_000, finishMs: 15_000, unwindMs: 2_000 }
 /** Most jobs wait: for a provider, or for the database. */
 const CONCURRENCY = 18
 const HAND_BACK_MS = 2_000
@@ -84,6 +85,7 @@ export function createWorker(options: WorkerOptions): Worker {
     holder: newId(),
     leadMs: 3 * sweepMs,
     aheadMs: 2 * sweepMs,
+    graceMs: timing.leaseMs,
     enqueueSlots,
   })
 

@@ -105,6 +105,7 @@ export async function launch({ dataDir, env = {}, command, options }: Launch = {
       PORT: '0',
       HOST: '127.0.0.1',
       LOG_LEVEL: 'error',
+      DRAIN_SECONDS: '0',
       DATA_DIR: data,
       ...env,
     },

@@ -96,11 +96,6 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     because: 'retention over all apps: finds them without locks, then each is cleaned alone',
   },
   {
-    at: 'limits/store.ts takeCountersOfAllApps',
-    rules: ['one app'],
-    because: 'the last node takes every counter over into its memory, once',
-  },
-  {
     at: 'messages/engine/message-store.ts findUnderWayAcrossApps',
     rules: ['one app'],
     because: 'one job looks every minute for messages that nobody has called done; few rows, by an index of their own',

@@ -47,8 +47,8 @@ afterAll(async () => {
   await closeRenderer()
 })
 beforeEach(async () => {
-  const config = { countingConnections: 3, audienceConnections: 3 }
-  pools = openPools({ connection: app.connection, config, log: createLog('error') })
+  const shares = { requests: 10, limits: 2, counting: 3, jobs: 10, direct: 6, audiences: 3 }
+  pools = openPools({ connection: app.connection, shares, log: createLog('error') })
   sender = fakeSender()
   engine = {
     ...anEngine({ db: pools.workerDb, clock, sender, scanAudience: createScanAudience(pools.audiences) }),

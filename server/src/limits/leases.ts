@@ -1,0 +1,310 @@
+// The leases of a node on counters that it shares with others. The requests of one app that arrive while a statement is
+// under way wait for the next and share it, so a node has one at a time for each app; that also keeps an app that floods
+// from taking the connections of the others. Most requests about a busy counter need none: they use what is held.
+
+import { randomInt } from 'node:crypto'
+import { unavailable } from '../lib/errors.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { Db } from '../storage/db.ts'
+import { createGenerations } from './generations.ts'
+import {
+  apply,
+  certainWait,
+  encode,
+  endGrant,
+  hasToken,
+  hasUnwritten,
+  type Lease,
+  lastMs,
+  learn,
+  newLease,
+  type Proposal,
+  propose,
+  runsOut,
+  spend,
+  waitFor,
+} from './lease.ts'
+import { type LocalCounters, localCounters } from './local.ts'
+import { LONGEST_WINDOW_MS } from './rules.ts'
+import { writeCounters } from './store.ts'
+import type { Demand } from './take.ts'
+import { LOCAL_GRAIN, record, type Window, waitMs } from './window.ts'
+
+/** The node does not count together with others any more: nothing was decided. */
+export class NotCounting extends Error {}
+
+export type Leases = {
+  /** Take one from each counter or from none: 0, or the whole seconds to wait. `now` is read again for those that had to wait. */
+  take(appId: AppId, demands: Demand[]): number | Promise<number>
+  /** What was counted in memory has to be written down. `isWhole`: nobody else has counted anything meanwhile. */
+  add(counters: LocalCounters, isWhole: boolean): void
+  /** Resolves when everything is written down that was added. */
+  write(): Promise<void>
+  hasUnwritten(): boolean
+  /** Write down what was let in, and give back what is held. */
+  settle(): Promise<void>
+  clear(): void
+  size(): number
+}
+
+export type LeasesOptions = {
+  db: Db
+  leaseMs: () => number
+  /** Counters that were added and are not written down yet may be decided in memory: nobody else may. */
+  hasAuthority: () => boolean
+  /** This node counts together with others. */
+  mayDecide: () => boolean
+  /** Everything that is let in is counted here too. */
+  mirror: () => LocalCounters | undefined
+}
+
+type Waiting = { demands: Demand[]; resolve: (seconds: number) => void; reject: (error: unknown) => void }
+
+type Work = {
+  queue: Waiting[]
+  /** Counters of which there will soon be nothing left. */
+  refresh: Map<string, Demand>
+  /** Counters to be written down, with nothing held any more. */
+  settling: Set<string>
+  /** Those who wait until everything is written down. */
+  writers: { resolve: () => void; reject: (error: unknown) => void }[]
+  isBusy: boolean
+}
+
+type Wanted = { lease: Lease; demand?: Demand; need: number; proposal?: Proposal }
+
+const MAX_BATCH = 512
+/** Counters of the memory that travel with one statement: few enough that requests of the app need not wait long for it. */
+const WRITE_CHUNK = 500
+const APPS_AT_ONCE = 4
+/** Each time somebody else was faster, and so had their turn. */
+const MAX_ROUNDS = 50
+/** As many as fit into a double together with a sign. */
+const STAMPS = 2 ** 48 - 1
+
+export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: LeasesOptions): Leases {
+  const me = randomInt(1, STAMPS)
+  const leases = createGenerations<Lease>()
+  let unwritten = localCounters()
+  let isWhole = false
+  const works = new Map<AppId, Work>()
+
+  const windowOf = (appId: AppId, key: string, now: number): Window | undefined =>
+    hasAuthority() ? unwritten.of(appId, now).find(key) : undefined
+
+  function open(appId: AppId, key: string): Lease {
+    const lease = leases.open(appId, key, newLease)
+    const log = unwritten.remove(appId, key)
+    if (log) addUnwritten(lease, log)
+    return lease
+  }
+
+  function addUnwritten(lease: Lease, log: number[]) {
+    lease.unwritten = log
+    lease.isWhole = isWhole && hasAuthority()
+  }
+
+  /** 0 when taken, the seconds to wait when that is certain, undefined when PostgreSQL has to be asked. */
+  function judge(appId: AppId, demands: Demand[], now: number, isAsked: boolean): number | undefined {
+    let wait = 0
+    let isKnown = true
+    for (const demand of demands) {
+      const here = waitHere(appId, demand, now, isAsked)
+      if (here === undefined) isKnown = false
+      else if (here > wait) wait = here
+    }
+    if (wait > 0) return Math.max(1, Math.ceil(wait / 1000))
+    if (!isKnown) return undefined
+    for (const demand of demands) takeOne(appId, demand, now)
+    return 0
+  }
+
+  function waitHere(appId: AppId, demand: Demand, now: number, isAsked: boolean): number | undefined {
+    if (demand.limit < 1) return demand.windowMs
+    const window = windowOf(appId, demand.key, now)
+    if (window) return waitMs(window, now, demand)
+    const lease = leases.find(appId, demand.key)
+    if (!lease) return undefined
+    if (hasToken(lease, now)) return 0
+    if (isAsked) return Math.max(1, waitFor(lease, demand, now))
+    return certainWait(lease, demand, now) || undefined
+  }
+
+  function takeOne(appId: AppId, demand: Demand, now: number) {
+    const window = windowOf(appId, demand.key, now)
+    if (window) record(window, now, demand.limit, LOCAL_GRAIN)
+    else {
+      const lease = leases.open(appId, demand.key, newLease)
+      lease.asked++
+      spend(lease, now)
+      if (runsOut(lease)) refreshSoon(appId, demand)
+    }
+    const counted = mirror()?.of(appId, now)
+    if (counted) record(counted.open(demand.key), now, demand.limit, LOCAL_GRAIN)
+  }
+
+  function workOf(appId: AppId): Work {
+    let work = works.get(appId)
+    if (!work) {
+      work = { queue: [], refresh: new Map(), settling: new Set(), writers: [], isBusy: false }
+      works.set(appId, work)
+    }
+    return work
+  }
+
+  function refreshSoon(appId: AppId, demand: Demand) {
+    const work = workOf(appId)
+    work.refresh.set(demand.key, demand)
+    begin(appId, work)
+  }
+
+  /** Requests read from the sockets in this turn of the event loop travel together. */
+  function begin(appId: AppId, work: Work) {
+    if (work.isBusy) return
+    work.isBusy = true
+    setImmediate(() => void drain(appId, work))
+  }
+
+  async function drain(appId: AppId, work: Work): Promise<void> {
+    while (work.queue.length > 0 || work.refresh.size > 0 || work.writers.length > 0) {
+      const batch = work.queue.splice(0, MAX_BATCH)
+      const writers = work.writers.splice(0)
+      const wanted = new Map<string, Wanted>()
+      try {
+        const isWritten = writers.length > 0 && !wantUnwritten(appId, work, wanted)
+        await decide(appId, work, batch, wanted)
+        if (isWritten) for (const { resolve } of writers) resolve()
+        else work.writers.push(...writers)
+      } catch (error) {
+        for (const [key, { lease }] of wanted) putBack(appId, key, lease)
+        for (const { reject } of [...batch, ...writers]) reject(error)
+      }
+    }
+    work.isBusy = false
+    works.delete(appId)
+  }
+
+  /** A chunk of it, so that requests of the app find their turn in between. False when there is none. */
+  function wantUnwritten(appId: AppId, work: Work, wanted: Map<string, Wanted>): boolean {
+    for (const { counter, log } of unwritten.removeSome(appId, WRITE_CHUNK, leaseMs())) {
+      const lease = leases.open(appId, counter, newLease)
+      addUnwritten(lease, log)
+      wanted.set(counter, { lease, need: 0 })
+    }
+    for (const key of work.settling) {
+      if (wanted.size >= WRITE_CHUNK) break
+      work.settling.delete(key)
+      const lease = leases.find(appId, key)
+      if (!lease) continue
+      lease.left = 0
+      wanted.set(key, { lease, need: 0 })
+    }
+    return wanted.size > 0
+  }
+
+  function putBack(appId: AppId, key: string, lease: Lease) {
+    if (lease.unwritten) unwritten.put(appId, key, lease.unwritten)
+    lease.unwritten = undefined
+    lease.isWhole = false
+  }
+
+  async function decide(appId: AppId, work: Work, batch: Waiting[], wanted: Map<string, Wanted>) {
+    const now = leaseMs()
+    leases.turn(now)
+    const asking = batch.filter((waiting) => !answer(appId, waiting, now, false))
+    for (const { demands } of asking)
+      for (const demand of demands) if (!windowOf(appId, demand.key, now)) want(appId, wanted, demand, 1)
+    for (const demand of work.refresh.values()) want(appId, wanted, demand, 0)
+    work.refresh.clear()
+    await state(appId, wanted, now)
+    if (asking.length > 0 && !mayDecide()) throw new NotCounting()
+    for (const { lease, proposal } of wanted.values()) lease.granted = proposal?.granted ?? 0
+    // Undecided are those about counters that were in memory a moment ago.
+    work.queue.push(...asking.filter((waiting) => !answer(appId, waiting, now, true)))
+    for (const { lease } of wanted.values()) endGrant(lease, now)
+  }
+
+  function answer(appId: AppId, { demands, resolve }: Waiting, now: number, isAsked: boolean): boolean {
+    const seconds = judge(appId, demands, now, isAsked)
+    if (seconds !== undefined) resolve(seconds)
+    return seconds !== undefined
+  }
+
+  function want(appId: AppId, wanted: Map<string, Wanted>, demand: Demand, need: number) {
+    const known = wanted.get(demand.key)
+    if (known) {
+      known.need += need
+      known.demand = demand
+    } else wanted.set(demand.key, { lease: open(appId, demand.key), demand, need })
+  }
+
+  /** Write down what is wanted, again and again where others were faster. All rounds go by the same time. */
+  async function state(appId: AppId, wanted: Map<string, Wanted>, now: number) {
+    let left = [...wanted].toSorted(([one], [other]) => (one < other ? -1 : 1))
+    for (let round = 0; left.length > 0; round++) {
+      if (round === MAX_ROUNDS) throw unavailable()
+      const stamp = randomInt(1, STAMPS)
+      const written = left.map(([counter, entry]) => {
+        const proposal = propose(entry.lease, entry.demand, entry.need, now)
+        entry.proposal = proposal
+        const { lease } = entry
+        return {
+          counter,
+          previous: lease.isWhole && hasAuthority() ? null : lease.stamp,
+          state: encode(proposal, lease, me),
+          idleAt: lastMs(proposal, lease) + LONGEST_WINDOW_MS,
+        }
+      })
+      const rows = new Map((await writeCounters(db, appId, stamp, written)).map((row) => [row.counter, row]))
+      left = left.filter(([counter, entry]) => {
+        const row = rows.get(counter)
+        if (row && row.stamp !== stamp) {
+          learn(entry.lease, row.stamp, row.state as string, me)
+          return true
+        }
+        // Without a row the app is gone, and whoever answers the request will say so.
+        apply(entry.lease, entry.proposal as Proposal, row ? stamp : 0)
+        return false
+      })
+    }
+  }
+
+  const written = (appId: AppId) =>
+    new Promise<void>((resolve, reject) => {
+      const work = workOf(appId)
+      work.writers.push({ resolve, reject })
+      begin(appId, work)
+    })
+
+  async function eachWritten(appIds: AppId[]) {
+    for (let i = 0; i < appIds.length; i += APPS_AT_ONCE)
+      await Promise.all(appIds.slice(i, i + APPS_AT_ONCE).map(written))
+  }
+
+  return {
+    take(appId, demands) {
+      const now = leaseMs()
+      const seconds = judge(appId, demands, now, false)
+      if (seconds !== undefined) return seconds
+      return new Promise((resolve, reject) => {
+        const work = workOf(appId)
+        work.queue.push({ demands, resolve, reject })
+        begin(appId, work)
+      })
+    },
+    add(counters, whole) {
+      isWhole = whole && unwritten.isEmpty()
+      if (unwritten.isEmpty()) unwritten = counters
+      else unwritten.absorb(counters, leaseMs())
+    },
+    write: () => eachWritten(unwritten.apps()),
+    hasUnwritten: () => !unwritten.isEmpty(),
+    async settle() {
+      for (const appId of leases.apps())
+        for (const [key, lease] of leases.entries(appId)) if (hasUnwritten(lease)) workOf(appId).settling.add(key)
+      await eachWritten([...new Set([...works.keys(), ...unwritten.apps()])])
+    },
+    clear: leases.clear,
+    size: () => leases.size() + unwritten.size(),
+  }
+}
