@@ -62,8 +62,9 @@ export type Options = {
   priority: 5 | 10
   /** Each at the same hour: of their own time zone, or of when they were last there. */
   delayedOption?: 'timezone' | 'last-active'
-  /** Seconds after midnight, for `timezone`. */
+  /** Seconds after midnight, for `timezone`; without it the time of day of `sendAfter`. As it was given: for showing it. */
   timeOfDay?: number
+  timeOfDayGiven?: string
   /** 0: not throttled, whatever the app's setting is. */
   throttlePerMinute?: number
   /** False: this message is sent however many went before. */

@@ -231,7 +231,7 @@ export function expandStatement(
             || (${lines.first}::integer + get_byte(uuid_send(e.id), 15) % ${lines.count}::integer) % ${PARTS}::integer
           else ${NO_LINE} end,
         case when e.reason is null then 'pending' else 'skipped' end,
-        e.reason, e.due_at, greatest(e.due_at, e."expandAt") + interval '1 second' * e."lifeSeconds",
+        e.reason, e.due_at, greatest(e.due_at, ${now}::timestamptz) + interval '1 second' * e."lifeSeconds",
         case when e.reason is not null then ${now}::timestamptz end, e.step
       from apps a cross join (
         select c.message_id, c.lane, c."expandAt", c."lifeSeconds", c.id, c.run_id, c.step, c.user_id, c.type, c.provider,

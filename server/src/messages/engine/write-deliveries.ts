@@ -8,6 +8,7 @@ import { changeCounts } from './count-store.ts'
 import { firstDue, lastTaken, timingOf } from './due-times.ts'
 import { type Expanded, type Expansion, insertDeliveries, type Plan, type Timing } from './expand-statement.ts'
 import type { WaitingMessage } from './expand-store.ts'
+import { lifeSecondsOf } from './life.ts'
 import { throttleOf } from './throttle.ts'
 import { waysOf } from './ways.ts'
 
@@ -53,14 +54,11 @@ export const waitingOf = (written: readonly Expanded[]) => written.filter(({ sta
 
 export const sumOf = (list: readonly { count: number }[]) => list.reduce((sum, { count }) => sum + count, 0)
 
-/** What was to be sent at once and took a while to come to it is not late for that. */
-const LEAST_LIFE_SECONDS = 60
-
 const planOf = (message: Begun, timing: Timing, now: Date): Plan => ({
   id: message.id,
   lane: message.lane,
   expandAt: message.expandAt,
   dueAt: firstDue(message, timing, now),
-  lifeSeconds: Math.max(message.options.ttl, LEAST_LIFE_SECONDS),
+  lifeSeconds: lifeSecondsOf(message.options),
   includesUnsubscribed: message.options.includeUnsubscribed ?? false,
 })
