@@ -17,7 +17,8 @@ export const NO_RUN: RunId = '00000000-0000-0000-0000-000000000000'
 
 export type MessageState = 'scheduled' | 'expanding' | 'sending' | 'done' | 'canceled'
 
-type NamedSegment = { id: SegmentId; name: string }
+/** `filters`: as they were when the message was accepted, whatever becomes of the segment. */
+export type NamedSegment = { id: SegmentId; name: string; filters?: Filter[] }
 
 /**
  * Who is meant, one way of naming them. `field` is the name that the request used for it, by which it is answered.
