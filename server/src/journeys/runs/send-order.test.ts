@@ -181,6 +181,21 @@ test('the same after a crash between the two', async () => {
   expect(waiting.map(({ dueAt }) => dueAt)).toEqual(Array.from({ length: 6 }, () => at))
 })
 
+test('a user who was deleted before a send node has left early', async () => {
+  const journey = await live([{ kind: 'wait', duration_seconds: 60 }, await push('Push A')])
+  const [user] = (await people(1)) as [MadeUser]
+  await enter([user])
+  clock.advance({ seconds: 59 })
+  expect((await app.app(user.path, { method: 'DELETE' })).status).toBe(202)
+  clock.advance({ seconds: 1 })
+  await work()
+  expect(handed()).toEqual([''])
+  const [, send] = journey.nodes
+  const { body } = await app.app(`/journeys/${journey.id}/stats`)
+  expect(body).toMatchObject({ started: 1, completed: 0, exited_early: 1 })
+  expect(body.nodes[send.id]).toMatchObject({ completed: 0 })
+})
+
 test('a push that was canceled while it waited lets the next one go', async () => {
   const journey = await live([await push('Push A'), await push('Push B')])
   firstOf('A', RETRY)

@@ -6,6 +6,7 @@ import { isEmailPaused } from '../../email/pause.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
+import { areHoldsUnchanged } from '../../sending/store.ts'
 import { addressActivities } from '../activities/address.ts'
 import { type Line, readLine } from '../delivery.ts'
 import { attachFiles } from '../email/attach.ts'
@@ -167,12 +168,19 @@ async function decideAll(
   return going
 }
 
-async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attempt, decided: readonly Decided[]) {
+async function settleDecided(
+  { db, clock }: Engine,
+  { appId, work, line, settings }: Attempt,
+  decided: readonly Decided[],
+) {
   if (decided.length === 0) return
   const now = clock.now()
-  const changes = decided.map(({ change }) => change)
+  const isPutOff = ({ change }: Decided) => change.state === 'pending'
   await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return
+    // What was put off by settings that are gone is decided about again: whoever let go what they held has been here before.
+    const isUnchanged = !decided.some(isPutOff) || (await areHoldsUnchanged(db, appId, settings))
+    const changes = decided.filter((it) => isUnchanged || !isPutOff(it)).map(({ change }) => change)
     const changed = await changeDeliveries(db, appId, changes, { state: 'pending' })
     await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
     await countFailedEmails(db, appId, line.part, changed, now)

@@ -1,7 +1,9 @@
 // Candidates of messages become deliveries: the rows with what was decided about each, and their counts.
 
 import type { AppId } from '../../lib/ids.ts'
+import { readSending } from '../../sending/read.ts'
 import type { DeliverySettings } from '../../sending/settings.ts'
+import { areHoldsUnchanged } from '../../sending/store.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Provider } from '../delivery.ts'
 import { changeCounts } from './count-store.ts'
@@ -28,13 +30,16 @@ export const isPlain = (message: WaitingMessage, settings: DeliverySettings) =>
 export async function writeDeliveries(
   db: Db,
   appId: AppId,
-  { ready, settings }: Known,
+  { ready, settings: known }: Known,
   messages: readonly [Begun, ...Begun[]],
   { candidates, lines }: Pick<Expansion, 'candidates' | 'lines'>,
   part: number,
   now: Date,
 ): Promise<Written> {
   const [first] = messages
+  // Places of a throttle that is gone meanwhile would be let go by nobody.
+  const isCurrent = !throttleOf(first, known) || (await areHoldsUnchanged(db, appId, known))
+  const settings = isCurrent ? known : (await readSending(db, appId, now)).settings
   const timing = await timingOf(db, appId, first, candidates, settings)
   const expansion: Expansion = {
     plans: messages.map((message) => planOf(message, timing, now)),
