@@ -151,6 +151,7 @@ create table deliveries (
   complained_at timestamp with time zone,
   opened_at timestamp with time zone,
   unsubscribed_at timestamp with time zone,
+  step integer not null default 0,
   constraint deliveries_pk PRIMARY KEY (app_id, expand_at, message_id, subscription_id, run_id),
   constraint deliveries_receipt_known CHECK ((receipt = ANY (ARRAY['delivered'::text, 'failed'::text, 'unknown'::text]))),
   constraint deliveries_settled_when CHECK (((settled_at IS NULL) = (state = 'pending'::text))),
@@ -160,6 +161,7 @@ CREATE INDEX deliveries_by_email ON ONLY public.deliveries USING btree (app_id, 
 CREATE INDEX deliveries_by_receipt ON ONLY public.deliveries USING btree (app_id, provider_ref) WHERE ((platform = 'SMS'::text) AND (provider_ref IS NOT NULL));
 CREATE INDEX deliveries_by_run ON ONLY public.deliveries USING btree (app_id, message_id, run_id) WHERE (run_id <> '00000000-0000-0000-0000-000000000000'::uuid);
 CREATE INDEX deliveries_due ON ONLY public.deliveries USING btree (app_id, line, due_at) WHERE (state = 'pending'::text);
+CREATE INDEX deliveries_in_order ON ONLY public.deliveries USING btree (app_id, run_id, subscription_id, step) WHERE ((state = 'pending'::text) AND (step > 0));
 CREATE INDEX deliveries_unknown ON ONLY public.deliveries USING btree (app_id, message_id) WHERE (state = 'unknown'::text);
 
 create table delivery_events (

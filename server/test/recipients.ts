@@ -26,11 +26,11 @@ export function anOpenMessage({ db, clock }: Pick<Engine, 'db' | 'clock'>, appId
   return db.transaction((db) => openMessage({ newId }, db, appId, prepared, opening, now))
 }
 
-export type Added = { userId: string; runId?: string }
+export type Added = { userId: string; runId?: string; step?: number }
 
 /** Each in a run of its own, unless told. */
 export const recipientsOf = (messageId: string, users: readonly Added[]) =>
-  users.map(({ userId, runId = newId() }): Recipient => ({ messageId, userId, runId }))
+  users.map(({ userId, runId = newId(), step = 0 }): Recipient => ({ messageId, userId, runId, step }))
 
 /** In a transaction of its own. */
 export async function add(engine: Engine, appId: AppId, messageId: string, users: readonly Added[]): Promise<boolean> {

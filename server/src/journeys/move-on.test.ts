@@ -4,6 +4,7 @@ import { runJobs } from '../../test/events.ts'
 import { aJourney, aWait, update, updateNode, view } from '../../test/journeys.ts'
 import { aKeeper, expectExact, ofAnotherApp, putRun } from '../../test/runs.ts'
 import { aSegment, tagIs } from '../../test/segments.ts'
+import { aUser } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { findRemoved } from './move-on.ts'
@@ -56,7 +57,8 @@ test('those at a node that is taken out go on to the next that stays; the others
 
 test('where nothing follows they are done, and count as completed', async () => {
   const { id, nodes } = await anActiveJourney([aWait(), aWait()])
-  const run = await putRun(app, clock, id, newId(), { nodeId: nodes[1].id, untilAt: later() })
+  const { id: userId } = await aUser(app)
+  const run = await putRun(app, clock, id, userId, { nodeId: nodes[1].id, untilAt: later() })
   const stays = await putRun(app, clock, id, newId(), { nodeId: nodes[0].id, untilAt: later() })
   await update(app, id, { nodes: [nodes[0]] })
   await expectExact(app, id)

@@ -18,7 +18,8 @@ export const NO_RUN: RunId = '00000000-0000-0000-0000-000000000000'
 
 export type MessageState = 'scheduled' | 'expanding' | 'sending' | 'done' | 'canceled'
 
-type NamedSegment = { id: SegmentId; name: string }
+/** `filters`: as they were when the message was accepted, whatever becomes of the segment. */
+export type NamedSegment = { id: SegmentId; name: string; filters?: Filter[] }
 
 /**
  * Who is meant, one way of naming them. `field` is the name that the request used for it, by which it is answered.
@@ -63,8 +64,9 @@ export type Options = {
   priority: number
   /** Each at the same hour: of their own time zone, or of when they were last there. */
   delayedOption?: 'timezone' | 'last-active'
-  /** Seconds after midnight, for `timezone`. */
+  /** Seconds after midnight, for `timezone`; without it the time of day of `sendAfter`. As it was given: for showing it. */
   timeOfDay?: number
+  timeOfDayGiven?: string
   /** 0: not throttled, whatever the app's setting is. */
   throttlePerMinute?: number
   /** False: this message is sent however many went before. */

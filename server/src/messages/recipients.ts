@@ -33,7 +33,7 @@ export async function prepareFromTemplate(
   const body = { app_id: appId, template_id: templateId } as CreateMessageBody
   const { channel, content, emailHtml } = await readMessageContent(renderer, appId, body, NOBODY, template)
   const { name, dynamicContent } = template
-  const options = { ...readOptions(body, channel, content, now, now), template: { name, dynamicContent } }
+  const options = { ...readOptions(body, channel, content, now), template: { name, dynamicContent } }
   return { channel, templateId, content, emailHtml, options }
 }
 

@@ -25,6 +25,21 @@ const putInto = (id: string, state: string) =>
   })
 
 describe('view message', () => {
+  test.each(['9:00AM', '21:45', '09:45:30', '9:45:30 pm'])(
+    'delivery_time_of_day is %s as it was given',
+    async (time) => {
+      const id = await messages.sent(
+        saying({ included_segments: ['Subscribed Users'], delayed_option: 'timezone', delivery_time_of_day: time }),
+      )
+      expect(await viewed(id)).toMatchObject({ delayed_option: 'timezone', delivery_time_of_day: time })
+    },
+  )
+
+  test('delivery_time_of_day is null where the time of day of send_after is meant', async () => {
+    const id = await messages.sent(saying({ included_segments: ['Subscribed Users'], delayed_option: 'timezone' }))
+    expect(await viewed(id)).toMatchObject({ delayed_option: 'timezone', delivery_time_of_day: null })
+  })
+
   test('answers the fields of the request, null where they were not set, and where it stands', async () => {
     const id = await messages.sent(
       saying({
@@ -126,7 +141,7 @@ describe('view message', () => {
       isAndroid: false,
       isHuawei: false,
       delayed_option: 'timezone',
-      delivery_time_of_day: '21:05:00',
+      delivery_time_of_day: '9:05PM',
     })
   })
 

@@ -97,7 +97,7 @@ const optionsObject = (it: Options) => ({
   ttl: it.ttl,
   priority: it.priority,
   delayed_option: it.delayedOption ?? null,
-  delivery_time_of_day: it.timeOfDay === undefined ? null : timeOfDay(it.timeOfDay),
+  delivery_time_of_day: it.timeOfDayGiven ?? (it.timeOfDay === undefined ? null : timeOfDay(it.timeOfDay)),
   throttle_rate_per_minute: it.throttlePerMinute ?? null,
   enable_frequency_cap: it.frequencyCap !== false,
   at_least_once: it.atLeastOnce === true,
@@ -119,6 +119,7 @@ function warmUpObject({ options, state }: Message) {
   return { ...options.warmUp, status, is_live: status === 'active' }
 }
 
+/** Of messages that were accepted before it was kept as it was given. */
 const timeOfDay = (secondsOfDay: number) =>
   [secondsOfDay / 3600, (secondsOfDay / 60) % 60, secondsOfDay % 60]
     .map((part) => String(Math.floor(part)).padStart(2, '0'))

@@ -1,14 +1,13 @@
 // Would a message's audience hold this user's subscriptions, were it read now? Who got a message was decided when it was
-// expanded; people and segments may have changed since.
+// expanded; people may have changed since.
 
-import { AppError } from '../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import { findTokens } from '../messages/activities/store.ts'
-import type { Audience, Message } from '../messages/message.ts'
+import { readSegmentTrees } from '../messages/frozen-segments.ts'
+import type { Audience, Message, NamedSegment } from '../messages/message.ts'
 import type { SegmentsContext } from '../segments/context.ts'
 import { judgeSubscriptions } from '../segments/explain.ts'
-import { getSegment, treeOf } from '../segments/read.ts'
-import type { Segment } from '../segments/segment.ts'
+import { treeOf } from '../segments/read.ts'
 import type { Node } from '../segments/tree.ts'
 import { ONESIGNAL_ID } from '../users/identity.ts'
 import type { User } from '../users/neighbourhood.ts'
@@ -16,7 +15,7 @@ import type { User } from '../users/neighbourhood.ts'
 export type Judged = {
   /** The subscriptions that it holds now. */
   matching: Set<SubscriptionId>
-  /** Segments that the message names and that were deleted since. */
+  /** Segments that were deleted since, of messages that were accepted before segments were kept with them. */
   goneSegments: string[]
 }
 
@@ -53,30 +52,19 @@ const isNamed = (aliases: Record<string, string[]>, { id, aliases: own }: User) 
     return value !== undefined && values.includes(value)
   })
 
-type Named = { id: string; name: string }
-
 async function readTree(
-  ctx: SegmentsContext,
+  { db }: Pick<SegmentsContext, 'db'>,
   appId: AppId,
   audience: Extract<Audience, { kind: 'segments' | 'filters' }>,
 ): Promise<{ tree: Node; goneSegments: string[] }> {
   const goneSegments: string[] = []
-  const treesOf = async (named: Named[]): Promise<Node[]> => {
-    const found = await Promise.all(named.map((it) => findSegment(ctx, appId, it)))
+  const treesOf = async (named: NamedSegment[]): Promise<Node[]> => {
+    const found = await readSegmentTrees(db, appId, named)
     goneSegments.push(...named.filter((_, n) => !found[n]).map(({ name }) => name))
-    return found.filter((it) => it !== undefined).map(treeOf)
+    return found.filter((it) => it !== undefined)
   }
   const excluded: Node = { kind: 'none', of: await treesOf(audience.excluded) }
   const included: Node =
     audience.kind === 'filters' ? treeOf(audience) : { kind: 'any', of: await treesOf(audience.included) }
   return { tree: { kind: 'all', of: [included, excluded] }, goneSegments }
-}
-
-async function findSegment(ctx: SegmentsContext, appId: AppId, { id }: Named): Promise<Segment | undefined> {
-  try {
-    return await getSegment(ctx, appId, id)
-  } catch (error) {
-    if (error instanceof AppError && error.kind === 'not-found') return undefined
-    throw error
-  }
 }

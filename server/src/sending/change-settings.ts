@@ -6,7 +6,7 @@ import { appNotFound, forbidden, invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { isTimeZone, readTimeOfDay } from '../lib/time-zone.ts'
 import type { SendingContext } from './context.ts'
-import { wake } from './control.ts'
+import { QUIET_HOURS_CHANGED, releaseHeld, THROTTLE_CHANGED, wake } from './control.ts'
 import { findRow, settingsOf } from './read.ts'
 import type { DeliverySettingsBody } from './schema.ts'
 import {
@@ -55,8 +55,19 @@ export function changeSettings(
       now,
     )
     if (isOtherLimit) await wake(db, appId, now)
+    await releaseHeld(db, appId, changedHolds(before, after), now)
     return after
   })
+}
+
+/** What is beyond a frequency cap is skipped, not held. */
+function changedHolds(before: DeliverySettings, after: DeliverySettings): string[] {
+  const isOther = (name: 'quietHours' | 'throttlePerMinute') =>
+    before[name] !== null && JSON.stringify(before[name]) !== JSON.stringify(after[name])
+  return [
+    ...(isOther('quietHours') ? [QUIET_HOURS_CHANGED] : []),
+    ...(isOther('throttlePerMinute') ? [THROTTLE_CHANGED] : []),
+  ]
 }
 
 const FIELDS = {

@@ -17,6 +17,17 @@ export const WAKE = 'messages.wake'
 /** The same for every app; the system's. */
 export const WAKE_ALL = 'messages.wake-all'
 
+/** The same after a change of settings that hold deliveries back; its keys say which. */
+export const RELEASE = 'messages.release'
+export const QUIET_HOURS_CHANGED = 'quiet_hours'
+export const THROTTLE_CHANGED = 'throttle_per_minute'
+
+export const releaseHeld = (db: Db, appId: AppId, changed: readonly string[], now: Date) =>
+  createQueue({ clock: { now: () => now }, newId }).enqueue(
+    db,
+    changed.map((key) => ({ appId, name: RELEASE, key })),
+  )
+
 export const wake = (db: Db, appId: AppId, now: Date) =>
   createQueue({ clock: { now: () => now }, newId }).enqueue(db, [{ appId, name: WAKE, key: 'wake' }])
 

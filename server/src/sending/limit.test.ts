@@ -62,15 +62,21 @@ describe('within any 15 minutes', () => {
     expect(await app.take(20)).not.toHaveProperty('hold')
   })
 
-  test('an app that nobody is subscribed to may send nothing', async () => {
+  test('an app without subscriptions may send nothing', async () => {
     const app = await anApp(1)
-    await server.db.query(sql`update player_counts set subscribed = 0 where app_id = ${app.id}`)
+    await server.db.query(sql`update player_counts set subscribed = 0, players = 0 where app_id = ${app.id}`)
     const { hold } = await app.take(1)
     expect(hold).toEqual({ reason: 'disabled', since: clock.now() })
     clock.advance({ days: 1 })
     expect(await holdOf(app.id)).toEqual(hold)
     await app.subscribe(1)
     expect(await holdOf(app.id)).toBeUndefined()
+  })
+
+  test('an app in which all have unsubscribed goes by how many they are: mail may be for them all the same', async () => {
+    const app = await anApp(2)
+    await server.db.query(sql`update player_counts set subscribed = 0 where app_id = ${app.id}`)
+    expect(await app.take(21)).toMatchObject({ granted: 20, hold: { reason: 'disabled' } })
   })
 
   test('apps do not use up each other’s', async () => {

@@ -28,10 +28,13 @@ export async function lockSending(db: Db, appId: AppId): Promise<LockedSending |
   return found
 }
 
-/** How many messages the app may send in any window, by what it is at this moment. */
+/**
+ * How many messages the app may send in any window, by what it is at this moment. An app in which nobody is subscribed can still write to
+ * those who are not, by `include_unsubscribed`: without a measure these mails would wait for ever, so it is all its subscriptions then.
+ */
 const allowed = (appId: AppId): Sql => sql`
   coalesce((select d.limit_factor from delivery_settings d where d.app_id = ${appId}), ${DEFAULT_SETTINGS.limitFactor}::integer)
-    * coalesce((select sum(c.subscribed) from player_counts c where c.app_id = ${appId}), 0)::bigint`
+    * coalesce((select coalesce(nullif(sum(c.subscribed), 0), sum(c.players)) from player_counts c where c.app_id = ${appId}), 0)::bigint`
 
 export type Booking = {
   count: number
@@ -124,6 +127,22 @@ export const upsertSettings = (db: Db, appId: AppId, it: DeliverySettings, now: 
     on conflict (app_id) do update set quiet_hours = excluded.quiet_hours, frequency_caps = excluded.frequency_caps,
       throttle_per_minute = excluded.throttle_per_minute, retention_days = excluded.retention_days,
       limit_factor = excluded.limit_factor, updated_at = excluded.updated_at`)
+
+/** Whether what holds deliveries back is still as it was read; it stays so until the transaction ends. */
+export async function areHoldsUnchanged(
+  db: Db,
+  appId: AppId,
+  { quietHours, throttlePerMinute }: Pick<DeliverySettings, 'quietHours' | 'throttlePerMinute'>,
+): Promise<boolean> {
+  // An app that sets some later holds nothing that would have to be let go.
+  if (quietHours === null && throttlePerMinute === null) return true
+  const found = await db.query(sql`
+    select 1 from delivery_settings d
+    where d.app_id = ${appId} and d.quiet_hours is not distinct from ${quietHours && JSON.stringify(quietHours)}::jsonb
+      and d.throttle_per_minute is not distinct from ${throttlePerMinute}::integer
+    for share`)
+  return found.length > 0
+}
 
 export type SendingRow = HoldTimes & {
   discardBefore: Date | null

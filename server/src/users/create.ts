@@ -72,7 +72,8 @@ export function readDraft({ identity, subscriptions, properties }: CreateUserBod
 
 /**
  * The user this draft makes if all in it is unknown: the common case, written by one merged statement without locks.
- * Undefined where the draft is more than that: it names subscriptions by id, has sessions or purchases, or breaks a limit.
+ * Undefined where the draft is more than that: it names subscriptions by id, has sessions or purchases, says when they were there
+ * before, or breaks a limit.
  */
 export function prepareFresh(
   { newId, now }: CreateContext,
@@ -82,6 +83,7 @@ export function prepareFresh(
   const custom = aliases.filter(({ label }) => label !== EXTERNAL_ID).length
   if (custom > MAX_CUSTOM_ALIASES || draft.subscriptions.length > MAX_SUBSCRIPTIONS) return undefined
   if (properties.purchases.length > 0 || properties.lastActive !== undefined) return undefined
+  if (properties.firstActive !== undefined && draft.subscriptions.length > 0) return undefined
   const at = now().toISOString()
   const user = newUser(newId(), at)
   user.properties = changedProperties(user.properties, properties, at)
@@ -105,13 +107,32 @@ function applyDraft(state: Neighbourhood, draft: UserDraft, now: string, newId: 
   if (!known) state.addUser(user)
   assignAliases(state, user, draft.aliases)
   changeProperties(state, user, draft.properties, now)
-  const subscriptions = draft.subscriptions.map(
-    (request) => subscribe(state, user, request, now, newId, authority).subscription,
-  )
+  const subscriptions = draft.subscriptions.map((request) => {
+    const { subscription, isNew } = subscribe(state, user, request, now, newId, authority)
+    return putActivity(state, subscription, isNew, draft.properties)
+  })
   // A subscription given twice is answered twice, as it is in the end.
   const final = subscriptions.map((it) => state.subscriptions.get(it.id) ?? it)
   // A copy: later commands of the batch go on changing the user, and that is not this one's answer.
   return { isNew: !known, user: { ...user, aliases: new Map(user.aliases) }, subscriptions: final }
+}
+
+/** Whoever imports users says when they were there. When a subscription that is known was made does not change. */
+export function putActivity(
+  state: Neighbourhood,
+  subscription: Subscription,
+  isNew: boolean,
+  { firstActive, lastActive }: Pick<PropertyChange, 'firstActive' | 'lastActive'>,
+): Subscription {
+  const createdAt = isNew ? firstActive : undefined
+  if (createdAt === undefined && lastActive === undefined) return subscription
+  const seen = {
+    ...subscription,
+    ...(createdAt !== undefined && { createdAt }),
+    ...(lastActive !== undefined && { lastActive }),
+  }
+  state.putSubscription(seen)
+  return seen
 }
 
 /** The user that the aliases name or, without aliases, the owner of the subscriptions. A verified user is always themselves. */

@@ -42,6 +42,8 @@ export const AddPlayerBody = Type.Object({
       '0 iOS, 1 Android, 2 Amazon, 3 Windows Phone, 4 Chrome extension, 5 Chrome web push, 6 Windows, 7 Safari, 8 Firefox, 9 macOS, 10 Alexa, 11 email, 13 Huawei, 14 SMS, 17 Safari web push',
   }),
   ...fields,
+  created_at: Properties.properties.first_active,
+  last_active: Properties.properties.last_active,
 })
 export type AddPlayerBody = Static<typeof AddPlayerBody>
 

@@ -5,11 +5,12 @@ import { AppError, invalid, subscriptionLimitExceeded } from '../lib/errors.ts'
 import { type AppId, isUuid, type NewId, type SubscriptionId } from '../lib/ids.ts'
 import { assignAliases } from './assign-aliases.ts'
 import type { Change } from './change.ts'
+import { putActivity } from './create.ts'
 import { type Alias, EXTERNAL_ID, readIdentity } from './identity.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
 import { newUser } from './new-user.ts'
 import type { AddPlayerBody, EditPlayerBody, PlayerObject } from './player-schema.ts'
-import { addSessions, type PropertyChange, readProperties } from './properties.ts'
+import { addSessions, type PropertyChange, readProperties, readTime } from './properties.ts'
 import type { Purchase } from './schema.ts'
 import { changedSubscription, MAX_SUBSCRIPTIONS, type SubscriptionRequest, tokenRefs } from './subscribe.ts'
 import {
@@ -44,22 +45,37 @@ export function addPlayer(change: Change, newId: NewId, appId: AppId, body: AddP
   const external = readExternalId(body.external_user_id)
   const fields = readFields(body)
   const properties = readUserFields(body)
+  const activity = {
+    firstActive: readTime('created_at', body.created_at),
+    lastActive: readTime('last_active', body.last_active),
+  }
   return change(appId, {
     refs: [...(external ? [external] : []), ...(tokenHash === null ? [] : [{ type, tokenHash }])] as Ref[],
     needs: { subscriptions: true },
     apply(state, now) {
       const known = tokenHash === null ? undefined : state.findByToken(type, tokenHash)
       if (known && body.notification_types === LOOKUP_ONLY) return known.id
+      const users = state.users.size
       const user = userOfPlayer(state, known, external, now, newId)
+      const isNewUser = state.users.size > users
       const subscription: Subscription = known
         ? { ...changedSubscription(state, known, requestOf(fields), now), userId: user.id }
         : newSubscription(newId(), user.id, { type, spelling: type, token, tokenHash }, now, fields)
       move(state, user, known, subscription)
-      changeProperties(state, user, properties, now)
+      putActivity(state, subscription, !known, activity)
+      changeProperties(state, user, { ...properties, ...(isNewUser ? activity : widened(user, activity)) }, now)
       return subscription.id
     },
   })
 }
+
+type Activity = Pick<PropertyChange, 'firstActive' | 'lastActive'>
+
+/** Others of a user's players were made before and are used too: of all of them the first time and the last one hold. */
+const widened = ({ properties }: User, { firstActive, lastActive }: Activity): Activity => ({
+  firstActive: firstActive !== undefined && firstActive < properties.firstActive ? firstActive : undefined,
+  lastActive: lastActive !== undefined && lastActive > properties.lastActive ? lastActive : undefined,
+})
 
 export function editPlayer(change: Change, newId: NewId, appId: AppId, id: SubscriptionId, body: PlayerFields) {
   const unlinks = body.external_user_id === ''

@@ -13,6 +13,13 @@ export const findPresence = (db: Db, appId: AppId, ids: readonly UserId[]) =>
     from users u left join user_activity t on t.app_id = ${appId} and t.user_id = u.id
     where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
 
+/** Those of them that are there. */
+export async function findPresent(db: Db, appId: AppId, ids: readonly UserId[]): Promise<Set<UserId>> {
+  const found = await db.query<{ id: UserId }>(sql`
+    select u.id from users u where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
+  return new Set(found.map(({ id }) => id))
+}
+
 export async function countUsers(db: Db, appId: AppId): Promise<number> {
   const [row] = await db.query<{ total: number }>(sql`select count(*) as total from users u where u.app_id = ${appId}`)
   return row?.total ?? 0

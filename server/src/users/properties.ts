@@ -156,7 +156,7 @@ function readNumber(name: string, value: number | string | null, min: number, ma
   return number
 }
 
-function readTime(name: string, value: number | string | null | undefined): string | undefined {
+export function readTime(name: string, value: number | string | null | undefined): string | undefined {
   if (value === undefined || value === null || value === '') return undefined
   const seconds = readNumber(name, value, 0, MAX_SECONDS) as number
   if (!Number.isInteger(seconds)) throw invalid(`${name} must be a whole number of seconds`)

@@ -16,7 +16,10 @@ export function readSelectedSubscription(header: string | undefined): Subscripti
   return header.toLowerCase()
 }
 
-/** Properties are set, deltas are added; sessions count for the user and for the selected subscription. */
+/**
+ * Properties are set, deltas are added; sessions count for the user and for the selected subscription. Without one the user was there,
+ * and nobody knows with which: all their subscriptions were. A device speaks for no other than its own.
+ */
 export function updateUser(
   change: Change,
   appId: AppId,
@@ -30,12 +33,13 @@ export function updateUser(
   const refs: Ref[] = selected === undefined ? [ref] : [ref, { subscriptionId: selected }]
   return change(appId, {
     refs,
-    needs: { subscriptions: selected !== undefined, purchases: true },
+    needs: { subscriptions: selected !== undefined || isSeen(properties), purchases: true },
     apply(state, now) {
       const user = state.find(ref)
       if (!user) throw userNotFound()
       refuseOtherUser(user, authority)
       if (selected !== undefined) addSession(state, user, selected, properties, now, authority)
+      else if (isSeen(properties) && authority.kind !== 'device') refresh(state, user, properties, now)
       changeProperties(state, user, properties, now)
       return {
         properties: authority.kind === 'device' ? deviceProperties(now, properties) : propertiesObject(user.properties),
@@ -49,11 +53,18 @@ export function changeProperties(state: Neighbourhood, user: User, change: Prope
   state.addPurchases(user, change.purchases)
 }
 
+const isSeen = ({ sessionCount, lastActive }: PropertyChange) => sessionCount > 0 || lastActive !== undefined
+
+function refresh(state: Neighbourhood, { subscriptions }: User, change: PropertyChange, now: string) {
+  const lastActive = change.lastActive ?? now
+  for (const it of subscriptions.values()) state.putSubscription({ ...it, lastActive })
+}
+
 function addSession(
   state: Neighbourhood,
   user: User,
   id: SubscriptionId,
-  { sessionCount, sessionTime }: PropertyChange,
+  { sessionCount, sessionTime, lastActive }: PropertyChange,
   now: string,
   authority: Authority,
 ) {
@@ -63,11 +74,11 @@ function addSession(
     if (authority.kind === 'key') throw subscriptionNotFound()
     return
   }
-  if (sessionCount === 0 && sessionTime === 0) return
+  if (sessionCount === 0 && sessionTime === 0 && lastActive === undefined) return
   state.putSubscription({
     ...subscription,
     sessionCount: addSessions(subscription.sessionCount, sessionCount),
     sessionTime: addSessions(subscription.sessionTime, sessionTime),
-    lastActive: sessionCount > 0 ? now : subscription.lastActive,
+    lastActive: lastActive ?? (sessionCount > 0 ? now : subscription.lastActive),
   })
 }

@@ -206,7 +206,7 @@ function run(state: State, command: Command, now: number): Answer {
         selected.sessionCount += deltas.session_count ?? 0
         selected.sessionTime += deltas.session_time ?? 0
         if (deltas.session_count) selected.lastActive = now
-      }
+      } else if (deltas.session_count) for (const it of owned(state, user)) it.lastActive = now
       const { amount_spent: _, ...properties } = command.properties ?? {}
       changeProperties(user, properties, deltas, now)
       return { status: 202, body: { properties: propertiesOf(user) } }

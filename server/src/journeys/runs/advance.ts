@@ -6,6 +6,7 @@ import { type Adding, findReady } from '../../messages/engine/add-recipients.ts'
 import { lookUpUsers } from '../../messages/engine/look-up-hosts.ts'
 import type { Work } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
+import { findPresent } from '../../users/presence-store.ts'
 import { advanceJob, readAdvanceKey } from '../jobs.ts'
 import type { JourneyId } from '../journey.ts'
 import { changeCounts } from '../stats-store.ts'
@@ -90,7 +91,18 @@ async function advanceBatch(
     due.filter(({ state }) => state !== 'waiting'),
   ]
   const sending = waiting.length > 0 ? await findSending(db, appId, journey, now) : undefined
-  const moves = await findMoves(db, appId, journey, waiting, { heldUntil: sending && heldUntil(sending, now) }, now)
+  const present = await findPresent(db, appId, [...new Set(waiting.map(({ userId }) => userId))])
+  const moves = [
+    ...waiting.filter(({ userId }) => !present.has(userId)).map(leaveEarly),
+    ...(await findMoves(
+      db,
+      appId,
+      journey,
+      waiting.filter(({ userId }) => present.has(userId)),
+      { heldUntil: sending && heldUntil(sending, now) },
+      now,
+    )),
+  ]
   const mailed = areLookedUp ? [] : moves.filter(sendsMail)
   if (mailed.length > 0) throw new NotLookedUp(mailed.map(({ run }) => run.userId))
   const reentered = await reenter(ctx, db, appId, journey, part, over, now)
@@ -108,6 +120,15 @@ async function advanceBatch(
 }
 
 export type Move = { run: Locked; outcome: Exclude<Outcome, { kind: 'asks' }> }
+
+/** Its user was deleted; what is left of the run goes soon. */
+const leaveEarly = (run: Locked): Move => ({
+  run,
+  outcome: {
+    ...{ kind: 'ends', state: 'exited', nodeId: run.nodeId },
+    ...{ trail: [], effects: [], completed: [], branches: [], met: [] },
+  },
+})
 
 const sendsMail = ({ outcome }: Move) =>
   outcome.effects.some((effect) => effect.kind === 'send' && effect.node.kind === 'send_email')

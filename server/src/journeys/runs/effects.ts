@@ -7,6 +7,7 @@ import type { Adding } from '../../messages/engine/add-recipients.ts'
 import type { Db } from '../../storage/db.ts'
 import { setTags } from '../../users/set-tags.ts'
 import { callJob } from '../jobs.ts'
+import type { Kind } from '../node.ts'
 import type { Move } from './advance.ts'
 import { insertCalls } from './call-store.ts'
 import type { Compiled } from './compiled.ts'
@@ -55,7 +56,12 @@ export async function applyEffects(
       webhooks.map((id) => callJob(appId, id)),
     )
   }
-  const sends = effectsOf(moves, 'send').map(({ run, effect }) => ({ run, node: effect.node }))
+  const areSeveral = (kind: Kind) => journey.nodes.filter((node) => node.kind === kind).length > 1
+  const sends = effectsOf(moves, 'send').map(({ run, effect: { node, place } }) => ({
+    run,
+    node,
+    step: areSeveral(node.kind) ? run.pathLength + place : 0,
+  }))
   if (adding && sends.length > 0) await sendToRuns(ctx, db, appId, journey, sends, adding, now)
 }
 

@@ -31,7 +31,8 @@ export type World = {
 }
 
 export type Effect =
-  | { kind: 'send'; node: NodeOf<'send_push' | 'send_email' | 'send_sms'> }
+  /** `place`: how many nodes and branches of the trail led here. */
+  | { kind: 'send'; node: NodeOf<'send_push' | 'send_email' | 'send_sms'>; place: number }
   | { kind: 'grant'; iamId: string; seconds: number | null }
   | { kind: 'call'; nodeId: NodeId; webhookId: string }
   /** `met`: the events of the way so far, of which values may speak. */
@@ -117,6 +118,7 @@ export function interpret(journey: Compiled, run: Run, now: Date, known: Known, 
     }
     if (decision.met) way.met.push(decision.met)
     if (decision.effect?.kind === 'tag') way.effects.push({ ...decision.effect, met: [...way.met] })
+    else if (decision.effect?.kind === 'send') way.effects.push({ ...decision.effect, place: way.trail.length })
     else if (decision.effect) way.effects.push(decision.effect)
     hasTagged ||= decision.effect?.kind === 'tag'
     way.completed.push(nodeId)
@@ -153,7 +155,7 @@ function decide(journey: Compiled, step: Step, run: Run, moment: Moment): Decisi
     case 'send_email':
     case 'send_sms':
       if (world.heldUntil) return { kind: 'rests', untilAt: undefined, dueAt: world.heldUntil }
-      return { kind: 'goes', next, effect: { kind: 'send', node } }
+      return { kind: 'goes', next, effect: { kind: 'send', node, place: 0 } }
     case 'send_iam':
       return { kind: 'goes', next, effect: { kind: 'grant', iamId: node.iam_id, seconds: node.user_ttl_seconds } }
     case 'send_webhook':

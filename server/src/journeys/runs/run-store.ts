@@ -60,7 +60,7 @@ export const insertRunsOf = (
   )
 
 /** Where a row is, for as long as it is locked. */
-export type Locked = Run & { place: string; state: RunState }
+export type Locked = Run & { place: string; state: RunState; pathLength: number }
 
 type Row = {
   place: string
@@ -76,6 +76,7 @@ type Row = {
   wantsExit: boolean
   exitsLater: boolean
   hasPassed: boolean
+  pathLength: number
 }
 
 /** What is due first; rows that somebody else has are left to them. */
@@ -90,7 +91,7 @@ export async function lockDue(
   const found = await db.query<Row>(
     sql`
     select r.ctid::text as place, r.id, r.user_id, r.state, r.node_id, r.arrived_at, r.until_at, r.entered_at, r.entry_event,
-      r.met_events, r.wants_exit, r.exits_later, cardinality(r.path) > 1 or (cardinality(r.path) = 1 and r.arrived_at is null) as has_passed
+      r.met_events, r.wants_exit, r.exits_later, cardinality(r.path) as path_length, cardinality(r.path) > 1 or (cardinality(r.path) = 1 and r.arrived_at is null) as has_passed
     from journey_runs r
     where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.part = ${part}::smallint and r.due_at <= ${now}
     order by r.due_at

@@ -17,7 +17,8 @@ import { countPasses, findNodeMessages, insertNodeMessage, type MessageKey, type
 import type { Run } from './run.ts'
 
 type SendNode = NodeOf<'send_push' | 'send_email' | 'send_sms'>
-type Send = { run: Pick<Run, 'id' | 'userId'>; node: SendNode }
+/** `step`: its place among all that the run sends; 0 where the journey has no other node like this one. */
+type Send = { run: Pick<Run, 'id' | 'userId'>; node: SendNode; step: number }
 
 /** Messages that are to be opened first: outside the transaction, because their content may take other processes. */
 export class NotOpen extends Error {
@@ -56,7 +57,7 @@ export async function sendToRuns(
   const missing = keys.filter((_, n) => !idOf.has(n))
   if (missing.length > 0) throw new NotOpen(missing)
   const recipients = groups.flatMap(({ runs }, n) =>
-    runs.map(({ run }) => ({ messageId: idOf.get(n) as MessageId, runId: run.id, userId: run.userId })),
+    runs.map(({ run, step }) => ({ messageId: idOf.get(n) as MessageId, runId: run.id, userId: run.userId, step })),
   )
   const areOpen = await addRecipients(ctx.engine, db, appId, recipients, adding, now)
   if (!areOpen) throw new Error(`a message of journey ${journey.id} was closed too early`)

@@ -5,6 +5,8 @@ import { own } from '../../lib/own.ts'
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const FULL_MONTHS = 'january february march april may june july august september october november december'.split(' ')
+/** Short names that are longer than the others. */
+const OTHER_MONTHS: Record<string, string> = { sept: 'sep' }
 const WEEKDAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat']
 const FULL_WEEKDAYS = 'sunday monday tuesday wednesday thursday friday saturday'.split(' ')
 /** Hours from UTC of the zones that mail knows by name. */
@@ -16,8 +18,8 @@ const TIME = String.raw`(?:(?:t|\s+|,\s*|\s+at\s+)${CLOCK}(?:\s*${ZONE})?)?`
 const WEEKDAY = String.raw`(?:(?<weekday>[a-z]{3,9}),?\s+)?`
 
 const FORMS = [
-  // 2015-09-24T14:00:00Z, 2015-09-24 14:00:00 GMT-0700
-  String.raw`(?<year>\d{4})-(?<month>\d{2})-(?<day>\d{2})${TIME}`,
+  // 2015-09-24T14:00:00Z, 2015-09-24 14:00:00 GMT-0700, 2015/09/24 14:00
+  String.raw`(?<year>\d{4})(?<mark>[-/])(?<month>\d{1,2})\k<mark>(?<day>\d{1,2})${TIME}`,
   // Thu Sep 24 2015 14:00:00 GMT-0700 (PDT), September 24th 2015, 2:00:00 pm UTC-07:00
   String.raw`${WEEKDAY}(?<monthName>[a-z]{3,9})\.?\s+(?<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?<year>\d{4})${TIME}`,
   // Thu, 24 Sep 2015 14:00:00 GMT
@@ -41,11 +43,13 @@ export function parseMoment(given: string): Date | undefined {
   return undefined
 }
 
+const monthNamed = (name: string) => own(OTHER_MONTHS, name) ?? name
+
 function momentOf(parts: Record<string, string | undefined>): Date | undefined {
   const month =
     parts.monthName === undefined
       ? Number(parts.month) - 1
-      : placeIn(parts.monthName.toLowerCase(), MONTHS, FULL_MONTHS)
+      : placeIn(monthNamed(parts.monthName.toLowerCase()), MONTHS, FULL_MONTHS)
   const [year, day] = [Number(parts.year), Number(parts.day)]
   const date = new Date(Date.UTC(year, month, day))
   // What does not exist (30 February) would silently become another day.

@@ -9,7 +9,7 @@ import type { Segment } from '../../segments/segment.ts'
 import { ensureSubscriptions } from '../../users/ensure-subscriptions.ts'
 import { ONESIGNAL_ID } from '../../users/identity.ts'
 import type { MessagesContext } from '../context.ts'
-import type { Audience } from '../message.ts'
+import type { Audience, NamedSegment } from '../message.ts'
 import type { Targeting } from './read-targeting.ts'
 
 /** At hand at once where the request itself names them. */
@@ -47,7 +47,7 @@ async function findAudience(ctx: MessagesContext, appId: AppId, targeting: Sough
   }
 }
 
-const named = ({ id, name }: Segment) => ({ id, name })
+const named = ({ id, name, filters }: Segment): NamedSegment => ({ id, name, filters })
 
 /** Where somebody who is named is looked for. */
 export type Target = { id: UserId } | { label: string; value: string } | { subscriptionId: SubscriptionId }

@@ -14,25 +14,19 @@ const MAX_THROTTLE = 1_000_000_000
 
 /** Not before now: what lies in the past is due. */
 export function readSendAfter({ send_after }: CreateMessageBody, now: Date): Date {
-  if (!send_after) return now
+  if (send_after === undefined || send_after === null) return now
   const moment = parseMoment(send_after)
   if (!moment)
     throw invalid('send_after is not understood; write it like 2030-09-24T14:00:00Z or 2030-09-24 14:00:00 GMT-0700')
   return moment < now ? now : moment
 }
 
-export function readOptions(
-  body: CreateMessageBody,
-  channel: Channel,
-  content: Content,
-  sendAfter: Date,
-  now: Date,
-): Options {
+export function readOptions(body: CreateMessageBody, channel: Channel, content: Content, now: Date): Options {
   const warmUp = readWarmUp(body, channel, now)
   const throttlePerMinute = readThrottle(body.throttle_rate_per_minute)
   if (throttlePerMinute && channel !== 'push')
     throw invalid(`throttle_rate_per_minute is for push alone, and target_channel is ${channel}`)
-  const delay = readDelay(body, channel, sendAfter)
+  const delay = readDelay(body, channel)
   if (delay && throttlePerMinute) throw invalid('delayed_option cannot be combined with throttle_rate_per_minute')
   if (content.include_unsubscribed && channel !== 'email')
     throw invalid(`include_unsubscribed is for email alone, and target_channel is ${channel}`)
@@ -55,8 +49,7 @@ export function readOptions(
 function readDelay(
   { delayed_option, delivery_time_of_day }: CreateMessageBody,
   channel: Channel,
-  sendAfter: Date,
-): Pick<Options, 'delayedOption' | 'timeOfDay'> | undefined {
+): Pick<Options, 'delayedOption' | 'timeOfDay' | 'timeOfDayGiven'> | undefined {
   const delayedOption = delayed_option === 'timezone' || delayed_option === 'last-active' ? delayed_option : undefined
   if (delivery_time_of_day && delayedOption !== 'timezone')
     throw invalid(
@@ -68,10 +61,10 @@ function readDelay(
   if (channel === 'sms') throw invalid('delayed_option cannot be combined with target_channel sms')
   if (delayedOption === 'last-active') return { delayedOption }
   // Without an hour of its own it is the one of send_after, on everybody's own clock.
-  if (!delivery_time_of_day) return { delayedOption, timeOfDay: Math.floor((sendAfter.getTime() % 86_400_000) / 1000) }
+  if (!delivery_time_of_day) return { delayedOption }
   const timeOfDay = parseTimeOfDay(delivery_time_of_day)
   if (timeOfDay === undefined) throw invalid('delivery_time_of_day must be a time such as 9:00AM, 21:45 or 09:45:30')
-  return { delayedOption, timeOfDay }
+  return { delayedOption, timeOfDay, timeOfDayGiven: delivery_time_of_day }
 }
 
 /** The official client sends the number as a text. */

@@ -652,15 +652,23 @@ describe('options', () => {
     expect(await optionsOf(saying({ throttle_rate_per_minute: 0 }))).toMatchObject({ throttlePerMinute: 0 })
   })
 
+  test.each(['', ' ', 'soon'])('send_after: %j is refused', async (send_after) => {
+    await expectRefused(
+      saying({ ...everybody, send_after }),
+      'send_after is not understood; write it like 2030-09-24T14:00:00Z or 2030-09-24 14:00:00 GMT-0700',
+    )
+  })
+
+  test('send_after: null is as good as none', async () => {
+    expect((await rowOf(saying({ ...everybody, send_after: null }))).sendAfter).toEqual(new Date(NOW))
+  })
+
   test('each at their own time', async () => {
     expect(await optionsOf(saying({ delayed_option: 'last-active' }))).toMatchObject({ delayedOption: 'last-active' })
     expect(await optionsOf(saying({ delayed_option: 'timezone', delivery_time_of_day: '9:45:30 pm' }))).toMatchObject({
       delayedOption: 'timezone',
       timeOfDay: 78_330,
-    })
-    // Without an hour it is the one of send_after.
-    expect(await optionsOf(saying({ delayed_option: 'timezone', send_after: '2030-01-02T06:30:00Z' }))).toMatchObject({
-      timeOfDay: 23_400,
+      timeOfDayGiven: '9:45:30 pm',
     })
   })
 

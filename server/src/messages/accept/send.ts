@@ -63,7 +63,7 @@ async function acceptDraft(
     const dynamicContent = template?.dynamicContent ?? null
     await refuseSuspended(ctx.findSuspension, appId, { content, emailHtml, dynamicContent })
   }
-  const options: Options = readOptions(body, channel, content, sendAfter, ctx.now())
+  const options: Options = readOptions(body, channel, content, ctx.now())
   if (template) options.template = { name: template.name, dynamicContent: template.dynamicContent }
   // Before anybody is made a subscription for a message that is then refused.
   if (targeting.kind === 'tokens' && (await ctx.isDisabled(appId))) throw sendingDisabled()

@@ -7,12 +7,15 @@ import { addingPart } from '../delivery.ts'
 import { deliverJobs } from '../jobs.ts'
 import type { MessageId, RunId } from '../message.ts'
 import type { Engine } from './engine.ts'
-import { type Expanded, inRuns, linesFor } from './expand-statement.ts'
+import { ALL_LINES, type Expanded, inRuns, linesFor } from './expand-statement.ts'
 import { lockOpen, lockOpenAlone, writeThrottledTo } from './open-store.ts'
 import { type Begun, isPlain, type Known, sumOf, waitingOf, writeDeliveries } from './write-deliveries.ts'
 
-/** A run belongs to one user. */
-export type Recipient = { messageId: MessageId; userId: UserId; runId: RunId }
+/**
+ * A run belongs to one user. `step`: the place of this message among all that the run sends, from 1; what has a lower one and the same
+ * subscription is settled before. 0: nothing can come before or after it.
+ */
+export type Recipient = { messageId: MessageId; userId: UserId; runId: RunId; step: number }
 
 /** `part`: whoever adds to the same message has another, from 0 to 3. */
 export type Adding = Known & { part: number }
@@ -47,7 +50,9 @@ export async function addRecipients(
   const written: Expanded[] = []
   for (const group of together(messages, adding)) {
     const those = group.flatMap(({ id }) => byMessage.get(id) ?? [])
-    const whom = { candidates: inRuns(appId, those), lines: linesFor(those.length) }
+    // Only within a line can one delivery wait for another: the order of a run needs one that a subscription always has.
+    const lines = those.some(({ step }) => step > 0) ? ALL_LINES : linesFor(those.length)
+    const whom = { candidates: inRuns(appId, those), lines }
     const result = await writeDeliveries(db, appId, adding, group, whom, addingPart(adding.part), now)
     if (result.throttledTo) await writeThrottledTo(db, appId, group[0].id, result.throttledTo)
     written.push(...result.written)

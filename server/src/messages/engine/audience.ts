@@ -2,11 +2,10 @@
 
 import { type AppId, isUuid } from '../../lib/ids.ts'
 import { readFilters } from '../../segments/filters.ts'
-import { getSegment, treeOf } from '../../segments/read.ts'
-import type { Segment } from '../../segments/segment.ts'
 import type { Node } from '../../segments/tree.ts'
 import type { Db } from '../../storage/db.ts'
 import { ONESIGNAL_ID } from '../../users/identity.ts'
+import { readSegmentTrees } from '../frozen-segments.ts'
 import type { Audience, MessageId } from '../message.ts'
 import type { Engine } from './engine.ts'
 import type { Named } from './expand-statement.ts'
@@ -24,8 +23,7 @@ export async function audienceOf(
   { id, audience, channel }: WaitingMessage,
 ): Promise<Node> {
   if (audience.kind !== 'segments' && audience.kind !== 'filters') return NOBODY
-  const read = ({ id }: { id: string }) => getSegment({ db }, appId, id).catch(() => undefined)
-  const excluded = await Promise.all(audience.excluded.map(read))
+  const excluded = await readSegmentTrees(db, appId, audience.excluded)
   // Whom to leave out cannot be told any more: better nobody than one of them.
   if (!excluded.every((it) => it !== undefined)) {
     log.warn({ appId, messageId: id }, 'a segment to be left out is gone; the message goes to nobody')
@@ -34,12 +32,12 @@ export async function audienceOf(
   const included =
     audience.kind === 'filters'
       ? [readFilters(audience.filters).tree]
-      : (await Promise.all(audience.included.map(read))).filter((it): it is Segment => it !== undefined).map(treeOf)
+      : (await readSegmentTrees(db, appId, audience.included)).filter((it) => it !== undefined)
   return {
     kind: 'all',
     of: [
       { kind: 'any', of: included },
-      { kind: 'none', of: excluded.map(treeOf) },
+      { kind: 'none', of: excluded },
       { kind: 'channel', channel },
     ],
   }

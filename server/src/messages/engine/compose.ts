@@ -18,6 +18,7 @@ import { type MessageParts, messageParts } from '../scope.ts'
 import type { DueDelivery, SentMessage } from './delivery-store.ts'
 import { emailContent, envelopeOf } from './email-content.ts'
 import type { Engine } from './engine.ts'
+import { lastMomentOf } from './life.ts'
 import { iosSound, pushContent, type Texts } from './push-content.ts'
 import type { ActivityContent, Parcel } from './sender.ts'
 import { suspendContent } from './suspend-content.ts'
@@ -131,11 +132,7 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
   }
 }
 
-/** A delivery lives a minute at least, so that it is not late when its turn comes; the provider is told what was asked for. */
-function lastMoment({ due, message }: ToSend): Date {
-  const tooLongMs = Math.max(0, 60 - message.options.ttl) * 1_000
-  return new Date(due.expiresAt.getTime() - tooLongMs)
-}
+const lastMoment = ({ due, message }: ToSend): Date => lastMomentOf(due.expiresAt, message.options)
 
 function activityContent(it: ToSend, activity: Activity, texts: Texts): ActivityContent {
   const { id: messageId, options, content } = it.message

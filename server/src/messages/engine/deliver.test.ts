@@ -132,6 +132,23 @@ test('what is refused until its time is over has expired, with the last reason',
   expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'done' })
 })
 
+test.each([
+  [30, 29, { sent: 1 }],
+  [30, 30, { expired: 1 }],
+  [1, 2, { expired: 1 }],
+  // Providers do not store it; the server may still take a moment to come to it.
+  [0, 59, { sent: 1 }],
+  [0, 60, { expired: 1 }],
+])('a ttl of %i seconds holds here too: after %i it ends as %j', async (ttl, seconds, end) => {
+  await app.request(`/apps/${appId}/sending/pause`, { method: 'POST', body: {}, headers: authorized })
+  const { id } = await toOne({ options: { ttl } })
+  await runEngine(engine)
+  clock.advance({ seconds })
+  await app.request(`/apps/${appId}/sending/resume`, { method: 'POST', body: {}, headers: authorized })
+  await runEngine(engine)
+  expect(await tally(app.db, appId, id)).toEqual(end)
+})
+
 test('what is refused too often has failed', async () => {
   const { id } = await toOne({ options: { ttl: 2_419_200 } })
   sender.otherwise = () => ({ kind: 'retry', reason: 'busy' })

@@ -6,6 +6,7 @@ import { isEmailPaused } from '../../email/pause.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
+import { areHoldsUnchanged } from '../../sending/store.ts'
 import { addressActivities } from '../activities/address.ts'
 import { type Line, readLine } from '../delivery.ts'
 import { attachFiles } from '../email/attach.ts'
@@ -27,6 +28,7 @@ import {
 } from './delivery-store.ts'
 import type { Engine } from './engine.ts'
 import { lockUncanceled } from './message-store.ts'
+import { putOffFollowers } from './order-store.ts'
 import { findPause } from './pause-store.ts'
 import { completeMessages } from './settle.ts'
 import { type Attempt, claimOf, countedUnder, INTERRUPTED, SLICE } from './slice.ts'
@@ -44,6 +46,7 @@ const LOOK_AGAIN_MS = 300_000
 /** What is due but cannot be had now (a message is being canceled) is not asked for without a pause. */
 const BREATH_MS = 1_000
 const EXPIRE_AT_ONCE = 5_000
+const PUT_OFF_AT_ONCE = 5_000
 
 export const deliverLine = (engine: Engine) => async (work: Work) => {
   const { key } = work.job
@@ -89,6 +92,8 @@ async function deliverDue(engine: Engine, work: Work, line: Line, fence: number)
     const attempt: Attempt = { work, appId, line, fence, settings }
     const stopped = await deliverBatch(engine, attempt, due, { settings, discardBefore }, untilMs)
     await completeMessages(engine, appId, [...new Set(due.map(({ messageId }) => messageId))])
+    const runIds = [...new Set(due.filter(({ step }) => step > 0).map(({ runId }) => runId))]
+    if (runIds.length > 0) await putOffFollowers(db, appId, key, clock.now(), { runIds, limit: PUT_OFF_AT_ONCE })
     if (stopped) return stopped
   }
   return {}
@@ -163,12 +168,19 @@ async function decideAll(
   return going
 }
 
-async function settleDecided({ db, clock }: Engine, { appId, work, line }: Attempt, decided: readonly Decided[]) {
+async function settleDecided(
+  { db, clock }: Engine,
+  { appId, work, line, settings }: Attempt,
+  decided: readonly Decided[],
+) {
   if (decided.length === 0) return
   const now = clock.now()
-  const changes = decided.map(({ change }) => change)
+  const isPutOff = ({ change }: Decided) => change.state === 'pending'
   await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return
+    // What was put off by settings that are gone is decided about again: whoever let go what they held has been here before.
+    const isUnchanged = !decided.some(isPutOff) || (await areHoldsUnchanged(db, appId, settings))
+    const changes = decided.filter((it) => isUnchanged || !isPutOff(it)).map(({ change }) => change)
     const changed = await changeDeliveries(db, appId, changes, { state: 'pending' })
     await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
     await countFailedEmails(db, appId, line.part, changed, now)
@@ -205,9 +217,18 @@ async function waitOut({ db, clock }: Engine, work: Work, { part }: Line, until:
 /** Again when the next one is due, or when it was said. */
 async function goOn({ db, clock, queue }: Engine, work: Work, { until, isDrained }: Ended) {
   const { appId, key: line } = work.job
-  const [next] = await findNextDue(db, appId, [line])
-  if (!next) return
   const now = clock.now()
+  const findNext = async () => (await findNextDue(db, appId, [line]))[0]
+  let next = await findNext()
+  // Who was here before may have died before it put them off.
+  if (
+    next &&
+    isDrained &&
+    next.dueAt <= now &&
+    (await putOffFollowers(db, appId, line, now, { limit: PUT_OFF_AT_ONCE }))
+  )
+    next = await findNext()
+  if (!next) return
   const earliest = isDrained && next.dueAt <= now ? new Date(now.getTime() + BREATH_MS) : until
   const dueAt = earliest && earliest > next.dueAt ? earliest : next.dueAt
   await queue.enqueue(db, deliverJobs(appId, [{ line, dueAt }]))

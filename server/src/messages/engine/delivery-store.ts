@@ -7,6 +7,7 @@ import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import type { CountedUnder, DeliveryKey, DeliveryState, Platform } from '../delivery.ts'
 import type { Message, MessageId } from '../message.ts'
+import { isNext } from './order-store.ts'
 
 export const UNPREPARED = { prepare: false } as const
 
@@ -19,6 +20,7 @@ export type DueDelivery = DeliveryKey &
     expiresAt: Date
     attempts: number
     reason: string | null
+    step: number
     ownerId: UserId | null
     token: string | null
     enabled: boolean | null
@@ -29,19 +31,23 @@ export type DueDelivery = DeliveryKey &
     timeZone: string | null
   }
 
-/** In the order in which they are due. Those of canceled messages are left to who closes them. */
+/**
+ * In the order in which they are due. Those of canceled messages are left to who closes them; those that come after another one of
+ * their run wait until it is settled.
+ */
 export const findDue = (db: Db, appId: AppId, line: string, now: Date, limit: number) =>
   db.query<DueDelivery>(
     sql`
     select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.due_at, d.expires_at,
-      d.attempts, d.reason, d.sending_domain, d.inbox_provider, s.user_id as owner_id, s.token, s.enabled, s.notification_types, s.web_auth, s.web_p256,
+      d.attempts, d.reason, d.step, d.sending_domain, d.inbox_provider, s.user_id as owner_id, s.token, s.enabled, s.notification_types, s.web_auth, s.web_p256,
       coalesce(s.language, u.language) as language, u.timezone_id as time_zone
     from (
       select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.due_at, d.expires_at,
-        d.attempts, d.reason, d.sending_domain, d.inbox_provider
+        d.attempts, d.reason, d.step, d.sending_domain, d.inbox_provider
       from deliveries d
       where d.app_id = ${appId} and d.line = ${line} and d.state = 'pending' and d.due_at <= ${now}
         and (select m.state from messages m where m.app_id = ${appId} and m.id = d.message_id) <> 'canceled'
+        and ${isNext(appId)}
       order by d.due_at
       limit ${limit}
     ) d

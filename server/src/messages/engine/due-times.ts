@@ -42,8 +42,12 @@ const stagesOf = ({ stages }: WarmUp) =>
 
 type Found = { zone: string | null; seconds: number | null }
 
-/** The first time, at or after that of the message, that the user's clock shows the hour; without one given, the message's own. */
-function zoneTiming({ options, sendAfter }: WaitingMessage, found: readonly Found[]): Timing {
+/**
+ * The first time, at or after that of the message, that the user's clock shows the hour; without one given, the message's own. Clocks
+ * show seconds: by less than one nobody is late, who would otherwise wait for a day.
+ */
+function zoneTiming({ options, sendAfter: given }: WaitingMessage, found: readonly Found[]): Timing {
+  const sendAfter = new Date(Math.floor(given.getTime() / 1_000) * 1_000)
   const wall = wallOf(UTC, sendAfter)
   const time = options.timeOfDay === undefined ? wall - dayOf(wall) : options.timeOfDay * 1_000
   const dueIn = (zone: typeof UTC) => nextTimeOfDay(zone, time, sendAfter)

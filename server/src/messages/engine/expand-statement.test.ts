@@ -58,7 +58,7 @@ const timings: Timing[] = [
 ]
 const filters = [{ field: 'tag', key: 'level', relation: '=', value: '1' }]
 const audiences = [
-  inRuns(scope.appId, [{ messageId, userId: newId(), runId: newId() }]),
+  inRuns(scope.appId, [{ messageId, userId: newId(), runId: newId(), step: 1 }]),
   named(scope.appId, [{ messageId, subscriptionId: newId() }]),
   found(scope.appId, `{${newId()}}`),
 ]

@@ -165,9 +165,9 @@ export const found = (appId: AppId, ids: string): Candidates => ({
 /** Everything that the users have, once for each of their runs. */
 export const inRuns = (appId: AppId, recipients: readonly Recipient[]): Candidates => ({
   rows: sql`
-    select r."messageId" as message_id, r."runId" as run_id, s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds,
+    select r."messageId" as message_id, r."runId" as run_id, r.step, s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds,
       s.created_at
-    from jsonb_to_recordset(${rows(recipients)}::jsonb) as r("messageId" uuid, "runId" uuid, "userId" uuid)
+    from jsonb_to_recordset(${rows(recipients)}::jsonb) as r("messageId" uuid, "runId" uuid, "userId" uuid, step integer)
     cross join lateral (
       select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
       from subscriptions s where s.app_id = ${appId} and s.user_id = r."userId" offset 0) s`,
@@ -215,6 +215,7 @@ export function expandStatement(
         select u.test_user_name from users u where u.app_id = ${appId} and u.id = c.user_id offset 0) tu on true`
     : emptySql
   const runId = candidates.haveRuns ? sql`c.run_id` : sql`${NO_RUN}::uuid`
+  const step = candidates.haveRuns ? sql`c.step` : sql`0`
   // Who was added once more gets nothing more.
   const butOnce = candidates.haveRuns
     ? sql`on conflict (app_id, expand_at, message_id, subscription_id, run_id) do nothing`
@@ -223,21 +224,21 @@ export function expandStatement(
   return sql`
     with inserted as (
       insert into deliveries (app_id, expand_at, message_id, subscription_id, run_id, user_id, platform, line, state, reason,
-        due_at, expires_at, settled_at)
+        due_at, expires_at, settled_at, step)
       select a.id, e."expandAt", e.message_id, e.id, e.run_id, e.user_id, e.type,
         case when e.reason is null
           then e.lane || '/' || e.provider || '/'
             || (${lines.first}::integer + get_byte(uuid_send(e.id), 15) % ${lines.count}::integer) % ${PARTS}::integer
           else ${NO_LINE} end,
         case when e.reason is null then 'pending' else 'skipped' end,
-        e.reason, e.due_at, greatest(e.due_at, e."expandAt") + interval '1 second' * e."lifeSeconds",
-        case when e.reason is not null then ${now}::timestamptz end
+        e.reason, e.due_at, greatest(e.due_at, ${now}::timestamptz) + interval '1 second' * e."lifeSeconds",
+        case when e.reason is not null then ${now}::timestamptz end, e.step
       from apps a cross join (
-        select c.message_id, c.lane, c."expandAt", c."lifeSeconds", c.id, c.run_id, c.user_id, c.type, c.provider,
+        select c.message_id, c.lane, c."expandAt", c."lifeSeconds", c.id, c.run_id, c.step, c.user_id, c.type, c.provider,
           ${reason} as reason, ${dueAt} as due_at
         from (
-          select m.id as message_id, m.lane, m."expandAt", m."dueAt", m."lifeSeconds", c.id, ${runId} as run_id, c.user_id,
-            c.type, c.timezone_seconds, c.created_at, w.provider,
+          select m.id as message_id, m.lane, m."expandAt", m."dueAt", m."lifeSeconds", c.id, ${runId} as run_id, ${step} as step,
+            c.user_id, c.type, c.timezone_seconds, c.created_at, w.provider,
             case
               when c.token is null then 'unsubscribed'
               when not (c.enabled and coalesce(c.notification_types, 1) > 0 or m."includesUnsubscribed") then 'unsubscribed'

@@ -8,6 +8,7 @@ import {
   type FakeSender,
   messageRow,
   only,
+  type Recipient,
   recipients,
   runEngine,
   setStage,
@@ -226,4 +227,31 @@ test('a test goes to test users alone', async () => {
   const id = await aMessage(engine, appId, { lane: 'direct', audience, options: { isTest: true } })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1, 'skipped no_test_user': 1 })
+})
+
+test('without an hour, each at the time of day of send_after, to the second: whose clock shows it now is not late', async () => {
+  clock = virtualClock('2030-01-01T12:00:00.750Z')
+  engine = anEngine({ db: app.db, clock, sender })
+  const [utc] = (await recipients(engine, appId, 1, { timezone: 'UTC' })) as [Recipient]
+  const [none] = (await recipients(engine, appId, 1)) as [Recipient]
+  const [paris] = (await recipients(engine, appId, 1, { timezone: 'Europe/Paris' })) as [Recipient]
+  const options = { delayedOption: 'timezone' } as const
+  const now = await aMessage(engine, appId, { options })
+  const scheduled = await aMessage(engine, appId, { options, sendAfter: new Date('2030-01-01T20:30:00.250Z') })
+  await runEngine(engine)
+  const dueOf = async (id: string) => {
+    const due = await deliveriesOf(app.db, appId, id)
+    return times([utc, none, paris].map(({ id }) => due.find((it) => it.subscriptionId === id) as { dueAt: Date }))
+  }
+  expect(await dueOf(now)).toEqual(['2030-01-01T12:00:00.000Z', '2030-01-01T12:00:00.000Z', '2030-01-02T11:00:00.000Z'])
+  expect(await tally(app.db, appId, now)).toEqual({ sent: 2, pending: 1 })
+  const tokens = new Set(sender.calls.map(({ parcel }) => parcel.token))
+  expect([utc, none, paris].map(({ token }) => tokens.has(token))).toEqual([true, true, false])
+  clock.advance({ hours: 9 })
+  await runEngine(engine)
+  expect(await dueOf(scheduled)).toEqual([
+    '2030-01-01T20:30:00.000Z',
+    '2030-01-01T20:30:00.000Z',
+    '2030-01-02T19:30:00.000Z',
+  ])
 })

@@ -3,7 +3,7 @@
 import type { Handler, Handlers } from '../../queue/job.ts'
 import type { Schedule } from '../../queue/schedule.ts'
 import { READS_AUDIENCE } from '../../segments/scan.ts'
-import { WAKE, WAKE_ALL } from '../../sending/control.ts'
+import { RELEASE, WAKE, WAKE_ALL } from '../../sending/control.ts'
 import { beginningOf, readLine } from '../delivery.ts'
 import { CLOSE, DELIVER, EXPAND, EXPAND_BULK } from '../jobs.ts'
 import { auditCounts } from './audit-counts.ts'
@@ -14,6 +14,7 @@ import type { Engine } from './engine.ts'
 import { expandMessages } from './expand.ts'
 import { forgetOldMessages } from './forget.ts'
 import { keepMonths } from './keep-months.ts'
+import { releaseDeliveries } from './release.ts'
 import { settleMessages } from './settle.ts'
 import { wakeAllApps, wakeApp } from './wake.ts'
 
@@ -53,6 +54,7 @@ export const messageHandlers = (engine: Engine): Handlers => ({
     ...PATIENT,
   },
   [CLOSE]: { run: closeCanceled(engine), ...PATIENT },
+  [RELEASE]: { run: releaseDeliveries(engine), ...PATIENT },
   [WAKE]: { run: wakeApp(engine), ...PATIENT },
   [WAKE_ALL]: { run: wakeAllApps(engine), ...PATIENT },
 })

@@ -12,7 +12,7 @@ import type { DueDelivery } from './delivery-store.ts'
 export const THROTTLED = 'throttled'
 
 /** What a busy server may be late by. */
-const LATE_MS = 2_000
+export const LATE_MS = 2_000
 /** What would have its place so soon may go now. */
 const SOON_MS = 1_000
 

@@ -10,6 +10,7 @@ import { deliverJobs } from '../jobs.ts'
 import type { MessageId } from '../message.ts'
 import { changeCounts, moved } from './count-store.ts'
 import type { Engine } from './engine.ts'
+import { lifeSecondsOf } from './life.ts'
 import { lockMessage, reopenMessage } from './message-store.ts'
 import { tellFailed } from './tell-failed.ts'
 import { closeUnknownRows, findUnknown, type Place, resendUnknownRows, type UnknownDelivery } from './unknown-store.ts'
@@ -36,8 +37,7 @@ export function resendUnknown(ctx: Context, appId: AppId, { messageId, subscript
   return ctx.db.transaction(async (db) => {
     const message = await lockMessage(db, appId, messageId)
     if (!message?.expandAt || message.state === 'canceled') return 0
-    const lifeSeconds = Math.max(60, message.options.ttl)
-    const expiresAt = new Date(now.getTime() + lifeSeconds * 1_000)
+    const expiresAt = new Date(now.getTime() + lifeSecondsOf(message.options) * 1_000)
     const rows = await resendUnknownRows(
       db,
       appId,

@@ -1,13 +1,16 @@
 // Candidates of messages become deliveries: the rows with what was decided about each, and their counts.
 
 import type { AppId } from '../../lib/ids.ts'
+import { readSending } from '../../sending/read.ts'
 import type { DeliverySettings } from '../../sending/settings.ts'
+import { areHoldsUnchanged } from '../../sending/store.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Provider } from '../delivery.ts'
 import { changeCounts } from './count-store.ts'
 import { firstDue, lastTaken, timingOf } from './due-times.ts'
 import { type Expanded, type Expansion, insertDeliveries, type Plan, type Timing } from './expand-statement.ts'
 import type { WaitingMessage } from './expand-store.ts'
+import { lifeSecondsOf } from './life.ts'
 import { throttleOf } from './throttle.ts'
 import { waysOf } from './ways.ts'
 
@@ -27,13 +30,16 @@ export const isPlain = (message: WaitingMessage, settings: DeliverySettings) =>
 export async function writeDeliveries(
   db: Db,
   appId: AppId,
-  { ready, settings }: Known,
+  { ready, settings: known }: Known,
   messages: readonly [Begun, ...Begun[]],
   { candidates, lines }: Pick<Expansion, 'candidates' | 'lines'>,
   part: number,
   now: Date,
 ): Promise<Written> {
   const [first] = messages
+  // Places of a throttle that is gone meanwhile would be let go by nobody.
+  const isCurrent = !throttleOf(first, known) || (await areHoldsUnchanged(db, appId, known))
+  const settings = isCurrent ? known : (await readSending(db, appId, now)).settings
   const timing = await timingOf(db, appId, first, candidates, settings)
   const expansion: Expansion = {
     plans: messages.map((message) => planOf(message, timing, now)),
@@ -53,14 +59,11 @@ export const waitingOf = (written: readonly Expanded[]) => written.filter(({ sta
 
 export const sumOf = (list: readonly { count: number }[]) => list.reduce((sum, { count }) => sum + count, 0)
 
-/** What was to be sent at once and took a while to come to it is not late for that. */
-const LEAST_LIFE_SECONDS = 60
-
 const planOf = (message: Begun, timing: Timing, now: Date): Plan => ({
   id: message.id,
   lane: message.lane,
   expandAt: message.expandAt,
   dueAt: firstDue(message, timing, now),
-  lifeSeconds: Math.max(message.options.ttl, LEAST_LIFE_SECONDS),
+  lifeSeconds: lifeSecondsOf(message.options),
   includesUnsubscribed: message.options.includeUnsubscribed ?? false,
 })
