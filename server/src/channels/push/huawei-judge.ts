@@ -75,7 +75,10 @@ export const isUnauthenticated = (reply: Reply) =>
 function readAnswer(body: string): { code: string; requestId: string | undefined } {
   try {
     const { code, requestId } = JSON.parse(body) as { code?: unknown; requestId?: unknown }
-    return { code: typeof code === 'string' ? code : '', requestId: typeof requestId === 'string' ? requestId : undefined }
+    return {
+      code: typeof code === 'string' ? code : '',
+      requestId: typeof requestId === 'string' ? requestId : undefined,
+    }
   } catch {
     return { code: '', requestId: undefined }
   }
