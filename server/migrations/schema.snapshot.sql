@@ -171,12 +171,14 @@ create table delivery_events (
   id uuid not null,
   kind text not null,
   message_id uuid,
-  subscription_id uuid not null,
-  user_id uuid not null,
-  platform text not null,
+  subscription_id uuid,
+  user_id uuid,
+  platform text,
   reason text,
   batch_id uuid,
-  constraint delivery_events_kind_known CHECK ((kind = ANY (ARRAY['sent'::text, 'failed'::text, 'delivered'::text, 'received'::text, 'opened'::text, 'clicked'::text, 'bounced'::text, 'complained'::text, 'unsubscribed'::text]))),
+  count bigint,
+  constraint delivery_events_kind_known CHECK ((kind = ANY (ARRAY['sent'::text, 'failed'::text, 'delivered'::text, 'received'::text, 'opened'::text, 'clicked'::text, 'bounced'::text, 'complained'::text, 'unsubscribed'::text, 'message.unknown'::text]))),
+  constraint delivery_events_of_message CHECK ((((kind = 'message.unknown'::text) = (count IS NOT NULL)) AND ((kind = 'message.unknown'::text) = (subscription_id IS NULL)) AND ((subscription_id IS NULL) = (user_id IS NULL)) AND ((subscription_id IS NULL) = (platform IS NULL)))),
   constraint delivery_events_pk PRIMARY KEY (app_id, webhook_id, at, id)
 );
 CREATE INDEX delivery_events_travelling ON public.delivery_events USING btree (app_id, webhook_id, batch_id) WHERE (batch_id IS NOT NULL);
@@ -708,6 +710,7 @@ create table messages (
   canceled_at timestamp with time zone,
   throttled_to timestamp with time zone,
   email_html_by_language jsonb,
+  unknowns_told_at timestamp with time zone,
   constraint messages_canceled_when CHECK (((canceled_at IS NOT NULL) = (state = 'canceled'::text))),
   constraint messages_channel_known CHECK ((channel = ANY (ARRAY['push'::text, 'email'::text, 'sms'::text]))),
   constraint messages_done_when CHECK (((completed_at IS NOT NULL) = (state = 'done'::text))),

@@ -195,7 +195,7 @@ const bodyOf = (appId: AppId, events: readonly StoredEvent[]) =>
     data: { app_id: appId, events: events.map(eventObject) },
   })
 
-const eventObject = ({ id, kind, at, messageId, subscriptionId, userId, platform, reason }: StoredEvent) => ({
+const eventObject = ({ id, kind, at, messageId, subscriptionId, userId, platform, reason, count }: StoredEvent) => ({
   id,
   kind,
   at: at.toISOString(),
@@ -204,4 +204,5 @@ const eventObject = ({ id, kind, at, messageId, subscriptionId, userId, platform
   onesignal_id: userId,
   subscription_type: platform,
   reason,
+  ...(count !== null && { count }),
 })

@@ -58,7 +58,7 @@ export const findDueWebhooksAcrossApps = (db: Db, now: Date) =>
     where w.disabled_at is null and (w.next_try_at is null or w.next_try_at <= ${now})
       and exists (select 1 from delivery_events e where e.app_id = w.app_id and e.webhook_id = w.id)`)
 
-const eventColumns = sql`id, at, kind, message_id, subscription_id, user_id, platform, reason`
+const eventColumns = sql`id, at, kind, message_id, subscription_id, user_id, platform, reason, count`
 
 /** The request that was not answered yet, if there is one. */
 export async function findTravelling(

@@ -28,7 +28,18 @@ export type Webhook = WebhookSecrets & {
 }
 
 /** Something that it has yet to be told. */
-export type StoredEvent = DeliveryEvent & { id: string; reason: string | null }
+export type StoredEvent = {
+  id: string
+  kind: EventKind
+  at: Date
+  messageId: DeliveryEvent['messageId']
+  /** Null in an event about a message, which has a count instead. */
+  subscriptionId: DeliveryEvent['subscriptionId'] | null
+  userId: DeliveryEvent['userId'] | null
+  platform: DeliveryEvent['platform'] | null
+  reason: string | null
+  count: number | null
+}
 
 /** As after a success. */
 export const NOT_FAILING = { failingSince: null, failures: 0, lastFailure: null, nextTryAt: null }

@@ -3,7 +3,7 @@
 import { type AppId, newId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
-import type { DeliveryEvent, EventKind } from './event.ts'
+import type { DeliveryEvent, EventKind, UnknownEvent } from './event.ts'
 
 /**
  * In the transaction that decides what they tell. One row for each receiver that wants the kind, so none where nobody does:
@@ -20,6 +20,13 @@ export async function insertDeliveryEvents(db: Db, appId: AppId, events: readonl
       r(id uuid, at timestamptz, kind text, "messageId" uuid, "subscriptionId" uuid, "userId" uuid, platform text, reason text)
     where a.id = ${appId} and w.app_id = ${appId} and w.disabled_at is null and r.kind = any(w.kinds)`)
 }
+
+export const insertUnknownEvent = (db: Db, appId: AppId, { messageId, count, at }: UnknownEvent) =>
+  db.query(sql`
+    insert into delivery_events (app_id, webhook_id, at, id, kind, message_id, count)
+    select a.id, w.id, ${at}::timestamptz, ${newId()}::uuid, 'message.unknown', ${messageId}::uuid, ${count}::bigint
+    from apps a cross join event_webhooks w
+    where a.id = ${appId} and w.app_id = ${appId} and w.disabled_at is null and 'message.unknown' = any(w.kinds)`)
 
 /** The kinds that any receiver of the app wants now. A few rows by their key: cheap enough to ask for each slice. */
 export async function findWantedEvents(db: Db, appId: AppId): Promise<Set<EventKind>> {

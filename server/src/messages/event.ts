@@ -14,11 +14,15 @@ export const eventKinds = [
   'bounced',
   'complained',
   'unsubscribed',
+  'message.unknown',
 ] as const
 export type EventKind = (typeof eventKinds)[number]
 
+/** About a message and not one of its deliveries: of so many nobody knows whether they arrived. */
+export type UnknownEvent = { messageId: MessageId; count: number; at: Date }
+
 export type DeliveryEvent = {
-  kind: EventKind
+  kind: Exclude<EventKind, 'message.unknown'>
   at: Date
   /** Null where no message in particular led to it. */
   messageId: MessageId | null

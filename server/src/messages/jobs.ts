@@ -10,6 +10,7 @@ export const EXPAND = 'messages.expand'
 export const EXPAND_BULK = 'messages.expand-bulk'
 export const DELIVER = 'messages.deliver'
 export const CLOSE = 'messages.close'
+export const TELL_UNKNOWN = 'messages.tell-unknown'
 
 /** Of the job that expands all direct messages of an app whose time has come. */
 export const DIRECT = 'direct'

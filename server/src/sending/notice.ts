@@ -17,6 +17,7 @@ export const noticeKinds = [
   'email.paused',
   'email.domain_failing',
   'template.suspended',
+  'message.unknown',
 ] as const
 export type NoticeKind = (typeof noticeKinds)[number]
 

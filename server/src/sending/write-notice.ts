@@ -21,6 +21,10 @@ const SAYS: Record<string, { subject: string; text: string }> = {
     subject: 'A sending domain has lost its DNS records',
     text: 'The DKIM records of a sending domain of the app are not in DNS any more. Nothing is sent from the domain until they are back, and POST /apps/{app_id}/email/domains/{domain}/verify has seen them.',
   },
+  'message.unknown': {
+    subject: 'Nobody knows whether some deliveries arrived',
+    text: 'A server or a connection broke off while a message of the app was being sent. Some of its deliveries may or may not have arrived; they are not sent again by themselves. List them with GET /apps/{app_id}/messages/{message_id}/unknowns, send them again with POST …/unknowns/resend at the risk that some arrive twice, or close them as failed with POST …/unknowns/close.',
+  },
   'template.suspended': {
     subject: 'A template is suspended',
     text: 'Rendering a template of the app hit its time limit for five recipients in a row. Messages with this content fail with the reason template_suspended for a day. Edit the template so that it takes less time, or resume it with POST /templates/{template_id}/resume?app_id={app_id}. Other templates are not affected.',

@@ -34,9 +34,12 @@ let clock: VirtualClock
 let sender: FakeSender
 let engine: Engine
 let appId: AppId
+let key: string
+let organizationKey: string
 
 setStage((stage) => {
   ;({ app, clock, sender, engine, appId } = stage)
+  ;({ key, organizationKey } = stage.tenant)
 })
 
 /** Asks for what it is never answered: as good as dead, and still alive. */
@@ -87,6 +90,73 @@ test('what a dead worker was sending is unknown, and nobody sends it again', asy
   expect((await another()).calls).toEqual([])
   expect(await tally(app.db, appId, id)).toEqual({ 'unknown interrupted': 1 })
   expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'done' })
+})
+
+describe('what is unknown is told once for a message, with how many', () => {
+  const mail = { email_subject: 'Bells', email_body: '<p>Ring</p>' }
+  const notices = () =>
+    app.db.query(sql`
+      select kind, detail from notices where app_id = ${appId} and administrator_id is null and kind = 'message.unknown'`)
+  const events = () =>
+    app.db.query(sql`
+      select kind, message_id, subscription_id, count from delivery_events where app_id = ${appId} order by at`)
+
+  /** A receiver of these events, and a mail that a worker dies over. */
+  async function unknownMail(count: number) {
+    const created = await app.request(`/apps/${appId}/event_webhooks`, {
+      body: { url: 'https://hook.example/events', kinds: ['message.unknown'] },
+      headers: { authorization: `Key ${organizationKey}` },
+    })
+    expect(created.status).toBe(201)
+    await recipients(engine, appId, count, { type: 'Email' })
+    const id = await aMessage(engine, appId, { channel: 'email', content: mail })
+    await dieWhileSending(count)
+    await another()
+    expect(await tally(app.db, appId, id)).toEqual({ 'unknown interrupted': count })
+    return id
+  }
+
+  test('to the administrators and to event webhooks', async () => {
+    const id = await unknownMail(8)
+    expect(await notices()).toEqual([])
+    clock.advance({ minutes: 5 })
+    await another()
+    const resend = `POST /apps/${appId}/messages/${id}/unknowns/resend`
+    const detail = { message_id: id, message_name: null, channel: 'email', count: 8, resend }
+    expect(await notices()).toEqual([{ kind: 'message.unknown', detail }])
+    expect(await events()).toEqual([{ kind: 'message.unknown', messageId: id, subscriptionId: null, count: 8 }])
+    clock.advance({ hours: 1 })
+    await another()
+    expect([(await notices()).length, (await events()).length]).toEqual([1, 1])
+  })
+
+  test('the call that it names sends them again; what is unknown after that is told again', async () => {
+    const id = await unknownMail(3)
+    clock.advance({ minutes: 5 })
+    await another()
+    const [, path = ''] = `POST /apps/${appId}/messages/${id}/unknowns/resend`.split(' ')
+    const answer = await app.request(path, { body: {}, headers: { authorization: `Key ${key}` } })
+    expect(answer.status).toBe(200)
+    const rescuer = fakeSender()
+    rescuer.otherwise = () => ({ kind: 'unknown', reason: 'no answer' })
+    await runEngine(anEngine({ db: app.db, clock, sender: rescuer }))
+    expect(rescuer.calls).toHaveLength(3)
+    clock.advance({ minutes: 5 })
+    await another()
+    expect((await notices()).length).toBe(2)
+  })
+
+  test('and not at all where it was found out in time what came of them', async () => {
+    const [one] = await recipients(engine, appId, 1)
+    const id = await aMessage(engine, appId, { lane: 'direct', audience: only(one?.id as string) })
+    const { thaw } = await dieWhileSending(1)
+    await another()
+    thaw()
+    await until(async () => (await tally(app.db, appId, id)).sent === 1)
+    clock.advance({ minutes: 5 })
+    await another()
+    expect(await notices()).toEqual([])
+  })
 })
 
 test('a line goes on, however often its workers died while they sent', async () => {

@@ -34,6 +34,7 @@ import { completeMessages } from './settle.ts'
 import { type Attempt, claimOf, countedUnder, INTERRUPTED, SLICE } from './slice.ts'
 import { findInterrupted, interruptSlice } from './slice-store.ts'
 import { tellFailed } from './tell-failed.ts'
+import { tellUnknownLater } from './tell-unknown.ts'
 import { keepPace } from './throttle.ts'
 
 const BATCH = 500
@@ -57,7 +58,7 @@ export const deliverLine = (engine: Engine) => async (work: Work) => {
 }
 
 /** What is under way in this line, and not by this attempt, is a dead worker's. */
-async function takeOver({ db, clock, stats }: Engine, work: Work, { part, provider }: Line, fence: number) {
+async function takeOver({ db, clock, queue, stats }: Engine, work: Work, { part, provider }: Line, fence: number) {
   const { appId } = work.job
   const claim = claimOf({ work, fence })
   const ids = await findInterrupted(db, appId, claim)
@@ -71,6 +72,7 @@ async function takeOver({ db, clock, stats }: Engine, work: Work, { part, provid
     await changeCounts(db, appId, part, moved({ state: 'pending' }, taken))
     // Whatever of them ended the worker is out of the line: that it did is no reason to stop the line.
     if (taken.some(({ state }) => state === 'unknown')) await work.noteProgress(db)
+    await tellUnknownLater(queue, db, appId, taken, clock.now())
   })
   await completeMessages({ db, clock }, appId, ids)
 }

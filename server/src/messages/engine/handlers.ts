@@ -5,7 +5,7 @@ import type { Schedule } from '../../queue/schedule.ts'
 import { READS_AUDIENCE } from '../../segments/scan.ts'
 import { RELEASE, WAKE, WAKE_ALL } from '../../sending/control.ts'
 import { beginningOf, readLine } from '../delivery.ts'
-import { CLOSE, DELIVER, EXPAND, EXPAND_BULK } from '../jobs.ts'
+import { CLOSE, DELIVER, EXPAND, EXPAND_BULK, TELL_UNKNOWN } from '../jobs.ts'
 import { auditCounts } from './audit-counts.ts'
 import { closeCanceled } from './close.ts'
 import { closeOver } from './close-over.ts'
@@ -16,6 +16,7 @@ import { forgetOldMessages } from './forget.ts'
 import { keepMonths } from './keep-months.ts'
 import { releaseDeliveries } from './release.ts'
 import { settleMessages } from './settle.ts'
+import { tellUnknown } from './tell-unknown.ts'
 import { wakeAllApps, wakeApp } from './wake.ts'
 
 /** An outage of an hour must not need somebody to release what was given up: about a day. */
@@ -54,6 +55,7 @@ export const messageHandlers = (engine: Engine): Handlers => ({
     ...PATIENT,
   },
   [CLOSE]: { run: closeCanceled(engine), ...PATIENT },
+  [TELL_UNKNOWN]: { run: tellUnknown(engine), ...PATIENT },
   [RELEASE]: { run: releaseDeliveries(engine), ...PATIENT },
   [WAKE]: { run: wakeApp(engine), ...PATIENT },
   [WAKE_ALL]: { run: wakeAllApps(engine), ...PATIENT },

@@ -6,7 +6,7 @@ import { release } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
 import { arrivalFacts, countEmailOutcomes, isBounced, noteArrivals, sayArrived } from '../email/count.ts'
 import { noteSoftRefusals } from '../email/suppress-bounced.ts'
-import type { DeliveryEvent, EventKind } from '../event.ts'
+import type { DeliveryEvent } from '../event.ts'
 import { findWantedEvents, insertDeliveryEvents } from '../event-store.ts'
 import { tellActions } from '../note-actions.ts'
 import { unnote } from './cap.ts'
@@ -20,6 +20,7 @@ import { changeAfter, isRefused, type Pause, pauseOf } from './outcomes.ts'
 import { putPause } from './pause-store.ts'
 import { type Attempt, capOf, claimOf, countedUnder, countsForLimit, INTERRUPTED, idsOf, ownName } from './slice.ts'
 import { deleteSlice } from './slice-store.ts'
+import { tellUnknownLater } from './tell-unknown.ts'
 
 type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
 
@@ -28,7 +29,7 @@ type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
  * Answers whether the provider wants a pause.
  */
 export async function recordOutcomes(
-  { random, noteActions }: Pick<Engine, 'random' | 'noteActions'>,
+  { random, noteActions, queue }: Pick<Engine, 'random' | 'noteActions' | 'queue'>,
   db: Db,
   attempt: Attempt,
   { sent, second }: Marked,
@@ -70,6 +71,13 @@ export async function recordOutcomes(
   if (line.provider === 'email') await noteSoftRefusals(db, appId, written, now)
   const count = refused.filter(({ it }) => countsForLimit(it)).length
   if (second && count > 0) await release(db, appId, [{ second, count }], now)
+  await tellUnknownLater(
+    queue,
+    db,
+    appId,
+    written.map(({ change }) => change),
+    now,
+  )
   return pause
 }
 
@@ -116,7 +124,7 @@ const reasonOf = ({ outcome, change }: Judged) =>
   isBounced(outcome) && 'reason' in outcome ? outcome.reason : (change.reason ?? undefined)
 
 /** A mail that was refused for its recipient bounced, at once; that is told instead of a failure. */
-function kindsOf({ outcome, change: { state, deliveredAt, bouncedAt } }: Judged): EventKind[] {
+function kindsOf({ outcome, change: { state, deliveredAt, bouncedAt } }: Judged): DeliveryEvent['kind'][] {
   if (isBounced(outcome)) return bouncedAt ? ['bounced'] : []
   if (state === 'sent') return deliveredAt ? ['sent', 'delivered'] : ['sent']
   return state === 'failed' ? ['failed'] : []

@@ -4,7 +4,7 @@ import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import type { DeliveryKey } from '../delivery.ts'
-import type { MessageId } from '../message.ts'
+import type { Message, MessageId } from '../message.ts'
 import { type Counted, UNPREPARED } from './delivery-store.ts'
 
 export type UnknownDelivery = DeliveryKey & {
@@ -29,6 +29,31 @@ export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, 
     limit ${limit}`,
     UNPREPARED,
   )
+
+/** What is to be told of a message; undefined where all of it is known, or it was told before. */
+export async function markUnknownsTold(
+  db: Db,
+  appId: AppId,
+  id: MessageId,
+  now: Date,
+): Promise<(Pick<Message, 'name' | 'channel'> & { count: number }) | undefined> {
+  const [told] = await db.query<Pick<Message, 'name' | 'channel'> & { count: number }>(
+    sql`
+    update messages m
+    set unknowns_told_at = ${now}
+    from (
+      select sum(c.count)::bigint as count from message_counts c
+      where c.app_id = ${appId} and c.message_id = ${id} and c.state = 'unknown') c
+    where m.app_id = ${appId} and m.id = ${id} and m.unknowns_told_at is null and c.count > 0
+    returning m.name, m.channel, c.count`,
+    UNPREPARED,
+  )
+  return told
+}
+
+/** They were sent again: what is unknown from then on is told once more. */
+export const forgetUnknownsTold = (db: Db, appId: AppId, id: MessageId) =>
+  db.query(sql`update messages m set unknowns_told_at = null where m.app_id = ${appId} and m.id = ${id}`)
 
 /** Before every id that there is. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'

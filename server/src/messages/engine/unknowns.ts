@@ -13,7 +13,14 @@ import type { Engine } from './engine.ts'
 import { lifeSecondsOf } from './life.ts'
 import { lockMessage, reopenMessage } from './message-store.ts'
 import { tellFailed } from './tell-failed.ts'
-import { closeUnknownRows, findUnknown, type Place, resendUnknownRows, type UnknownDelivery } from './unknown-store.ts'
+import {
+  closeUnknownRows,
+  findUnknown,
+  forgetUnknownsTold,
+  type Place,
+  resendUnknownRows,
+  type UnknownDelivery,
+} from './unknown-store.ts'
 
 export type { UnknownDelivery } from './unknown-store.ts'
 
@@ -54,6 +61,7 @@ export function resendUnknown(ctx: Context, appId: AppId, { messageId, subscript
       rows.flatMap((it) => moved({ state: 'unknown', reason: it.was ?? '' }, [it])),
     )
     await reopenMessage(db, appId, messageId)
+    await forgetUnknownsTold(db, appId, messageId)
     await ctx.queue.enqueue(
       db,
       deliverJobs(
