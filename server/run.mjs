@@ -2,9 +2,11 @@
 // Plain JavaScript, because an old Node cannot even parse what it would have to complain about.
 const [major] = process.versions.node.split('.').map(Number)
 if (major < 24) {
-  console.error(
-    `Carillon needs Node 24 or newer; this is ${process.version}. On Linux "npm ci" brings it along and "npm start" uses it; elsewhere install it from nodejs.org.`,
-  )
+  const how =
+    process.platform === 'linux'
+      ? '"npm ci" brings it along and "npm start" uses it: run both, with optional dependencies'
+      : 'Install it from nodejs.org'
+  console.error(`Carillon needs Node 24 or newer; this is ${process.version}. ${how}.`)
   process.exit(1)
 }
 // Before anything runs on them: names that cannot be looked up hold threads for seconds, and others need some too.

@@ -282,7 +282,7 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     env: 'TWILIO_URL',
     fallback: 'https://api.twilio.com',
     read: url('https:', 'http:'),
-    help: 'Where Twilio is, or a service that speaks as it does, for apps that name no other address.',
+    help: 'Where Twilio is, or a service that speaks as it does. The same for all apps.',
   },
   vapidSubject: {
     env: 'VAPID_SUBJECT',

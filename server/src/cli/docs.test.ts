@@ -37,3 +37,16 @@ test('docs/command-line.md names every limit and permission', async () => {
   )
   expect(text).toContain(`Permissions: ${permissions.map((name) => `\`${name}\``).join(', ')}.`)
 })
+
+test('README and guides claim nothing that is not so', async () => {
+  const read = (name: string) => readFile(new URL(`../../../${name}`, import.meta.url), 'utf8')
+  const readme = await read('README.md')
+  for (const claim of ['own server libraries', 'in a fraction of a second', '**Fast.**', 'or macOS with Node 20'])
+    expect(readme).not.toContain(claim)
+  expect(settings.twilioUrl.help).not.toContain('name no other address')
+  // Figures that the README gives are those of the benchmarks.
+  const bench = await read('bench/README.md')
+  for (const [, figure = ''] of readme.matchAll(/\(([\d,]+) a second\)/g))
+    expect(bench).toContain(figure.replace(',', ''))
+  expect(await page('in-app.md')).toContain('Our web SDK does not')
+})

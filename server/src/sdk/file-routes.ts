@@ -41,6 +41,13 @@ const files: File[] = [
     headers: FOR_SITES,
   },
   {
+    operation: 'getWebSdkTypes',
+    path: '/sdk/carillon.d.ts',
+    name: 'carillon.d.ts',
+    summary: 'The web SDK: its types, for TypeScript',
+    headers: FOR_SITES,
+  },
+  {
     operation: 'getWebSdkWorker',
     path: '/sdk/carillon-worker.js',
     name: 'carillon-worker.js',

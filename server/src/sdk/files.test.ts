@@ -16,6 +16,7 @@ describe('the files of the web SDK', () => {
   test.each([
     ['/sdk/carillon.js', 'carillon.js', 'text/javascript'],
     ['/sdk/carillon-worker.js', 'carillon-worker.js', 'text/javascript'],
+    ['/sdk/carillon.d.ts', 'carillon.d.ts', 'application/typescript'],
     ['/demo/demo.js', 'demo/demo.js', 'text/javascript'],
     ['/demo/demo.css', 'demo/demo.css', 'text/css'],
   ])('%s is served as it is, and not again to who has it', async (path, file, type) => {
@@ -37,7 +38,7 @@ describe('the files of the web SDK', () => {
 
   test.each([
     '/sdk/',
-    '/sdk/carillon.d.ts',
+    '/sdk/carillon-worker.d.ts',
     '/sdk/..%2fpackage.json',
     '/demo/demo.html',
     '/demo/..%2f..%2fpackage.json',

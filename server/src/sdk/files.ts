@@ -9,6 +9,7 @@ const TYPES: Record<string, string> = {
   css: 'text/css; charset=utf-8',
   html: 'text/html; charset=utf-8',
   js: 'text/javascript; charset=utf-8',
+  ts: 'application/typescript; charset=utf-8',
 }
 
 export type WebFile = { text: string; contentType: string }

@@ -230,7 +230,7 @@ describe('add a player', () => {
         status: 401,
         body: {
           success: false,
-          errors: [expect.stringMatching(/^Access denied\. {2}/)],
+          errors: [expect.stringMatching(/^Access denied\. {2}/), expect.stringContaining('/docs/accounts-and-keys')],
           reference: [expect.any(String)],
         },
       })

@@ -41,7 +41,10 @@ describe('keys', () => {
   test.each(operations)('$name with a key that is no good, or may not', async (operation) => {
     expect(await ask(operation, 'Key nonsense')).toMatchObject({
       status: 401,
-      body: { errors: [expect.stringContaining('Access denied.')], reference: [expect.any(String)] },
+      body: {
+        errors: [expect.stringContaining('Access denied.'), expect.stringContaining('/docs/accounts-and-keys')],
+        reference: [expect.any(String)],
+      },
     })
     const ctx = { db: app.db, clock: systemClock() }
     const limited = { name: 'users alone', permissions: ['users' as const] }

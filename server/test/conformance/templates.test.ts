@@ -62,7 +62,10 @@ describe('keys', () => {
     expect(told(await ask(''))).toEqual(noKey)
     expect(await ask('Key nonsense')).toMatchObject({
       status: 401,
-      body: { errors: [expect.stringContaining('Access denied.')], reference: [expect.any(String)] },
+      body: {
+        errors: [expect.stringContaining('Access denied.'), expect.stringContaining('/docs/accounts-and-keys')],
+        reference: [expect.any(String)],
+      },
     })
   })
 

@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, readdir, rm } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -167,7 +167,7 @@ describe('a wrong setting:', () => {
 
   test('a flag that is none', async () => {
     const command = [process.execPath, join(PROJECT, 'server/run.mjs'), 'main', '--prot', '1']
-    expect(await refusal({ command })).toBe('"--prot" is not a setting; see docs/settings.md')
+    expect(await refusal({ command })).toBe('"--prot" is not a setting; see "npm start -- --help"')
   })
 })
 
@@ -182,4 +182,23 @@ test('an old Node', async () => {
     expect(await refusal({ command: [...node, launcher, 'main'] })).toMatch(
       /^Carillon needs Node 24 or newer; this is v\d+/,
     )
+})
+
+test('a Linux without glibc is told so, in two lines, before anything is tried', async () => {
+  const folder = await freshFolder()
+  const look = () => spawnSync('sh', ['server/check-platform.sh', folder], { cwd: PROJECT, encoding: 'utf8' })
+  expect(look()).toMatchObject({ status: 0, stderr: '' })
+  await mkdir(join(folder, 'lib'))
+  await writeFile(join(folder, 'lib/ld-musl-x86_64.so.1'), '')
+  expect(look()).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/^Carillon does not run on Alpine.*\n.*\n$/),
+  })
+  // Whoever has put glibc beside it may try.
+  await mkdir(join(folder, 'lib64'))
+  await writeFile(join(folder, 'lib64/ld-linux-x86-64.so.2'), '')
+  expect(look()).toMatchObject({ status: 0 })
+  const { scripts } = JSON.parse(await readFile(join(PROJECT, 'package.json'), 'utf8'))
+  for (const name of ['start', 'carillon'])
+    expect(scripts[name]).toMatch(/^sh server\/check-platform\.sh && exec node /)
 })

@@ -345,7 +345,10 @@ describe('errors are lists of strings', () => {
     for (const authorization of [`Key ${'x'.repeat(40)}`, `Key ${app.tenant.key.slice(0, -1)}`])
       expect(told(await at(app.tenant.id, authorization))).toEqual({
         status: 401,
-        body: { errors: [expect.stringMatching(/^Access denied\. {2}/)], reference: [expect.any(String)] },
+        body: {
+          errors: [expect.stringMatching(/^Access denied\. {2}/), expect.stringContaining('/docs/accounts-and-keys')],
+          reference: [expect.any(String)],
+        },
       })
   })
 
