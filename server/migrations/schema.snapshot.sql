@@ -944,10 +944,12 @@ create table subscriptions (
   badge_count integer,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  install_id uuid,
   constraint subscriptions_pk PRIMARY KEY (app_id, id),
   constraint subscriptions_token_hashed CHECK (((token IS NULL) = (token_hash IS NULL))),
   constraint subscriptions_token_unique UNIQUE (app_id, type, token_hash)
 );
+CREATE UNIQUE INDEX subscriptions_by_install ON public.subscriptions USING btree (app_id, install_id) WHERE (install_id IS NOT NULL);
 CREATE INDEX subscriptions_by_user ON public.subscriptions USING btree (app_id, user_id);
 
 create table suppressions (

@@ -13,15 +13,16 @@ import {
   readUserRef,
   type UserRef,
 } from './identity.ts'
+import { assignInstall, installRefs, retireOthers } from './install.ts'
 import type { Neighbourhood, Ref } from './neighbourhood.ts'
 import type { SubscriptionDraft } from './schema.ts'
 import { becomeUser } from './sign-in.ts'
 import {
   changedSubscription,
   findRequested,
+  makeRoom,
   readSubscription,
   refsFor,
-  refuseBeyondLimit,
   type SubscriptionRequest,
   subscribe,
   subscriptionRefs,
@@ -37,18 +38,21 @@ export function addSubscription(
   ref: UserRef,
   draft: SubscriptionDraft,
   authority: Authority = KEY,
+  installId?: string,
 ) {
   const request = readSubscription(draft, 'subscription')
   if (authority.kind === 'device' && request.kind && isAddress(request.kind.type))
     throw needsIdentityToken('Giving a user an email address or a phone number')
   return change(appId, {
-    refs: [ref, ...refsFor(authority, subscriptionRefs(request))],
+    refs: [ref, ...refsFor(authority, subscriptionRefs(request)), ...installRefs(installId)],
     needs: { subscriptions: true },
     apply(state, now) {
       const user = state.find(ref)
       if (!user) throw userNotFound()
       refuseOtherUser(user, authority)
+      retireOthers(state, installId, [request], now, authority)
       const { subscription, isNew } = subscribe(state, user, request, now, newId, authority)
+      assignInstall(state, installId, [subscription], now)
       return { isNew, subscription: subscriptionObject(appId, subscription) }
     },
   })
@@ -80,16 +84,19 @@ export function updateSubscription(
   id: SubscriptionId,
   draft: SubscriptionDraft,
   authority: Authority = KEY,
+  installId?: string,
 ) {
   const request = readUpdate(draft)
   if (authority.kind === 'device' && request.kind && isAddress(request.kind.type)) throw typeIsFixed()
   return change(appId, {
-    refs: [{ subscriptionId: id }, ...refsFor(authority, subscriptionRefs(request))],
+    refs: [{ subscriptionId: id }, ...refsFor(authority, subscriptionRefs(request)), ...installRefs(installId)],
     needs: { subscriptions: true },
     apply(state, now) {
       const known = findOwned(state, id, authority)
       const changed = changedSubscription(state, known, request, now, authority)
       state.putSubscription(changed)
+      retireOthers(state, installId, [{ ...request, id }], now, authority)
+      assignInstall(state, installId, [changed], now)
       return { subscription: subscriptionObject(appId, changed) }
     },
   })
@@ -160,7 +167,7 @@ export function transferSubscription(
       refuseOtherUser(user, authority)
       const current = state.subscriptions.get(id) as Subscription
       if (current.userId !== user.id) {
-        refuseBeyondLimit(user, authority)
+        makeRoom(state, user, authority)
         state.putSubscription({ ...current, userId: user.id, updatedAt: now })
       }
       return { identity: authority.kind === 'device' ? deviceIdentity(user) : identityObject(user.id, user.aliases) }

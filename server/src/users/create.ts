@@ -7,6 +7,7 @@ import { assignAliases } from './assign-aliases.ts'
 import type { Change } from './change.ts'
 import { type Alias, EXTERNAL_ID, identityObject, MAX_CUSTOM_ALIASES, readIdentity } from './identity.ts'
 import type { InsertFresh } from './insert-fresh.ts'
+import { assignInstall, installRefs, retireOthers } from './install.ts'
 import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
 import { newUser } from './new-user.ts'
 import { changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties.ts'
@@ -24,7 +25,13 @@ import { changeProperties } from './update.ts'
 
 export type CreateContext = { change: Change; insertFresh: InsertFresh; newId: NewId; now: () => Date }
 
-export type UserDraft = { aliases: Alias[]; subscriptions: SubscriptionRequest[]; properties: PropertyChange }
+export type UserDraft = {
+  aliases: Alias[]
+  subscriptions: SubscriptionRequest[]
+  properties: PropertyChange
+  /** The install that the request comes from. */
+  installId: string | undefined
+}
 
 export type Created = { isNew: boolean; user: User; subscriptions: Subscription[] }
 
@@ -33,8 +40,9 @@ export async function createUser(
   appId: AppId,
   body: CreateUserBody,
   authority: Authority = KEY,
+  installId?: string,
 ): Promise<Created> {
-  const draft = withVerifiedId(readDraft(body), authority)
+  const draft = withVerifiedId(readDraft(body, installId), authority)
   if (draft.aliases.length === 0 && draft.subscriptions.length === 0)
     throw invalid('a user needs an identity with at least one alias, or at least one subscription')
   const fresh = authority.kind === 'key' ? prepareFresh(ctx, draft) : undefined
@@ -46,9 +54,10 @@ export async function createUser(
   })
 }
 
-export const draftRefs = ({ aliases, subscriptions }: UserDraft): Ref[] => [
+export const draftRefs = ({ aliases, subscriptions, installId }: UserDraft): Ref[] => [
   ...aliases,
   ...subscriptions.flatMap(subscriptionRefs),
+  ...installRefs(installId),
 ]
 
 /** An identity token says who the user is, whether or not the body does. */
@@ -60,13 +69,14 @@ function withVerifiedId(draft: UserDraft, authority: Authority): UserDraft {
   return given ? draft : { ...draft, aliases: [{ label: EXTERNAL_ID, value: externalId }, ...draft.aliases] }
 }
 
-export function readDraft({ identity, subscriptions, properties }: CreateUserBody): UserDraft {
+export function readDraft({ identity, subscriptions, properties }: CreateUserBody, installId?: string): UserDraft {
   const { aliases, onesignalId } = readIdentity(identity ?? {})
   if (onesignalId !== undefined) throw invalid('onesignal_id is assigned by the service and cannot be set')
   return {
     aliases,
     subscriptions: (subscriptions ?? []).map((draft, i) => readSubscription(draft, `subscriptions[${i}]`)),
     properties: readProperties(properties, {}, 'create'),
+    installId,
   }
 }
 
@@ -98,6 +108,9 @@ export function prepareFresh(
     user.subscriptions.set(it.id, it)
     subscriptions.push(it)
   }
+  // Nobody but a device has an install, and a fresh one brings push subscriptions alone.
+  const last = subscriptions.at(-1)
+  if (last && draft.installId !== undefined) last.installId = draft.installId
   return { user, subscriptions }
 }
 
@@ -107,10 +120,12 @@ function applyDraft(state: Neighbourhood, draft: UserDraft, now: string, newId: 
   if (!known) state.addUser(user)
   assignAliases(state, user, draft.aliases)
   changeProperties(state, user, draft.properties, now)
+  retireOthers(state, draft.installId, draft.subscriptions, now, authority)
   const subscriptions = draft.subscriptions.map((request) => {
     const { subscription, isNew } = subscribe(state, user, request, now, newId, authority)
     return putActivity(state, subscription, isNew, draft.properties)
   })
+  assignInstall(state, draft.installId, subscriptions, now)
   // A subscription given twice is answered twice, as it is in the end.
   const final = subscriptions.map((it) => state.subscriptions.get(it.id) ?? it)
   // A copy: later commands of the batch go on changing the user, and that is not this one's answer.

@@ -37,10 +37,13 @@ export function createInsertFresh({ db, clock, newId, merger }: Context): Insert
   })
 }
 
-/** Does no earlier request of the batch bring the same alias or token? The later one sees what the earlier made. */
+/** Does no earlier request of the batch bring the same alias, token or install? The later one sees what the earlier made. */
 function isFirst({ user, subscriptions }: FreshUser, taken: Set<string>): boolean {
   const keys = [...user.aliases].map(([label, value]) => `a\0${label}\0${value}`)
-  for (const { type, tokenHash } of subscriptions) if (tokenHash !== null) keys.push(`s\0${type}\0${tokenHash}`)
+  for (const { type, tokenHash, installId } of subscriptions) {
+    if (tokenHash !== null) keys.push(`s\0${type}\0${tokenHash}`)
+    if (installId !== null) keys.push(`i\0${installId}`)
+  }
   const isNew = keys.every((key) => !taken.has(key))
   if (isNew) for (const key of keys) taken.add(key)
   return isNew

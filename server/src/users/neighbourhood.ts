@@ -18,7 +18,11 @@ export type User = {
 }
 
 /** Anything by which a request can point at a user. */
-export type Ref = UserRef | { subscriptionId: SubscriptionId } | { type: SubscriptionType; tokenHash: string }
+export type Ref =
+  | UserRef
+  | { subscriptionId: SubscriptionId }
+  | { type: SubscriptionType; tokenHash: string }
+  | { installId: string }
 
 export type NewPurchases = { userId: UserId; purchases: StoredPurchase[] }
 export type Note = Omit<AuditEntry, 'id'>
@@ -39,6 +43,7 @@ export function createNeighbourhood(loaded: User[]) {
   const byAlias = new Map<string, UserId>()
   const subscriptions = new Map<SubscriptionId, Subscription>()
   const byToken = new Map<string, SubscriptionId>()
+  const byInstall = new Map<string, SubscriptionId>()
   const purchases: NewPurchases[] = []
   const audit: Note[] = []
   let undo: (() => void)[] = []
@@ -51,6 +56,7 @@ export function createNeighbourhood(loaded: User[]) {
   function indexSubscription(it: Subscription) {
     subscriptions.set(it.id, it)
     if (it.tokenHash !== null) byToken.set(tokenKey(it.type, it.tokenHash), it.id)
+    if (it.installId !== null) byInstall.set(it.installId, it.id)
   }
   for (const user of loaded) index(user)
 
@@ -109,15 +115,18 @@ export function createNeighbourhood(loaded: User[]) {
       const before = subscriptions.get(it.id)
       if (before) {
         if (before.tokenHash !== null) put(byToken, tokenKey(before.type, before.tokenHash), undefined)
+        if (before.installId !== null) put(byInstall, before.installId, undefined)
         if (before.userId !== it.userId) put(owner(before).subscriptions, it.id, undefined)
       }
       put(subscriptions, it.id, it)
       if (it.tokenHash !== null) put(byToken, tokenKey(it.type, it.tokenHash), it.id)
+      if (it.installId !== null) put(byInstall, it.installId, it.id)
       put(owner(it).subscriptions, it.id, it)
     },
     removeSubscription(it: Subscription) {
       put(subscriptions, it.id, undefined)
       if (it.tokenHash !== null) put(byToken, tokenKey(it.type, it.tokenHash), undefined)
+      if (it.installId !== null) put(byInstall, it.installId, undefined)
       put(owner(it).subscriptions, it.id, undefined)
     },
     note(entry: Note) {
@@ -140,12 +149,16 @@ export function createNeighbourhood(loaded: User[]) {
       const id = byToken.get(tokenKey(type, tokenHash))
       return id === undefined ? undefined : subscriptions.get(id)
     },
+    findByInstall(installId: string): Subscription | undefined {
+      const id = byInstall.get(installId)
+      return id === undefined ? undefined : subscriptions.get(id)
+    },
     /** Whom a reference points at, in the present state. */
     ownerOf(ref: Ref): UserId | undefined {
       if ('id' in ref) return users.get(ref.id)?.id
       if ('label' in ref) return byAlias.get(aliasKey(ref.label, ref.value))
       if ('subscriptionId' in ref) return subscriptions.get(ref.subscriptionId)?.userId
-      const id = byToken.get(tokenKey(ref.type, ref.tokenHash))
+      const id = 'installId' in ref ? byInstall.get(ref.installId) : byToken.get(tokenKey(ref.type, ref.tokenHash))
       return id === undefined ? undefined : subscriptions.get(id)?.userId
     },
     /** All of it or, when it throws, nothing. */

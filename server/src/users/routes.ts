@@ -17,6 +17,7 @@ import type { UsersContext } from './context.ts'
 import { createdAnswer, createUser } from './create.ts'
 import { deleteUser } from './delete.ts'
 import { ONESIGNAL_ID, readUserRef, type UserRef } from './identity.ts'
+import { readInstallId } from './install.ts'
 import { viewIdentity, viewIdentityBySubscription, viewUser, viewUserForDevice } from './read.ts'
 import {
   AliasPath,
@@ -54,6 +55,9 @@ function selectedBy(call: Pick<Call, 'header'>, authority: Authority): Subscript
   const given = call.header('onesignal-subscription-id')
   return authority.kind === 'key' || isUuid(given ?? '') ? readSelectedSubscription(given) : undefined
 }
+
+const installOf = (call: Pick<Call, 'header'>, authority: Authority) =>
+  readInstallId(call.header('onesignal-install-id'), authority)
 
 /**
  * Mobile SDKs ask for in-app messages only after a write has given them a token to read it back with. Every read here sees
@@ -116,11 +120,12 @@ export function userRoutes(ctx: UsersContext): Route[] {
       answers: { 201: UserAnswer, 202: UserAnswer },
       async handle(call) {
         const authority = authorityOf(call.caller)
+        const installId = installOf(call, authority)
         if (authority.kind === 'device') {
-          const { status, body } = await concealTiming(() => signIn(ctx, call.app.id, call.body))
+          const { status, body } = await concealTiming(() => signIn(ctx, call.app.id, call.body, installId))
           return { status, body: seenBy(call, body) }
         }
-        const created = await createUser(ctx, call.app.id, call.body, authority)
+        const created = await createUser(ctx, call.app.id, call.body, authority, installId)
         return { status: created.isNew ? 201 : 202, body: seenBy(call, createdAnswer(call.app.id, created)) }
       },
     }),
@@ -286,7 +291,9 @@ export function userRoutes(ctx: UsersContext): Route[] {
         const ref = targetOf(call)
         const draft = call.body.subscription
         const authority = authorityOf(call.caller)
-        const { isNew, subscription } = await addSubscription(change, newId, call.app.id, ref, draft, authority)
+        const installId = installOf(call, authority)
+        const added = await addSubscription(change, newId, call.app.id, ref, draft, authority, installId)
+        const { isNew, subscription } = added
         // iOS looks for its token inside the subscription.
         return { status: isNew ? 201 : 202, body: seenBy(call, { subscription: seenBy(call, subscription) }) }
       },
@@ -306,7 +313,8 @@ export function userRoutes(ctx: UsersContext): Route[] {
       async handle(call) {
         const id = readSubscriptionId(call.params.subscription_id)
         const authority = authorityOf(call.caller)
-        const body = await updateSubscription(change, call.app.id, id, call.body.subscription, authority)
+        const installId = installOf(call, authority)
+        const body = await updateSubscription(change, call.app.id, id, call.body.subscription, authority, installId)
         return { status: 200, body: seenBy(call, body) }
       },
     }),

@@ -87,6 +87,7 @@ const subscriptionOf = (it: LoadedSubscription): Subscription => ({
   lat: it.lat as number | null,
   long: it.long as number | null,
   badgeCount: it.badge_count as number | null,
+  installId: it.install_id as string | null,
   createdAt: iso(it.created_at as string),
   updatedAt: iso(it.updated_at as string),
   lastActive: iso(it.activity?.last_active ?? (it.created_at as string)),
@@ -120,6 +121,7 @@ export const subscriptionRow = (it: Subscription) => ({
   lat: it.lat,
   long: it.long,
   badge_count: it.badgeCount,
+  install_id: it.installId,
   created_at: it.createdAt,
   updated_at: it.updatedAt,
 })

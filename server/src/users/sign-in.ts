@@ -9,6 +9,7 @@ import { isAnonymous } from './authority.ts'
 import { type CreateContext, type Created, draftRefs, prepareFresh, readDraft, type UserDraft } from './create.ts'
 import { boundedByDevice, deviceIdentity, deviceProperties } from './device-view.ts'
 import { type Alias, EXTERNAL_ID, MAX_CUSTOM_ALIASES } from './identity.ts'
+import { assignInstall, retireOthers } from './install.ts'
 import type { Neighbourhood, User } from './neighbourhood.ts'
 import { newUser } from './new-user.ts'
 import type { CreateUserBody } from './schema.ts'
@@ -24,8 +25,8 @@ import { changeProperties } from './update.ts'
 
 const DEVICE: Authority = { kind: 'device' }
 
-export async function signIn(ctx: CreateContext, appId: AppId, body: CreateUserBody) {
-  const draft = readDraft(body)
+export async function signIn(ctx: CreateContext, appId: AppId, body: CreateUserBody, installId?: string) {
+  const draft = readDraft(body, installId)
   checkDraft(draft)
   draft.properties = boundedByDevice(draft.properties)
   const external = draft.aliases.find(({ label }) => label === EXTERNAL_ID)
@@ -85,11 +86,13 @@ function applySignIn(
     draft.aliases.filter((alias) => alias !== external),
   )
   changeProperties(state, user, draft.properties, now)
+  retireOthers(state, draft.installId, draft.subscriptions, now, DEVICE)
   const subscriptions = draft.subscriptions.map((request) =>
     isAddressRequest(request)
       ? registerAddress(state, user, isNew && !external, request, now, newId)
       : subscribe(state, user, request, now, newId, DEVICE).subscription,
   )
+  assignInstall(state, draft.installId, subscriptions, now)
   const final = subscriptions.map((it) => state.subscriptions.get(it.id) ?? it)
   return { isNew, user: { ...user, aliases: new Map(user.aliases) }, subscriptions: final }
 }

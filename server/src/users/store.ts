@@ -33,6 +33,7 @@ const refRows = (refs: readonly Ref[]) =>
       if ('id' in ref) return { n, id: ref.id }
       if ('label' in ref) return { n, label: ref.label, value: ref.value }
       if ('subscriptionId' in ref) return { n, subscription_id: ref.subscriptionId }
+      if ('installId' in ref) return { n, install_id: ref.installId }
       return { n, type: ref.type, token_hash: ref.tokenHash }
     }),
   )
@@ -55,6 +56,8 @@ const pointsAt = (appId: AppId) => sql`
     when r.id is not null or r.label is not null then ${namedUser(appId)}
     when r.subscription_id is not null then
       (select s.user_id from subscriptions s where s.app_id = ${appId} and s.id = r.subscription_id)
+    when r.install_id is not null then
+      (select s.user_id from subscriptions s where s.app_id = ${appId} and s.install_id = r.install_id)
     else (select s.user_id from subscriptions s
           where s.app_id = ${appId} and s.type = r.type and s.token_hash = decode(r.token_hash, 'hex'))
   end`
@@ -63,7 +66,7 @@ const pointsAt = (appId: AppId) => sql`
 const pointedAt = (appId: AppId, refs: readonly Ref[]) => sql`
   select r.n, ${pointsAt(appId)} as user_id
   from jsonb_to_recordset(${refRows(refs)}::jsonb)
-    as r(n integer, id uuid, label text, value text, subscription_id uuid, type text, token_hash text)
+    as r(n integer, id uuid, label text, value text, subscription_id uuid, install_id uuid, type text, token_hash text)
   offset 0`
 
 export type Locked = {
@@ -298,17 +301,17 @@ export const insertSubscriptions = (db: Db, appId: AppId, list: Subscription[]) 
   db.query(sql`
   insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled, notification_types,
     sdk, device_model, device_os, rooted, test_type, app_version, net_type, carrier, web_auth, web_p256, language,
-    timezone_seconds, ad_id, country, lat, long, badge_count, created_at, updated_at)
+    timezone_seconds, ad_id, country, lat, long, badge_count, install_id, created_at, updated_at)
   select a.id, r.id, r.user_id, r.type, r.type_spelling, r.token, decode(r.token_hash, 'hex'), r.enabled,
     r.notification_types, r.sdk, r.device_model, r.device_os, r.rooted, r.test_type, r.app_version, r.net_type,
     r.carrier, r.web_auth, r.web_p256, r.language, r.timezone_seconds, r.ad_id, r.country, r.lat, r.long,
-    r.badge_count, r.created_at, r.updated_at
+    r.badge_count, r.install_id, r.created_at, r.updated_at
   from apps a cross join jsonb_to_recordset(${rows(sortedSubscriptions(list).map(subscriptionRow))}::jsonb)
     as r(id uuid, user_id uuid, type text, type_spelling text, token text, token_hash text, enabled boolean,
       notification_types integer, sdk text, device_model text, device_os text, rooted boolean, test_type integer,
       app_version text, net_type integer, carrier text, web_auth text, web_p256 text, language text,
       timezone_seconds integer, ad_id text, country text, lat float8, long float8, badge_count integer,
-      created_at timestamptz, updated_at timestamptz)
+      install_id uuid, created_at timestamptz, updated_at timestamptz)
   where a.id = ${appId}`)
 
 export const updateSubscriptions = (db: Db, appId: AppId, list: Subscription[]) =>
@@ -319,13 +322,18 @@ export const updateSubscriptions = (db: Db, appId: AppId, list: Subscription[]) 
     rooted = r.rooted, test_type = r.test_type, app_version = r.app_version, net_type = r.net_type,
     carrier = r.carrier, web_auth = r.web_auth, web_p256 = r.web_p256, language = r.language,
     timezone_seconds = r.timezone_seconds, ad_id = r.ad_id, country = r.country, lat = r.lat, long = r.long,
-    badge_count = r.badge_count, updated_at = r.updated_at
+    badge_count = r.badge_count, install_id = r.install_id, updated_at = r.updated_at
   from jsonb_to_recordset(${rows(sortedSubscriptions(list).map(subscriptionRow))}::jsonb)
     as r(id uuid, user_id uuid, token text, token_hash text, enabled boolean, notification_types integer, sdk text,
       device_model text, device_os text, rooted boolean, test_type integer, app_version text, net_type integer,
       carrier text, web_auth text, web_p256 text, language text, timezone_seconds integer, ad_id text, country text,
-      lat float8, long float8, badge_count integer, updated_at timestamptz)
+      lat float8, long float8, badge_count integer, install_id uuid, updated_at timestamptz)
   where s.app_id = ${appId} and s.id = r.id`)
+
+/** Before another subscription gets the install: one statement that moved it could meet both in either order. */
+export const releaseInstalls = (db: Db, appId: AppId, ids: SubscriptionId[]) =>
+  db.query(sql`
+  update subscriptions s set install_id = null where s.app_id = ${appId} and s.id = any(${ids}::uuid[])`)
 
 export const deleteSubscriptions = (db: Db, appId: AppId, ids: SubscriptionId[]) =>
   db.query(sql`delete from subscriptions s where s.app_id = ${appId} and s.id = any(${ids}::uuid[])`)
@@ -406,12 +414,15 @@ export async function insertFreshUsers(
       from jsonb_to_recordset(${rows(aliases)}::jsonb) as r(user_id uuid, label text, value text)
     ), subscription_rows as materialized (
       select r.*,
-        (select k.user_id from subscriptions k
-         where k.app_id = ${appId} and k.type = r.type and k.token_hash = decode(r.token_hash, 'hex')) as owner
+        coalesce(
+          (select k.user_id from subscriptions k
+           where k.app_id = ${appId} and k.type = r.type and k.token_hash = decode(r.token_hash, 'hex')),
+          (select k.user_id from subscriptions k
+           where k.app_id = ${appId} and k.install_id = r.install_id)) as owner
       from jsonb_to_recordset(${rows(subscriptions.map(freshSubscriptionRow))}::jsonb)
         as r(id uuid, user_id uuid, type text, type_spelling text, token text, token_hash text, enabled boolean,
           notification_types integer, sdk text, device_model text, device_os text, rooted boolean, test_type integer,
-          app_version text, net_type integer, carrier text, web_auth text, web_p256 text, at timestamptz)
+          app_version text, net_type integer, carrier text, web_auth text, web_p256 text, install_id uuid, at timestamptz)
     ), known as materialized (
       select r.user_id from alias_rows r where r.owner is not null
       union
@@ -453,10 +464,10 @@ export async function insertFreshUsers(
     ), fresh_subscriptions as (
       insert into subscriptions (app_id, id, user_id, type, type_spelling, token, token_hash, enabled,
         notification_types, sdk, device_model, device_os, rooted, test_type, app_version, net_type, carrier, web_auth,
-        web_p256, created_at, updated_at)
+        web_p256, install_id, created_at, updated_at)
       select a.id, r.id, r.user_id, r.type, r.type_spelling, r.token, decode(r.token_hash, 'hex'), r.enabled,
         r.notification_types, r.sdk, r.device_model, r.device_os, r.rooted, r.test_type, r.app_version, r.net_type,
-        r.carrier, r.web_auth, r.web_p256, r.at, r.at
+        r.carrier, r.web_auth, r.web_p256, r.install_id, r.at, r.at
       from apps a cross join subscription_rows r
       where a.id = ${appId} and r.user_id not in (select known.user_id from known)
     ), fresh_aliases as (

@@ -9,6 +9,7 @@ import type { SubscriptionDraft } from './schema.ts'
 import {
   hashToken,
   isAddress,
+  isRetired,
   newSubscription,
   readChange,
   readToken,
@@ -111,7 +112,7 @@ export function subscribe(
   authority: Authority,
 ): { subscription: Subscription; isNew: boolean } {
   const known = findRequested(state, request, authority)
-  if (known?.userId !== user.id) refuseBeyondLimit(user, authority)
+  if (known?.userId !== user.id) makeRoom(state, user, authority)
   const subscription = known
     ? { ...changedSubscription(state, known, request, now, authority), userId: user.id }
     : createdSubscription(user, request, now, newId)
@@ -119,10 +120,17 @@ export function subscribe(
   return { subscription, isNew: !known }
 }
 
-export function refuseBeyondLimit({ subscriptions }: User, { kind }: Authority) {
-  if (subscriptions.size >= MAX_SUBSCRIPTIONS) throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
+/** Room for one more. What is retired gives way, the oldest first: nobody is kept out by what reaches nobody. */
+export function makeRoom(state: Neighbourhood, { subscriptions }: User, { kind }: Authority): void {
   const countPush = () => [...subscriptions.values()].filter(({ type }) => !isAddress(type)).length
-  if (kind === 'device' && countPush() >= MAX_BY_DEVICES.push) throw subscriptionLimitExceeded(MAX_BY_DEVICES.push)
+  for (;;) {
+    const isFull = subscriptions.size >= MAX_SUBSCRIPTIONS
+    const isFullForDevices = kind === 'device' && countPush() >= MAX_BY_DEVICES.push
+    if (!isFull && !isFullForDevices) return
+    const retired = [...subscriptions.values()].find(isRetired)
+    if (!retired) throw subscriptionLimitExceeded(isFull ? MAX_SUBSCRIPTIONS : MAX_BY_DEVICES.push)
+    state.removeSubscription(retired)
+  }
 }
 
 /** What a caller's request may point at. A device has no business with the owner of an address. */

@@ -77,6 +77,8 @@ export type Subscription = {
   lat: number | null
   long: number | null
   badgeCount: number | null
+  /** Of push subscriptions, where an SDK told it. Shown to nobody: it proves that somebody is the device. */
+  installId: string | null
   createdAt: string
   /** When the row last changed; set by whatever changes it. */
   updatedAt: string
@@ -88,6 +90,13 @@ export type Subscription = {
 /** Can it be reached at all? */
 export const isSubscribed = ({ enabled, token, notificationTypes }: Subscription) =>
   enabled && token !== null && (notificationTypes ?? 1) > 0
+
+/** What the server stores for an address that leads nowhere any more: uninstalled, blocked, or replaced by another. */
+export const RETIRED = -10
+
+/** A push subscription that stands for nothing any more, and makes room for one that does. */
+export const isRetired = ({ type, notificationTypes }: Subscription) =>
+  !isAddress(type) && notificationTypes === RETIRED
 
 const withoutPush: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'])
 
@@ -205,6 +214,7 @@ export function newSubscription(
     lat: null,
     long: null,
     badgeCount: null,
+    installId: null,
     createdAt: now,
     updatedAt: now,
     lastActive: now,

@@ -2,7 +2,7 @@
 // first what goes, then what comes, parents before children; users that go leave last.
 
 import { insertAuditEntries } from '../apps/store.ts'
-import type { AppId, NewId, UserId } from '../lib/ids.ts'
+import type { AppId, NewId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Queue } from '../queue/enqueue.ts'
 import type { NewJob } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
@@ -26,6 +26,7 @@ import {
   insertUsers,
   type OwnedAlias,
   type PlayerCounts,
+  releaseInstalls,
   updateSubscriptions,
   updateUsers,
   upsertSubscriptionActivity,
@@ -58,6 +59,7 @@ export async function writeDifference(
   await step(compareCounts(state, users), (db, appId, rows) => adjustCounts(db, appId, rows, now))
   // Aliases before tokens, as in the statement for new users: in opposite orders the two would deadlock.
   await step(aliases.added, insertAliases)
+  await step(released(state), releaseInstalls)
   await step(changedSubscriptions, updateSubscriptions)
   await step(addedSubscriptions, insertSubscriptions)
   // Last, because it takes along what hangs on the user: what was given to others must hang on them by then.
@@ -96,6 +98,15 @@ function comparePlayerCounts({ before, subscriptions }: Neighbourhood): PlayerCo
 
 const gone = <Key, A, B>(before: ReadonlyMap<Key, A>, after: ReadonlyMap<Key, B>): Key[] =>
   [...before.keys()].filter((key) => !after.has(key))
+
+/** Whose install another subscription may have now. */
+const released = ({ before, subscriptions }: Neighbourhood): SubscriptionId[] =>
+  [...before.subscriptions.values()]
+    .filter(({ id, installId }) => {
+      const after = subscriptions.get(id)
+      return installId !== null && after !== undefined && after.installId !== installId
+    })
+    .map(({ id }) => id)
 
 const columnsOf = (properties: StoredProperties): unknown[] => [
   properties.tags,

@@ -137,7 +137,8 @@ async function movingElsewhere(subscription: string, from: string, to: string) {
   }
 }
 
-async function untilSomebodyWaits(statement = '%for update%') {
+/** PostgreSQL shows how a statement begins, and not all of a long one. */
+async function untilSomebodyWaits(statement = '%with refs as materialized%') {
   const deadline = performance.now() + 5_000
   while (performance.now() < deadline) {
     const [row] = await app.db.query<{ waiting: number }>(sql`
