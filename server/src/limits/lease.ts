@@ -108,7 +108,8 @@ export function propose(lease: Lease, demand: Demand | undefined, need: number, 
   }
   if (!demand) return proposal
   const room = roomIn(log, lease.holds, demand, now) - left
-  proposal.granted = Math.max(0, Math.min(need - left, room))
+  // Besides what is held, which other requests may use up meanwhile.
+  proposal.granted = Math.max(0, Math.min(need, room))
   record(log, now, demand.limit, SHARED_GRAIN, proposal.granted)
   proposal.added = worthHolding(lease, demand, left, room - proposal.granted, now)
   proposal.hold = left + proposal.added
@@ -183,6 +184,9 @@ export function endGrant(lease: Lease, atMs: number) {
   lease.returnedAtMs = atMs
   lease.granted = 0
 }
+
+/** What is held is enough for so many. */
+export const covers = (lease: Lease, count: number, now: number) => lease.left >= count && now < lease.untilMs
 
 /** Soon there will be nothing left. */
 export const runsOut = (lease: Lease) => lease.wished > 0 && lease.left <= lease.wished / 2

@@ -10,6 +10,7 @@ import { createGenerations } from './generations.ts'
 import {
   apply,
   certainWait,
+  covers,
   encode,
   endGrant,
   hasToken,
@@ -71,6 +72,9 @@ type Work = {
   isBusy: boolean
 }
 
+/** The counters that PostgreSQL was asked for. */
+type Asked = ReadonlyMap<string, unknown>
+
 type Wanted = { lease: Lease; demand?: Demand; need: number; proposal?: Proposal }
 
 const MAX_BATCH = 512
@@ -105,11 +109,11 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
   }
 
   /** 0 when taken, the seconds to wait when that is certain, undefined when PostgreSQL has to be asked. */
-  function judge(appId: AppId, demands: Demand[], now: number, isAsked: boolean): number | undefined {
+  function judge(appId: AppId, demands: Demand[], now: number, asked?: Asked): number | undefined {
     let wait = 0
     let isKnown = true
     for (const demand of demands) {
-      const here = waitHere(appId, demand, now, isAsked)
+      const here = waitHere(appId, demand, now, asked)
       if (here === undefined) isKnown = false
       else if (here > wait) wait = here
     }
@@ -119,14 +123,14 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     return 0
   }
 
-  function waitHere(appId: AppId, demand: Demand, now: number, isAsked: boolean): number | undefined {
+  function waitHere(appId: AppId, demand: Demand, now: number, asked?: Asked): number | undefined {
     if (demand.limit < 1) return demand.windowMs
     const window = windowOf(appId, demand.key, now)
     if (window) return waitMs(window, now, demand)
     const lease = leases.find(appId, demand.key)
     if (!lease) return undefined
     if (hasToken(lease, now)) return 0
-    if (isAsked) return Math.max(1, waitFor(lease, demand, now))
+    if (asked?.has(demand.key)) return Math.max(1, waitFor(lease, demand, now))
     return certainWait(lease, demand, now) || undefined
   }
 
@@ -211,21 +215,25 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
   async function decide(appId: AppId, work: Work, batch: Waiting[], wanted: Map<string, Wanted>) {
     const now = leaseMs()
     leases.turn(now)
-    const asking = batch.filter((waiting) => !answer(appId, waiting, now, false))
-    for (const { demands } of asking)
-      for (const demand of demands) if (!windowOf(appId, demand.key, now)) want(appId, wanted, demand, 1)
+    const asking = batch.filter((waiting) => !answer(appId, waiting, now))
+    for (const [demand, need] of needsOf(asking)) {
+      const lease = leases.find(appId, demand.key)
+      // What is held already needs no word: a counter that all requests share would else be in every statement of every node.
+      const isAtHand = windowOf(appId, demand.key, now) || (lease && covers(lease, need, now))
+      if (!isAtHand) want(appId, wanted, demand, need)
+    }
     for (const demand of work.refresh.values()) want(appId, wanted, demand, 0)
     work.refresh.clear()
     await state(appId, wanted, now)
     if (asking.length > 0 && !mayDecide()) throw new NotCounting()
     for (const { lease, proposal } of wanted.values()) lease.granted = proposal?.granted ?? 0
-    // Undecided are those about counters that were in memory a moment ago.
-    work.queue.push(...asking.filter((waiting) => !answer(appId, waiting, now, true)))
+    // Undecided are those about counters that were at hand a moment ago.
+    work.queue.push(...asking.filter((waiting) => !answer(appId, waiting, now, wanted)))
     for (const { lease } of wanted.values()) endGrant(lease, now)
   }
 
-  function answer(appId: AppId, { demands, resolve }: Waiting, now: number, isAsked: boolean): boolean {
-    const seconds = judge(appId, demands, now, isAsked)
+  function answer(appId: AppId, { demands, resolve }: Waiting, now: number, asked?: Asked): boolean {
+    const seconds = judge(appId, demands, now, asked)
     if (seconds !== undefined) resolve(seconds)
     return seconds !== undefined
   }
@@ -284,7 +292,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
   return {
     take(appId, demands) {
       const now = leaseMs()
-      const seconds = judge(appId, demands, now, false)
+      const seconds = judge(appId, demands, now)
       if (seconds !== undefined) return seconds
       return new Promise((resolve, reject) => {
         const work = workOf(appId)
@@ -307,4 +315,11 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     clear: leases.clear,
     size: () => leases.size() + unwritten.size(),
   }
+}
+
+function needsOf(requests: readonly Waiting[]): [Demand, number][] {
+  const needs = new Map<string, [Demand, number]>()
+  for (const { demands } of requests)
+    for (const demand of demands) needs.set(demand.key, [demand, (needs.get(demand.key)?.[1] ?? 0) + 1])
+  return [...needs.values()]
 }
