@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { startApp } from './app.ts'
 import { configureNewWith } from './apps/configure.ts'
-import { type ConfigureNew, type CreateContext, ensureFirstOrganization } from './apps/create.ts'
+import { type CreateContext, ensureFirstOrganization } from './apps/create.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
 import { explain } from './explain-failure.ts'
 import { keepFirstKeys, printFirstKeys } from './first-keys.ts'
@@ -13,6 +13,7 @@ import { createLog } from './lib/log.ts'
 import { reachableAddress } from './lib/own-address.ts'
 import { secretBox } from './lib/secrets.ts'
 import { openDatabase, refuseUnsafe } from './open-database.ts'
+import { refuseUnreadableSecrets } from './refuse-unreadable-secrets.ts'
 import { ensureSecretKey } from './secret-key.ts'
 import { guardRestore } from './sending/restore-guard.ts'
 import type { SinkBox } from './sink/box.ts'
@@ -32,10 +33,8 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
   try {
     stopping.throwIfAborted()
     await refuseBusyPort(config)
-    const secretKey = await ensureSecretKey(config)
-    const configureNew = box && (await configureNewWith(secretBox(secretKey), box.newAppSettings(), box.smsSettings))
     const db = createPool({ connection: database.connection, clock, size: 1 })
-    const first = await prepare(db, configureNew).finally(() => db.close())
+    const { secretKey, configureNew, first } = await prepare(db).finally(() => db.close())
     stopping.throwIfAborted()
     const { connection, nodeId, mayWrite } = database
     const app = await startApp({
@@ -54,12 +53,16 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     throw error
   }
 
-  async function prepare(db: Db, configureNew: ConfigureNew | undefined) {
+  async function prepare(db: Db) {
     await refuseUnsafe(db, config)
     await migrate(database.connection, clock.now())
+    await refuseUnreadableSecrets(db, config, clock.now(), log)
     await guardRestore(db, database.epoch, clock.now(), log)
+    const secretKey = await ensureSecretKey(config)
+    const configureNew = box && (await configureNewWith(secretBox(secretKey), box.newAppSettings(), box.smsSettings))
     stopping.throwIfAborted()
-    return makeFirstKeys({ db, clock, configureNew, defaultPlan: config.defaultPlan }, config)
+    const first = await makeFirstKeys({ db, clock, configureNew, defaultPlan: config.defaultPlan }, config)
+    return { secretKey, configureNew, first }
   }
 }
 
