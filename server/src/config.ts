@@ -33,6 +33,7 @@ type Settings = ProviderParts & {
   metricsToken: string | undefined
   requestBodyMb: number
   unsafeDurability: boolean
+  allowUnreadableSecrets: boolean
   eventRetentionDays: number
   deliveryRetentionDays: number
   maxInFlight: number
@@ -192,6 +193,12 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
     fallback: false,
     read: flag,
     help: 'Start although the database may lose acknowledged writes (fsync, full_page_writes or synchronous_commit off).',
+  },
+  allowUnreadableSecrets: {
+    env: 'ALLOW_UNREADABLE_SECRETS',
+    fallback: false,
+    read: flag,
+    help: 'Start although SECRET_KEY cannot open all that the database holds: for those who lost the key. What cannot be opened has to be set again.',
   },
   eventRetentionDays: {
     env: 'EVENT_RETENTION_DAYS',

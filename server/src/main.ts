@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { startApp } from './app.ts'
 import { configureNewWith } from './apps/configure.ts'
-import { type ConfigureNew, type CreateContext, ensureFirstOrganization } from './apps/create.ts'
+import { type CreateContext, ensureFirstOrganization } from './apps/create.ts'
 import { fillWithStandIns, findStandIns } from './apps/stand-ins.ts'
 import { hasOrganization } from './apps/store.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
@@ -17,6 +17,7 @@ import { prettyDestination } from './lib/pretty-log.ts'
 import { type SecretBox, secretBox } from './lib/secrets.ts'
 import { VERSION } from './lib/version.ts'
 import { checkConnections, openDatabase, refuseUnsafe } from './open-database.ts'
+import { refuseUnreadableSecrets } from './refuse-unreadable-secrets.ts'
 import { ensureSecretKey } from './secret-key.ts'
 import { guardRestore } from './sending/restore-guard.ts'
 import { settingsHelp } from './settings-help.ts'
@@ -36,13 +37,8 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
   const database = await openDatabase(config, log)
   try {
     stopping.throwIfAborted()
-    const secretKey = await ensureSecretKey(config)
-    const configureNew = box && (await configureNewWith(secretBox(secretKey), box.newAppSettings(), box.smsSettings))
     const db = createPool({ connection: database.connection, clock, size: 1 })
-    const secrets = secretBox(secretKey)
-    const first = await prepare(db, configureNew)
-      .then((first) => settleStandIns({ db, clock, secrets }, log, box).then(() => first))
-      .finally(() => db.close())
+    const { secretKey, configureNew, first } = await prepare(db).finally(() => db.close())
     stopping.throwIfAborted()
     const { connection, nodeId, mayWrite } = database
     const app = await startApp({
@@ -61,14 +57,19 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
     throw error
   }
 
-  async function prepare(db: Db, configureNew: ConfigureNew | undefined) {
+  async function prepare(db: Db) {
     await refuseUnsafe(db, config)
     await checkConnections(db, config, log)
     await migrate(database.connection, clock.now())
+    await refuseUnreadableSecrets(db, config, clock.now(), log)
     await guardRestore(db, database.epoch, clock.now(), log)
+    const secretKey = await ensureSecretKey(config)
+    const configureNew = box && (await configureNewWith(secretBox(secretKey), box.newAppSettings(), box.smsSettings))
     stopping.throwIfAborted()
     if (!(await hasOrganization(db))) await refuseBusyPort(config)
-    return makeFirstKeys({ db, clock, configureNew, defaultPlan: config.defaultPlan }, config)
+    const first = await makeFirstKeys({ db, clock, configureNew, defaultPlan: config.defaultPlan }, config)
+    await settleStandIns({ db, clock, secrets: secretBox(secretKey) }, log, box)
+    return { secretKey, configureNew, first }
   }
 }
 

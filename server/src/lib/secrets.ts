@@ -15,6 +15,16 @@ export const newSecretKey = () => randomBytes(32).toString('base64')
 /** What webhooks are signed with, as Standard Webhooks writes it. */
 export const newWebhookSecret = () => `whsec_${randomBytes(32).toString('base64')}`
 
+const splitKeys = (secretKeys: string) =>
+  secretKeys
+    .split(',')
+    .map((text) => text.trim())
+    .filter(Boolean)
+const keyIdOf = (secretKey: string) => sha256(`carillon key id ${secretKey}`).subarray(0, 4).toString('hex')
+
+/** The names of the keys that these can open, as they stand in sealed text. */
+export const sealingKeyIds = (secretKeys: string): string[] => splitKeys(secretKeys).map(keyIdOf)
+
 export type SecretBox = { seal(plain: string, context: string): string; open(sealed: string, context: string): string }
 
 /**
@@ -23,14 +33,10 @@ export type SecretBox = { seal(plain: string, context: string): string; open(sea
  * The context (which field of which row) is authenticated: a sealed value moved elsewhere does not open.
  */
 export function secretBox(secretKeys: string): SecretBox {
-  const keys = secretKeys
-    .split(',')
-    .map((text) => text.trim())
-    .filter(Boolean)
-    .map((text) => ({
-      id: sha256(`carillon key id ${text}`).subarray(0, 4).toString('hex'),
-      key: Buffer.from(hkdfSync('sha256', text, '', 'carillon sealed secrets', 32)),
-    }))
+  const keys = splitKeys(secretKeys).map((text) => ({
+    id: keyIdOf(text),
+    key: Buffer.from(hkdfSync('sha256', text, '', 'carillon sealed secrets', 32)),
+  }))
   const current = keys[0]
   if (!current) throw new Error('SECRET_KEY is empty')
   return {

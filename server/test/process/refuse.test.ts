@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -60,6 +60,33 @@ test('a busy port, after which the first keys are still to be shown', async () =
   await next.ready(FIRST_START_MS)
   expect(printedKeys(next.out()).appKey).not.toBe('')
   await next.stop()
+})
+
+test('a secret key that is not the one of the database, unless it is said to be lost', async () => {
+  const first = await launch()
+  const url = await first.ready(FIRST_START_MS)
+  const { appId, organizationKey } = printedKeys(first.out())
+  const view = await fetch(`${url}/apps/${appId}`, { headers: { authorization: `Key ${organizationKey}` } })
+  expect(view.status).toBe(200)
+  await first.stop()
+  const { dataDir } = first
+  expect(await refusal({ dataDir, env: { SECRET_KEY: 'a key of somebody else' } })).toMatch(
+    new RegExp(`^SECRET_KEY does not open the vapid of app ${appId}; give the key that it was written with `),
+  )
+  const file = join(dataDir, 'secret-key')
+  await rename(file, `${file}.away`)
+  expect(await refusal({ dataDir })).toMatch(`${file} is missing, and the database holds the vapid of app ${appId}; `)
+  expect(await readdir(dataDir)).not.toContain('secret-key')
+  const lost = await launch({
+    dataDir,
+    env: { SECRET_KEY: 'a key of somebody else', ALLOW_UNREADABLE_SECRETS: 'true' },
+  })
+  await lost.ready(FIRST_START_MS)
+  await lost.stop()
+  await rename(`${file}.away`, file)
+  const again = await launch({ dataDir })
+  await again.ready(FIRST_START_MS)
+  await again.stop()
 })
 
 test('a folder that its user may not use', async ({ skip }) => {

@@ -54,6 +54,11 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     because: 'a worker signs in to the message centres of all apps: few rows, without locks',
   },
   {
+    at: 'refuse-unreadable-secrets.ts findUnreadable',
+    rules: ['one app'],
+    because: 'before it starts, a server looks whether it can open the secrets of all apps: few rows, without locks',
+  },
+  {
     at: 'apps/store.ts findAuditEntries',
     rules: ['one app'],
     because: "an organization's log is over all its apps, and read a page at a time",

@@ -98,7 +98,7 @@ function authorization({ security }: Operation): [string, string][] {
   const [first] = security
   if (!first) return []
   if ('appKey' in first) return [['Authorization', `Key ${variable('APP_KEY')}`]]
-  return 'organizationKey' in first ? [['Authorization', `Key ${variable('ORGANIZATION_KEY')}`]] : []
+  return 'organizationKey' in first ? [['Authorization', `Key ${variable('ORG_KEY')}`]] : []
 }
 
 export function writeCurl({ method, url, headers, body }: CurlRequest): string {

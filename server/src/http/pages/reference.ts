@@ -78,7 +78,7 @@ export function renderReference(parts: ReferenceParts): string {
       `<p class="facts"><span>Carillon ${escapeHtml(version)}</span><span>Interface ${escapeHtml(api.info.version)}</span>` +
       `<a href="/openapi.json">openapi.json</a>${startLinks(guides)}</p>` +
       `${prose(api.info.description)}` +
-      '<p>Examples take keys and ids from variables of your shell: <code>APP_ID</code>, <code>APP_KEY</code>, <code>ORGANIZATION_KEY</code>. ' +
+      '<p>Examples take keys and ids from variables of your shell: <code>APP_ID</code>, <code>APP_KEY</code>, <code>ORG_KEY</code>. ' +
       'The first ones were printed at the first start, and are in <code>first-keys.json</code> in the data folder.</p>' +
       `<details><summary>Keys and tokens</summary><dl class="fields">${schemes.join('')}</dl></details>` +
       `<p id="none" class="soft" hidden>Nothing is called that.</p>${sections.join('')}`,
