@@ -10,7 +10,10 @@ const checks = [
   { name: 'types of its worker', command: ['tsc', '-p', 'web-sdk/tsconfig.worker.json'] },
   { name: 'lint and format', command: ['biome', 'check', '--error-on-warnings', '--max-diagnostics=none', '.'] },
   { name: 'import direction', command: [process.execPath, 'server/test/code-rules/check.ts'] },
-  { name: 'openapi.json in sync', command: [process.execPath, 'server/run.mjs', 'write-openapi', '--check'] },
+  {
+    name: 'openapi.json in sync',
+    command: [process.execPath, 'server/run.mjs', 'composition/write-openapi', '--check'],
+  },
   { name: 'licences', command: [process.execPath, 'server/licences.mjs', '--check'] },
   { name: 'known vulnerabilities at run time', command: [process.execPath, 'server/audit.mjs'] },
 ]

@@ -55,6 +55,9 @@ describe('the table', () => {
     ['messages/deliver.ts', 'users/store.ts'],
     ['app.ts', 'users/routes.ts'],
     ['cli/key.ts', 'apps/keys.ts'],
+    ['composition/senders.ts', 'channels/push/fcm.ts'],
+    ['process/open-database.ts', 'storage/migrate.ts'],
+    ['app.ts', 'composition/routes.ts'],
     ['cli/sink.ts', 'sink/box.ts'],
     ['main.ts', 'sink/box.ts'],
     ['sink/apns.ts', 'lib/clock.ts'],
@@ -69,7 +72,7 @@ describe('the table', () => {
 
   test.each([
     ['lib/errors.ts', 'http/errors.ts'],
-    ['lib/log.ts', 'config.ts'],
+    ['lib/log.ts', 'settings/config.ts'],
     ['storage/db.ts', 'http/route.ts'],
     ['storage/db.ts', 'users/store.ts'],
     ['http/auth.ts', 'storage/db.ts'],
@@ -80,6 +83,8 @@ describe('the table', () => {
     ['queue/work.ts', 'http/route.ts'],
     ['limits/take.ts', 'http/route.ts'],
     ['limits/take.ts', 'app.ts'],
+    ['users/create.ts', 'composition/routes.ts'],
+    ['users/create.ts', 'settings/config.ts'],
     ['users/store.ts', 'http/route.ts'],
     ['users/store.ts', 'queue/enqueue.ts'],
     ['users/store.ts', 'apps/store.ts'],

@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 import { startApp } from '../src/app.ts'
-import { readConfig } from '../src/config.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { createLog } from '../src/lib/log.ts'
+import { readConfig } from '../src/settings/config.ts'
 
 /** A server whose database is not there. */
 export const startUnreachable = async () =>

@@ -1,6 +1,6 @@
 // A worker beside the server of a test: every background job there is, with a sender and webhooks that do as they are told.
 
-import { allHandlers, allSchedules, type JobsContext } from '../src/jobs.ts'
+import { allHandlers, allSchedules, type JobsContext } from '../src/composition/jobs.ts'
 import { createJourneysContext } from '../src/journeys/context.ts'
 import { createRunsContext } from '../src/journeys/runs/context.ts'
 import { createNoteActions, createReadRunData } from '../src/journeys/runs/ports.ts'

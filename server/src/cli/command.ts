@@ -1,8 +1,8 @@
 // What a command is, and how it reads what it was given.
 
 import { parseArgs } from 'node:util'
-import type { Config } from '../config.ts'
 import { isUuid } from '../lib/ids.ts'
+import type { Config } from '../settings/config.ts'
 
 export type Command = {
   name: string

@@ -1,10 +1,10 @@
 // The database of a command: that of the settings, whether a server runs on it or not.
 
 import pg from 'pg'
-import type { Config } from '../config.ts'
 import { type SystemClock, systemClock } from '../lib/clock.ts'
 import { createLog } from '../lib/log.ts'
-import { type OpenDatabase, openDatabase } from '../open-database.ts'
+import { type OpenDatabase, openDatabase } from '../process/open-database.ts'
+import type { Config } from '../settings/config.ts'
 import { createPool, type Db } from '../storage/db.ts'
 import { connectEmbedded, hasDatabase } from '../storage/embedded/attach.ts'
 import { migrate, pendingMigrations, readMigrations } from '../storage/migrate.ts'

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { flagName, settings } from '../config.ts'
 import { permissions } from '../lib/permissions.ts'
 import { ruleNames } from '../limits/rules.ts'
+import { flagName, settings } from '../settings/config.ts'
 import { commands } from './commands.ts'
 
 const page = (name: string) => readFile(new URL(`../../../docs/${name}`, import.meta.url), 'utf8')

@@ -1,8 +1,8 @@
 // From arguments to what is printed and the exit code: 0 done, 1 failed, 2 wrong usage.
 
-import { ConfigError, readConfig } from '../config.ts'
-import { explain } from '../explain-failure.ts'
 import { VERSION } from '../lib/version.ts'
+import { explain } from '../process/explain-failure.ts'
+import { ConfigError, readConfig } from '../settings/config.ts'
 import { type Command, type Console, readGiven, UsageError } from './command.ts'
 import { commands } from './commands.ts'
 import { brokenSettings } from './doctor.ts'

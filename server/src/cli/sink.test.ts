@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { carillon, type RunningServer, startServer } from '../../test/command-line.ts'
-import { readConfig } from '../config.ts'
+import { readConfig } from '../settings/config.ts'
 
 const LAUNCHER = fileURLToPath(new URL('../../run.mjs', import.meta.url))
 

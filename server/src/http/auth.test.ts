@@ -9,7 +9,7 @@ import {
   OWN_APP,
   OWN_ORG,
   SIBLING_APP,
-} from './fakes.ts'
+} from '../../test/http.ts'
 
 let server: FakeServer
 const opened: FakeServer[] = []

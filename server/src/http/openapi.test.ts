@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fakeRoutes } from './fakes.ts'
+import { fakeRoutes } from '../../test/http.ts'
 import { describeApi, type Operation } from './openapi.ts'
 
 const api = describeApi(fakeRoutes())

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import Type from 'typebox'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FakeServer, fakeServer, listen } from './fakes.ts'
+import { type FakeServer, fakeServer, listen } from '../../test/http.ts'
 import { describeApi } from './openapi.ts'
 import { type Call, route } from './route.ts'
 

@@ -46,6 +46,9 @@ const FOLDERS: Record<string, readonly string[]> = {
   limits: ['storage', 'lib'],
 }
 
+/** Folders that may import everything, and that only they themselves may import. '' is server/src itself. */
+const TOP: readonly string[] = ['', 'composition', 'settings', 'process', 'cli']
+
 /** What http asks of the world is declared there, and the domain that answers must know the shape of the question. */
 const PORTS = {
   file: 'http/route.ts',
@@ -70,13 +73,13 @@ export function refuse({ from, to, isType, names }: Import): string | undefined 
   if (other === 'sink' && !['sink', 'cli'].includes(own) && from !== 'main.ts')
     return 'only main.ts and the command line start the stand-ins of providers'
   // The composition and the operator's commands put everything together.
-  if (own === '' || own === 'cli') return undefined
+  if (TOP.includes(own)) return undefined
   if (!to.endsWith('.ts'))
     return !isType && DOORS[to] && !DOORS[to].folders.includes(own) ? DOORS[to].because : undefined
   const isDomain = DOMAINS.includes(own)
   if (!isDomain && !FOLDERS[own]) return `the folder ${own} has no place in the table`
-  if (other === '' || other === 'cli') return 'only the composition knows the composition'
-  if (isRoutes(to) && DOMAINS.includes(other)) return 'routes are listed in routes.ts, and called by nobody'
+  if (TOP.includes(other)) return 'only the composition knows the composition'
+  if (isRoutes(to) && DOMAINS.includes(other)) return 'routes are listed in composition/routes.ts, and called by nobody'
   if (own === other) return undefined
   if (!isDomain) return FOLDERS[own]?.includes(other) ? undefined : `${own} may import ${only(FOLDERS[own] ?? [])}`
   if (

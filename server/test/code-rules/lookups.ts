@@ -16,7 +16,7 @@ import { ownerOf, type Sources, walk } from '../source.ts'
 /** Where such a name is looked up all the same, and why that is safe. Functions as `file function`, or whole files. */
 const ALLOWED: Readonly<Record<string, string>> = {
   'lib/own.ts': 'the lookup that everybody else uses',
-  'config.ts': 'names of settings are ours',
+  'settings/config.ts': 'names of settings are ours',
   'http/read-query.ts': 'a query has no prototype',
   'http/serve.ts': 'parameters have the names that the route gives them, headers those that handlers ask for',
   'http/openapi.ts': 'about our own routes',

@@ -1,7 +1,7 @@
 // Existing clients put slashes where none belong. They are ignored, and nothing but the right operation is found by it.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { declaredRoutes } from '../../src/declared-routes.ts'
+import { declaredRoutes } from '../../src/composition/declared-routes.ts'
 import { createRouter } from '../../src/http/router.ts'
 import { type TestApp, testApp } from '../app.ts'
 import { aName } from '../users.ts'

@@ -4,7 +4,7 @@
 import { randomInt } from 'node:crypto'
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { declaredRoutes } from '../../src/declared-routes.ts'
+import { declaredRoutes } from '../../src/composition/declared-routes.ts'
 import type { Route } from '../../src/http/route.ts'
 import { isFull } from '../chaos/ledger.ts'
 import { ask, closeClient, type FuzzAnswer, type FuzzRequest } from './ask.ts'

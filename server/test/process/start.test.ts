@@ -3,7 +3,7 @@ import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { flagName, settings } from '../../src/config.ts'
+import { flagName, settings } from '../../src/settings/config.ts'
 import {
   createUser,
   FIRST_START_MS,

@@ -8,7 +8,6 @@ import {
   type SentEmail,
   writeReference,
 } from '../../../test/email-back.ts'
-import { readConfig } from '../../config.ts'
 import type { Purpose } from '../../email/reference.ts'
 import { suppress } from '../../email/suppressions/store.ts'
 import { virtualClock } from '../../lib/clock.ts'
@@ -16,6 +15,7 @@ import { newId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
 import { forgetOldMessages } from '../../messages/engine/forget.ts'
 import { keepMonths } from '../../messages/engine/keep-months.ts'
+import { readConfig } from '../../settings/config.ts'
 import { sql } from '../../storage/sql.ts'
 import { escaped } from './pages.ts'
 

@@ -17,10 +17,10 @@ import {
   unshared,
 } from '../../../test/engine.ts'
 import { holdTable } from '../../../test/hold-table.ts'
+import { openPools, type Pools } from '../../composition/pools.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
-import { openPools, type Pools } from '../../pools.ts'
 import type { Worker } from '../../queue/work.ts'
 import { createScanAudience } from '../../segments/scan.ts'
 import type { Db } from '../../storage/db.ts'

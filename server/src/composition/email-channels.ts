@@ -1,0 +1,189 @@
+// The channels that apps send mail through: one for each way, so that all who use the server's relay share its connections. Where
+// nobody has said how, mail is caught: put together and signed as it would go out, and kept for a look.
+
+import type { Channel, Outcome } from '../channels/channel.ts'
+import type { Dial } from '../channels/dial.ts'
+import { encodeBase64 } from '../channels/email/base64.ts'
+import { buildMail } from '../channels/email/build.ts'
+import { type MxRecord, openDirect } from '../channels/email/direct.ts'
+import type { MailContent, MailItem } from '../channels/email/message.ts'
+import { openRelay } from '../channels/email/relay.ts'
+import type { EmailContext } from '../email/context.ts'
+import { findWay, isCaught, type MailWay } from '../email/find-way.ts'
+import { createCatcher, type Draft } from '../email/mailbox/catch.ts'
+import type { Clock } from '../lib/clock.ts'
+import { type AppId, isUuid } from '../lib/ids.ts'
+
+/** How an app sends mail. Closing is for `MailChannels`: the channel may be everybody's. */
+export type Mail = { channel: Channel<MailItem>; isCaught: boolean }
+
+export type MailChannels = {
+  /** The same until the way changes. */
+  open(appId: AppId): Promise<Mail>
+  /** The app has other settings now; without one, any app may. */
+  forget(appId?: AppId): void
+  /** Waits for what is under way. */
+  close(): Promise<void>
+}
+
+type Parts = {
+  email: EmailContext
+  clock: Clock
+  /** To relays of apps and to the servers of recipients: public ones, and those that the operator allows. */
+  dial: Dial
+  /** To the server's own relay, which may be anywhere. */
+  dialOwn: Dial
+  resolveMx(domain: string): Promise<readonly MxRecord[]>
+}
+
+/** Changes are announced; should one be missed, this is how long it can go unnoticed. */
+const MAX_AGE_MS = 60_000
+const MAX_APPS = 1_000
+/** Directly, to each server of recipients. */
+const CONNECTIONS_PER_HOST = 8
+
+export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: Parts): MailChannels {
+  const known = new Map<AppId, { sinceMs: number; mail: Promise<Mail> }>()
+  /** By way; of relays of apps and of caught mail also by app. */
+  const channels = new Map<string, Channel<MailItem>>()
+  const lastKey = new Map<AppId, string>()
+
+  async function find(appId: AppId): Promise<Mail> {
+    const way = await findWay(email, appId)
+    const key = keyOf(appId, way)
+    const before = lastKey.get(appId)
+    if (before !== undefined && before !== key && isOwn(appId, before)) drop(before)
+    lastKey.set(appId, key)
+    const channel = channels.get(key) ?? openWay(appId, way)
+    channels.set(key, channel)
+    return { channel: { send: channel.send, close: async () => {} }, isCaught: isCaught(way) }
+  }
+
+  /** What is under way there ends as it will; nobody has to wait for it. */
+  function drop(key: string) {
+    channels
+      .get(key)
+      ?.close()
+      .catch(() => {})
+    channels.delete(key)
+  }
+
+  function openWay(appId: AppId, way: MailWay): Channel<MailItem> {
+    const { helo } = email.mail
+    if (way.kind === 'catch') return catchingChannel(email, appId)
+    if (way.kind === 'direct')
+      return openDirect({
+        dial,
+        clock,
+        helo,
+        resolveMx,
+        connectionsPerHost: CONNECTIONS_PER_HOST,
+      })
+    const { host, port, tls, auth, connections, perSecond } = way
+    return openRelay({
+      dial: way.of === 'server' ? dialOwn : dial,
+      clock,
+      helo,
+      host,
+      port,
+      tls,
+      connections,
+      isShared: way.of === 'server',
+      ...(auth && { auth }),
+      ...(perSecond !== undefined && { perSecond }),
+    })
+  }
+
+  return {
+    open(appId) {
+      const held = known.get(appId)
+      if (held && clock.leaseMs() - held.sinceMs < MAX_AGE_MS) return held.mail
+      if (known.size >= MAX_APPS) known.clear()
+      const mail = find(appId)
+      known.set(appId, { sinceMs: clock.leaseMs(), mail })
+      mail.catch(() => known.delete(appId))
+      return mail
+    },
+    forget(appId) {
+      if (appId === undefined) known.clear()
+      else known.delete(appId)
+    },
+    async close() {
+      await Promise.allSettled([...known.values()].map(({ mail }) => mail))
+      await Promise.all([...channels.values()].map((channel) => channel.close()))
+    },
+  }
+}
+
+const isOwn = (appId: AppId, key: string) => key.startsWith(appId)
+
+const hasOwnRelay = (way: MailWay) => way.kind === 'relay' && way.of === 'app'
+
+const keyOf = (appId: AppId, way: MailWay) =>
+  way.kind === 'catch' || hasOwnRelay(way) ? `${appId} ${JSON.stringify(way)}` : JSON.stringify(way)
+
+function catchingChannel(email: EmailContext, appId: AppId): Channel<MailItem> {
+  const keep = createCatcher(email, appId)
+  const underWay = new Set<Promise<unknown>>()
+
+  async function catchAll(items: readonly MailItem[]): Promise<Outcome[]> {
+    const built = await Promise.all(items.map(build))
+    const drafts = built.flatMap((draft, n) => (draft ? withCopies(draft, items[n]?.bcc) : []))
+    try {
+      if (drafts.length > 0) await keep(drafts)
+    } catch {
+      return items.map(() => ({ kind: 'retry', reason: 'mailbox not reached' }))
+    }
+    return built.map((draft) => (draft ? { kind: 'sent' } : { kind: 'failed', reason: 'mail not valid' }))
+  }
+
+  return {
+    send(items) {
+      const sent = catchAll(items)
+      underWay.add(sent)
+      sent.finally(() => underWay.delete(sent))
+      return sent
+    },
+    async close() {
+      await Promise.all(underWay)
+    },
+  }
+}
+
+/** Each in a mailbox of its own, and the same to the letter. */
+const withCopies = (draft: Draft, bcc: readonly string[] = []): Draft[] =>
+  [draft.toAddress, ...bcc].map((toAddress) => ({ ...draft, toAddress }))
+
+/** Of the files in a mail, encoded. All that is caught is kept in the database. */
+const MOST_CAUGHT_BYTES = 200_000
+
+/** Undefined for one that no server could take either. */
+async function build(item: MailItem): Promise<Draft | undefined> {
+  const { content, to } = item
+  const raw = await buildMail({ ...item, content: withSmallFiles(content) }).catch(() => undefined)
+  return (
+    raw && {
+      fromAddress: content.from.address,
+      toAddress: to,
+      subject: content.subject,
+      messageId: messageOf(item),
+      raw,
+    }
+  )
+}
+
+/** Large ones are there by name and type, with a note instead of what they hold. */
+function withSmallFiles(content: MailContent): MailContent {
+  const { files = [] } = content
+  if (files.reduce((sum, { encoded }) => sum + encoded.length, 0) <= MOST_CAUGHT_BYTES) return content
+  return { ...content, files: files.map((file) => ({ ...file, encoded: LEFT_OUT })) }
+}
+
+const LEFT_OUT = encodeBase64(Buffer.from('Too large to be kept with caught mail.'))
+
+/** Feedback-ID begins with the id of the message. */
+function messageOf({ content }: MailItem): string | null {
+  const pieces = content.headers.find(([name]) => name.toLowerCase() === 'feedback-id')?.[1] ?? []
+  const [id = ''] = pieces[0]?.split(':') ?? []
+  return isUuid(id) ? id : null
+}

@@ -1,0 +1,32 @@
+// Notices to administrators as mail: by the way of the app's own mail, but not as one of its messages.
+
+import type { Outcome } from '../channels/channel.ts'
+import type { EmailContext } from '../email/context.ts'
+import { defaultFrom, findSendingDomain } from '../email/domains/find.ts'
+import type { SendMail } from '../sending/notify.ts'
+import type { MailChannels } from './email-channels.ts'
+
+export const createSendMail =
+  (email: EmailContext, mails: Pick<MailChannels, 'open'>): SendMail =>
+  async (appId, { to, id, subject, text }) => {
+    const from = (await defaultFrom(email, appId)) ?? { name: 'Carillon', address: `carillon@${email.mail.helo}` }
+    const host = from.address.slice(from.address.lastIndexOf('@') + 1)
+    const { channel, isCaught } = await mails.open(appId)
+    // Signed where the domain is one of the app's. Asking must not make it one.
+    const domain = isCaught ? undefined : await findSendingDomain(email, appId, host)
+    const [outcome] = await channel.send([
+      {
+        content: { from, subject, html: [], text: [text], headers: [['Auto-Submitted', ['auto-generated']]] },
+        reference: '',
+        referenceFor: () => '',
+        to,
+        messageIdHeader: `<notice.${id}@${host}>`,
+        envelopeFrom: from.address,
+        date: email.now(),
+        dkim: domain?.dkim ?? [],
+        lane: 'notices',
+        source: { appId, lane: 'direct' },
+      },
+    ])
+    return outcome as Outcome
+  }

@@ -1,0 +1,44 @@
+// What the engine asks about mail, answered by the domain of email.
+
+import { findApp } from '../apps/store.ts'
+import type { FileFetcher } from '../channels/email/fetch-files.ts'
+import type { EmailContext } from '../email/context.ts'
+import { defaultFrom, findSendingDomain } from '../email/domains/find.ts'
+import { classifyAddresses, lookUpHosts } from '../email/inbox-providers/hosts.ts'
+import type { ProviderList } from '../email/inbox-providers/providers.ts'
+import { createReferences } from '../email/reference.ts'
+import { findReferenceHeaders } from '../feedback/email/sources/reference-headers.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { EmailPort } from '../messages/email/port.ts'
+import type { MailChannels } from './email-channels.ts'
+
+type Parts = {
+  email: EmailContext
+  clock: Clock
+  secretKey: string
+  mails: Pick<MailChannels, 'open'>
+  files: FileFetcher
+  /** The operator's own names of inbox providers, on top of the usual ones. */
+  inboxProviders?: ProviderList | undefined
+}
+
+export const createEmailPort = ({
+  email,
+  clock,
+  secretKey,
+  mails,
+  files,
+  inboxProviders: providers,
+}: Parts): EmailPort => ({
+  references: createReferences(secretKey),
+  findSendingDomain: (appId, domain) => findSendingDomain(email, appId, domain),
+  defaultFrom: (appId) => defaultFrom(email, appId),
+  async findCatcher(appId) {
+    if (!(await mails.open(appId)).isCaught) return undefined
+    return { appName: (await findApp(email.db, appId))?.name ?? '' }
+  },
+  referenceHeaders: (appId) => findReferenceHeaders(email.db, appId),
+  classify: (addresses) => classifyAddresses(email.db, addresses, providers),
+  lookUpHosts: (domains) => lookUpHosts({ ...email, clock, providers }, domains),
+  fetchFiles: files.fetch,
+})

@@ -1,0 +1,51 @@
+// What comes back of email, put together: the channel that hears of it, and the domain that knows what it means.
+
+import { classifyBounce } from '../channels/email/classify.ts'
+import { listenForMail, type MailListener } from '../channels/email-in/listen.ts'
+import { readReport } from '../channels/email-in/report.ts'
+import type { Outbound } from '../channels/outbound.ts'
+import { createReferences } from '../email/reference.ts'
+import type { FeedbackContext } from '../feedback/context.ts'
+import type { MailParts } from '../feedback/email/context.ts'
+import { readMailbox, takeMail } from '../feedback/email/take-mail.ts'
+import type { Log } from '../lib/log.ts'
+import { type Config, ConfigError } from '../settings/config.ts'
+import type { Renderer } from '../templates/render/renderer.ts'
+
+export const mailParts = (parts: {
+  secretKey: string
+  outbound: Pick<Outbound, 'request'>
+  renderer: Renderer
+}): MailParts => ({
+  references: createReferences(parts.secretKey),
+  classifyBounce,
+  async fetchPage(url) {
+    const answer = await parts.outbound.request({ url, method: 'GET' })
+    return answer.kind === 'answer' && answer.status === 200 && answer.isWhole ? answer.body : undefined
+  },
+  renderer: parts.renderer,
+})
+
+export const openMailListener = (
+  feedback: FeedbackContext,
+  { mailListen: at, name }: { mailListen: NonNullable<Config['mailListen']>; name: string },
+  log: Log,
+): Promise<MailListener> =>
+  listenForMail({
+    ...at,
+    name,
+    hasMailbox: (address) => readMailbox(feedback.mail.references, address) !== undefined,
+    async take({ to, message }) {
+      try {
+        await takeMail(feedback, to, readReport(message))
+      } catch (error) {
+        log.warn(
+          { failure: (error as Error).name },
+          'mail that came back could not be taken in; its sender will try again',
+        )
+        throw error
+      }
+    },
+  }).catch((error) => {
+    throw new ConfigError(`MAIL_LISTEN: cannot listen on ${at.host}:${at.port} (${error.code})`)
+  })

@@ -1,0 +1,124 @@
+// Every background job of the server.
+
+import type { EmailContext } from '../email/context.ts'
+import { recheckDomains } from '../email/domains/recheck.ts'
+import { forgetOldHosts } from '../email/inbox-providers/hosts.ts'
+import { forgetCaught } from '../email/mailbox/catch.ts'
+import { forgetOldCounts, keepMonths as keepEmailMonths } from '../email/metrics/keep.ts'
+import { forgetSoftBounces } from '../email/suppressions/forget.ts'
+import { forgetEventsOf, forgetOldKeys } from '../events/forget.ts'
+import { keepMonths } from '../events/keep-months.ts'
+import { forgetOldExports } from '../exports/forget.ts'
+import { MAKE_EXPORT, makeExport } from '../exports/make.ts'
+import { forgetOldEmailEvents } from '../feedback/email/sources/take-events.ts'
+import { MATCH_RECEIPTS, matchReceipts } from '../feedback/take-receipts.ts'
+import { forgetOldEvents, TELL_EVENTS, tellHandler, wakeWebhooks } from '../feedback/tell-events.ts'
+import { FORGET_MESSAGE, forgetExpiredGrants, forgetInAppOf, forgetMessage } from '../in-app/forget.ts'
+import { journeyHandlers } from '../journeys/activate.ts'
+import type { JourneysContext } from '../journeys/context.ts'
+import { entryHandlers } from '../journeys/entry/handlers.ts'
+import { forgetOldRuns, forgetRunsOf } from '../journeys/forget.ts'
+import type { RunsContext } from '../journeys/runs/context.ts'
+import { runHandlers } from '../journeys/runs/handlers.ts'
+import { releaseHeld } from '../journeys/runs/held.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { NewId } from '../lib/ids.ts'
+import { forgetIdleCounters } from '../limits/forget.ts'
+import { forgetOldMessageKeys } from '../messages/accept/keys.ts'
+import { forgetOldTokens } from '../messages/activities/tokens.ts'
+import type { Engine } from '../messages/engine/engine.ts'
+import { forgetSendsTo } from '../messages/engine/forget.ts'
+import { messageHandlers, messageSchedules } from '../messages/engine/handlers.ts'
+import { wakeApp } from '../messages/engine/wake.ts'
+import { forgetOldOutcomes } from '../outcomes/forget.ts'
+import type { Handlers } from '../queue/job.ts'
+import type { Schedule } from '../queue/schedule.ts'
+import { indexTags } from '../segments/index-tags.ts'
+import { WAKE } from '../sending/control.ts'
+import { NOTIFY, NOTIFY_BY_MAIL } from '../sending/notice.ts'
+import { mailNoticeHandler, type NotifyContext, notifyHandler } from '../sending/notify.ts'
+import type { Db } from '../storage/db.ts'
+import type { Change } from '../users/change.ts'
+import { FORGET_USER } from '../users/forget.ts'
+import { forgetNewsOf, wakeNews } from '../users/news.ts'
+
+export type JobsContext = NotifyContext & {
+  db: Db
+  clock: Clock
+  newId: NewId
+  /** Of users. */
+  change: Change
+  eventRetentionDays: number
+  deliveryRetentionDays: number
+  engine: Engine
+  journeys: JourneysContext
+  runs: RunsContext
+  email: EmailContext
+}
+
+export const allHandlers = (ctx: JobsContext): Handlers => ({
+  [FORGET_USER]: {
+    async run({ job }) {
+      await forgetEventsOf(ctx.db, job.appId, job.key)
+      await forgetNewsOf(ctx.db, job.appId, job.key)
+      await forgetSendsTo(ctx.db, job.appId, job.key)
+      await forgetInAppOf(ctx.db, job.appId, job.key)
+      await forgetRunsOf(ctx.db, job.appId, job.key)
+    },
+  },
+  [NOTIFY]: notifyHandler(ctx),
+  [NOTIFY_BY_MAIL]: mailNoticeHandler(ctx),
+  ...messageHandlers(ctx.engine),
+  [WAKE]: {
+    async run(work) {
+      await wakeApp(ctx.engine)(work)
+      await releaseHeld(ctx.runs, work.job.appId)
+    },
+    maxAttempts: 100,
+  },
+  ...journeyHandlers(ctx.journeys, ctx.engine.scanAudience),
+  ...entryHandlers(ctx.runs),
+  ...runHandlers(ctx.runs, ctx.journeys),
+  [FORGET_MESSAGE]: { run: ({ job }) => forgetMessage(ctx.db, job.appId, job.key) },
+  [TELL_EVENTS]: tellHandler(ctx),
+  [MAKE_EXPORT]: makeExport({ ...ctx, scanAudience: ctx.engine.scanAudience }),
+  [MATCH_RECEIPTS]: { run: ({ job }) => matchReceipts(ctx, job.appId) },
+})
+
+export const allSchedules = (ctx: JobsContext): Schedule[] => {
+  const { db, clock, eventRetentionDays } = ctx
+  return [
+    { name: 'limits.forget', everyMs: 60_000, run: () => forgetIdleCounters(db, clock.leaseMs()) },
+    { name: 'users.news', everyMs: 5_000, run: () => wakeNews(ctx) },
+    { name: 'events.months', everyMs: 3_600_000, run: () => keepMonths(db, clock.now(), eventRetentionDays) },
+    { name: 'events.keys', everyMs: 300_000, run: () => forgetOldKeys(db, clock.now()) },
+    { name: 'in-app.grants', everyMs: 3_600_000, run: () => forgetExpiredGrants(db, clock.now()) },
+    { name: 'outcomes.forget', everyMs: 3_600_000, run: () => forgetOldOutcomes(db, clock.now()) },
+    { name: 'exports.forget', everyMs: 600_000, run: () => forgetOldExports(db, clock.now()) },
+    { name: 'activities.tokens', everyMs: 3_600_000, run: () => forgetOldTokens(db, clock.now()) },
+    { name: 'messages.keys', everyMs: 300_000, run: () => forgetOldMessageKeys(db, clock.now()) },
+    {
+      name: 'email.domains',
+      dailyAt: '03:20',
+      timeLimitMs: 3_600_000,
+      run: ({ signal }) => recheckDomains(ctx.email, signal),
+    },
+    { name: 'email.mailbox', everyMs: 3_600_000, run: () => forgetCaught(db, clock.now()) },
+    { name: 'email.soft-bounces', everyMs: 3_600_000, run: () => forgetSoftBounces(db, clock.now()) },
+    { name: 'email.months', everyMs: 3_600_000, run: () => keepEmailMonths(db, clock.now()) },
+    { name: 'email.forget', everyMs: 3_600_000, run: () => forgetOldCounts(db, clock.now()) },
+    { name: 'email.hosts', everyMs: 3_600_000, run: () => forgetOldHosts(db, clock.now()) },
+    // A large table takes its time; ten indexes of an hour each are the most there can be.
+    { name: 'segments.index-tags', everyMs: 600_000, timeLimitMs: 36_000_000, run: () => indexTags(db) },
+    { name: 'feedback.webhooks', everyMs: 5_000, run: () => wakeWebhooks(ctx) },
+    { name: 'feedback.forget', everyMs: 3_600_000, run: () => forgetOldEvents(ctx) },
+    { name: 'feedback.email-events', everyMs: 3_600_000, run: () => forgetOldEmailEvents(db, clock.now()) },
+    {
+      name: 'journeys.forget',
+      dailyAt: '04:10',
+      timeLimitMs: 3_600_000,
+      run: () => forgetOldRuns(db, clock.now(), ctx.deliveryRetentionDays),
+    },
+    ...messageSchedules(ctx.engine, ctx.deliveryRetentionDays),
+  ]
+}

@@ -1,0 +1,128 @@
+// The channels that apps send texts through, one for each app that has a provider. A message centre is signed in to for as long as
+// this process works, also when there is nothing to send: receipts, and people who want to hear no more, come back over it. Each
+// worker signs in by itself, and takes what the centre hands to it.
+
+import { readSmsProvider, type SmsProvider, twilioCallbackUrl } from '../apps/configure-sms.ts'
+import { findSmppAppsAcrossApps, KEYS_CHANNEL } from '../apps/store.ts'
+import type { Channel } from '../channels/channel.ts'
+import type { Outbound } from '../channels/outbound.ts'
+import type { SmsItem } from '../channels/sms/message.ts'
+import { openSmpp } from '../channels/sms/smpp.ts'
+import { openTwilio } from '../channels/sms/twilio.ts'
+import type { FeedbackContext } from '../feedback/context.ts'
+import { takeText } from '../feedback/take-text.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import { createTurns } from '../lib/turns.ts'
+import type { Listener } from '../storage/listen.ts'
+
+/** How an app sends texts. Closing is for `TextChannels`: the channel is everybody's. */
+export type Texts = { channel: Channel<SmsItem>; statusCallback?: string | undefined }
+
+export type TextChannels = {
+  /** Undefined for an app that has no provider. The same channel until the provider changes. */
+  open(appId: AppId): Promise<Texts | undefined>
+  /** Sign in to all message centres, and follow changes. */
+  start(): void
+  /** Waits for what is under way. */
+  close(): Promise<void>
+}
+
+type Parts = {
+  feedback: FeedbackContext
+  outbound: Outbound
+  twilioUrl: string
+  listener: Pick<Listener, 'on'>
+  log: Log
+}
+type Open = { provider: string; channel: Channel<SmsItem>; texts: Texts }
+
+/** Changes are announced; should an announcement be missed, this is how long one can go unnoticed. */
+const LOOK_AGAIN_MS = 60_000
+
+export function createTextChannels({ feedback, outbound, twilioUrl, listener, log }: Parts): TextChannels {
+  const channels = new Map<AppId, Open>()
+  const inTurn = createTurns()
+  let timer: NodeJS.Timeout | undefined
+  let isClosed = false
+
+  const open = (appId: AppId) =>
+    inTurn(appId, async () => {
+      const provider = await readSmsProvider(feedback, appId)
+      const known = channels.get(appId)
+      if (known && provider && known.provider === JSON.stringify(provider)) return known.texts
+      channels.delete(appId)
+      // What is under way there ends as it will; nobody has to wait for it.
+      known?.channel.close().catch(() => {})
+      if (!provider || isClosed) return undefined
+      const channel = openChannel(appId, provider)
+      const texts: Texts = {
+        channel: { send: channel.send, close: async () => {} },
+        ...(provider.kind === 'twilio' && { statusCallback: twilioCallbackUrl(feedback.publicUrl, appId) }),
+      }
+      channels.set(appId, { provider: JSON.stringify(provider), channel, texts })
+      return texts
+    })
+
+  function openChannel(appId: AppId, it: SmsProvider): Channel<SmsItem> {
+    if (it.kind === 'twilio')
+      return openTwilio({
+        outbound,
+        baseUrl: twilioUrl,
+        clock: feedback.clock,
+        accountSid: it.account_sid,
+        password: it.secret,
+        ...(it.messaging_service_sid !== null && { messagingServiceSid: it.messaging_service_sid }),
+        ...(it.from !== null && { from: it.from }),
+      })
+    return openSmpp({
+      outbound,
+      log: log.child({ appId }),
+      host: it.host,
+      port: it.port,
+      isTls: it.tls,
+      systemId: it.system_id,
+      password: it.secret,
+      ...(it.system_type !== null && { systemType: it.system_type }),
+      from: it.from,
+      ...(it.source_addr_ton !== null &&
+        it.source_addr_npi !== null && { sender: { ton: it.source_addr_ton, npi: it.source_addr_npi } }),
+      onReceipt: (receipt) => feedback.takeReceipt(appId, receipt),
+      onText: (text) => takeText(feedback, appId, it, text),
+    })
+  }
+
+  const tryOpen = (appId: AppId) =>
+    open(appId).catch((error) => log.warn({ appId, reason: error.message }, 'cannot open the provider of texts'))
+
+  async function lookAtAll() {
+    try {
+      const found = await findSmppAppsAcrossApps(feedback.db)
+      const all = new Set([...found.map(({ id }) => id), ...channels.keys()])
+      await Promise.all([...all].map(tryOpen))
+    } catch (error) {
+      log.warn({ reason: (error as Error).message }, 'cannot look for message centres; it is tried again')
+    }
+  }
+
+  return {
+    open,
+    start() {
+      const heard = (payload: string) => {
+        const [what, appId] = payload.split(' ')
+        if (what === 'app' && appId !== undefined) void tryOpen(appId)
+      }
+      listener.on(KEYS_CHANNEL, heard, () => void lookAtAll())
+      timer = setInterval(() => void lookAtAll(), LOOK_AGAIN_MS)
+      timer.unref()
+      void lookAtAll()
+    },
+    async close() {
+      isClosed = true
+      clearInterval(timer)
+      // Behind whatever is being opened.
+      await Promise.all([...channels.keys()].map((appId) => inTurn(appId, async () => {})))
+      await Promise.all([...channels.values()].map(({ channel }) => channel.close()))
+    },
+  }
+}

@@ -1,7 +1,0 @@
-import { isFromTwilio, readTwilioCallback } from './channels/sms/twilio-callback.ts'
-import type { ReadTwilio } from './feedback/texts.ts'
-
-export const readTwilio: ReadTwilio = (request) =>
-  isFromTwilio({ ...request, isForm: true })
-    ? (readTwilioCallback(new URLSearchParams(request.body)) ?? { kind: 'other' })
-    : undefined

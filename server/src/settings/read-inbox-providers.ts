@@ -1,0 +1,20 @@
+import { readFileSync } from 'node:fs'
+import { listedProviders, type ProviderList, readProviders } from '../email/inbox-providers/providers.ts'
+
+/** Our list of inbox providers with the operator's names on top. Whatever is wrong with the file is told in one line. */
+export function readInboxProviders(path: string): ProviderList {
+  try {
+    return readProviders(JSON.parse(readFile(path)), listedProviders)
+  } catch (error) {
+    const reason = error instanceof SyntaxError ? 'it is not JSON' : (error as Error).message
+    throw new Error(`names a file of inbox providers that cannot be used, ${path}: ${reason}`)
+  }
+}
+
+function readFile(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    throw new Error('it cannot be read')
+  }
+}

@@ -1,0 +1,91 @@
+// Settings that lead to providers, or elsewhere.
+
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import type { Route } from '../channels/channel.ts'
+import type { Providers, ServerRelay } from '../channels/providers.ts'
+import { parseNetwork } from '../lib/networks.ts'
+import { toMail } from './read-email.ts'
+
+type Connect = NonNullable<Route['connect']>
+
+/** PEM, with line breaks or with \n for them as files of variables have it, or the name of a file that holds it. */
+export function readCertificates(text: string): string {
+  const pem = text.includes('-----BEGIN') ? text.replaceAll('\\n', '\n') : readFile(text)
+  const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  if (found.length === 0 || !found.every(isCertificate)) throw new Error('must hold certificates in PEM')
+  return `${found.join('\n')}\n`
+}
+
+function readFile(name: string): string {
+  try {
+    return readFileSync(name, 'utf8')
+  } catch {
+    throw new Error(`must be a file in PEM, or its content; "${name}" cannot be read`)
+  }
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem) !== undefined
+  } catch {
+    return false
+  }
+}
+
+const OVERRIDE = /^([a-z]+:\/\/(?:\*|[^\s/=*]+))=(?:\[([0-9a-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i
+
+export function readConnect(text: string): Connect {
+  const entries = text.split(',').map((entry) => {
+    const [, origin = '', v6, name, port] = OVERRIDE.exec(entry.trim()) ?? []
+    if (!URL.canParse(origin.replace('*', 'any')) || Number(port) > 65_535)
+      throw new Error(
+        `must be a list of origin=host:port, as https://api.push.apple.com=127.0.0.1:7001; "${entry.trim()}" is not`,
+      )
+    return [plainOrigin(origin), { host: v6 ?? name ?? '', port: Number(port) }] as const
+  })
+  return Object.fromEntries(entries)
+}
+
+/** As the channels write it: in lower case, and without the port where it is the usual one. */
+function plainOrigin(text: string): string {
+  const isWild = text.endsWith('*')
+  return isWild || !/^https?:/i.test(text) ? text.toLowerCase() : new URL(text).origin
+}
+
+export function readNetworks(text: string): string[] {
+  const networks = text.split(',').map((it) => it.trim())
+  const wrong = networks.find((it) => !parseNetwork(it))
+  if (wrong !== undefined) throw new Error(`must be a list of networks, as 10.0.0.0/8,127.0.0.1; "${wrong}" is not`)
+  return networks
+}
+
+export function readVapidSubject(text: string): string {
+  if (/^mailto:[^\s@]+@[^\s@]+$/.test(text) || /^https:\/\/[^\s]+$/.test(text)) return text
+  throw new Error('must be an address that begins with mailto: or https://')
+}
+
+export type ProviderParts = {
+  publicUrl: string | undefined
+  providerCa: string | undefined
+  providerConnect: Connect | undefined
+  outboundAllow: string[] | undefined
+  outboundAllowHttp: boolean
+  twilioUrl: string
+  vapidSubject: string | undefined
+  smtpUrl: ServerRelay | 'direct' | undefined
+  mailHelo: string | undefined
+  resolver: string | undefined
+}
+
+export function toProviders(parts: ProviderParts): Providers {
+  const { publicUrl, providerCa: ca, providerConnect: connect, outboundAllow: allow, vapidSubject } = parts
+  const route = { ca, connect }
+  return {
+    route,
+    outbound: { route, allow, allowHttp: parts.outboundAllowHttp && 'inside' },
+    twilioUrl: parts.twilioUrl,
+    vapidSubject: vapidSubject ?? (publicUrl?.startsWith('https:') ? publicUrl : 'mailto:admin@carillon.invalid'),
+    mail: toMail(parts),
+  }
+}
