@@ -59,7 +59,7 @@ function areHeadersValid(headers: SinkRequest['headers']): boolean {
     (tag === undefined || /^[A-Za-z0-9]{1,16}$/.test(tag)) &&
     (ttl === undefined || /^[1-9]\d{0,8}$/.test(ttl)) &&
     ['cache', 'no-cache', undefined].includes(headers['x-wns-cache-policy']) &&
-    ['High', 'Medium', 'Low', 'VeryLow', undefined].includes(headers['x-wns-priority'])
+    ['1', '2', '3', '4', undefined].includes(headers['x-wns-priority'])
   )
 }
 

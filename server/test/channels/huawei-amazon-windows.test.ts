@@ -223,6 +223,28 @@ test('one message reaches all three, and every field of theirs has an effect', a
   })
 })
 
+test.each([
+  [1, 'NORMAL', 'normal', '4'],
+  [2, 'NORMAL', 'normal', '3'],
+  [4, 'NORMAL', 'normal', '2'],
+  [7, 'NORMAL', 'normal', '2'],
+  [8, 'HIGH', 'high', '1'],
+  [10, 'HIGH', 'high', '1'],
+])('the priority %i is %s for Huawei, %s for Amazon and %s for Windows', async (priority, urgency, fire, wns) => {
+  await configure(SETTINGS)
+  senders.forget(tenant.id)
+  const [phone] = await some(1, 'HuaweiPush')
+  const [tablet] = await some(1, 'FireOSPush')
+  const [desktop] = await someWindows(1)
+  await aMessage(engine, tenant.id, { options: { priority } })
+  await runEngine(engine)
+  expect(huawei.received.find(({ token }) => token[0] === phone?.token)?.android).toMatchObject({ urgency })
+  expect(amazon.received.find(({ registrationId }) => registrationId === tablet?.token)?.priority).toBe(fire)
+  expect(windows.received.find(({ channelUri }) => channelUri === desktop?.token)?.headers).toMatchObject({
+    'x-wns-priority': wns,
+  })
+})
+
 test('huawei_msg_type data hands the message to the SDK', async () => {
   await configure(SETTINGS)
   senders.forget(tenant.id)

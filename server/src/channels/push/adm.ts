@@ -6,7 +6,7 @@ import type { Channel, Outcome } from '../channel.ts'
 import { isUnauthenticated, judge } from './adm-judge.ts'
 import { androidData } from './android-data.ts'
 import { createClientTokens } from './client-token.ts'
-import { type PushContent, secondsLeft } from './content.ts'
+import { nearestPriority, type PushContent, secondsLeft } from './content.ts'
 import { createChannel } from './create-channel.ts'
 import { type ClientSettings, createHttpClient } from './http-client.ts'
 import { sendAuthorized } from './send-authorized.ts'
@@ -34,7 +34,7 @@ const [LEAST_EXPIRY_SECONDS, MOST_EXPIRY_SECONDS] = [60, 2_678_400]
 /** Made once for all that get the same. */
 export const admPush = (content: PushContent): AdmPush => ({
   data: androidData(content),
-  priority: content.priority === 10 ? 'high' : 'normal',
+  priority: nearestPriority(content.priority, [5, 10]) === 10 ? 'high' : 'normal',
   expiresAt: content.expiresAt,
   consolidationKey: content.collapseId,
 })

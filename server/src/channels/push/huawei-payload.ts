@@ -4,7 +4,7 @@
 import { own } from '../../lib/own.ts'
 import { sha256 } from '../../lib/secrets.ts'
 import { androidData } from './android-data.ts'
-import { compact, type PushContent, secondsLeft } from './content.ts'
+import { compact, nearestPriority, type PushContent, secondsLeft } from './content.ts'
 import type { HuaweiCredentials } from './huawei.ts'
 
 export type HuaweiPush = {
@@ -31,7 +31,7 @@ export function huaweiPush(content: PushContent): HuaweiPush {
     data: androidData(content),
     android: compact({
       // High priority for data messages is a permission of its own, which few apps have.
-      urgency: isNotification && content.priority === 10 ? 'HIGH' : 'NORMAL',
+      urgency: isNotification && nearestPriority(content.priority, [5, 10]) === 10 ? 'HIGH' : 'NORMAL',
       category: huawei.category ?? 'MARKETING',
       bi_tag: huawei.biTag,
       collapse_key: collapseId === undefined ? undefined : collapseKey(collapseId),

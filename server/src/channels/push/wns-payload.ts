@@ -2,15 +2,19 @@
 
 import { own } from '../../lib/own.ts'
 import { sha256 } from '../../lib/secrets.ts'
-import { compact, type PushButton, type PushContent } from './content.ts'
+import { compact, nearestPriority, type PushButton, type PushContent } from './content.ts'
 
 export type WnsPush = {
   type: 'wns/toast' | 'wns/raw'
   body: string
-  priority: 'High' | 'Medium'
+  /** 1 is the highest of four. */
+  priority: 1 | 2 | 3 | 4
   expiresAt: Date
   tag: string | undefined
 }
+
+/** What Windows calls high, medium, low and very low. */
+const PRIORITIES = { 10: 1, 5: 2, 3: 3, 1: 4 } as const
 
 /** Made once for all that get the same. */
 export function wnsPush(content: PushContent): WnsPush {
@@ -19,7 +23,7 @@ export function wnsPush(content: PushContent): WnsPush {
   return {
     type: isShown ? 'wns/toast' : 'wns/raw',
     body: isShown ? toastOf(content) : JSON.stringify(payloadOf(content)),
-    priority: content.priority === 10 ? 'High' : 'Medium',
+    priority: PRIORITIES[nearestPriority(content.priority, [1, 3, 5, 10])],
     expiresAt: content.expiresAt,
     tag: collapseId === undefined ? undefined : tagOf(collapseId),
   }

@@ -48,7 +48,7 @@ describe('what the device gets', () => {
       'x-wns-type': 'wns/toast',
       'content-type': 'text/xml',
       'x-wns-ttl': '3600',
-      'x-wns-priority': 'High',
+      'x-wns-priority': '1',
       'x-wns-tag': expect.stringMatching(/^[0-9a-f]{16}$/),
     })
     const xml = toast?.body ?? ''
@@ -83,7 +83,7 @@ describe('what the device gets', () => {
       'x-wns-type': 'wns/raw',
       'content-type': 'application/octet-stream',
       'x-wns-cache-policy': 'no-cache',
-      'x-wns-priority': 'Medium',
+      'x-wns-priority': '2',
     })
     expect(raw?.headers['x-wns-ttl']).toBeUndefined()
   })

@@ -75,7 +75,7 @@ function headersOf({ type, expiresAt, priority, tag }: WnsPush, now: Date): Reco
     // Without time left it is for now or never.
     'x-wns-cache-policy': left > 0 ? 'cache' : 'no-cache',
     ...(left > 0 && { 'x-wns-ttl': String(left) }),
-    'x-wns-priority': priority,
+    'x-wns-priority': String(priority),
     'x-wns-requestforstatus': 'true',
     ...(tag !== undefined && { 'x-wns-tag': tag }),
   }
