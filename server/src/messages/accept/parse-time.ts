@@ -13,7 +13,7 @@ const FULL_WEEKDAYS = 'sunday monday tuesday wednesday thursday friday saturday'
 const ZONES: Record<string, number> = { EST: -5, EDT: -4, CST: -6, CDT: -5, MST: -7, MDT: -6, PST: -8, PDT: -7 }
 
 const CLOCK = String.raw`(?<hour>\d{1,2}):(?<minute>\d{2})(?::(?<second>\d{2})(?:\.(?<fraction>\d{1,9}))?)?(?:\s*(?<half>[ap]m))?`
-const ZONE = String.raw`(?<zone>z|(?:utc|gmt)?[+-]\d{2}(?::?\d{2})?|utc|gmt|[ecmp][sd]t)(?:\s*\([a-z ]+\))?`
+const ZONE = String.raw`(?<zone>z|(?:utc|gmt)?[+-]\d{2}(?::?\d{2})?|utc|gmt|[ecmp][sd]t)(?:\s*\([^()]{1,64}\))?`
 const TIME = String.raw`(?:(?:t|\s+|,\s*|\s+at\s+)${CLOCK}(?:\s*${ZONE})?)?`
 const WEEKDAY = String.raw`(?:(?<weekday>[a-z]{3,9}),?\s+)?`
 
