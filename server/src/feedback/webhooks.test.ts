@@ -11,7 +11,7 @@ import { openWebhooks } from '../channels/webhook/webhook.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import type { DeliveryEvent } from '../messages/event.ts'
-import { findWantedEvents, insertDeliveryEvents } from '../messages/event-store.ts'
+import { findWantedEvents, insertDeliveryEvents, insertUnknownEvent } from '../messages/event-store.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import { MAX_ATTEMPTS } from '../queue/retry.ts'
 import type { SendWebhook } from '../sending/notify.ts'
@@ -160,6 +160,24 @@ describe('event webhooks', () => {
 })
 
 describe('what happens', () => {
+  test('to deliveries that nobody knows about is told once for their message, with their count', async () => {
+    const { secret } = await aWebhook(['message.unknown', 'clicked'], '/all')
+    await aWebhook(['clicked'], '/clicks')
+    const messageId = newId()
+    const at = clock.now()
+    await insertUnknownEvent(app.db, tenant.id, { messageId, count: 1_200, at })
+    await tick()
+    const [request, ...more] = requestsTo('/all')
+    const nobody = { subscription_id: null, onesignal_id: null, subscription_type: null }
+    expect(read(request as Received, secret).data.events).toEqual([
+      {
+        ...{ id: anId(), kind: 'message.unknown', at: at.toISOString(), message_id: messageId },
+        ...{ ...nobody, reason: null, count: 1_200 },
+      },
+    ])
+    expect([more, requestsTo('/clicks')]).toEqual([[], []])
+  })
+
   test('is told in order, signed, each receiver what it wants', async () => {
     const all = await aWebhook(['received', 'clicked'], '/all')
     const clicks = await aWebhook(['clicked'], '/clicks')

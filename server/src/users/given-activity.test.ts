@@ -2,8 +2,11 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
+import { closeRenderer, deliveriesOf, fakeSender } from '../../test/engine.ts'
+import { messagesOf, saying } from '../../test/messages.ts'
 import { aSegment } from '../../test/segments.ts'
 import { aName, aUser, type MadeUser } from '../../test/users.ts'
+import { aWorker } from '../../test/worker.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { sql } from '../storage/sql.ts'
 
@@ -13,7 +16,10 @@ let app: TestApp
 beforeAll(async () => {
   app = await testApp({ clock })
 })
-afterAll(() => app.close())
+afterAll(async () => {
+  await app.close()
+  await closeRenderer()
+})
 
 const ago = (hours: number) => Math.floor(clock.now().getTime() / 1_000) - hours * 3_600
 const push = () => ({ type: 'AndroidPush', token: aName('token') })
@@ -58,6 +64,16 @@ describe('create user', () => {
     expect(await matches(user, 'last_session', '<', 201)).toEqual([true, true])
     expect(await matches(user, 'first_session', '>', 499)).toEqual([true, true])
     expect(await matches(user, 'first_session', '<', 168)).toEqual([false, false])
+  })
+
+  test('last_active says at what time of day last-active delivery comes', async () => {
+    const { subscriptionIds } = await aUser(app, { properties: { last_active: ago(200) }, subscriptions: [push()] })
+    const include_subscription_ids = subscriptionIds
+    const id = await messagesOf(app).sent(saying({ include_subscription_ids, delayed_option: 'last-active' }))
+    await aWorker(app, clock, { sender: fakeSender() }).runDue()
+    const due = (await deliveriesOf(app.db, app.tenant.id, id)).map(({ dueAt }) => dueAt.toISOString())
+    // 200 hours ago it was four in the morning.
+    expect(due).toEqual(['2030-01-02T04:00:00.000Z'])
   })
 
   test('one without the other', async () => {

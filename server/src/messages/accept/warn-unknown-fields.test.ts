@@ -11,7 +11,7 @@ let to: object
 beforeAll(async () => {
   app = await testApp()
   messages = messagesOf(app)
-  to = { include_subscription_ids: (await aPushUser(app)).subscriptionIds }
+  to = { include_subscription_ids: (await aPushUser(app, { type: 'ChromePush' })).subscriptionIds }
 })
 afterAll(() => app.close())
 
