@@ -224,12 +224,13 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     }
     for (const demand of work.refresh.values()) want(appId, wanted, demand, 0)
     work.refresh.clear()
-    await state(appId, wanted, now)
+    await state(appId, wanted)
     if (asking.length > 0 && !mayDecide()) throw new NotCounting()
     for (const { lease, proposal } of wanted.values()) lease.granted = proposal?.granted ?? 0
+    const answeredMs = leaseMs()
     // Undecided are those about counters that were at hand a moment ago.
-    work.queue.push(...asking.filter((waiting) => !answer(appId, waiting, now, wanted)))
-    for (const { lease } of wanted.values()) endGrant(lease, now)
+    work.queue.push(...asking.filter((waiting) => !answer(appId, waiting, answeredMs, wanted)))
+    for (const { lease, proposal } of wanted.values()) if (proposal) endGrant(lease, proposal.atMs)
   }
 
   function answer(appId: AppId, { demands, resolve }: Waiting, now: number, asked?: Asked): boolean {
@@ -246,12 +247,16 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     } else wanted.set(demand.key, { lease: open(appId, demand.key), demand, need })
   }
 
-  /** Write down what is wanted, again and again where others were faster. All rounds go by the same time. */
-  async function state(appId: AppId, wanted: Map<string, Wanted>, now: number) {
+  /**
+   * Write down what is wanted, again and again where others were faster. Each round goes by the time it is: a log that others
+   * have written since an older time would look like the log of a clock that was set back, and count too little.
+   */
+  async function state(appId: AppId, wanted: Map<string, Wanted>) {
     let left = [...wanted].toSorted(([one], [other]) => (one < other ? -1 : 1))
     for (let round = 0; left.length > 0; round++) {
       if (round === MAX_ROUNDS) throw unavailable()
       const stamp = randomInt(1, STAMPS)
+      const now = leaseMs()
       const written = left.map(([counter, entry]) => {
         const proposal = propose(entry.lease, entry.demand, entry.need, now)
         entry.proposal = proposal

@@ -416,6 +416,32 @@ describe('several nodes', () => {
     nodes = [b]
   })
 
+  test('count what others let in while one was frozen for longer than the window', async () => {
+    const clock = virtualClock()
+    const wire = intact()
+    const [a, b] = [aNode(clock, { wire }), aNode(clock)]
+    const app = await anApp({ messages: 100 })
+    await a.join()
+    await joinBeside(b, a)
+    expect(await accepted(a, app, 1)).toBe(1)
+    let thaw = () => {}
+    let isFrozen = false
+    const frozen = new Promise<void>((resolve) => {
+      thaw = resolve
+    })
+    beforeUse(wire, 1, () => {
+      isFrozen = true
+      return frozen
+    })
+    const asked = accepted(a, app, 1)
+    await until(async () => isFrozen)
+    clock.advanceLease({ ms: 1_500 })
+    expect(await accepted(b, app, 100)).toBe(100)
+    thaw()
+    expect(await asked).toBe(0)
+    expect((await accepted(a, app, 10)) + (await accepted(b, app, 10))).toBe(0)
+  })
+
   test('ask PostgreSQL once for many requests about a busy counter', async () => {
     const clock = virtualClock()
     const statements: string[] = []
