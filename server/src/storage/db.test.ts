@@ -241,6 +241,14 @@ describe('when the database is in trouble', () => {
     await pool.close()
   })
 
+  test('PostgreSQL ends the transaction of a process that stopped talking after 10 s', async () => {
+    const pool = createPool({ connection: database.connection, size: 1 })
+    const [row] = await pool.query<{ ms: number }>(sql`
+      select setting::integer as ms from pg_settings where name = 'idle_in_transaction_session_timeout'`)
+    expect(row?.ms).toBe(10_000)
+    await pool.close()
+  })
+
   test('a frozen backend is unavailable within 5 s, also for those who wait behind it', async ({ skip }) => {
     const pool = createPool({ connection: database.connection, size: 1 })
     const pid = (await backendPid(pool)) as number

@@ -201,6 +201,9 @@ function translated(error: unknown, log?: Log): unknown {
 /** The driver knows which process of PostgreSQL serves a connection; its types do not say so. */
 type Served = { processID: number }
 
+/** What a frozen process had locked is free again when others take over its jobs, whose leases last as long. */
+const MAX_IDLE_IN_TRANSACTION_MS = 10_000
+
 export function createPool(options: PoolOptions): Pool {
   const { clock, log, onStatement, size = 10 } = options
   const statementTimeoutMs = options.statementTimeoutMs ?? 4_000
@@ -213,7 +216,7 @@ export function createPool(options: PoolOptions): Pool {
     // The server cancels at the first, the client gives the connection up at the second: a frozen server cancels nothing.
     statement_timeout: statementTimeoutMs,
     query_timeout: answerTimeoutMs,
-    idle_in_transaction_session_timeout: 30_000,
+    idle_in_transaction_session_timeout: MAX_IDLE_IN_TRANSACTION_MS,
     idleTimeoutMillis: 60_000,
     application_name: 'carillon',
   }
