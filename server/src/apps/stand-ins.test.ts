@@ -40,7 +40,7 @@ test('apps get what they lack, keep what is theirs, and are known again', async 
   })
   const found = await findStandIns(ctx, marks)
   expect(Object.fromEntries(found.map(({ appId, providers }) => [appId, providers]))).toEqual({
-    [app.tenant.id]: ['APNs', 'FCM', 'SMS'],
-    [own.body.id]: ['FCM', 'SMS'],
+    [app.tenant.id]: ['APNs', 'FCM', 'Huawei', 'ADM', 'WNS', 'SMS'],
+    [own.body.id]: ['FCM', 'Huawei', 'ADM', 'WNS', 'SMS'],
   })
 })

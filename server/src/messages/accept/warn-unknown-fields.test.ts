@@ -45,6 +45,15 @@ describe('unknown fields of Create message', () => {
     })
   })
 
+  test('are named beside what else is warned of', async () => {
+    const { subscriptionIds } = await aPushUser(app)
+    const { body } = await messages.send(saying({ include_subscription_ids: subscriptionIds, made_by: 'us' }))
+    expect(body.warnings).toEqual([
+      'unknown field made_by',
+      expect.stringMatching(/^Android devices cannot be reached/),
+    ])
+  })
+
   test('are not missed where there are none, or where they are null', async () => {
     expect((await messages.send(saying({ ...to, url: null, made_by: null }))).body).not.toHaveProperty('warnings')
   })
