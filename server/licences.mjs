@@ -9,15 +9,19 @@ const ALLOWED = ['0BSD', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'M
 const pathOf = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url))
 
 export function listLicences({ packages }) {
-  return Object.entries(packages)
+  const list = Object.entries(packages)
     .filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional)
-    .map(([path, { version, license = 'unknown' }]) => ({
-      name: path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
+    .map(([path, { name, version, license = 'unknown' }]) => ({
+      // A package that stands in for another is installed under the other's name.
+      name: name ?? path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
       version,
       licence: license,
     }))
-    .sort((a, b) => (`${a.name} ${a.version}` < `${b.name} ${b.version}` ? -1 : 1))
+    .sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+  return list.filter((entry, i) => i === 0 || keyOf(entry) !== keyOf(list[i - 1]))
 }
+
+const keyOf = ({ name, version }) => `${name} ${version}`
 
 export function isAllowed(licence) {
   const choices = licence.replace(/^\((.*)\)$/, '$1').split(' OR ')

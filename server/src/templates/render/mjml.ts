@@ -21,6 +21,7 @@ export function loadCompiler(): Promise<Compile> {
 /**
  * The build for browsers: one file that knows no disk and no network, where the package for Node is 180 packages that know both. It
  * asks for one of them, to move styles into elements; that is refused instead. So it is run as a function whose `require` is ours.
+ * The packages that it names as dependencies are not in use and not installed (`overrides` in package.json).
  */
 async function load(): Promise<Compile> {
   const file = createRequire(import.meta.url).resolve('mjml-browser')
@@ -31,7 +32,10 @@ async function load(): Promise<Compile> {
       throw new Error('styles with inline="inline" and mj-html-attributes are not supported')
     },
   }
-  run(module, module.exports, (name: string) => (name === 'cheerio' ? treeOfHtml : {}))
+  run(module, module.exports, (name: string) => {
+    if (name !== 'cheerio') throw new Error(`the MJML compiler asks for ${name}, which it has not been given`)
+    return treeOfHtml
+  })
   return (module.exports.default ?? module.exports) as Compile
 }
 
