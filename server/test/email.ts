@@ -1,6 +1,6 @@
 // Makers for tests about email.
 
-import { createResolver } from '../src/channels/resolver.ts'
+import { createResolver } from '../src/channels/dns.ts'
 import { createEmailContext, type EmailContext, type ServerMail } from '../src/email/context.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'

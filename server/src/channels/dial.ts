@@ -7,8 +7,8 @@ import { connect as connectTls, createSecureContext, rootCertificates, type TLSS
 import { addressList } from '../lib/networks.ts'
 import { own } from '../lib/own.ts'
 import type { Route } from './channel.ts'
+import { type Lookup, resolve } from './lookup.ts'
 import { isPublicAddress } from './public-address.ts'
-import { type Lookup, resolve } from './resolve.ts'
 
 export type DialSettings = {
   /** Networks (`10.1.0.0/16`, `127.0.0.1`) that may be reached although they are not public, on any port. */

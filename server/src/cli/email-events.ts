@@ -1,4 +1,4 @@
-import { createResolver } from '../channels/resolver.ts'
+import { createResolver } from '../channels/dns.ts'
 import { loadEvents } from '../email/metrics/load.ts'
 import { type Command, UsageError } from './command.ts'
 import { withStore } from './connect.ts'

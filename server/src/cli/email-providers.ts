@@ -1,4 +1,4 @@
-import { createResolver } from '../channels/resolver.ts'
+import { createResolver } from '../channels/dns.ts'
 import { checkProviders, type Finding } from '../email/inbox-providers/check.ts'
 import type { Command } from './command.ts'
 import { table } from './print.ts'

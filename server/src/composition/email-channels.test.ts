@@ -9,7 +9,7 @@ import { forgetCaught } from '../email/mailbox/catch.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { lanes } from '../messages/message.ts'
-import { listenSmtp, type MailServer } from '../sink/smtp.ts'
+import { listenSmtp, type MailServer } from '../sink/email/smtp.ts'
 import { sql } from '../storage/sql.ts'
 import { createMailChannels, type MailChannels } from './email-channels.ts'
 

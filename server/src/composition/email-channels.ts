@@ -3,10 +3,10 @@
 
 import type { Channel, Outcome } from '../channels/channel.ts'
 import type { Dial } from '../channels/dial.ts'
-import { encodeBase64 } from '../channels/email/base64.ts'
-import { buildMail } from '../channels/email/build.ts'
 import { type MxRecord, openDirect } from '../channels/email/direct.ts'
 import type { MailContent, MailItem } from '../channels/email/message.ts'
+import { encodeBase64 } from '../channels/email/mime/base64.ts'
+import { buildMail } from '../channels/email/mime/build-message.ts'
 import { openRelay } from '../channels/email/relay.ts'
 import type { EmailContext } from '../email/context.ts'
 import { findWay, isCaught, type MailWay } from '../email/find-way.ts'

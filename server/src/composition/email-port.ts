@@ -1,7 +1,7 @@
 // What the engine asks about mail, answered by the domain of email.
 
 import { findApp } from '../apps/store.ts'
-import type { FileFetcher } from '../channels/email/fetch-files.ts'
+import type { FileFetcher } from '../channels/email/fetch-attachments.ts'
 import type { EmailContext } from '../email/context.ts'
 import { defaultFrom, findSendingDomain } from '../email/domains/find.ts'
 import { classifyAddresses, lookUpHosts } from '../email/inbox-providers/hosts.ts'

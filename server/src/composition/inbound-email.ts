@@ -1,8 +1,8 @@
 // What comes back of email, put together: the channel that hears of it, and the domain that knows what it means.
 
-import { classifyBounce } from '../channels/email/classify.ts'
-import { listenForMail, type MailListener } from '../channels/email-in/listen.ts'
-import { readReport } from '../channels/email-in/report.ts'
+import { classifyBounce } from '../channels/email/classify-bounce.ts'
+import { listenForMail, type MailListener } from '../channels/inbound-email/listen.ts'
+import { readReport } from '../channels/inbound-email/report.ts'
 import type { Outbound } from '../channels/outbound.ts'
 import { createReferences } from '../email/reference.ts'
 import type { FeedbackContext } from '../feedback/context.ts'

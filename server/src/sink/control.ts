@@ -4,10 +4,10 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Subscription } from './browser.ts'
+import type { Inside } from './box-context.ts'
 import { type FaultName, type FaultWish, faultNames, hasGoaway } from './faults.ts'
-import type { Inside } from './inside.ts'
 import { parseObject } from './json.ts'
+import type { Subscription } from './push/browser.ts'
 import { type ChannelName, channelNames } from './service.ts'
 
 export type ControlSettings = Inside & { subscribe(): Subscription }

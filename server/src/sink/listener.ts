@@ -9,7 +9,7 @@ import { constants, createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import type { SecureContext, TLSSocket, TlsOptions } from 'node:tls'
 import type { ServerCertificate } from './certificate.ts'
-import { pour, trickle } from './nonsense.ts'
+import { pour, trickle } from './garbage.ts'
 import type { Reaction, SinkRequest } from './service.ts'
 
 export type ListenerSettings = {

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import type { Clock } from '../../src/lib/clock.ts'
-import { judgePush, refuse } from '../../src/sink/judge-push.ts'
+import { judgePush, refuse } from '../../src/sink/push/check-web-push.ts'
 import { type Provider, startProvider } from '../sinks/scripted.ts'
 
 export type Autopush = {

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import type { Clock } from '../../src/lib/clock.ts'
 import { certificateFor } from '../../src/sink/certificate.ts'
-import { judgePush, refuse } from '../../src/sink/judge-push.ts'
+import { judgePush, refuse } from '../../src/sink/push/check-web-push.ts'
 import { type Provider, startProvider } from '../sinks/scripted.ts'
 import { bytes, fixed64, number, readVarint, varint } from './protobuf.ts'
 

@@ -4,7 +4,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createFileFetcher } from '../../src/channels/email/fetch-files.ts'
+import { createFileFetcher } from '../../src/channels/email/fetch-attachments.ts'
 import { type Outbound, openOutbound } from '../../src/channels/outbound.ts'
 import { isPublicAddress } from '../../src/channels/public-address.ts'
 import { openTwilio } from '../../src/channels/sms/twilio.ts'

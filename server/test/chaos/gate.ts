@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { certificateFor, certificatesByName } from '../../src/sink/certificate.ts'
-import { listenSmtp } from '../../src/sink/smtp.ts'
+import { listenSmtp } from '../../src/sink/email/smtp.ts'
 
 export type Gate = {
   port: number

@@ -97,7 +97,7 @@ export function refuse({ from, to, isType, names }: Import): string | undefined 
   // What a push or a mail says, in words that no provider uses.
   if (['channels/push/content.ts', 'channels/email/message.ts'].includes(to) && isType) return undefined
   // What a refusal of a mail means is the same whoever brings it.
-  if (to === 'channels/email/classify.ts') return undefined
+  if (to === 'channels/email/classify-bounce.ts') return undefined
   if (other === 'channels') return 'a domain knows the contract of channels, and no provider'
   if (!DOMAINS.includes(other)) return `a domain may not import ${other}`
   return DOMAINS.indexOf(other) < DOMAINS.indexOf(own) ? undefined : `${other} comes after ${own}`

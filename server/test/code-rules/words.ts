@@ -61,11 +61,11 @@ const MAY_REACH: Record<string, string> = {
   'channels/dial.ts': 'opens every connection to an address that somebody gave, and judges it first',
   'channels/outbound.ts': 'the one client for such addresses; its sockets come from dial.ts',
   'channels/sms/smpp-link.ts': 'speaks to a message centre over a socket that dial.ts opened',
-  'sink/smpp.ts': 'a message centre that listens on loopback, and calls nobody',
-  'sink/smtp.ts': 'a mail server that listens on loopback, and calls nobody',
-  'channels/push/open-tls.ts': 'TLS on a connection that dial.ts opened',
-  'channels/push/h2-session.ts': 'HTTP/2 on a connection that open-tls.ts opened',
-  'channels/push/h1-session.ts': 'HTTP/1.1 on connections that open-tls.ts opened',
+  'sink/sms/smpp.ts': 'a message centre that listens on loopback, and calls nobody',
+  'sink/email/smtp.ts': 'a mail server that listens on loopback, and calls nobody',
+  'channels/push/http/open-tls.ts': 'TLS on a connection that dial.ts opened',
+  'channels/push/http/h2-connection.ts': 'HTTP/2 on a connection that open-tls.ts opened',
+  'channels/push/http/h1-connection.ts': 'HTTP/1.1 on connections that open-tls.ts opened',
 }
 /** They listen, or take an address apart; nobody is reached. */
 const HARMLESS = new Set([

@@ -7,7 +7,7 @@ import {
   type SmtpFault,
   type SmtpSettings,
   type SmtpStage,
-} from '../../src/sink/smtp.ts'
+} from '../../src/sink/email/smtp.ts'
 import { createScripts, type Scripted } from './scripted.ts'
 
 /** At one stage; those before a recipient is named are for whoever comes next. */

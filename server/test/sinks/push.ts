@@ -1,9 +1,9 @@
-import type { ServiceAccount } from '../../src/channels/push/fcm-token.ts'
-import type { HuaweiCredentials } from '../../src/channels/push/huawei.ts'
+import type { ServiceAccount } from '../../src/channels/push/fcm/access-token.ts'
+import type { HuaweiCredentials } from '../../src/channels/push/huawei/channel.ts'
 import type { Clock } from '../../src/lib/clock.ts'
-import { ADM_HOST, type AdmMessage, admService } from '../../src/sink/adm.ts'
-import { APNS_HOSTS, type ApnsAccount, type ApnsReceived, apnsService } from '../../src/sink/apns.ts'
-import { newSubscription, type Subscription } from '../../src/sink/browser.ts'
+import { ADM_HOST, type AdmMessage, admService } from '../../src/sink/push/adm.ts'
+import { APNS_HOSTS, type ApnsAccount, type ApnsReceived, apnsService } from '../../src/sink/push/apns.ts'
+import { newSubscription, type Subscription } from '../../src/sink/push/browser.ts'
 import {
   AMAZON_TOKENS,
   type ClientTokens,
@@ -11,13 +11,13 @@ import {
   HUAWEI_TOKENS,
   MICROSOFT_TOKENS,
   type TokenShop,
-} from '../../src/sink/client-tokens.ts'
-import { FCM_HOST, type FcmMessage, fcmService } from '../../src/sink/fcm.ts'
-import { createGoogleTokens, isForTokens, TOKEN_HOST } from '../../src/sink/google-tokens.ts'
-import { HUAWEI_HOST, type HuaweiMessage, huaweiService } from '../../src/sink/huawei.ts'
+} from '../../src/sink/push/client-tokens.ts'
+import { FCM_HOST, type FcmMessage, fcmService } from '../../src/sink/push/fcm.ts'
+import { createGoogleTokens, isForTokens, TOKEN_HOST } from '../../src/sink/push/google-tokens.ts'
+import { HUAWEI_HOST, type HuaweiMessage, huaweiService } from '../../src/sink/push/huawei.ts'
+import { type WebPushReceived, webPushService } from '../../src/sink/push/web-push.ts'
+import { type WnsReceived, wnsService } from '../../src/sink/push/wns.ts'
 import type { ChannelService } from '../../src/sink/service.ts'
-import { type WebPushReceived, webPushService } from '../../src/sink/web-push.ts'
-import { type WnsReceived, wnsService } from '../../src/sink/wns.ts'
 import { type Provider, type ProviderSettings, startProvider } from './scripted.ts'
 
 export type ApnsSink = Provider & { received: ApnsReceived[] }

@@ -1,6 +1,6 @@
 import type { PDU } from 'smpp'
-import { listenSmpp, type MessageCentre, type SmppVerdict } from '../../src/sink/smpp.ts'
-import { TWILIO_HOST, type TwilioReceived, twilioService } from '../../src/sink/twilio.ts'
+import { listenSmpp, type MessageCentre, type SmppVerdict } from '../../src/sink/sms/smpp.ts'
+import { TWILIO_HOST, type TwilioReceived, twilioService } from '../../src/sink/sms/twilio.ts'
 import { createScripts, type Provider, type Scripted, startProvider } from './scripted.ts'
 
 export type TwilioSink = Provider & { texts: TwilioReceived[] }

@@ -1,16 +1,16 @@
 // Mail straight to the servers of the recipients (RFC 5321, 5.1).
 
 import type { Clock } from '../../lib/clock.ts'
-import { boundedMap } from '../bounded.ts'
 import type { Channel, Outcome } from '../channel.ts'
+import { boundedMap } from '../lru-map.ts'
 import { sendEach } from '../send-each.ts'
 import { readAddress } from './address.ts'
-import { bounceReasons } from './classify.ts'
-import { type ConnectionSettings, openConnection } from './connection.ts'
-import { createLanes } from './lanes.ts'
+import { bounceReasons } from './classify-bounce.ts'
 import type { MailItem } from './message.ts'
-import { createPool, type Mailing, type Pool, type PoolSettings, type Result } from './pool.ts'
-import { sendMail } from './send-mail.ts'
+import { createLanes } from './provider-throttle.ts'
+import { sendMail } from './send-email.ts'
+import { type ConnectionSettings, openConnection } from './smtp/connection.ts'
+import { createPool, type Mailing, type Pool, type PoolSettings, type Result } from './smtp/connection-pool.ts'
 
 export type MxRecord = { exchange: string; priority: number }
 

@@ -3,12 +3,12 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Channel } from '../channel.ts'
 import { sendEach } from '../send-each.ts'
-import { type ConnectionSettings, openConnection } from './connection.ts'
-import { createLanes } from './lanes.ts'
 import type { MailItem } from './message.ts'
-import { createPace } from './pace.ts'
-import { createPool, type PoolSettings } from './pool.ts'
-import { sendMail } from './send-mail.ts'
+import { createLanes } from './provider-throttle.ts'
+import { sendMail } from './send-email.ts'
+import { type ConnectionSettings, openConnection } from './smtp/connection.ts'
+import { createPool, type PoolSettings } from './smtp/connection-pool.ts'
+import { createPace } from './smtp/pace.ts'
 
 export type RelaySettings = ConnectionSettings &
   Pick<PoolSettings, 'mailsEach' | 'idleMs' | 'awayMs' | 'isShared'> & {

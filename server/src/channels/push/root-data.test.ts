@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { content } from '../../../test/channels/push-content.ts'
-import { apnsPush } from './apns-payload.ts'
+import { apnsPush } from './apns/payload.ts'
 import type { PushContent } from './content.ts'
-import { fcmPush } from './fcm-payload.ts'
-import { webPush } from './web-push-payload.ts'
+import { fcmPush } from './fcm/payload.ts'
+import { webPush } from './web-push/payload.ts'
 
 const full: Partial<PushContent> = {
   subtitle: 'Loud',

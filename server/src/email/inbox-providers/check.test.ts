@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { startDns } from '../../../test/dns.ts'
-import { createResolver } from '../../channels/resolver.ts'
+import { createResolver } from '../../channels/dns.ts'
 import { checkProviders } from './check.ts'
 import { readProviders } from './providers.ts'
 

@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../../test/database.ts'
-import { createResolver } from '../../channels/resolver.ts'
+import { createResolver } from '../../channels/dns.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { classifyAddresses, lookUpHosts } from './hosts.ts'
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../../test/database.ts'
 import { startDns, type TestDns } from '../../../test/dns.ts'
-import { createResolver } from '../../channels/resolver.ts'
+import { createResolver } from '../../channels/dns.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
 import { classifyAddresses, forgetOldHosts, lookUpHosts } from './hosts.ts'

@@ -1,7 +1,7 @@
 // What became of mail, counted by domain and inbox provider, in the transaction that writes it down.
 
 import type { Outcome } from '../../channels/channel.ts'
-import { isBounce } from '../../channels/email/classify.ts'
+import { isBounce } from '../../channels/email/classify-bounce.ts'
 import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'

@@ -3,7 +3,7 @@
 // transaction. Each delivery is delivered, bounced, complained about, unsubscribed by, first opened and first clicked once; opens
 // and clicks count every time. Of what nobody knew whether it arrived any news says that it did.
 
-import type { BounceClass } from '../../channels/email/classify.ts'
+import type { BounceClass } from '../../channels/email/classify-bounce.ts'
 import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
 import type { EmailReference } from '../../email/reference.ts'
 import { noteSoftBounces } from '../../email/suppressions/store.ts'

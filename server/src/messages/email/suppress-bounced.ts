@@ -2,7 +2,7 @@
 // unwell not when it was so too often.
 
 import type { Outcome } from '../../channels/channel.ts'
-import { bounceReasons } from '../../channels/email/classify.ts'
+import { bounceReasons } from '../../channels/email/classify-bounce.ts'
 import { noteSoftBounces, suppress } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'

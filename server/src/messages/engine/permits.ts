@@ -1,6 +1,6 @@
 // How many messages are under way at once, in this process. Every app has a share of its own with every provider, so an app whose
 // messages hang fills its own share and nobody else's: what several apps really have in common, such as the connections to the server's
-// relay, is divided where it is used (channels/email/shares.ts). Within a share, bulk leaves a quarter for direct messages.
+// relay, is divided where it is used (channels/email/smtp/fair-shares.ts). Within a share, bulk leaves a quarter for direct messages.
 //
 // The shares of all apps together are bounded too. Each takes at most a quarter of what is left, so that the next app finds something even
 // where dozens of others hang.

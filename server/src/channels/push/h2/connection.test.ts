@@ -5,7 +5,7 @@ import { createServer, type Http2Server, type ServerHttp2Stream, type Settings }
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Reply } from '../reply.ts'
+import type { Reply } from '../http/exchange.ts'
 import { type Connection, createConnection } from './connection.ts'
 
 const open: (() => void)[] = []

@@ -2,8 +2,8 @@
 // push providers needs, on a socket. node:http2 does all of it and more, at twice the time for each request (bench/channels).
 
 import type { Duplex } from 'node:stream'
-import { lost, type Reply, unsent } from '../reply.ts'
-import { MOST_ANSWER_BYTES } from '../session.ts'
+import { MOST_ANSWER_BYTES } from '../http/connection.ts'
+import { lost, type Reply, unsent } from '../http/exchange.ts'
 import { createOutput } from './output.ts'
 import { BadFrame, CODE, contentOf, createFrameReader, FLAG, FRAME } from './read-frames.ts'
 import { createHeaderReader } from './read-headers.ts'

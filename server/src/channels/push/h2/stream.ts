@@ -1,7 +1,7 @@
 // One request on a connection, and what has come back for it so far.
 
-import { lost, type Reply } from '../reply.ts'
-import { MOST_ANSWER_BYTES } from '../session.ts'
+import { MOST_ANSWER_BYTES } from '../http/connection.ts'
+import { lost, type Reply } from '../http/exchange.ts'
 import type { Headers } from './read-headers.ts'
 
 export type Stream = {

@@ -1,0 +1,63 @@
+// What follows from a server's answer for the mail that it was about.
+
+import type { Outcome } from '../channel.ts'
+import { bounceReasons, classifyBounce } from './classify-bounce.ts'
+import type { Exchange } from './smtp/connection.ts'
+import type { Unopened } from './smtp/open-session.ts'
+import type { Reply } from './smtp/reply.ts'
+
+/**
+ * Who answers: our own relay, whose refusal of us is for the operator to mend, or the server of the recipient, who refuses us
+ * without anything of ours being wrong.
+ */
+export type Side = 'relay' | 'host'
+
+export function judgeExchange(exchange: Exchange, side: Side): Outcome {
+  if (exchange.kind === 'taken') return taken(exchange.reply)
+  if (exchange.kind === 'unfit') return { kind: 'failed', reason: exchange.reason }
+  if (exchange.kind === 'lost') return { kind: exchange.isWritten ? 'unknown' : 'retry', reason: exchange.reason }
+  const { at, reply } = exchange
+  if (reply.code < 500) return { kind: 'retry', reason: wordsFor(reply) }
+  return at === 'mail' ? refusedSender(reply, side) : refusedMail(reply)
+}
+
+/** Before anything was said about a recipient. */
+export function judgeUnopened({ reason, reply, isFinal }: Unopened, side: Side): Outcome {
+  if (side === 'relay') return isFinal ? { kind: 'misconfigured', reason } : { kind: 'retry', reason, all: true }
+  if (!isFinal) return { kind: 'retry', reason }
+  return { kind: 'failed', reason: reply ? bounceReasons.block : reason }
+}
+
+/** The server asks for less, or not so soon: of everything to that inbox provider, not of this mail. */
+export function asksToSlowDown({ code, enhanced = '', text }: Reply): boolean {
+  if (code < 400 || code >= 500 || /gr[ae]y-?list/i.test(text)) return false
+  return code === 421 || code === 451 || enhanced.startsWith('4.7.')
+}
+
+function taken({ text }: Reply): Outcome {
+  const [, id] =
+    /\bqueued as ([\w.-]{4,80})|\bid=([\w.-]{4,80})|^(?:2\.\d\.\d )?ok ([\w.-]{8,80})$/i
+      .exec(text)
+      ?.filter((it) => it) ?? []
+  return id === undefined ? { kind: 'sent' } : { kind: 'sent', id }
+}
+
+function refusedSender(reply: Reply, side: Side): Outcome {
+  if (isTooLarge(reply)) return { kind: 'failed', reason: 'message too large' }
+  if (side === 'relay') return { kind: 'misconfigured', reason: 'sender refused' }
+  return { kind: 'failed', reason: bounceReasons.block }
+}
+
+function refusedMail(reply: Reply): Outcome {
+  if (isTooLarge(reply)) return { kind: 'failed', reason: 'message too large' }
+  const bounce = classifyBounce(reply)
+  if (bounce === 'hard') return { kind: 'gone', reason: bounceReasons.hard }
+  return { kind: 'failed', reason: bounceReasons[bounce === 'transient' ? 'soft' : bounce] }
+}
+
+const isTooLarge = ({ code, enhanced }: Reply) => enhanced === '5.3.4' || (code === 552 && enhanced === undefined)
+
+const wordsFor = (reply: Reply) => {
+  if (asksToSlowDown(reply)) return 'slow down'
+  return classifyBounce(reply) === 'full' ? bounceReasons.full : `status ${reply.code}`
+}

@@ -1,0 +1,204 @@
+// A mail as bytes (RFC 5322, 2045, 2046). Everything that recipients of the same content share is encoded once; the mail of one of
+// them is those pieces with their references between, behind the few headers that are theirs.
+
+import { randomBytes } from 'node:crypto'
+import { fillPlaces, isPlaceName, type Pieces, piecesOf } from '../../../lib/places.ts'
+import { type Address, readAddress } from '../address.ts'
+import { BadMail, type MailContent, type MailFile, type MailItem } from '../message.ts'
+import { fileHeadersOf } from './attachment-headers.ts'
+import { headerOf, mailboxHeaderOf } from './headers.ts'
+import { encodeQuotedPrintable } from './quoted-printable.ts'
+import { bytesOf, toWire, type Wire } from './wire-format.ts'
+
+export type PreparedMail = {
+  /** Shared headers, an empty line, the body: with their places filled they are a `Wire`. */
+  pieces: Pieces
+  /** What follows on that, the same for all: never copied, as it may be large. Also as a signature sees it. */
+  files: readonly Buffer[]
+  /** Headers and body as a signature sees them ("relaxed", RFC 6376, 3.4). */
+  signedHeaders: ReadonlyMap<string, Pieces>
+  signedBody: Pieces
+  /** An address in a header asks for SMTPUTF8. */
+  isUtf8: boolean
+}
+
+export type ComposedMail = {
+  /** Headers of the recipient; each as one line. */
+  own: readonly (readonly [name: string, value: string])[]
+  referenceAt: (place: string) => string
+  shared: PreparedMail
+}
+
+const prepared = new WeakMap<MailContent, PreparedMail>()
+
+/** Throws `BadMail`. */
+export function prepareMail(content: MailContent): PreparedMail {
+  const known = prepared.get(content)
+  if (known) return known
+  const made = prepare(content)
+  prepared.set(content, made)
+  return made
+}
+
+const OURS =
+  /^(from|to|cc|bcc|sender|subject|date|message-id|reply-to|mime-version|content-.*|dkim-signature|return-path|received)$/i
+
+function prepare({ from, replyTo, subject, html, text, headers, files: attached }: MailContent): PreparedMail {
+  const sender = mustRead(from.address)
+  const answers = replyTo === undefined ? undefined : readMailbox(replyTo)
+  const names = headers.map(([name]) => name.toLowerCase())
+  if (names.some((name, n) => OURS.test(name) || names.indexOf(name) !== n)) throw new BadMail('header not valid')
+  const { contentHeaders, body, files } = withFiles(bodyOf(text, html), attached)
+  const lines = [
+    mailboxHeaderOf('From', from.name, sender.text),
+    headerOf('Subject', [subject]),
+    ...(answers ? [mailboxHeaderOf('Reply-To', answers.name, answers.address.text)] : []),
+    ...headers.map(([name, pieces]) => headerOf(name, pieces)),
+    'MIME-Version: 1.0',
+    ...contentHeaders,
+  ]
+  const head = piecesOf(bytesOf(`${lines.join('\r\n')}\r\n\r\n`))
+  const pieces = chain(head, body)
+  const whole = fillPlaces(pieces, () => 'x')
+  if (toWire(whole) !== whole) throw new BadMail('content not valid')
+  return {
+    pieces,
+    files,
+    signedHeaders: new Map(lines.map(relaxHeader)),
+    signedBody: relaxBody(body, files.length === 0),
+    isUtf8: sender.isUtf8 || answers?.address.isUtf8 === true,
+  }
+}
+
+/** `to`: of whoever has read it already. Throws `BadMail`. */
+export function composeMail(item: MailItem, to = mustRead(item.to)): ComposedMail {
+  const { content, reference, messageIdHeader, date } = item
+  // It goes into a command, so that a line end in it would begin another.
+  if (!/^[\w-]{0,70}$/.test(reference)) throw new BadMail('reference not valid')
+  if (!/^<[\w!#$%&'*+/=?^`{|}~.-]{1,180}@[\w.-]{1,253}>$/.test(messageIdHeader))
+    throw new BadMail('message id not valid')
+  if (Number.isNaN(date.getTime())) throw new BadMail('date not valid')
+  const own = [
+    ['To', `<${to.text}>`],
+    ['Date', date.toUTCString().replace('GMT', '+0000')],
+    ['Message-ID', messageIdHeader],
+  ] as const
+  return { own, referenceAt: (place) => checked(item.referenceFor(place)), shared: prepareMail(content) }
+}
+
+function checked(reference: string): string {
+  if (!/^[\w-]{1,70}$/.test(reference)) throw new BadMail('reference not valid')
+  return reference
+}
+
+/** The pieces were looked through when they were made, and a reference has no dots or line ends: the head is what is left. */
+export function writeMail({ own, referenceAt, shared }: ComposedMail, signatures: string): Wire {
+  const head = own.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  return (toWire(bytesOf(signatures + head)) + fillPlaces(shared.pieces, referenceAt)) as Wire
+}
+
+function mustRead(text: string): Address {
+  const address = readAddress(text)
+  if (!address) throw new BadMail('address in a header not valid')
+  return address
+}
+
+/** `a@example.com`, or `Somebody <a@example.com>`. */
+function readMailbox(text: string): { name?: string; address: Address } {
+  const [, name = '', address = text] = /^([^<>]*)<([^<>]+)>\s*$/.exec(text) ?? []
+  return { name: name.trim().replace(/^"(.*)"$/, '$1'), address: mustRead(address.trim()) }
+}
+
+/** The body is ASCII. */
+type Body = { contentHeaders: string[]; body: Pieces }
+
+/** The body as the first part, the files behind it. */
+function withFiles({ contentHeaders, body }: Body, attached: readonly MailFile[] = []): Body & { files: Buffer[] } {
+  if (attached.length === 0) return { contentHeaders, body, files: [] }
+  const boundary = newBoundary()
+  const headOf = (headers: readonly string[]) => `--${boundary}\r\n${headers.join('\r\n')}\r\n\r\n`
+  const files = attached.flatMap((file) => [Buffer.from(headOf(fileHeadersOf(file))), file.encoded])
+  return {
+    contentHeaders: [`Content-Type: multipart/mixed; boundary="${boundary}"`],
+    body: chain([headOf(contentHeaders)], body),
+    files: [...files, Buffer.from(`--${boundary}--\r\n`)],
+  }
+}
+
+/** "=_" can be neither in quoted-printable nor in base64: no part can hold the boundary. */
+const newBoundary = () => `=_${randomBytes(12).toString('hex')}`
+
+/** Both forms as alternatives; one alone as it is. */
+function bodyOf(text: Pieces, html: Pieces): Body {
+  const parts = [
+    { type: 'plain', pieces: text },
+    { type: 'html', pieces: html },
+  ].filter(({ pieces }) => pieces.join('') !== '' || pieces.length > 1)
+  const headersOf = (type: string) => [
+    `Content-Type: text/${type}; charset=utf-8`,
+    'Content-Transfer-Encoding: quoted-printable',
+  ]
+  if (parts.length < 2) {
+    const { type, pieces } = parts[0] ?? { type: 'plain', pieces: [''] }
+    return { contentHeaders: headersOf(type), body: chain(encodePieces(pieces), [CRLF]) }
+  }
+  const boundary = newBoundary()
+  const body = parts.reduce<Pieces>(
+    (before, { type, pieces }) =>
+      chain(
+        chain(before, [`--${boundary}\r\n${headersOf(type).join('\r\n')}\r\n\r\n`]),
+        chain(encodePieces(pieces), [CRLF]),
+      ),
+    [''],
+  )
+  return {
+    contentHeaders: [`Content-Type: multipart/alternative; boundary="${boundary}"`],
+    body: chain(body, [`--${boundary}--\r\n`]),
+  }
+}
+
+const CRLF = '\r\n'
+const SOFT_BREAK = '=\r\n'
+
+/** A reference gets a line of its own, so that what stands around it is the same for all. */
+const encodePieces = (pieces: Pieces): Pieces =>
+  pieces.map((piece, n) => {
+    if (isPlaceName(n)) return piece
+    const before = n > 0 ? SOFT_BREAK : ''
+    const behind = n < pieces.length - 1 ? SOFT_BREAK : ''
+    return before + encodeQuotedPrintable(piece) + behind
+  })
+
+/** One behind the other: the last piece of the first and the first piece of the other become one. */
+function chain(first: Pieces, other: Pieces): Pieces {
+  const [begin = '', ...rest] = other
+  return [...first.slice(0, -1), (first.at(-1) ?? '') + begin, ...rest]
+}
+
+function relaxHeader(line: string): [name: string, pieces: Pieces] {
+  const colon = line.indexOf(':')
+  const value = line
+    .slice(colon + 1)
+    .replaceAll('\r\n', '')
+    .replaceAll(/[ \t]+/g, ' ')
+    .trim()
+  return [line.slice(0, colon).toLowerCase(), piecesOf(value)]
+}
+
+/** Every reference has characters of its line before and behind it, so the pieces can be taken one by one. */
+function relaxBody(body: Pieces, isEnd: boolean): Pieces {
+  return body.map((piece, n) => {
+    if (isPlaceName(n)) return piece
+    const relaxed = piece.replaceAll(/[ \t]+\r\n/g, '\r\n').replaceAll(/[ \t]+/g, ' ')
+    if (n < body.length - 1 || !isEnd) return relaxed
+    const ended = withoutEmptyEnd(relaxed)
+    return ended === '\r\n' && body.length === 1 ? '' : ended
+  })
+}
+
+/** Of the empty lines at the end, none. An expression would try every run of empty lines in the text from each of its lines anew. */
+function withoutEmptyEnd(text: string): string {
+  let end = text.length
+  while (text.endsWith('\r\n\r\n', end)) end -= 2
+  return text.slice(0, end)
+}

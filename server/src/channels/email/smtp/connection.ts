@@ -1,0 +1,244 @@
+// A connection over which mails are handed to a server (RFC 5321; PIPELINING 2920, SIZE 1870, 8BITMIME 6152, SMTPUTF8 6531,
+// DSN 3461).
+
+import type { Address } from '../address.ts'
+import { bytesOf, type Wire } from '../mime/wire-format.ts'
+import { Lost } from './dialog.ts'
+import { type OpenSettings, openSession, type Session, type Unopened } from './open-session.ts'
+import type { Reply } from './reply.ts'
+
+export type Envelope = {
+  /** Undefined: bounces go to nobody. */
+  from: Address | undefined
+  to: Address
+  bcc: readonly Address[]
+  /** Comes back in reports; empty for none. */
+  id: string
+  /** An address in it, or in the headers of the mail, is not ASCII. */
+  isUtf8: boolean
+}
+
+export type Stage = 'mail' | 'rcpt' | 'data' | 'message'
+
+export type Exchange =
+  | { kind: 'taken'; reply: Reply }
+  | { kind: 'refused'; at: Stage; reply: Reply }
+  /** Nothing that this server could take; it was not asked. */
+  | { kind: 'unfit'; reason: string }
+  /** No reply that says what became of it. Only when all was written, final dot included, may it have been taken. */
+  | { kind: 'lost'; reason: string; isWritten: boolean; isUnheard: boolean }
+
+/** `files` follow on the message, and are part of it. */
+export type Mail = { envelope: Envelope; message: Wire; files?: readonly Buffer[] }
+
+export type Connection = {
+  /**
+   * One at a time. Never rejects. `follow` is asked when the mail is about to be written, for the one that is delivered next: where
+   * the server lets us, its envelope goes out in the same breath.
+   */
+  deliver(mail: Mail, follow?: () => Mail | undefined): Promise<Exchange>
+  isOpen(): boolean
+  quit(): Promise<void>
+}
+
+export type ConnectionSettings = OpenSettings & {
+  /** How long a server may take over a mail that it has got. Long, because what we do not hear of may have arrived. */
+  takenMs?: number | undefined
+}
+
+const TAKEN_MS = 300_000
+/**
+ * Nothing else of ours is on the wire when a mail is written: one of this size is handed to the system at once, or not at all. So it
+ * counts as written from then on, although an envelope that follows it could be cut off. A larger one goes alone.
+ */
+const MOST_TOGETHER = 48 * 1024
+const QUIT_MS = 2_000
+
+export async function openConnection(settings: ConnectionSettings): Promise<Connection | Unopened> {
+  const session = await openSession(settings)
+  return 'stage' in session ? session : connectionOf(session, settings.takenMs ?? TAKEN_MS)
+}
+
+const GO_AHEAD = 354
+const GOODBYE = 421
+const DATA: Step = ['data', 'DATA', GO_AHEAD]
+/** By its first digit, as RFC 5321 wants it read. */
+const isLike = (code: number, wanted: number) => Math.floor(code / 100) === Math.floor(wanted / 100)
+
+function connectionOf({ talk, extensions }: Session, takenMs: number): Connection {
+  const isPipelining = extensions.has('PIPELINING')
+  /** A transaction was begun and not ended. */
+  let isBegun = false
+
+  /** The envelope of the next mail, if it was sent already. */
+  let begun: { mail: Mail; opening: Opening } | undefined
+
+  /** Replies to as many as were asked; to fewer where one is refused, and the server wants them one by one or hangs up. */
+  async function ask(progress: Progress, ...commands: string[]): Promise<Reply[]> {
+    if (isPipelining) {
+      talk.write(linesOf(commands))
+      return hear(progress, commands.length)
+    }
+    const replies: Reply[] = []
+    for (const command of commands) {
+      talk.write(linesOf([command]))
+      const reply = await talk.reply()
+      progress.isHeard = true
+      replies.push(reply)
+      if (reply.code >= 400) break
+    }
+    return replies
+  }
+
+  async function hear(progress: Progress, count: number): Promise<Reply[]> {
+    const { replies, lost } = await talk.replies(count)
+    if (replies.length > 0) progress.isHeard = true
+    if (lost && !replies.some(({ code }) => code >= 400)) throw lost
+    return replies
+  }
+
+  function stepsFor(mail: Mail): Step[] {
+    const { envelope } = mail
+    return [
+      ...(isBegun ? [['mail', 'RSET', 250] as Step] : []),
+      ['mail', mailCommand(envelope, sizeOf(mail), extensions), 250],
+      ['rcpt', rcptCommand(envelope.to, extensions), 250],
+      ...(isAtOnce(envelope) ? [DATA] : []),
+    ]
+  }
+
+  /** With further recipients the data waits until the first one was taken: without it none of them gets anything. */
+  const isAtOnce = ({ bcc }: Envelope) => isPipelining && bcc.length === 0
+
+  /** Of one whose envelope was sent with the mail before it, only the replies are left. */
+  function open(mail: Mail): Opening {
+    if (begun?.mail === mail) return begun.opening
+    const steps = stepsFor(mail)
+    const progress: Progress = { isWritten: false, isHeard: false }
+    isBegun = true
+    return { steps, progress, replies: ask(progress, ...steps.map(([, command]) => command)) }
+  }
+
+  async function exchange(mail: Mail, { steps, progress, replies: asked }: Opening, follow: Follow): Promise<Exchange> {
+    const { envelope } = mail
+    const replies = await asked
+    const wrong = replies.findIndex(({ code }, n) => !isLike(code, steps[n]?.[2] ?? 0))
+    if (wrong >= 0) {
+      // Data is waited for all the same, although nobody is to get it: an end to it.
+      if (replies.at(-1)?.code === GO_AHEAD) await endData()
+      return { kind: 'refused', at: steps[wrong]?.[0] ?? 'mail', reply: replies[wrong] as Reply }
+    }
+    for (const address of envelope.bcc) await ask(progress, rcptCommand(address, extensions))
+    if (!isAtOnce(envelope)) {
+      const [reply] = (await ask(progress, DATA[1])) as [Reply]
+      if (reply.code !== GO_AHEAD) return { kind: 'refused', at: 'data', reply }
+    }
+    const { answer, flushed } = hand(mail, progress, follow)
+    const reply = await answer
+    // Refused before it was all there: the rest of it must not be taken for commands.
+    if (!isLike(reply.code, 250) && !flushed()) talk.end('connection lost')
+    return isLike(reply.code, 250) ? { kind: 'taken', reply } : { kind: 'refused', at: 'message', reply }
+  }
+
+  /** Writes the mail, and with it the envelope of the next one if there is one. */
+  function hand({ message, files = [] }: Mail, progress: Progress, follow: Follow) {
+    let isFlushed = false
+    const isShort = files.length === 0 && message.length <= MOST_TOGETHER
+    const next = isPipelining && talk.isOpen() && isShort ? follow() : undefined
+    // With the final dot this transaction ends, whatever the answer to it.
+    isBegun = false
+    const isBesides = next && isAtOnce(next.envelope) && findUnfit(next, extensions) === undefined
+    const steps = isBesides ? stepsFor(next) : []
+    progress.isWritten = isBesides === true
+    const end = END + linesOf(steps.map(([, command]) => command))
+    const onWritten = () => {
+      isFlushed = true
+      progress.isWritten = true
+    }
+    if (files.length === 0) talk.write(message + end, onWritten)
+    else {
+      for (const piece of [message, ...files]) talk.write(piece)
+      talk.write(end, onWritten)
+    }
+    const answer = talk.reply(takenMs)
+    if (isBesides) {
+      const progress: Progress = { isWritten: false, isHeard: false }
+      const replies = hear(progress, steps.length)
+      // Whoever delivers it hears of it.
+      replies.catch(() => {})
+      isBegun = true
+      begun = { mail: next, opening: { steps, progress, replies } }
+    }
+    return { answer, flushed: () => isFlushed }
+  }
+
+  async function endData() {
+    talk.write(END)
+    await talk.reply().catch(() => {})
+  }
+
+  return {
+    async deliver(mail, follow = () => undefined) {
+      const unfit = findUnfit(mail, extensions)
+      if (unfit !== undefined) return { kind: 'unfit', reason: unfit }
+      const opening = open(mail)
+      const { progress } = opening
+      begun = undefined
+      try {
+        const result = await exchange(mail, opening, follow)
+        if ('reply' in result && result.reply.code === GOODBYE) talk.end('connection lost')
+        // A refusal that is none: of what follows nobody could say what it answers.
+        if (result.kind === 'refused' && result.reply.code < 400) throw new Lost('answer not understood')
+        return result
+      } catch (error) {
+        talk.end('connection lost')
+        const reason = error instanceof Lost ? error.message : 'connection lost'
+        return { kind: 'lost', reason, isWritten: progress.isWritten, isUnheard: !progress.isHeard }
+      }
+    },
+    isOpen: talk.isOpen,
+    async quit() {
+      talk.write('QUIT\r\n')
+      await talk.reply(QUIT_MS).catch(() => {})
+      talk.end('closed')
+    },
+  }
+}
+
+type Progress = { isWritten: boolean; isHeard: boolean }
+type Step = [at: Stage, command: string, wanted: number]
+/** What was asked before the data, and the replies to it. */
+type Opening = { steps: readonly Step[]; progress: Progress; replies: Promise<Reply[]> }
+type Follow = () => Mail | undefined
+
+const linesOf = (commands: readonly string[]) => bytesOf(commands.map((command) => `${command}\r\n`).join(''))
+
+const END = '.\r\n'
+
+const sizeOf = ({ message, files = [] }: Mail) => files.reduce((size, { length }) => size + length, message.length)
+
+function findUnfit(mail: Mail, extensions: Session['extensions']): string | undefined {
+  const { envelope } = mail
+  if (envelope.isUtf8 && !extensions.has('SMTPUTF8')) return 'address not supported'
+  const most = Number(extensions.get('SIZE') ?? 0)
+  return most > 0 && sizeOf(mail) > most ? 'message too large' : undefined
+}
+
+function mailCommand({ from, id, isUtf8 }: Envelope, size: number, extensions: Session['extensions']): string {
+  const parameters = [
+    extensions.has('SIZE') ? `SIZE=${size}` : '',
+    isUtf8 ? 'BODY=8BITMIME SMTPUTF8' : '',
+    extensions.has('DSN') ? 'RET=HDRS' : '',
+    extensions.has('DSN') && id !== '' ? `ENVID=${xtext(id)}` : '',
+  ]
+  return [`MAIL FROM:<${from?.text ?? ''}>`, ...parameters.filter((it) => it !== '')].join(' ')
+}
+
+function rcptCommand({ text, isUtf8 }: Address, extensions: Session['extensions']): string {
+  if (!extensions.has('DSN')) return `RCPT TO:<${text}>`
+  return `RCPT TO:<${text}> NOTIFY=FAILURE,DELAY ORCPT=${isUtf8 ? `utf-8;${text}` : `rfc822;${xtext(text)}`}`
+}
+
+/** RFC 3461, 4: printable ASCII without "+" and "=". */
+const xtext = (text: string) =>
+  text.replaceAll(/[^!-*,-<>-~]/g, (it) => `+${it.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`)

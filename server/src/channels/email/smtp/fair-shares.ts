@@ -1,0 +1,112 @@
+// Who gets the next connection to a mail server that several apps use. Direct mail goes first, apps take turns, and whoever hangs leaves
+// connections to the others:
+// - bulk of all apps leaves a quarter of the connections, and always the last one, to direct mail;
+// - where apps share the server, bulk of one app has at most half of the connections, and the app one more for its direct mail;
+// - the last connection is for an app that sends no direct mail yet.
+
+import type { AppId } from '../../../lib/ids.ts'
+import type { Source } from '../../channel.ts'
+
+export type Shares<Task> = {
+  add(task: Task): void
+  /** It had its turn, and nothing came of it. */
+  addFirst(task: Task): void
+  /** The next that may have a connection; its source holds one from now on. `connections`: how many there may be at all. */
+  take(connections: number): Task | undefined
+  /** The next for the connection that the source holds already, unless it is somebody else's turn. */
+  takeNext(source: Source, connections: number): Task | undefined
+  release(source: Source): void
+  /** How many connections could be used beside those that are held. */
+  wanted(connections: number): number
+  clear(): Task[]
+}
+
+type Lane = Source['lane']
+type Share<Task> = { held: Record<Lane, number>; waiting: Record<Lane, Task[]> }
+
+const LANES: readonly Lane[] = ['direct', 'bulk']
+
+export function createShares<Task extends { source: Source }>(isShared: boolean): Shares<Task> {
+  /** Whose turn was longest ago comes first. */
+  const shares = new Map<AppId, Share<Task>>()
+  const held: Record<Lane, number> = { direct: 0, bulk: 0 }
+
+  function shareOf(appId: AppId): Share<Task> {
+    const share = shares.get(appId) ?? { held: { direct: 0, bulk: 0 }, waiting: { direct: [], bulk: [] } }
+    shares.set(appId, share)
+    return share
+  }
+
+  function limitsOf(connections: number) {
+    const half = Math.max(1, Math.floor(connections / 2))
+    const bulk = connections === 1 ? 1 : connections - Math.max(1, Math.floor(connections / 4))
+    return isShared
+      ? { bulk, bulkOfApp: Math.min(bulk, half), ofApp: Math.max(1, Math.min(half + 1, connections - 1)) }
+      : { bulk, bulkOfApp: bulk, ofApp: connections }
+  }
+
+  function mayHold(share: Share<Task>, lane: Lane, connections: number): boolean {
+    const { bulk, bulkOfApp, ofApp } = limitsOf(connections)
+    const free = connections - held.direct - held.bulk
+    if (free <= 0 || totalOf(share) >= ofApp) return false
+    const isLast = free === 1 && connections > 1
+    if (lane === 'direct') return !isLast || !isShared || share.held.direct === 0
+    return !isLast && held.bulk < bulk && share.held.bulk < bulkOfApp
+  }
+
+  function pick(connections: number): Source | undefined {
+    for (const lane of LANES) {
+      let fewest: { appId: AppId; count: number } | undefined
+      for (const [appId, share] of shares) {
+        if (share.waiting[lane].length === 0 || !mayHold(share, lane, connections)) continue
+        if (!fewest || share.held[lane] < fewest.count) fewest = { appId, count: share.held[lane] }
+      }
+      if (fewest) return { appId: fewest.appId, lane }
+    }
+    return undefined
+  }
+
+  function count({ appId, lane }: Source, by: number) {
+    const share = shareOf(appId)
+    share.held[lane] += by
+    held[lane] += by
+    const isIdle = LANES.every((it) => share.held[it] + share.waiting[it].length === 0)
+    if (isIdle) shares.delete(appId)
+  }
+
+  function begin(source: Source): Task | undefined {
+    const share = shareOf(source.appId)
+    shares.delete(source.appId)
+    shares.set(source.appId, share)
+    const task = share.waiting[source.lane].shift()
+    count(source, 1)
+    return task
+  }
+
+  return {
+    add: (task) => void shareOf(task.source.appId).waiting[task.source.lane].push(task),
+    addFirst: (task) => void shareOf(task.source.appId).waiting[task.source.lane].unshift(task),
+    take(connections) {
+      const source = pick(connections)
+      return source && begin(source)
+    },
+    takeNext(source, connections) {
+      count(source, -1)
+      const next = pick(connections)
+      if (next?.appId === source.appId && next.lane === source.lane) return begin(source)
+      count(source, 1)
+      return undefined
+    },
+    release: (source) => count(source, -1),
+    wanted(connections) {
+      const { bulkOfApp, ofApp } = limitsOf(connections)
+      return [...shares.values()].reduce((sum, share) => {
+        const bulk = Math.min(share.waiting.bulk.length, Math.max(0, bulkOfApp - share.held.bulk))
+        return sum + Math.min(bulk + share.waiting.direct.length, Math.max(0, ofApp - totalOf(share)))
+      }, 0)
+    },
+    clear: () => [...shares.values()].flatMap(({ waiting }) => LANES.flatMap((lane) => waiting[lane].splice(0))),
+  }
+}
+
+const totalOf = ({ held }: Share<unknown>) => held.direct + held.bulk

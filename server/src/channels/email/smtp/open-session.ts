@@ -1,0 +1,158 @@
+// From a socket to a server that is ready to take mail: its greeting, our name, TLS, our credentials.
+
+import type { Socket } from 'node:net'
+import { type Dial, Refused } from '../../dial.ts'
+import { Lost, openTalk, type Talk } from './dialog.ts'
+import type { Reply } from './reply.ts'
+
+export type OpenSettings = {
+  dial: Dial
+  host: string
+  port: number
+  /** `starttls` and `implicit` insist on a certificate of that name; `opportunistic` takes what encryption there is. */
+  tls: 'starttls' | 'implicit' | 'opportunistic' | 'none'
+  auth?: { user: string; password: string } | undefined
+  /** The name we greet with. */
+  helo: string
+  /** How long a reply may take, and a connection. */
+  answerMs?: number | undefined
+}
+
+/** `extensions`: their parameters by their names. */
+export type Session = { talk: Talk; extensions: ReadonlyMap<string, string> }
+
+/** Nothing of a mail was sent. */
+export type Unopened = {
+  stage: 'connect' | 'greeting' | 'hello' | 'tls' | 'auth'
+  reason: string
+  reply?: Reply
+  /** Another try would end the same way: our side has to be mended. */
+  isFinal: boolean
+  /** The name of the server leads nowhere. */
+  isNameless?: boolean
+}
+
+const ANSWER_MS = 60_000
+const PORTS = new Set([25, 465, 587, 2525])
+
+/** A stage that failed. */
+class Failed extends Error {
+  readonly at: Unopened
+  constructor(at: Unopened) {
+    super(at.reason)
+    this.at = at
+  }
+}
+
+export async function openSession(settings: OpenSettings): Promise<Session | Unopened> {
+  const result = await tryToOpen(settings)
+  // What calls itself TLS there is none: opportunity missed, in a connection of its own.
+  const isMissed = settings.tls === 'opportunistic' && 'stage' in result && result.stage === 'tls' && !settings.auth
+  return isMissed ? tryToOpen({ ...settings, tls: 'none' }) : result
+}
+
+async function tryToOpen(settings: OpenSettings): Promise<Session | Unopened> {
+  const { dial, host, tls, answerMs = ANSWER_MS } = settings
+  const socket = await connect(settings, answerMs)
+  if ('stage' in socket) return socket
+  let talk = openTalk(socket, answerMs)
+  let stage: Unopened['stage'] = 'greeting'
+  try {
+    judge('greeting', await talk.reply(), 220)
+    stage = 'hello'
+    let extensions = await greet(talk, settings)
+    let isSecret = tls === 'implicit'
+    const isOffered = extensions.has('STARTTLS')
+    if (tls === 'starttls' && !isOffered)
+      throw new Failed({ stage: 'tls', reason: 'encryption not offered', isFinal: true })
+    if ((tls === 'starttls' || tls === 'opportunistic') && isOffered) {
+      stage = 'tls'
+      judge('tls', await say(talk, 'STARTTLS'), 220)
+      // Whatever came behind the reply came in the clear: from anybody.
+      talk.release()
+      const isAnybody = tls === 'opportunistic' && !settings.auth
+      const secured = await dial.secure(socket, { host, timeoutMs: answerMs, isAnybody })
+      talk = openTalk(secured, answerMs)
+      isSecret = true
+      stage = 'hello'
+      extensions = await greet(talk, settings)
+    }
+    stage = 'auth'
+    if (settings.auth) await signIn(talk, extensions, settings.auth, isSecret || dial.isInside(socket))
+    return { talk, extensions }
+  } catch (error) {
+    socket.destroy()
+    talk.end('closed')
+    if (error instanceof Failed) return error.at
+    const isUntrusted = stage === 'tls' && /CERT|ALTNAME|SELF_SIGNED|VERIFY|ISSUER/.test(codeOf(error))
+    if (isUntrusted) return { stage, reason: 'certificate not accepted', isFinal: true }
+    return { stage, reason: error instanceof Lost ? error.message : 'connection lost', isFinal: false }
+  }
+}
+
+async function connect({ dial, host, port, tls }: OpenSettings, timeoutMs: number): Promise<Socket | Unopened> {
+  const isTls = tls === 'implicit'
+  const origin = `${isTls ? 'smtps' : 'smtp'}://${host}:${port}`
+  try {
+    return await dial({ host, port, isTls, origin, isPortAllowed: (port) => PORTS.has(port), timeoutMs })
+  } catch (error) {
+    const code = codeOf(error)
+    if (error instanceof Refused) return { stage: 'connect', reason: error.message, isFinal: true }
+    if (code === 'ENOTFOUND' || (error as Error).message === 'ENOTFOUND')
+      return { stage: 'connect', reason: 'name not found', isFinal: false, isNameless: true }
+    if (/CERT|ALTNAME|SELF_SIGNED|VERIFY|ISSUER/.test(code))
+      return { stage: 'tls', reason: 'certificate not accepted', isFinal: true }
+    return {
+      stage: 'connect',
+      reason: code === 'ECONNREFUSED' ? 'connection refused' : 'not connected',
+      isFinal: false,
+    }
+  }
+}
+
+const codeOf = (error: unknown) => (error as { code?: string }).code ?? ''
+
+function say(talk: Talk, command: string): Promise<Reply> {
+  talk.write(`${command}\r\n`)
+  return talk.reply()
+}
+
+function judge(stage: Unopened['stage'], reply: Reply, wanted: number) {
+  if (reply.code === wanted) return
+  const reason = stage === 'auth' ? 'credentials refused' : 'refused by the server'
+  throw new Failed({ stage, reason, reply, isFinal: reply.code >= 500 })
+}
+
+async function greet(talk: Talk, { helo }: OpenSettings): Promise<Map<string, string>> {
+  const name = /^[\w.:[\]-]{1,255}$/.test(helo) ? helo : 'localhost'
+  const reply = await say(talk, `EHLO ${name}`)
+  if (reply.code >= 500) {
+    // One that is older than extensions.
+    judge('hello', await say(talk, `HELO ${name}`), 250)
+    return new Map()
+  }
+  judge('hello', reply, 250)
+  return new Map(
+    reply.lines.slice(1).map((line) => {
+      const [keyword = '', ...parameters] = line.trim().split(/[ =]+/)
+      return [keyword.toUpperCase(), parameters.join(' ')]
+    }),
+  )
+}
+
+async function signIn(
+  talk: Talk,
+  extensions: ReadonlyMap<string, string>,
+  { user, password }: { user: string; password: string },
+  isAllowed: boolean,
+) {
+  if (!isAllowed) throw new Failed({ stage: 'auth', reason: 'no credentials without encryption', isFinal: true })
+  const ways = (extensions.get('AUTH') ?? '').toUpperCase().split(' ')
+  const inBase64 = (text: string) => Buffer.from(text).toString('base64')
+  if (ways.includes('PLAIN')) judge('auth', await say(talk, `AUTH PLAIN ${inBase64(`\0${user}\0${password}`)}`), 235)
+  else if (ways.includes('LOGIN')) {
+    judge('auth', await say(talk, 'AUTH LOGIN'), 334)
+    judge('auth', await say(talk, inBase64(user)), 334)
+    judge('auth', await say(talk, inBase64(password)), 235)
+  } else throw new Failed({ stage: 'auth', reason: 'no way to sign in', isFinal: true })
+}

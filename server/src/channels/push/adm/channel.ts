@@ -1,0 +1,84 @@
+// Amazon Device Messaging: Fire OS.
+
+import type { Clock } from '../../../lib/clock.ts'
+import type { AppId } from '../../../lib/ids.ts'
+import type { Channel, Outcome } from '../../channel.ts'
+import { nearestPriority, type PushContent, secondsLeft } from '../content.ts'
+import { createChannel } from '../create-push-channel.ts'
+import { androidData } from '../fcm/android-data.ts'
+import { type ClientSettings, createHttpClient } from '../http/client.ts'
+import { createClientTokens } from '../oauth/client-credentials.ts'
+import { sendAuthorized } from '../oauth/send-authorized.ts'
+import { isUnauthenticated, judge } from './interpret-response.ts'
+
+export type AdmCredentials = { clientId: string; secret: string }
+
+export type AdmPush = {
+  data: Readonly<Record<string, string>>
+  priority: 'high' | 'normal'
+  expiresAt: Date
+  consolidationKey: string | undefined
+}
+
+/** `token`: the registration id of the app on the device. */
+export type AdmItem = { appId: AppId; token: string; credentials: AdmCredentials; push: AdmPush }
+
+export type AdmSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+
+const ORIGIN = 'https://api.amazon.com'
+const TOKEN_URL = `${ORIGIN}/auth/o2/token`
+const SCOPE = 'messaging:push'
+const MOST_DATA_BYTES = 6144
+const [LEAST_EXPIRY_SECONDS, MOST_EXPIRY_SECONDS] = [60, 2_678_400]
+
+/** Made once for all that get the same. */
+export const admPush = (content: PushContent): AdmPush => ({
+  data: androidData(content),
+  priority: nearestPriority(content.priority, [5, 10]) === 10 ? 'high' : 'normal',
+  expiresAt: content.expiresAt,
+  consolidationKey: content.collapseId,
+})
+
+export function admChannel({ clock, ...settings }: AdmSettings): Channel<AdmItem> {
+  const client = createHttpClient({ ...settings, allowsHttp1: true })
+  const accessFor = createClientTokens(clock, client, TOKEN_URL, SCOPE)
+
+  async function sendOne({ appId, token, credentials, push }: AdmItem): Promise<Outcome> {
+    if (!/^[\x21-\x7e]+$/.test(token)) return { kind: 'gone', reason: 'token not valid' }
+    if (Buffer.byteLength(JSON.stringify(push.data)) > MOST_DATA_BYTES) return { kind: 'failed', reason: 'too large' }
+    const body = bodyOf(push, clock.now())
+    return sendAuthorized({
+      appId,
+      account: credentials,
+      accessFor,
+      post: (accessToken) =>
+        client.request({
+          appId,
+          origin: ORIGIN,
+          path: `/messaging/registrations/${encodeURIComponent(token)}/messages`,
+          headers: {
+            authorization: `Bearer ${accessToken}`,
+            'content-type': 'application/json',
+            accept: 'application/json',
+            'x-amzn-type-version': 'com.amazon.device.messaging.ADMMessage@1.0',
+            'x-amzn-accept-type': 'com.amazon.device.messaging.ADMSendResult@1.0',
+          },
+          body,
+        }),
+      isUnauthenticated,
+      judge: (reply) => judge(reply, clock.now()),
+    })
+  }
+
+  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 100 })
+}
+
+function bodyOf({ data, priority, expiresAt, consolidationKey }: AdmPush, now: Date): string {
+  const left = secondsLeft(expiresAt, now)
+  return JSON.stringify({
+    data,
+    priority,
+    expiresAfter: Math.min(Math.max(left, LEAST_EXPIRY_SECONDS), MOST_EXPIRY_SECONDS),
+    ...(consolidationKey !== undefined && { consolidationKey }),
+  })
+}

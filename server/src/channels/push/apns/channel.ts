@@ -1,0 +1,119 @@
+// APNs: iOS and macOS, and Safari before it took part in web push. Apple wants few connections with many streams, and on
+// each only tokens of one team; so every team and every certificate of an app has connections of its own.
+
+import type { Clock } from '../../../lib/clock.ts'
+import type { AppId } from '../../../lib/ids.ts'
+import { sha256 } from '../../../lib/secrets.ts'
+import type { Channel, Outcome } from '../../channel.ts'
+import { boundedMap } from '../../lru-map.ts'
+import { createChannel } from '../create-push-channel.ts'
+import { type ClientSettings, createHttpClient, type HttpClient } from '../http/client.ts'
+import { seconds } from '../jwt.ts'
+import { isExpiredToken, judge } from './interpret-response.ts'
+import type { ApnsPush, ApnsPushType } from './payload.ts'
+import { createApnsTokens } from './provider-token.ts'
+
+export type ApnsEnvironment = 'production' | 'development'
+
+/** Keys and certificates are PEM. */
+export type ApnsCredentials =
+  | { kind: 'token'; environment: ApnsEnvironment; key: string; keyId: string; teamId: string; topic: string }
+  /** Without a topic Apple takes the one that the certificate names. */
+  | { kind: 'certificate'; environment: ApnsEnvironment; key: string; certificate: string; topic: string | null }
+
+export type ApnsItem = {
+  appId: AppId
+  /** Of the device, in hex. */
+  token: string
+  credentials: ApnsCredentials
+  push: ApnsPush
+  /** A UUID that Apple repeats in its answer. */
+  id?: string | undefined
+}
+
+export type ApnsSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+
+const ORIGINS: Record<ApnsEnvironment, string> = {
+  production: 'https://api.push.apple.com',
+  development: 'https://api.sandbox.push.apple.com',
+}
+const TOPIC_ENDINGS: Record<ApnsPushType, string> = {
+  alert: '',
+  background: '',
+  voip: '.voip',
+  liveactivity: '.push-type.liveactivity',
+}
+const mostBytes = (type: ApnsPushType) => (type === 'voip' ? 5120 : 4096)
+/** Teams and certificates with connections at once; what was used least is closed. */
+const MOST_CLIENTS = 500
+
+export function apnsChannel({ clock, ...settings }: ApnsSettings): Channel<ApnsItem> {
+  const tokens = createApnsTokens(clock)
+  const clients = boundedMap<string, HttpClient>(MOST_CLIENTS, (client) => void client.close())
+  let isClosing = false
+
+  function clientOf({ appId, credentials }: ApnsItem): HttpClient {
+    const name = `${appId} ${nameOf(credentials)}`
+    const known = clients.get(name)
+    if (known) return known
+    const identity = credentials.kind === 'certificate' ? credentials : undefined
+    const client = createHttpClient({ ...settings, identity })
+    clients.set(name, client)
+    return client
+  }
+
+  async function sendOne(item: ApnsItem): Promise<Outcome> {
+    const { appId, credentials, push, token } = item
+    if (isClosing) return { kind: 'retry', reason: 'closing' }
+    if (!/^([0-9a-f]{2}){8,100}$/i.test(token)) return { kind: 'gone', reason: 'BadDeviceToken' }
+    if (Buffer.byteLength(push.body) > mostBytes(push.type)) return { kind: 'failed', reason: 'too large' }
+    const client = clientOf(item)
+    const post = (jwt?: string) =>
+      client.request({
+        appId,
+        origin: ORIGINS[credentials.environment],
+        path: `/3/device/${token}`,
+        headers: headersOf(item, clock.now(), jwt),
+        body: push.body,
+      })
+    if (credentials.kind === 'certificate') return judge(await post(), clock.now())
+
+    let jwt: string
+    try {
+      jwt = tokens.get(credentials)
+    } catch {
+      return { kind: 'misconfigured', reason: 'key not usable' }
+    }
+    const reply = await post(jwt)
+    const renewed = isExpiredToken(reply) ? tokens.renew(credentials, jwt) : undefined
+    return judge(renewed ? await post(renewed) : reply, clock.now())
+  }
+
+  function closeConnections() {
+    isClosing = true
+    return Promise.all(clients.values().map((client) => client.close()))
+  }
+  return createChannel({ sendOne, closeConnections, atAStretch: 100 })
+}
+
+const nameOf = (credentials: ApnsCredentials) =>
+  credentials.kind === 'token'
+    ? `${credentials.environment} ${credentials.teamId}`
+    : `${credentials.environment} ${sha256(credentials.certificate + credentials.key).toString('hex')}`
+
+function headersOf({ credentials, push, id }: ApnsItem, now: Date, jwt: string | undefined): Record<string, string> {
+  const headers: Record<string, string> = {
+    'apns-push-type': push.type,
+    'apns-priority': String(push.priority),
+    // Zero asks for now or never; Apple stores nothing then.
+    'apns-expiration': push.expiresAt > now ? String(seconds(push.expiresAt)) : '0',
+  }
+  if (jwt !== undefined) headers.authorization = `bearer ${jwt}`
+  if (credentials.topic !== null) headers['apns-topic'] = topicFor(credentials.topic, push.type)
+  if (push.collapseId !== undefined) headers['apns-collapse-id'] = push.collapseId
+  if (id !== undefined) headers['apns-id'] = id
+  return headers
+}
+
+const topicFor = (topic: string, type: ApnsPushType) =>
+  topic.endsWith(TOPIC_ENDINGS[type]) ? topic : topic + TOPIC_ENDINGS[type]

@@ -1,0 +1,84 @@
+// Apple's answers, and what follows from each.
+
+import { own } from '../../../lib/own.ts'
+import type { Outcome } from '../../channel.ts'
+import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
+
+type Verdict = 'gone' | 'failed' | 'misconfigured' | 'retry' | 'retry all'
+
+/** By Apple's word for it. A word that is not here is not repeated. */
+const REASONS: Readonly<Record<string, Verdict>> = {
+  // A token of the other environment is called bad too: when an app's first messages all end so, look there.
+  BadDeviceToken: 'gone',
+  DeviceTokenNotForTopic: 'gone',
+  Unregistered: 'gone',
+  ExpiredToken: 'gone',
+  MissingDeviceToken: 'gone',
+  BadTopic: 'misconfigured',
+  MissingTopic: 'misconfigured',
+  TopicDisallowed: 'misconfigured',
+  BadCertificate: 'misconfigured',
+  BadCertificateEnvironment: 'misconfigured',
+  ExpiredProviderToken: 'misconfigured',
+  Forbidden: 'misconfigured',
+  InvalidProviderToken: 'misconfigured',
+  MissingProviderToken: 'misconfigured',
+  UnrelatedKeyIdInToken: 'misconfigured',
+  BadEnvironmentKeyInToken: 'misconfigured',
+  BadCollapseId: 'failed',
+  BadExpirationDate: 'failed',
+  BadMessageId: 'failed',
+  BadPriority: 'failed',
+  DuplicateHeaders: 'failed',
+  InvalidPushType: 'failed',
+  PayloadEmpty: 'failed',
+  PayloadTooLarge: 'failed',
+  BadPath: 'failed',
+  MethodNotAllowed: 'failed',
+  IdleTimeout: 'retry',
+  TooManyRequests: 'retry',
+  TooManyProviderTokenUpdates: 'retry all',
+  InternalServerError: 'retry',
+  ServiceUnavailable: 'retry',
+  Shutdown: 'retry',
+}
+
+const byStatus = (status: number): Verdict => {
+  if (status === 410) return 'gone'
+  if (status === 403) return 'misconfigured'
+  return status === 429 || status >= 500 ? 'retry' : 'failed'
+}
+
+/** Apple lets a token be renewed after this long. */
+const TOKEN_PAUSE_MS = 20 * 60_000
+
+export function judge(reply: Reply, now: Date): Outcome {
+  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+  const { status, headers } = reply
+  if (status === 200) {
+    const id = headers['apns-id']
+    return { kind: 'sent', ...(typeof id === 'string' && { id }) }
+  }
+  const { word, since } = readAnswer(reply.body)
+  const verdict = own(REASONS, word) ?? byStatus(status)
+  const reason = Object.hasOwn(REASONS, word) ? word : `status ${status}`
+  const afterMs = retryAfterMs(reply, now)
+  if (verdict === 'gone') return { kind: 'gone', reason, ...(since && { since }) }
+  if (verdict === 'retry') return { kind: 'retry', reason, ...(afterMs !== undefined && { afterMs }) }
+  if (verdict === 'retry all') return { kind: 'retry', reason, afterMs: afterMs ?? TOKEN_PAUSE_MS, all: true }
+  return { kind: verdict, reason }
+}
+
+export const isExpiredToken = (reply: Reply) =>
+  reply.kind === 'answer' && reply.status === 403 && readAnswer(reply.body).word === 'ExpiredProviderToken'
+
+/** `{"reason": …, "timestamp": …}`, the time in milliseconds since when the token is known to be unused. */
+function readAnswer(body: string): { word: string; since: Date | undefined } {
+  try {
+    const { reason, timestamp } = JSON.parse(body) as { reason?: unknown; timestamp?: unknown }
+    const since = typeof timestamp === 'number' ? new Date(timestamp) : undefined
+    return { word: String(reason), since: since && !Number.isNaN(since.getTime()) ? since : undefined }
+  } catch {
+    return { word: '', since: undefined }
+  }
+}

@@ -1,0 +1,41 @@
+// Live activities: what stays on the lock screen of iOS and changes there. Started by the app's token for its kind, updated
+// and ended by the token of the one activity.
+
+import { compact, nearestPriority } from '../content.ts'
+import { seconds } from '../jwt.ts'
+import type { ApnsPush } from './payload.ts'
+
+export type LiveActivity = {
+  messageId: string
+  expiresAt: Date
+  priority: number
+  /** What it shows now. */
+  state: Readonly<Record<string, unknown>>
+  /** What it is about, and by which name we know it: when it starts. */
+  start?: { type: string; attributes: Readonly<Record<string, unknown>>; activityId: string } | undefined
+  isEnd?: boolean | undefined
+  alert?: { title?: string | undefined; body?: string | undefined; sound?: string | undefined } | undefined
+  staleAt?: Date | undefined
+  dismissAt?: Date | undefined
+  relevanceScore?: number | undefined
+}
+
+/** `now` orders updates: iOS drops one that is older than what it shows. */
+export function liveActivityPush(activity: LiveActivity, now: Date): ApnsPush {
+  const { messageId, state, start, isEnd, alert, staleAt, dismissAt, relevanceScore } = activity
+  const aps = compact({
+    timestamp: seconds(now),
+    event: start ? 'start' : isEnd ? 'end' : 'update',
+    // The SDK confirms the receipt by this id, and tells its own activities by the other.
+    'content-state': { ...state, onesignal: { notificationId: messageId } },
+    'attributes-type': start?.type,
+    attributes: start && { ...start.attributes, onesignal: { activityId: start.activityId } },
+    alert: alert && compact(alert),
+    'stale-date': staleAt && seconds(staleAt),
+    'dismissal-date': dismissAt && seconds(dismissAt),
+    'relevance-score': relevanceScore,
+  })
+  const { expiresAt } = activity
+  const priority = nearestPriority(activity.priority, [5, 10])
+  return { body: JSON.stringify({ aps }), type: 'liveactivity', priority, expiresAt, collapseId: undefined }
+}

@@ -1,0 +1,55 @@
+// What the official Android SDK reads: a data message, so that the SDK and not the system shows it. All values are text.
+
+import { compact, nearestPriority, type PushContent, rootData } from '../content.ts'
+
+export type FcmPush = {
+  data: Readonly<Record<string, string>>
+  priority: 'HIGH' | 'NORMAL'
+  expiresAt: Date
+  collapseKey: string | undefined
+}
+
+/** What the SDK reads, and what FCM refuses or sets itself. */
+const ROOT_KEYS = new Set(
+  (
+    'custom title alert pri licon sicon bicon sound o grp grp_msg chnl oth_chnl bgac ledc vis bg_img ' +
+    'from notification message_type message_id collapse_key'
+  ).split(' '),
+)
+const isReserved = (key: string) => key === '' || ROOT_KEYS.has(key) || /^(google|gcm)(\.|$)/.test(key)
+
+const asText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** Made once for all that get the same. */
+export function fcmPush(content: PushContent): FcmPush {
+  const { messageId, title, body, url, data, icon, smallIcon, image, sound, buttons, collapseId, group } = content
+  const { channelId, accentColor, ledColor, visibility, groupMessage, background } = content.android ?? {}
+  const fields = compact({
+    ...Object.fromEntries(rootData(content, isReserved).map(([key, value]) => [key, asText(value)])),
+    custom: JSON.stringify(compact({ i: messageId, a: data, u: url, ti: content.templateId })),
+    title,
+    alert: body,
+    // The SDK itself knows ten of them.
+    pri: String(content.priority),
+    licon: icon,
+    sicon: smallIcon,
+    bicon: image,
+    sound,
+    o: buttons && JSON.stringify(buttons.map(({ id, text, icon }) => compact({ i: id, n: text, p: icon }))),
+    grp: group,
+    grp_msg: groupMessage,
+    oth_chnl: channelId,
+    bgac: accentColor,
+    ledc: ledColor,
+    vis: visibility?.toString(),
+    bg_img:
+      background &&
+      JSON.stringify(compact({ img: background.image, tc: background.titleColor, bc: background.bodyColor })),
+  }) as Record<string, string>
+  return {
+    data: fields,
+    priority: nearestPriority(content.priority, [5, 10]) === 10 ? 'HIGH' : 'NORMAL',
+    expiresAt: content.expiresAt,
+    collapseKey: collapseId,
+  }
+}

@@ -1,0 +1,235 @@
+// The one client of the push providers. Requests wait here, not in a connection, until there is a place for them: what never
+// left is then known never to have left. Connections belong to one app: what goes wrong with its requests (answers that never come, a
+// connection that the other side breaks off) touches no other app's.
+
+import type { AppId } from '../../../lib/ids.ts'
+import type { Route } from '../../channel.ts'
+import type { Session } from './connection.ts'
+import { type HttpRequest, type Reply, unsent } from './exchange.ts'
+import { createH1Session } from './h1-connection.ts'
+import { openH2Session } from './h2-connection.ts'
+import { createOpenTls, explainUnreachable, type Identity } from './open-tls.ts'
+
+export type ClientSettings = {
+  route?: Route | undefined
+  identity?: Identity | undefined
+  /** Push services of browsers may know HTTP/1.1 only. */
+  allowsHttp1?: boolean
+  /** From being asked to having the whole answer; half of it at most is spent waiting for a place on a connection. */
+  deadlineMs?: number
+  connectMs?: number
+  pingMs?: number
+  idleMs?: number
+  maxSessions?: number
+  /** Origins with connections at once: of all apps, and of one. */
+  maxPeers?: number
+  maxPeersOfApp?: number
+  /** Connections of one app that are being opened at once. */
+  maxConnectingOfApp?: number
+}
+
+export type HttpClient = {
+  /** Never rejects. */
+  request(request: HttpRequest): Promise<Reply>
+  /** Waits for what is under way. */
+  close(): Promise<void>
+}
+
+type Waiting = {
+  request: HttpRequest
+  deadlineAt: number
+  isSecondTry: boolean
+  timer?: NodeJS.Timeout
+  done(reply: Reply): void
+}
+/** An origin as one app knows it. */
+type Peer = {
+  appId: AppId
+  origin: string
+  sessions: Session[]
+  isConnecting: boolean
+  /** In the order in which they came. */
+  waiting: Set<Waiting>
+}
+
+/** Origins come from whoever subscribes; connections that nobody needs are closed when there are more than these. */
+const MOST_PEERS = 500
+const MOST_PEERS_OF_APP = 50
+/**
+ * A handshake takes milliseconds of this thread. Hundreds at once, to origins that somebody has made up, would keep every other
+ * app waiting for their end.
+ */
+const MOST_CONNECTING_OF_APP = 4
+
+export function createHttpClient({
+  route,
+  identity,
+  allowsHttp1 = false,
+  deadlineMs = 30_000,
+  connectMs = 10_000,
+  pingMs = 30_000,
+  idleMs = 600_000,
+  maxSessions = 4,
+  maxPeers = MOST_PEERS,
+  maxPeersOfApp = MOST_PEERS_OF_APP,
+  maxConnectingOfApp = MOST_CONNECTING_OF_APP,
+}: ClientSettings): HttpClient {
+  const protocols = allowsHttp1 ? (['h2', 'http/1.1'] as const) : (['h2'] as const)
+  const openTls = createOpenTls({ route, identity, protocols, timeoutMs: connectMs })
+  const peers = new Map<string, Peer>()
+  /** Of each app: how many connections are being opened, and who waits for one of them to be done. */
+  const connecting = new Map<AppId, { count: number; next: Set<Peer> }>()
+  let underWay = 0
+  /** Settled when the last answer before the end has come. */
+  const quiet = Promise.withResolvers<void>()
+  let isClosing = false
+
+  function peerOf({ appId, origin }: HttpRequest): Peer {
+    const name = nameOf({ appId, origin })
+    const known = peers.get(name)
+    if (known) return known
+    const peer: Peer = { appId, origin, sessions: [], isConnecting: false, waiting: new Set() }
+    makeRoom(appId)
+    peers.set(name, peer)
+    return peer
+  }
+
+  /** At the cost of the app itself, or of the one that has most. */
+  function makeRoom(appId: AppId) {
+    const byApp = Map.groupBy(peers.values(), (peer) => peer.appId)
+    const own = byApp.get(appId) ?? []
+    if (own.length >= maxPeersOfApp) return forgetOldestIdle(own)
+    if (peers.size < maxPeers) return
+    const mostFirst = [...byApp.values()].sort((a, b) => b.length - a.length)
+    for (const some of mostFirst) if (forgetOldestIdle(some)) return
+  }
+
+  function forgetOldestIdle(some: readonly Peer[]): boolean {
+    const idle = some.find(isIdle)
+    if (!idle) return false
+    letGo(idle)
+    return peers.delete(nameOf(idle))
+  }
+
+  function letGo(peer: Peer) {
+    for (const session of peer.sessions) session.close()
+  }
+
+  /** Gives those who wait what is free, and sees to it that there will be more. */
+  function serve(peer: Peer) {
+    if (peer.waiting.size === 0) return
+    peer.sessions = peer.sessions.filter((session) => session.isOpen())
+    for (const session of peer.sessions) {
+      let places = session.free()
+      for (const waiting of peer.waiting) {
+        if (places-- <= 0 || !session.isOpen()) break
+        take(peer, waiting)
+        session.send(waiting.request, waiting.deadlineAt - performance.now(), (reply) => settle(peer, waiting, reply))
+      }
+    }
+    if (peer.waiting.size === 0 || peer.isConnecting || peer.sessions.length >= maxSessions) return
+    if (peer.sessions.every((session) => session.wantsAnother())) addConnection(peer)
+  }
+
+  /** What the other side says it has not taken up is asked once more at once (RFC 9113, 8.7), by another connection if need be. */
+  function settle(peer: Peer, waiting: Waiting, reply: Reply) {
+    const isUntouched = reply.kind === 'unsent' && reply.cause === 'stream'
+    if (!isUntouched || waiting.isSecondTry || isClosing) return waiting.done(reply)
+    wait(peer, { ...waiting, isSecondTry: true })
+  }
+
+  function wait(peer: Peer, waiting: Waiting) {
+    peer.waiting.add(waiting)
+    serve(peer)
+    if (!peer.waiting.has(waiting)) return
+    const leftMs = waiting.deadlineAt - performance.now()
+    waiting.timer = setTimeout(
+      () => {
+        peer.waiting.delete(waiting)
+        waiting.done(unsent('time', 'no connection in time'))
+      },
+      Math.min(deadlineMs / 2, leftMs),
+    )
+  }
+
+  function take(peer: Peer, waiting: Waiting) {
+    peer.waiting.delete(waiting)
+    clearTimeout(waiting.timer)
+  }
+
+  async function connect(peer: Peer): Promise<Session> {
+    const onChange = () => serve(peer)
+    const socket = await openTls(peer.origin)
+    if (socket.alpnProtocol === 'h2')
+      return openH2Session(peer.origin, socket, { onChange, pingMs, idleMs, timeoutMs: connectMs })
+    if (allowsHttp1) return createH1Session(peer.origin, socket, { onChange, openTls, idleMs })
+    socket.destroy()
+    throw new Error('no HTTP/2')
+  }
+
+  function addConnection(peer: Peer) {
+    const ofApp = connecting.get(peer.appId) ?? { count: 0, next: new Set() }
+    connecting.set(peer.appId, ofApp)
+    if (ofApp.count >= maxConnectingOfApp) ofApp.next.add(peer)
+    else {
+      ofApp.count++
+      void openConnection(peer).finally(() => {
+        ofApp.count--
+        // Whoever was waited for may have given up meanwhile; then it is the turn of the one behind.
+        for (const next of ofApp.next) {
+          if (ofApp.count >= maxConnectingOfApp) break
+          ofApp.next.delete(next)
+          serve(next)
+        }
+        if (ofApp.count === 0) connecting.delete(peer.appId)
+      })
+    }
+  }
+
+  async function openConnection(peer: Peer) {
+    peer.isConnecting = true
+    let failure: Reply | undefined
+    try {
+      const session = await connect(peer)
+      peer.sessions.push(session)
+    } catch (error) {
+      failure = explainUnreachable(error)
+    }
+    peer.isConnecting = false
+    // Those who have another connection wait for a place there.
+    if (failure && !peer.sessions.some((session) => session.isOpen()))
+      for (const waiting of peer.waiting) {
+        take(peer, waiting)
+        waiting.done(failure)
+      }
+    // Those it was for gave up, and nobody will come after them.
+    if (isClosing && peer.waiting.size === 0) letGo(peer)
+    serve(peer)
+  }
+
+  return {
+    request(request) {
+      if (isClosing) return Promise.resolve(unsent('closing', 'closing'))
+      return new Promise<Reply>((resolve) => {
+        underWay++
+        const done = (reply: Reply) => {
+          resolve(reply)
+          if (--underWay === 0 && isClosing) quiet.resolve()
+        }
+        const deadlineAt = performance.now() + deadlineMs
+        wait(peerOf(request), { request, deadlineAt, isSecondTry: false, done })
+      })
+    },
+    async close() {
+      isClosing = true
+      if (underWay > 0) await quiet.promise
+      for (const peer of peers.values()) letGo(peer)
+      peers.clear()
+    },
+  }
+}
+
+const nameOf = ({ appId, origin }: Pick<Peer, 'appId' | 'origin'>) => `${appId} ${origin}`
+
+const isIdle = ({ isConnecting, waiting, sessions }: Peer) =>
+  !isConnecting && waiting.size === 0 && sessions.every((session) => session.isIdle())

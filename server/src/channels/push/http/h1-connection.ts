@@ -1,0 +1,94 @@
+// For push services that do not speak HTTP/2: connections that are kept, one request at a time on each. To the client they
+// are one session with as many places.
+
+import { Agent, request as httpsRequest } from 'node:https'
+import type { TLSSocket } from 'node:tls'
+import { MOST_ANSWER_BYTES, type Session } from './connection.ts'
+import { type HttpRequest, lost, type Reply, unsent } from './exchange.ts'
+import { explainUnreachable, type OpenTls } from './open-tls.ts'
+
+const MOST_CONNECTIONS = 32
+
+type Settings = { openTls: OpenTls; idleMs: number; onChange(): void }
+
+/** `first` is the connection on which the other side was found to speak this way only. */
+export function createH1Session(origin: string, first: TLSSocket, { openTls, idleMs, onChange }: Settings): Session {
+  const agent = new Agent({ keepAlive: true, timeout: idleMs })
+  let spare: TLSSocket | undefined = first
+  agent.createConnection = (_options, done) => {
+    const socket = spare
+    spare = undefined
+    if (socket && !socket.destroyed) return socket
+    openTls(origin).then(
+      (opened) => done?.(null, opened),
+      (error) => done?.(new Unreachable(explainUnreachable(error)), first),
+    )
+    return undefined
+  }
+  let inFlight = 0
+
+  return {
+    free: () => MOST_CONNECTIONS - inFlight,
+    isOpen: () => true,
+    isIdle: () => inFlight === 0,
+    wantsAnother: () => false,
+    send(request, deadlineMs, done) {
+      inFlight++
+      post(agent, origin, request, deadlineMs).then((reply) => {
+        inFlight--
+        done(reply)
+        onChange()
+      })
+    },
+    close() {
+      spare?.destroy()
+      agent.destroy()
+    },
+  }
+}
+
+class Unreachable extends Error {
+  readonly reply: Reply
+  constructor(reply: Reply) {
+    super('unreachable')
+    this.reply = reply
+  }
+}
+
+const post = (agent: Agent, origin: string, { path, headers, body }: HttpRequest, deadlineMs: number) =>
+  new Promise<Reply>((resolve) => {
+    let isOnWire = false
+    const settle = (reply: Reply) => {
+      clearTimeout(timer)
+      resolve(reply)
+    }
+    const request = httpsRequest(`${origin}${path}`, { agent, method: 'POST', headers }, (response) => {
+      const { statusCode: status = 0 } = response
+      const chunks: Buffer[] = []
+      let size = 0
+      const answer = () =>
+        settle({ kind: 'answer', status, headers: response.headers, body: Buffer.concat(chunks).toString('utf8') })
+      response.on('data', (chunk: Buffer) => {
+        size += chunk.length
+        if (size <= MOST_ANSWER_BYTES) chunks.push(chunk)
+        else {
+          answer()
+          request.destroy()
+        }
+      })
+      response.on('end', () => (response.complete ? answer() : settle(lost('connection lost'))))
+      response.on('error', () => settle(lost('connection lost')))
+    })
+    const timer = setTimeout(() => {
+      settle(isOnWire ? lost('no answer in time') : unsent('time', 'no connection in time'))
+      request.destroy()
+    }, deadlineMs)
+    request.on('socket', () => {
+      isOnWire = true
+    })
+    request.on('error', (error) => {
+      if (error instanceof Unreachable) settle(error.reply)
+      else settle(isOnWire ? lost('connection lost') : unsent('connection', 'no connection'))
+    })
+    request.end(body)
+  })

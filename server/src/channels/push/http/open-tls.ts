@@ -1,0 +1,99 @@
+// A TLS connection to a provider, with the certificates to believe, ours to show, and the protocol that was agreed on.
+
+import { isIP } from 'node:net'
+import { connect, createSecureContext, getCACertificates, type SecureContext, type TLSSocket } from 'node:tls'
+import type { Route } from '../../channel.ts'
+import { createDial, Refused } from '../../dial.ts'
+import { resolvePublic } from '../../lookup.ts'
+import { type Reply, unsent } from './exchange.ts'
+
+/** Shown to the provider, in PEM. */
+export type Identity = { key: string; certificate: string }
+
+export type TlsSettings = {
+  route?: Route | undefined
+  identity?: Identity | undefined
+  /** In the order of our liking. */
+  protocols: readonly ('h2' | 'http/1.1')[]
+  timeoutMs: number
+}
+
+export type OpenTls = (origin: string) => Promise<TLSSocket>
+
+/** The ports on which push services listen; the address comes from whoever subscribed. */
+const isPortAllowed = (port: number) => port === 443 || port === 8443
+
+export function createOpenTls({ route = {}, identity, protocols, timeoutMs }: TlsSettings): OpenTls {
+  const dial = createDial({ route: { connect: route.connect }, lookup: resolvePublic })
+  let secureContext: SecureContext | undefined
+  // Made when first needed: a certificate that OpenSSL does not take is then told as an outcome.
+  const context = () => {
+    secureContext ??= createSecureContext({
+      ...(route.ca && { ca: [...getCACertificates('default'), route.ca] }),
+      ...(identity && { key: identity.key, cert: identity.certificate }),
+      minVersion: 'TLSv1.2',
+    })
+    return secureContext
+  }
+
+  return async (origin) => {
+    const { hostname, port } = new URL(origin)
+    const host = hostname.replace(/^\[|\]$/g, '')
+    const target = { host, port: Number(port || 443), isTls: false, origin, isPortAllowed, timeoutMs }
+    const trusted = needs(context)
+    const socket = await dial(target)
+    const name = host.replace(/\.$/, '')
+    const secured = connect({
+      socket,
+      host: name,
+      ...(isIP(name) === 0 && { servername: name }),
+      ALPNProtocols: [...protocols],
+      secureContext: trusted,
+    })
+    await shakenHands(secured, timeoutMs)
+    return secured
+  }
+}
+
+/** The files were read when they were uploaded; what OpenSSL does not like about them is for the app to mend. */
+class BadIdentity extends Error {}
+function needs(context: () => SecureContext): SecureContext {
+  try {
+    return context()
+  } catch {
+    throw new BadIdentity()
+  }
+}
+
+function shakenHands(socket: TLSSocket, timeoutMs: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => socket.destroy(new Error('timeout')), timeoutMs)
+    socket.once('secureConnect', () => {
+      clearTimeout(timer)
+      socket.off('close', onClose)
+      resolve()
+    })
+    const onClose = () => {
+      clearTimeout(timer)
+      reject(new Error('closed'))
+    }
+    // Stays: what comes after the handshake is told by `close`, and must not end the process.
+    socket.on('error', reject)
+    socket.once('close', onClose)
+  })
+}
+
+/** Alerts about the certificate that we showed. TLS 1.3 sends them after the handshake. */
+const REFUSED_IDENTITY = /ALERT_(BAD_CERTIFICATE|CERTIFICATE_|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/
+
+/** In words of ours: the system's name addresses. */
+export function explainUnreachable(error: unknown): Reply {
+  if (error instanceof Refused) return unsent('address', error.message)
+  if (error instanceof BadIdentity) return unsent('identity', 'certificate not usable')
+  const { code = '' } = error as { code?: string }
+  if (REFUSED_IDENTITY.test(code)) return unsent('identity', 'certificate refused')
+  if (code === 'ECONNREFUSED') return unsent('connection', 'connection refused')
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return unsent('connection', 'name not found')
+  if (/CERT|ALTNAME|SELF_SIGNED|VERIFY|ISSUER/.test(code)) return unsent('connection', 'certificate not trusted')
+  return unsent('connection', 'no connection')
+}

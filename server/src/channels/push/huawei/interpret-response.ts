@@ -1,0 +1,85 @@
+// Huawei's answers, and what follows from each. Its own code says more than the status, which is 200 for some refusals.
+
+import { own } from '../../../lib/own.ts'
+import type { Outcome } from '../../channel.ts'
+import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
+
+type Verdict = 'sent' | 'gone' | 'failed' | 'misconfigured' | 'retry'
+
+const SUCCESS = '80000000'
+/** Of all tokens of a request, or of some: ours have one. */
+const INVALID_TOKENS = '80300007'
+const SOME_TOKENS_INVALID = '80100000'
+/** The access token was refused, or is over. */
+const UNAUTHENTICATED = ['80200001', '80200003']
+
+const CODES: Readonly<Record<string, Verdict>> = {
+  [SUCCESS]: 'sent',
+  [SOME_TOKENS_INVALID]: 'gone',
+  [INVALID_TOKENS]: 'gone',
+  // Parameters, structure, expiry, collapse key, sensitive words, template; body or number of tokens too large.
+  80100001: 'failed',
+  80100003: 'failed',
+  80100004: 'failed',
+  80100013: 'failed',
+  80100016: 'failed',
+  80100018: 'failed',
+  80300008: 'failed',
+  80300010: 'failed',
+  // No permission for messages of high priority.
+  80300011: 'failed',
+  80200001: 'misconfigured',
+  80200003: 'misconfigured',
+  // The app may not send: the service is off for it.
+  80300002: 'misconfigured',
+  // Their token service or something else of theirs is down.
+  80600003: 'retry',
+  81000001: 'retry',
+}
+
+const byStatus = (status: number): Verdict => {
+  if (status === 401 || status === 403 || status === 404) return 'misconfigured'
+  return status === 408 || status === 429 || status >= 500 ? 'retry' : 'failed'
+}
+
+/** Where an answer names no time. */
+const BACKOFF_MS = 10_000
+const FLOW_PAUSE_MS = 30_000
+
+export function judge(reply: Reply, now: Date): Outcome {
+  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+  const { status } = reply
+  const { code, requestId } = readAnswer(reply.body)
+  // The status alone would be the same for a refusal.
+  if (status === 200 && code === '') return { kind: 'unknown', reason: 'answer not understood' }
+  const verdict = own(CODES, code) ?? byStatus(status)
+  const reason = Object.hasOwn(CODES, code) ? `code ${code}` : `status ${status}`
+  switch (verdict) {
+    case 'sent':
+      return { kind: 'sent', ...(requestId !== undefined && { id: requestId }) }
+    case 'retry': {
+      const afterMs = retryAfterMs(reply, now)
+      // This is how Huawei says that an app sends too fast.
+      if (status === 429 || status === 503)
+        return { kind: 'retry', reason, afterMs: afterMs ?? FLOW_PAUSE_MS, all: true }
+      return { kind: 'retry', reason, afterMs: afterMs ?? BACKOFF_MS }
+    }
+    default:
+      return { kind: verdict, reason }
+  }
+}
+
+export const isUnauthenticated = (reply: Reply) =>
+  reply.kind === 'answer' && (reply.status === 401 || UNAUTHENTICATED.includes(readAnswer(reply.body).code))
+
+function readAnswer(body: string): { code: string; requestId: string | undefined } {
+  try {
+    const { code, requestId } = JSON.parse(body) as { code?: unknown; requestId?: unknown }
+    return {
+      code: typeof code === 'string' ? code : '',
+      requestId: typeof requestId === 'string' ? requestId : undefined,
+    }
+  } catch {
+    return { code: '', requestId: undefined }
+  }
+}

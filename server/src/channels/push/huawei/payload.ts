@@ -1,0 +1,120 @@
+// What Huawei's devices read. A notification message is shown by the system, also while the app is stopped; a data message is
+// handed to the SDK, which shows it as it does those of Google.
+
+import { own } from '../../../lib/own.ts'
+import { sha256 } from '../../../lib/secrets.ts'
+import { compact, nearestPriority, type PushContent, secondsLeft } from '../content.ts'
+import { androidData } from '../fcm/android-data.ts'
+import type { HuaweiCredentials } from './channel.ts'
+
+export type HuaweiPush = {
+  /** Without what depends on the app: title, and where a tap leads. */
+  notification: Readonly<Record<string, unknown>> | undefined
+  title: string | undefined
+  url: string | undefined
+  buttons: PushContent['buttons']
+  /** For the SDK, by name: of a data message, or of the intent that a tap starts. */
+  data: Readonly<Record<string, string>>
+  android: Readonly<Record<string, unknown>>
+  expiresAt: Date
+}
+
+/** Made once for all that get the same. */
+export function huaweiPush(content: PushContent): HuaweiPush {
+  const { title, body, huawei = {}, collapseId } = content
+  const isNotification = !huawei.isDataMessage && (title !== undefined || body !== undefined)
+  return {
+    notification: isNotification ? notificationOf(content) : undefined,
+    title,
+    url: content.url,
+    buttons: content.buttons,
+    data: androidData(content),
+    android: compact({
+      // High priority for data messages is a permission of its own, which few apps have.
+      urgency: isNotification && nearestPriority(content.priority, [5, 10]) === 10 ? 'HIGH' : 'NORMAL',
+      category: huawei.category ?? 'MARKETING',
+      bi_tag: huawei.biTag,
+      collapse_key: collapseId === undefined ? undefined : collapseKey(collapseId),
+    }),
+    expiresAt: content.expiresAt,
+  }
+}
+
+/** Of what waits for a device that is off, the last of each of these groups is kept. */
+const collapseKey = (collapseId: string) => 1 + (sha256(collapseId).readUInt32BE(0) % 100)
+
+const VISIBILITY: Readonly<Record<number, string>> = { 1: 'PUBLIC', 0: 'PRIVATE', [-1]: 'SECRET' }
+const SILENT = 'nil'
+const isWebAddress = (text: string | undefined) => text !== undefined && /^https:\/\//i.test(text)
+
+function notificationOf(content: PushContent): Record<string, unknown> {
+  const { body, title, icon, smallIcon, image, sound, collapseId, android = {}, huawei = {} } = content
+  const { accentColor, ledColor, visibility, channelId } = android
+  const picture = isWebAddress(image) ? image : undefined
+  return compact({
+    body: body ?? title,
+    icon: smallIcon === undefined || isWebAddress(smallIcon) ? undefined : rawFile(smallIcon),
+    image: isWebAddress(icon) ? icon : undefined,
+    style: picture ? 2 : undefined,
+    big_picture: picture,
+    color: accentColor && `#${accentColor.slice(-6)}`,
+    sound: sound === undefined || sound === SILENT ? undefined : rawFile(sound),
+    default_sound: sound === undefined,
+    channel_id: channelId,
+    visibility: visibility === undefined ? undefined : VISIBILITY[visibility],
+    light_settings: ledColor && lightOf(ledColor),
+    badge: huawei.badge && compact({ class: huawei.badge.class, set_num: huawei.badge.set, add_num: huawei.badge.add }),
+    tag: collapseId,
+  })
+}
+
+/** A file that the app brings along. */
+const rawFile = (name: string) => (name.startsWith('/') ? name : `/raw/${name}`)
+
+/** Of ARGB in hex. */
+function lightOf(argb: string) {
+  const [alpha = 1, red = 1, green = 1, blue = 1] = [0, 2, 4, 6].map(
+    (at) => Math.round((Number.parseInt(argb.slice(at, at + 2), 16) / 255) * 1000) / 1000,
+  )
+  return { color: { alpha, red, green, blue }, light_on_duration: '1s', light_off_duration: '1s' }
+}
+
+/** All but the token. */
+export function messageFor(push: HuaweiPush, credentials: HuaweiCredentials, now: Date): Record<string, unknown> {
+  const { notification, data, android } = push
+  const ttl = `${Math.max(1, Math.min(secondsLeft(push.expiresAt, now), LONGEST_TTL_SECONDS))}s`
+  if (!notification) return { data: JSON.stringify(data), android: { ...android, ttl } }
+  const title = push.title ?? credentials.defaultTitle
+  const click_action = clickAction(push, credentials)
+  const buttons = push.buttons?.map(({ id, text }) => ({ name: text, ...buttonAction(id, push, credentials) }))
+  return { android: { ...android, ttl, notification: compact({ ...notification, title, click_action, buttons }) } }
+}
+
+/** Huawei keeps nothing for longer. */
+const LONGEST_TTL_SECONDS = 15 * 86_400
+
+function clickAction({ data, url }: HuaweiPush, { packageName }: HuaweiCredentials): Record<string, unknown> {
+  if (packageName !== undefined) return { type: 1, intent: intentFor(packageName, data) }
+  return isWebAddress(url) ? { type: 2, url } : { type: 3 }
+}
+
+/** Without the SDK to start, a button opens the app. */
+function buttonAction(id: string, { data }: HuaweiPush, { packageName }: HuaweiCredentials): Record<string, unknown> {
+  if (packageName === undefined) return { action_type: 0 }
+  const custom = JSON.stringify({ ...JSON.parse(data.custom ?? '{}'), actionId: id })
+  return { action_type: 1, intent_type: 0, intent: intentFor(packageName, { ...data, custom }) }
+}
+
+const SDK_ACTIVITY = 'com.onesignal.NotificationOpenedActivityHMS'
+/** No history, a new task, one of several: the SDK decides whether the app comes to the front. */
+const LAUNCH_FLAGS = '0x58000000'
+
+/** With what the SDK needs to tell of the tap and to open the address. */
+function intentFor(packageName: string, data: HuaweiPush['data']): string {
+  const extras = ['custom', 'title', 'alert'].flatMap((name) => {
+    const value = own(data, name)
+    return value === undefined ? [] : [`S.${name}=${encodeURIComponent(value.toWellFormed())}`]
+  })
+  const component = `component=${packageName}/${SDK_ACTIVITY}`
+  return `#Intent;launchFlags=${LAUNCH_FLAGS};${component};${extras.join(';')};end`
+}

@@ -1,0 +1,113 @@
+// OAuth access tokens: a grant buys one, and it is kept until shortly before its end. Whoever waits for one waits for the same.
+
+import type { Clock } from '../../../lib/clock.ts'
+import type { AppId } from '../../../lib/ids.ts'
+import type { Outcome } from '../../channel.ts'
+import { boundedMap } from '../../lru-map.ts'
+import type { HttpClient } from '../http/client.ts'
+import { type Reply, retryAfterMs } from '../http/exchange.ts'
+import { seconds } from '../jwt.ts'
+
+/** A token, or why there is none. Nothing has been sent then. */
+export type Access = { token: string } | { outcome: Outcome }
+
+const KEEP_SECONDS = 55 * 60
+/** Before the end that the provider named. */
+const SPARE_SECONDS = 4 * 60
+/** A refusal is not asked for again at once. */
+const KEEP_REFUSAL_SECONDS = 10
+
+type Held = { access: Promise<Access>; until: number }
+
+export type TokenParts<Account> = {
+  clock: Clock
+  client: HttpClient
+  tokenUrl: string
+  /** What tells accounts apart, secret included: a new secret must not be served by the token of the old one. */
+  nameOf(account: Account): string
+  /** The form that buys a token. Throws where the account cannot make one. */
+  grantFor(account: Account, now: Date): Record<string, string>
+  /** What the account is called in reasons: "service account". */
+  accountWord: string
+}
+
+/** `refused` is a token that the provider did not take: then another one is fetched, unless somebody else has done so already. */
+export type AccessTokens<Account> = (appId: AppId, account: Account, refused?: string) => Promise<Access>
+
+export function createTokens<Account>({
+  clock,
+  client,
+  tokenUrl,
+  nameOf,
+  grantFor,
+  accountWord,
+}: TokenParts<Account>): AccessTokens<Account> {
+  const held = boundedMap<string, Held>(1000)
+  const { origin, pathname } = new URL(tokenUrl)
+
+  async function fetchToken(appId: AppId, account: Account, entry: Held): Promise<Access> {
+    const now = seconds(clock.now())
+    entry.until = now + KEEP_REFUSAL_SECONDS
+    let grant: Record<string, string>
+    try {
+      grant = grantFor(account, clock.now())
+    } catch {
+      return { outcome: { kind: 'misconfigured', reason: `${accountWord} not usable` } }
+    }
+    const reply = await client.request({
+      appId,
+      origin,
+      path: pathname,
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+      body: new URLSearchParams(grant).toString(),
+    })
+    const bought = readToken(reply)
+    if (!bought) return { outcome: withoutToken(reply, clock.now(), accountWord) }
+    entry.until = now + Math.max(60, Math.min(KEEP_SECONDS, bought.expiresIn - SPARE_SECONDS))
+    return { token: bought.token }
+  }
+
+  return async (appId, account, refused) => {
+    // Of each app: whoever waits for a token waits for nobody else's request.
+    const name = `${appId} ${nameOf(account)}`
+    const known = held.get(name)
+    if (known && seconds(clock.now()) < known.until) {
+      const access = await known.access
+      const isRefused = 'token' in access && access.token === refused
+      if (!isRefused) return access
+      // Of several that were refused the same token the first fetches another.
+      const current = held.get(name)
+      if (current && current !== known) return current.access
+    }
+    const entry: Held = { access: Promise.resolve({ token: '' }), until: 0 }
+    entry.access = fetchToken(appId, account, entry)
+    held.set(name, entry)
+    return entry.access
+  }
+}
+
+function readToken(reply: Reply): { token: string; expiresIn: number } | undefined {
+  if (reply.kind !== 'answer' || reply.status !== 200) return undefined
+  try {
+    const { access_token: token, expires_in: expiresIn } = JSON.parse(reply.body)
+    const isToken = typeof token === 'string' && /^[\x21-\x7e]+$/.test(token)
+    return isToken ? { token, expiresIn: typeof expiresIn === 'number' ? expiresIn : 3600 } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** No message was handed over, so even a lost answer lets all be tried again. */
+function withoutToken(reply: Reply, now: Date, accountWord: string): Outcome {
+  if (reply.kind !== 'answer') return { kind: 'retry', reason: `access token: ${reply.reason}`, all: true }
+  const { status } = reply
+  if (status === 400 || status === 401 || status === 403)
+    return { kind: 'misconfigured', reason: `${accountWord} refused` }
+  const afterMs = retryAfterMs(reply, now)
+  return {
+    kind: 'retry',
+    reason: `access token: status ${status}`,
+    all: true,
+    ...(afterMs !== undefined && { afterMs }),
+  }
+}

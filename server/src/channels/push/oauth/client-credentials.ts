@@ -1,0 +1,27 @@
+// Access tokens for a client id and its secret (OAuth 2.0, client credentials), as Huawei, Amazon and Microsoft sell them.
+
+import type { Clock } from '../../../lib/clock.ts'
+import type { HttpClient } from '../http/client.ts'
+import { type AccessTokens, createTokens } from './access-tokens.ts'
+
+export type ClientAccount = { clientId: string; secret: string }
+
+export const createClientTokens = (
+  clock: Clock,
+  client: HttpClient,
+  tokenUrl: string,
+  scope?: string,
+): AccessTokens<ClientAccount> =>
+  createTokens({
+    clock,
+    client,
+    tokenUrl,
+    nameOf: ({ clientId, secret }) => `${clientId} ${secret}`,
+    grantFor: ({ clientId, secret }) => ({
+      grant_type: 'client_credentials',
+      client_id: clientId,
+      client_secret: secret,
+      ...(scope !== undefined && { scope }),
+    }),
+    accountWord: 'client secret',
+  })

@@ -1,0 +1,96 @@
+// Web push: browsers, each by the push service of its maker (RFC 8030). Where that is, the browser has told; so all that an
+// answer says holds for the one subscription, and never for the app.
+
+import type { Clock } from '../../../lib/clock.ts'
+import type { AppId } from '../../../lib/ids.ts'
+import type { Channel, Outcome } from '../../channel.ts'
+import { secondsLeft } from '../content.ts'
+import { createChannel } from '../create-push-channel.ts'
+import { type ClientSettings, createHttpClient } from '../http/client.ts'
+import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
+import { type BrowserKeys, encrypt, MOST_PLAIN_BYTES } from './encrypt.ts'
+import type { WebPush } from './payload.ts'
+import { createVapid, type VapidKeys } from './vapid.ts'
+
+export type WebPushItem = {
+  appId: AppId
+  endpoint: string
+  /** As the browser gave them: base64, of either alphabet. */
+  p256dh: string
+  auth: string
+  vapid: VapidKeys
+  push: WebPush
+}
+
+export type WebPushSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+
+/** Less than for others: one who subscribes with a slow address holds up all that is sent with it. */
+const DEADLINE_MS = 15_000
+
+export function webPushChannel({ clock, ...settings }: WebPushSettings): Channel<WebPushItem> {
+  const client = createHttpClient({ deadlineMs: DEADLINE_MS, ...settings, allowsHttp1: true })
+  const authorize = createVapid(clock)
+
+  async function sendOne({ appId, endpoint, p256dh, auth, vapid, push }: WebPushItem): Promise<Outcome> {
+    const url = readEndpoint(endpoint)
+    const keys = readKeys(p256dh, auth)
+    if (!url || !keys) return { kind: 'gone', reason: 'subscription not valid' }
+    if (push.plain.length > MOST_PLAIN_BYTES) return { kind: 'failed', reason: 'too large' }
+    const body = tried(() => encrypt(push.plain, keys))
+    if (!body) return { kind: 'gone', reason: 'subscription not valid' }
+    const authorization = tried(() => authorize(vapid, url.origin))
+    if (!authorization) return { kind: 'misconfigured', reason: 'keys for web push not usable' }
+    const reply = await client.request({
+      appId,
+      origin: url.origin,
+      path: url.pathname + url.search,
+      headers: {
+        authorization,
+        'content-encoding': 'aes128gcm',
+        'content-type': 'application/octet-stream',
+        ttl: String(secondsLeft(push.expiresAt, clock.now())),
+        urgency: push.urgency,
+        ...(push.topic !== undefined && { topic: push.topic }),
+      },
+      body,
+    })
+    return judge(reply, clock.now())
+  }
+
+  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 16 })
+}
+
+function judge(reply: Reply, now: Date): Outcome {
+  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+  const { status } = reply
+  const reason = `status ${status}`
+  if (status >= 200 && status < 300) return { kind: 'sent' }
+  if (status === 404 || status === 410) return { kind: 'gone', reason }
+  if (status === 413) return { kind: 'failed', reason: 'too large' }
+  if (status === 408 || status === 429 || status >= 500) {
+    const afterMs = retryAfterMs(reply, now)
+    return { kind: 'retry', reason, ...(afterMs !== undefined && { afterMs }) }
+  }
+  // The subscription was made for another key, or the service does not like ours.
+  if (status === 401 || status === 403) return { kind: 'failed', reason: 'key refused' }
+  return { kind: 'failed', reason }
+}
+
+function readEndpoint(endpoint: string): URL | undefined {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined
+  return url?.protocol === 'https:' && url.username === '' && url.password === '' ? url : undefined
+}
+
+function readKeys(p256dh: string, auth: string): BrowserKeys | undefined {
+  // Node reads both alphabets of base64 by either name.
+  const keys = { p256dh: Buffer.from(p256dh, 'base64url'), auth: Buffer.from(auth, 'base64url') }
+  return keys.p256dh.length === 65 && keys.auth.length === 16 ? keys : undefined
+}
+
+function tried<Value>(make: () => Value): Value | undefined {
+  try {
+    return make()
+  } catch {
+    return undefined
+  }
+}

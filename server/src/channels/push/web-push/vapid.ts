@@ -1,0 +1,42 @@
+// RFC 8292: by which a push service knows who sends. Signing costs as much as a fifth of a message, so one token serves an
+// origin for an hour.
+
+import { createPrivateKey, type KeyObject } from 'node:crypto'
+import type { Clock } from '../../../lib/clock.ts'
+import { boundedMap } from '../../lru-map.ts'
+import { seconds, signJwt } from '../jwt.ts'
+
+/** Base64url: the uncompressed point, and the scalar. `subject` is a mailto: or https: address of the sender; Apple wants one. */
+export type VapidKeys = { publicKey: string; privateKey: string; subject: string }
+
+const VALID_SECONDS = 12 * 3600
+const RENEW_SECONDS = 3600
+
+/** Gives the `authorization` for a key and an origin. Throws when the keys are no pair of P-256. */
+export function createVapid(clock: Clock) {
+  const keys = boundedMap<string, KeyObject>(1000)
+  const tokens = boundedMap<string, { authorization: string; renewAt: number }>(10_000)
+
+  function keyOf({ publicKey, privateKey }: VapidKeys): KeyObject {
+    const name = `${publicKey} ${privateKey}`
+    const known = keys.get(name)
+    if (known) return known
+    const point = Buffer.from(publicKey, 'base64url')
+    const [x, y] = [point.subarray(1, 33), point.subarray(33, 65)].map((half) => half.toString('base64url'))
+    const key = createPrivateKey({ key: { kty: 'EC', crv: 'P-256', d: privateKey, x, y }, format: 'jwk' })
+    keys.set(name, key)
+    return key
+  }
+
+  return (vapid: VapidKeys, origin: string): string => {
+    const name = `${vapid.publicKey} ${vapid.privateKey} ${vapid.subject} ${origin}`
+    const now = seconds(clock.now())
+    const known = tokens.get(name)
+    if (known && now < known.renewAt) return known.authorization
+    const claims = { aud: origin, exp: now + VALID_SECONDS, sub: vapid.subject }
+    const token = signJwt({ typ: 'JWT', alg: 'ES256' }, claims, keyOf(vapid))
+    const authorization = `vapid t=${token}, k=${vapid.publicKey}`
+    tokens.set(name, { authorization, renewAt: now + RENEW_SECONDS })
+    return authorization
+  }
+}

@@ -1,0 +1,113 @@
+// Windows Push Notification Services. The address comes from whoever subscribed, and the app's token travels with the request: so it
+// goes to Microsoft's hosts, or to an origin that the operator leads elsewhere by name, and to nobody else.
+
+import type { Clock } from '../../../lib/clock.ts'
+import type { AppId } from '../../../lib/ids.ts'
+import type { Channel, Outcome, Route } from '../../channel.ts'
+import { secondsLeft } from '../content.ts'
+import { createChannel } from '../create-push-channel.ts'
+import { type ClientSettings, createHttpClient } from '../http/client.ts'
+import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
+import { createClientTokens } from '../oauth/client-credentials.ts'
+import { sendAuthorized } from '../oauth/send-authorized.ts'
+import type { WnsPush } from './payload.ts'
+
+/** `clientId`: the package's security identifier, as ms-app://s-1-15-2-…. */
+export type WnsCredentials = { clientId: string; secret: string }
+
+export type WnsItem = {
+  appId: AppId
+  /** The address of the channel that Windows opened for the app. */
+  channelUri: string
+  credentials: WnsCredentials
+  push: WnsPush
+}
+
+export type WnsSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+
+const TOKEN_URL = 'https://login.live.com/accesstoken.srf'
+const SCOPE = 'notify.windows.com'
+const HOST = /^([a-z0-9-]+\.)+(notify|wns)\.windows\.com$/
+const MOST_BYTES = 5000
+
+export function wnsChannel({ clock, ...settings }: WnsSettings): Channel<WnsItem> {
+  const client = createHttpClient({ ...settings, allowsHttp1: true })
+  const accessFor = createClientTokens(clock, client, TOKEN_URL, SCOPE)
+
+  async function sendOne({ appId, channelUri, credentials, push }: WnsItem): Promise<Outcome> {
+    const url = readChannelUri(channelUri, settings.route)
+    if (!url) return { kind: 'gone', reason: 'channel address not valid' }
+    if (Buffer.byteLength(push.body) > MOST_BYTES) return { kind: 'failed', reason: 'too large' }
+    const { origin, pathname, search } = url
+    return sendAuthorized({
+      appId,
+      account: credentials,
+      accessFor,
+      post: (accessToken) =>
+        client.request({
+          appId,
+          origin,
+          path: pathname + search,
+          headers: { authorization: `Bearer ${accessToken}`, ...headersOf(push, clock.now()) },
+          body: push.body,
+        }),
+      isUnauthenticated,
+      judge: (reply) => judge(reply, clock.now()),
+    })
+  }
+
+  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 100 })
+}
+
+function readChannelUri(text: string, route: Route | undefined): URL | undefined {
+  const url = URL.parse(text)
+  if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '') return undefined
+  const isStandIn = Object.hasOwn(route?.connect ?? {}, url.origin)
+  const isMicrosoft = HOST.test(url.hostname) && url.port === ''
+  return isMicrosoft || isStandIn ? url : undefined
+}
+
+function headersOf({ type, expiresAt, priority, tag }: WnsPush, now: Date): Record<string, string> {
+  const left = secondsLeft(expiresAt, now)
+  return {
+    'content-type': type === 'wns/raw' ? 'application/octet-stream' : 'text/xml',
+    'x-wns-type': type,
+    // Without time left it is for now or never.
+    'x-wns-cache-policy': left > 0 ? 'cache' : 'no-cache',
+    ...(left > 0 && { 'x-wns-ttl': String(left) }),
+    'x-wns-priority': String(priority),
+    'x-wns-requestforstatus': 'true',
+    ...(tag !== undefined && { 'x-wns-tag': tag }),
+  }
+}
+
+const isUnauthenticated = (reply: Reply) => reply.kind === 'answer' && reply.status === 401
+
+/** Where an answer names no time. */
+const THROTTLED_MS = 60_000
+const BACKOFF_MS = 10_000
+
+function judge(reply: Reply, now: Date): Outcome {
+  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+  const { status, headers } = reply
+  const reason = `status ${status}`
+  const afterMs = retryAfterMs(reply, now)
+  if (status === 200) return judgeTaken(headers)
+  if (status === 404 || status === 410) return { kind: 'gone', reason }
+  if (status === 413) return { kind: 'failed', reason: 'too large' }
+  if (status === 401) return { kind: 'misconfigured', reason: 'client secret refused' }
+  // The channel is another app's, or ours are the credentials of another: nobody is unsubscribed for that.
+  if (status === 403) return { kind: 'failed', reason: 'channel of another app' }
+  if (status === 406 || status === 429) return { kind: 'retry', reason, afterMs: afterMs ?? THROTTLED_MS, all: true }
+  if (status === 408 || status >= 500) return { kind: 'retry', reason, afterMs: afterMs ?? BACKOFF_MS }
+  return { kind: 'failed', reason }
+}
+
+/** WNS also answers 200 for what it has thrown away. */
+function judgeTaken(headers: (Reply & { kind: 'answer' })['headers']): Outcome {
+  const word = headers['x-wns-status'] ?? headers['x-wns-notificationstatus']
+  if (word === 'dropped') return { kind: 'failed', reason: 'dropped' }
+  if (word === 'channelthrottled') return { kind: 'retry', reason: 'channelthrottled', afterMs: THROTTLED_MS }
+  const id = headers['x-wns-msg-id']
+  return { kind: 'sent', ...(typeof id === 'string' && { id }) }
+}

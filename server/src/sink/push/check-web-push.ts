@@ -1,0 +1,47 @@
+// What every push service asks of a request, whoever made the browser behind it (RFC 8030, 8188, 8292).
+
+import { createPublicKey } from 'node:crypto'
+import { originOf, type SinkAnswer, type SinkRequest } from '../service.ts'
+import { readJwt } from './jwt.ts'
+
+export const refuse = (status: number, message: string, headers: Record<string, string> = {}): SinkAnswer => ({
+  status,
+  headers,
+  body: JSON.stringify({ code: status, message }),
+})
+
+/** Undefined for what a push service takes. `vapidKey` is that of the subscription, where it is known. */
+export function judgePush(request: SinkRequest, vapidKey: Buffer | undefined, now: Date): SinkAnswer | undefined {
+  const { method, headers, body } = request
+  if (method !== 'POST') return refuse(404, 'no such subscription')
+  if (!/^\d+$/.test(headers.ttl ?? '')) return refuse(400, 'TTL')
+  if (headers['content-encoding'] !== 'aes128gcm') return refuse(400, 'encoding')
+  if (headers.topic !== undefined && !/^[\w-]{1,32}$/.test(headers.topic)) return refuse(400, 'topic')
+  if (!['very-low', 'low', 'normal', 'high', undefined].includes(headers.urgency)) return refuse(400, 'urgency')
+  if (body.length > 4096) return refuse(413, 'too large')
+  return judgeVapid(request, vapidKey, now)
+}
+
+function judgeVapid({ headers }: SinkRequest, expected: Buffer | undefined, now: Date): SinkAnswer | undefined {
+  const [, token = '', key = ''] = /^vapid t=([\w.-]+), ?k=([\w-]+)$/.exec(headers.authorization ?? '') ?? []
+  const jwt = readJwt(token)
+  if (!jwt) return refuse(401, 'vapid missing')
+  const point = Buffer.from(key, 'base64url')
+  if (expected && !point.equals(expected)) return refuse(403, 'another key')
+  if (jwt.header.alg !== 'ES256' || !isSigned(jwt, point)) return refuse(401, 'signature')
+  const { aud, exp, sub } = jwt.claims
+  const nowSeconds = now.getTime() / 1000
+  if (aud !== originOf(headers)) return refuse(401, 'audience')
+  if (typeof exp !== 'number' || exp <= nowSeconds || exp > nowSeconds + 86_400) return refuse(401, 'expiry')
+  if (!/^(mailto:|https:\/\/)/.test(String(sub))) return refuse(401, 'subject')
+  return undefined
+}
+
+function isSigned(jwt: NonNullable<ReturnType<typeof readJwt>>, point: Buffer): boolean {
+  const [x = '', y = ''] = [point.subarray(1, 33), point.subarray(33)].map((half) => half.toString('base64url'))
+  try {
+    return jwt.isSignedBy(createPublicKey({ key: { kty: 'EC', crv: 'P-256', x, y }, format: 'jwk' }))
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,74 @@
+// What somebody would have seen of a push message, and which message of ours it was.
+
+import type { Delivery } from '../deliveries.ts'
+import { parseObject } from '../json.ts'
+import type { AdmMessage } from './adm.ts'
+import type { ApnsReceived } from './apns.ts'
+import type { FcmMessage } from './fcm.ts'
+import type { HuaweiMessage } from './huawei.ts'
+import type { WebPushReceived } from './web-push.ts'
+import type { WnsReceived } from './wns.ts'
+
+type Read = Omit<Delivery, 'at'>
+
+const textOf = (value: unknown) => (typeof value === 'string' ? value : null)
+const messageIdOf = (custom: unknown) => textOf((custom as { i?: unknown } | undefined)?.i)
+
+/** A live activity names its message in what it shows. */
+type Aps = {
+  alert?: string | { title?: unknown; body?: unknown }
+  'content-state'?: { onesignal?: { notificationId?: unknown } }
+}
+
+export function readApns({ token, payload }: ApnsReceived): Read {
+  const { alert, 'content-state': shown } = (payload.aps ?? {}) as Aps
+  const text = typeof alert === 'object' ? (textOf(alert?.body) ?? textOf(alert?.title)) : textOf(alert)
+  return {
+    channel: 'apns',
+    to: token,
+    message_id: messageIdOf(payload.custom) ?? textOf(shown?.onesignal?.notificationId),
+    text,
+  }
+}
+
+export function readFcm({ token, data = {}, notification = {} }: FcmMessage): Read {
+  const text = textOf(data.alert ?? data.title ?? notification.body ?? notification.title)
+  return { channel: 'fcm', to: token, message_id: messageIdOf(parseObject(data.custom ?? '')), text }
+}
+
+export function readWebPush({ endpoint, text }: WebPushReceived): Read {
+  const payload = parseObject(text ?? '')
+  return {
+    channel: 'web_push',
+    to: endpoint,
+    message_id: messageIdOf(payload?.custom),
+    text: payload ? (textOf(payload.alert) ?? textOf(payload.title)) : text,
+  }
+}
+
+/** What the SDK would read of a data message, or the system of a notification. */
+export function readHuawei({ token: [to = ''], data, android }: HuaweiMessage): Read {
+  const { notification } = android ?? {}
+  if (!notification)
+    return { ...readFcm({ token: to, data: (parseObject(data ?? '') ?? {}) as Texts }), channel: 'huawei' }
+  const [, custom = ''] = /;S\.custom=([^;]*)/.exec(String(notification.click_action?.intent)) ?? []
+  const message_id = messageIdOf(parseObject(decodeURIComponent(custom)))
+  return { channel: 'huawei', to, message_id, text: textOf(notification.body) }
+}
+
+type Texts = Record<string, string>
+
+export const readAdm = ({ registrationId, data }: AdmMessage): Read => ({
+  ...readFcm({ token: registrationId, data }),
+  channel: 'adm',
+})
+
+const ENTITIES: Texts = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+const unescapeXml = (xml: string | undefined) => xml?.replace(/&(\w+);/g, (all, name: string) => ENTITIES[name] ?? all)
+
+export function readWns({ channelUri, body }: WnsReceived): Read {
+  const [, launch] = /<toast launch="([^"]*)"/.exec(body) ?? []
+  const [, text] = /<text id="2">([^<]*)</.exec(body) ?? []
+  const payload = parseObject(unescapeXml(launch) ?? body)
+  return { channel: 'wns', to: channelUri, message_id: messageIdOf(payload?.custom), text: unescapeXml(text) ?? null }
+}

@@ -1,0 +1,65 @@
+// A push service of browsers (RFC 8030, 8188, 8291, 8292), and the browsers behind it, which decrypt what they get.
+
+import type { Clock } from '../../lib/clock.ts'
+import { type ChannelService, originOf, RETRY_AFTER, type SinkRequest } from '../service.ts'
+import { type Browser, readBrowser } from './browser.ts'
+import { judgePush, refuse } from './check-web-push.ts'
+import { decrypt } from './decrypt.ts'
+
+export type WebPushReceived = {
+  endpoint: string
+  path: string
+  /** Null where the browser is none of ours, or cannot read it. */
+  text: string | null
+  ttl: number
+  urgency: string | undefined
+  topic: string | undefined
+}
+
+export type WebPushSettings = {
+  clock: Pick<Clock, 'now'>
+  /** Also takes what is for browsers of other services, without being able to read it. */
+  takesForeign?: boolean | undefined
+  onReceived(received: WebPushReceived): void
+}
+
+export const isForWebPush = ({ headers }: SinkRequest) => headers['content-encoding'] === 'aes128gcm'
+
+export function webPushService({ clock, takesForeign = false, onReceived }: WebPushSettings): ChannelService {
+  let taken = 0
+  return {
+    channel: 'web_push',
+    addressOf: ({ path }) => path,
+    judge(request) {
+      const browser = readBrowser(request.path)
+      if (!browser && !takesForeign) return refuse(404, 'no such subscription')
+      return judgePush(request, browser?.vapidPublicKey, clock.now())
+    },
+    accept({ path, headers, body }) {
+      const browser = readBrowser(path)
+      onReceived({
+        endpoint: `${originOf(headers)}${path}`,
+        path,
+        text: browser ? readText(body, browser) : null,
+        ttl: Number(headers.ttl),
+        urgency: headers.urgency,
+        topic: headers.topic,
+      })
+      return { status: 201, headers: { location: `${originOf(headers)}/m/${++taken}` } }
+    },
+    refusals: {
+      unavailable: () => refuse(503, 'unavailable'),
+      rate_limited: () => refuse(429, 'too many requests', RETRY_AFTER),
+      gone: () => refuse(410, 'no such subscription'),
+    },
+  }
+}
+
+/** A service cannot look inside: what the browser cannot read is taken all the same. */
+function readText(body: Buffer, { ecdh, auth }: Browser): string | null {
+  try {
+    return decrypt(body, ecdh, auth).toString('utf8')
+  } catch {
+    return null
+  }
+}
