@@ -2,7 +2,7 @@
 
 import type pg from 'pg'
 import type { Journey } from '../../server/src/journeys/journey.ts'
-import { compileJourney } from '../../server/src/journeys/runs/compiled.ts'
+import { compileJourney } from '../../server/src/journeys/runs/compile-journey.ts'
 import { interpret, type Outcome } from '../../server/src/journeys/runs/interpret.ts'
 import type { Run } from '../../server/src/journeys/runs/run.ts'
 import { newId } from '../../server/src/lib/ids.ts'

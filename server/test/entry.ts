@@ -1,13 +1,13 @@
 // Makers for tests about how users come into journeys, and what wakes their runs.
 
 import { expect } from 'vitest'
-import { journeyHandlers } from '../src/journeys/activate.ts'
 import { createJourneysContext } from '../src/journeys/context.ts'
 import { entryHandlers } from '../src/journeys/entry/handlers.ts'
 import { ADVANCE_RUNS } from '../src/journeys/jobs.ts'
 import { createRunsContext } from '../src/journeys/runs/context.ts'
 import { runHandlers } from '../src/journeys/runs/handlers.ts'
 import { PARTS, partAt, type RunEvent } from '../src/journeys/runs/run.ts'
+import { journeyHandlers } from '../src/journeys/states/activate.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/log.ts'

@@ -1,11 +1,11 @@
 // Makers for tests about what becomes of the runs of a journey when it begins, changes and ends. Nobody moves them meanwhile.
 
 import { expect } from 'vitest'
-import { journeyHandlers } from '../src/journeys/activate.ts'
 import { createJourneysContext } from '../src/journeys/context.ts'
 import { ACTIVATE_JOURNEY, ADVANCE_RUNS, CLEAR_JOURNEY, START_JOURNEY, STOP_JOURNEY } from '../src/journeys/jobs.ts'
 import { PARTS, partAt, type RunState } from '../src/journeys/runs/run.ts'
 import { TAKEN } from '../src/journeys/runs/run-store.ts'
+import { journeyHandlers } from '../src/journeys/states/activate.ts'
 import { changeCounts } from '../src/journeys/stats-store.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'

@@ -4,10 +4,10 @@ import type { Request } from '../apps/actor.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
 import { insertNew } from './create.ts'
+import { readDocument } from './document/read-document.ts'
+import { isGiven } from './document/reader.ts'
 import type { Journey, JourneyId } from './journey.ts'
-import { allNodes, type Branch, type Condition, type Node } from './node.ts'
-import { readDocument } from './read-journey.ts'
-import { isGiven } from './reader.ts'
+import { allNodes, type Branch, type Condition, type Node } from './nodes/node.ts'
 import { getJourney } from './view.ts'
 
 const MAX_NAME = 300

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
 import type { AppId, Id } from '../lib/ids.ts'
 import type { SegmentId } from '../segments/segment.ts'
-import type { Node } from './node.ts'
+import type { Node } from './nodes/node.ts'
 
 export type JourneyId = Id<'journey'>
 

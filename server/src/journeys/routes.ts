@@ -1,14 +1,14 @@
 import type { Access, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { own } from '../lib/own.ts'
-import { addUser } from './add-user.ts'
 import type { JourneysContext } from './context.ts'
 import { createJourney } from './create.ts'
 import { deleteJourney } from './delete.ts'
 import { duplicateJourney } from './duplicate.ts'
+import { updateJourney } from './edits/update.ts'
+import { updateNode } from './edits/update-node.ts'
 import { journeyObject } from './journey.ts'
-import { components } from './node-schema.ts'
-import { removeUser } from './remove-user.ts'
+import { components } from './nodes/schema.ts'
 import {
   AddedAnswer,
   AddUserBody,
@@ -35,9 +35,9 @@ import {
   WhomQuery,
 } from './schema.ts'
 import { viewStats } from './stats.ts'
-import { traceUser } from './trace.ts'
-import { updateJourney } from './update.ts'
-import { updateNode } from './update-node.ts'
+import { addUser } from './users/add.ts'
+import { removeUser } from './users/remove.ts'
+import { traceUser } from './users/trace.ts'
 import { getJourney, listJourneys, listVersions, readJourneyId, viewVersion } from './view.ts'
 
 const views = { kind: 'app', permission: 'journeys:view', appIn: 'path' } as const satisfies Access

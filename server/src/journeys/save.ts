@@ -9,9 +9,9 @@ import type { NewJob } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
 import { ABSENT, hasLiquid, type Sources } from '../templates/render/source.ts'
 import type { JourneysContext } from './context.ts'
+import type { Reading, Use } from './document/reading.ts'
 import { activateJob, startJob, stopJob } from './jobs.ts'
 import type { Journey } from './journey.ts'
-import type { Reading, Use } from './reading.ts'
 import { deleteUses, deleteVersionsUpTo, insertUses, insertVersion } from './store.ts'
 
 /** Older ones are forgotten. */

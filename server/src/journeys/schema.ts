@@ -2,13 +2,13 @@
 // schemas describe them.
 
 import Type from 'typebox'
+import { MAX_NESTING, MAX_NODES } from './document/read-nodes.ts'
+import type { Fields } from './document/reader.ts'
 import { STATES } from './journey.ts'
-import { KINDS } from './node.ts'
-import { attributes, flag, moment, nodeFields, nodes, object, schema, tags, text, uuid, uuids } from './node-schema.ts'
-import { MAX_NESTING, MAX_NODES } from './read-nodes.ts'
-import type { Fields } from './reader.ts'
+import { KINDS } from './nodes/node.ts'
+import { attributes, flag, moment, nodeFields, nodes, object, schema, tags, text, uuid, uuids } from './nodes/schema.ts'
 import type { RunState } from './runs/run.ts'
-import { WANTED } from './states.ts'
+import { WANTED } from './states/transitions.ts'
 
 /** Of one user's way through the journey. */
 const RUN_STATES: readonly RunState[] = ['waiting', 'completed', 'exited', 'stopped', 'barred']

@@ -4,7 +4,7 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
 import type { JourneyId } from './journey.ts'
-import type { NodeId } from './node.ts'
+import type { NodeId } from './nodes/node.ts'
 
 /** The place is the journey, a node or a branch. */
 export type Count = { placeId: string; fact: string; total: number }

@@ -4,7 +4,7 @@ import type { AppId } from '../lib/ids.ts'
 import { channelStats } from '../messages/counts.ts'
 import type { JourneysContext } from './context.ts'
 import type { JourneyId } from './journey.ts'
-import { allNodes, branchesOf, CHANNEL_OF, type Kind, sendsTemplate } from './node.ts'
+import { allNodes, branchesOf, CHANNEL_OF, type Kind, sendsTemplate } from './nodes/node.ts'
 import { type Count, findCounts, findMessageCounts, type MessageCount } from './stats-store.ts'
 import { getJourney } from './view.ts'
 

@@ -3,8 +3,8 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, sql } from '../storage/sql.ts'
+import type { UseKind } from './document/reading.ts'
 import type { Document, Journey, JourneyId, State, Summary } from './journey.ts'
-import type { UseKind } from './reading.ts'
 
 const columns = sql`j.id, j.document, j.state, j.version, j.created_source, j.schedule_error, j.created_at, j.updated_at,
   j.started_at, j.archived_at`

@@ -3,7 +3,7 @@
 // stops, and whoever goes on with it at a later moment finds out whether that changes anything.
 
 // Chance is all that it shares with the engine: which number a user draws is nobody's rule, only that it is always the same one.
-import { draw } from '../../src/journeys/runs/draw.ts'
+import { draw } from '../../src/journeys/nodes/pick.ts'
 
 export type Happening = { name: string; n: number; at: Date }
 

@@ -7,11 +7,11 @@ import { countByChannel } from '../../messages/rate-store.ts'
 import type { Db } from '../../storage/db.ts'
 import { countActive, countUsers } from '../../users/presence-store.ts'
 import type { EventMatch } from '../journey.ts'
-import { type ACTIONS, branchesOf, CHANNEL_OF, type Condition, type Node } from '../node.ts'
-import type { Compiled } from '../runs/compiled.ts'
-import { matchesEvent } from '../runs/match-event.ts'
-import { type Curve, LONGEST, scaled, TIMES } from './chance.ts'
-import { DAY_MS, PAST_DAYS } from './order.ts'
+import { matchesEvent } from '../nodes/match-event.ts'
+import { type ACTIONS, branchesOf, CHANNEL_OF, type Condition, type Node } from '../nodes/node.ts'
+import type { Compiled } from '../runs/compile-journey.ts'
+import { type Curve, LONGEST, scaled, TIMES } from './curve.ts'
+import { DAY_MS, PAST_DAYS } from './options.ts'
 
 export type Channel = (typeof CHANNEL_OF)[keyof typeof CHANNEL_OF]
 export type Action = (typeof ACTIONS)[number]

@@ -1,11 +1,11 @@
 // What a dry run answers.
 
-import { branchesOf, CHANNEL_OF, type Kind, type Node, type NodeId } from '../node.ts'
-import { assume } from './assume.ts'
-import { DAY_MS, type Order } from './order.ts'
-import type { Sampled } from './people.ts'
+import { branchesOf, CHANNEL_OF, type Kind, type Node, type NodeId } from '../nodes/node.ts'
+import { assume } from './describe-assumptions.ts'
+import { DAY_MS, type Order } from './options.ts'
+import type { Sampled } from './population.ts'
+import type { Trip } from './simulate-users.ts'
 import type { Minutes, NodeTally, Tally } from './tally.ts'
-import type { Trip } from './walk.ts'
 
 /** Of all who started, at one node, in one minute. */
 const PILE_SHARE = 0.2

@@ -1,7 +1,7 @@
 import Type from 'typebox'
-import { ACTIONS, KINDS } from '../node.ts'
-import { object, schema, uuid } from '../node-schema.ts'
-import { type Asked, DAYS, SAMPLE } from './order.ts'
+import { ACTIONS, KINDS } from '../nodes/node.ts'
+import { object, schema, uuid } from '../nodes/schema.ts'
+import { type Asked, DAYS, SAMPLE } from './options.ts'
 
 export const SimulateBody = Type.Unsafe<Asked>(
   object({

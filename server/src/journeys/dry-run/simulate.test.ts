@@ -17,7 +17,7 @@ import { aName, anEmail, aUser } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
-import { draw, drawBranch } from '../runs/draw.ts'
+import { draw, drawBranch } from '../nodes/pick.ts'
 import { createDryRunContext, endDryRuns, simulate as simulateJourney } from './simulate.ts'
 
 const START = '2030-01-01T09:00:00.000Z'

@@ -6,7 +6,7 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db, PoolOptions } from '../../storage/db.ts'
 import type { JourneyId } from '../journey.ts'
 import { getJourney } from '../view.ts'
-import { type Asked, readOrder } from './order.ts'
+import { type Asked, readOrder } from './options.ts'
 import type { Report } from './report.ts'
 import type { Outcome, Task } from './thread.ts'
 

@@ -1,7 +1,7 @@
 // What is counted while people walk. It grows with the nodes and the minutes of the journey, not with the people.
 
-import type { BranchId, Node, NodeId } from '../node.ts'
-import { DAY_MS } from './order.ts'
+import type { BranchId, Node, NodeId } from '../nodes/node.ts'
+import { DAY_MS } from './options.ts'
 
 const MINUTE_MS = 60_000
 const MINUTES = DAY_MS / MINUTE_MS

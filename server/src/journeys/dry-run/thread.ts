@@ -4,9 +4,9 @@ import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { AppError, TookTooLong } from '../../lib/errors.ts'
 import { createPool, type PoolOptions } from '../../storage/db.ts'
-import type { Order } from './order.ts'
-import { rehearse } from './rehearse.ts'
+import type { Order } from './options.ts'
 import type { Report } from './report.ts'
+import { rehearse } from './run-simulation.ts'
 import { allowThinking, takeTurn } from './store.ts'
 
 export type Task = { connection: PoolOptions['connection']; order: Order }

@@ -2,7 +2,7 @@ import type { Handlers } from '../../queue/job.ts'
 import { NEWS } from '../../users/news.ts'
 import { PATIENT, SWEEP_JOURNEY } from '../jobs.ts'
 import type { EntryContext } from './context.ts'
-import { reactToNews } from './react.ts'
+import { reactToNews } from './handle-user-changes.ts'
 import { sweepHandler } from './sweep.ts'
 
 export const entryHandlers = (ctx: EntryContext): Handlers => ({

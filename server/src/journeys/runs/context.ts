@@ -9,7 +9,7 @@ import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import { createFindTemplate, type FindTemplate } from '../../templates/find.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
-import { createLiveJourneys, type LiveJourneys } from './live.ts'
+import { createLiveJourneys, type LiveJourneys } from './live-journeys.ts'
 
 export type RunsContext = {
   db: Db

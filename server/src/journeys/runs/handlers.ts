@@ -2,8 +2,8 @@
 
 import type { Handlers } from '../../queue/job.ts'
 import { ADVANCE_RUNS, CALL_WEBHOOK, PATIENT } from '../jobs.ts'
+import { type CallContext, callWebhook } from '../webhooks/call.ts'
 import { advanceRuns } from './advance.ts'
-import { type CallContext, callWebhook } from './call.ts'
 import type { RunsContext } from './context.ts'
 
 export const runHandlers = (runs: RunsContext, calls: CallContext): Handlers => ({

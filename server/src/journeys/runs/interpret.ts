@@ -3,12 +3,12 @@
 // once more when that is known; what it does to the world comes back as effects.
 
 import { timeZoneOf } from '../../lib/time-zone.ts'
-import type { BranchId, Condition, Node, NodeId, NodeOf } from '../node.ts'
-import { END, type Next, type Step } from '../program.ts'
-import type { Compiled } from './compiled.ts'
-import { draw, drawBranch } from './draw.ts'
+import type { BranchId, Condition, Node, NodeId, NodeOf } from '../nodes/node.ts'
+import { draw, drawBranch } from '../nodes/pick.ts'
+import { sameTimeOfDay, whenOpen } from '../nodes/window-times.ts'
+import type { Compiled } from './compile-journey.ts'
+import { END, type Next, type Step } from './program.ts'
 import type { Run, RunEvent } from './run.ts'
-import { sameTimeOfDay, whenOpen } from './window.ts'
 
 /** What a rule must know. Each has a name by which its answer is found. */
 export type Question =

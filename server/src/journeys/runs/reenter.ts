@@ -3,10 +3,10 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { audienceDemand, judgeMembership } from '../membership.ts'
 import type { CountChange } from '../stats-store.ts'
-import type { Compiled } from './compiled.ts'
+import type { Compiled } from './compile-journey.ts'
 import type { RunsContext } from './context.ts'
+import { audienceDemand, judgeMembership } from './membership.ts'
 import type { Part } from './run.ts'
 import { freeSlots, insertRuns, type Locked } from './run-store.ts'
 

@@ -4,7 +4,7 @@ import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 import type { JourneyId } from '../journey.ts'
-import type { NodeId } from '../node.ts'
+import type { NodeId } from '../nodes/node.ts'
 import { PARTS, type Part, type Run, type RunEvent, type RunId, type RunState } from './run.ts'
 
 /** Of a run that keeps its user from entering again. */

@@ -2,7 +2,7 @@
 
 import type { UserId } from '../../lib/ids.ts'
 import type { RunId } from '../../messages/message.ts'
-import type { NodeId } from '../node.ts'
+import type { NodeId } from '../nodes/node.ts'
 
 export type { RunId } from '../../messages/message.ts'
 

@@ -1,0 +1,44 @@
+// Everything that a journey names must be there: one statement for each kind of thing. The rows are held until the transaction
+// ends, so that nobody deletes what is just being taken into use.
+
+import { holdMessages } from '../../in-app/store.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { isDefaultId } from '../../segments/segment.ts'
+import { holdSegments } from '../../segments/store.ts'
+import type { Db } from '../../storage/db.ts'
+import { holdTemplates } from '../../templates/store.ts'
+import { holdWebhooks } from '../webhooks/store.ts'
+import type { Use, UseKind } from './reading.ts'
+
+const NOUNS: Record<UseKind, string> = {
+  segment: 'a segment',
+  template: 'a template',
+  webhook: 'a journey webhook',
+  iam: 'an in-app message',
+}
+
+/** What is wrong with each use that is wrong. */
+export async function findBadUses(db: Db, appId: AppId, uses: readonly Use[]): Promise<{ use: Use; demand: string }[]> {
+  const idsOf = (kind: UseKind) => [...new Set(uses.filter((use) => use.kind === kind).map(({ id }) => id))].sort()
+  const stored = idsOf('segment').filter((id) => !isDefaultId(appId, id))
+  const templates = new Map(
+    (await held(idsOf('template'), (ids) => holdTemplates(db, appId, ids))).map((it) => [it.id, it]),
+  )
+  const found: Record<UseKind, ReadonlySet<string>> = {
+    segment: new Set((await held(stored, (ids) => holdSegments(db, appId, ids))).map(({ id }) => id)),
+    template: new Set(templates.keys()),
+    webhook: new Set((await held(idsOf('webhook'), (ids) => holdWebhooks(db, appId, ids))).map(({ id }) => id)),
+    iam: new Set((await held(idsOf('iam'), (ids) => holdMessages(db, appId, ids))).map(({ id }) => id)),
+  }
+  return uses.flatMap((use) => {
+    const { kind, id, channel } = use
+    if (kind === 'segment' && isDefaultId(appId, id)) return []
+    if (!found[kind].has(id)) return [{ use, demand: `names ${NOUNS[kind]} that is not there` }]
+    const actual = templates.get(id)?.channel
+    if (channel !== undefined && actual !== channel)
+      return [{ use, demand: `must name a template for ${channel}; this one is for ${actual ?? 'nothing'}` }]
+    return []
+  })
+}
+
+const held = async <Row>(ids: string[], hold: (ids: string[]) => Promise<Row[]>) => (ids.length > 0 ? hold(ids) : [])

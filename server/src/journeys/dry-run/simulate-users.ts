@@ -1,0 +1,280 @@
+// A page of people walks through a journey on a virtual clock, which jumps from one moment at which something is due to the next.
+// What becomes of each is for runs/interpret.ts to say, as it is for the engine. People know nothing of each other: those of a page
+// go side by side, a virtual day at a time, only so that what must be asked about them is asked for many at once.
+
+import type { BranchId, Condition, Node, NodeId } from '../nodes/node.ts'
+import { CHANNEL_OF, sendsTemplate } from '../nodes/node.ts'
+import { draw } from '../nodes/pick.ts'
+import type { Compiled } from '../runs/compile-journey.ts'
+import { type Answer, interpret, listens, type Outcome, type Question } from '../runs/interpret.ts'
+import type { Run, RunEvent, RunId } from '../runs/run.ts'
+import { secondsUntil } from './curve.ts'
+import { DAY_MS } from './options.ts'
+import { actionName, nameOf, type Rates } from './rates.ts'
+import type { Judge } from './segment-answers.ts'
+import type { Person } from './simulated-user.ts'
+import type { Tally } from './tally.ts'
+
+export type Trip = {
+  journey: Compiled
+  nodeOf: ReadonlyMap<NodeId, Node>
+  startAt: Date
+  days: number
+  judge: Judge
+  rates: Rates
+  tally: Tally
+}
+
+export type Walker = {
+  person: Person
+  run: Run
+  known: Map<string, Answer>
+  dueMs: number
+  /** Waits for being let in again. */
+  isOver: boolean
+  /** How often they were in before. */
+  entries: number
+  /** When the run will meet a rule of early exit by something that happens; undefined: never. */
+  exitAtMs: number | undefined
+  sentAtMs: Map<NodeId, number>
+  /** When each event that is asked about will happen. */
+  eventAtMs: Map<string, number | undefined>
+}
+
+/** Nothing is held back in a dry run. */
+const WORLD = { heldUntil: undefined }
+/** Whoever opens or clicks something does so within a day, at any time of it. */
+const ACTS_WITHIN_MS = DAY_MS
+
+export function enter(trip: Trip, person: Person, enteredAt: Date, event?: RunEvent): Walker {
+  const walker: Walker = {
+    person,
+    run: newRun(person, (event?.id ?? person.userId) as RunId, enteredAt, event),
+    known: new Map(),
+    dueMs: enteredAt.getTime(),
+    isOver: false,
+    entries: 1,
+    exitAtMs: undefined,
+    sentAtMs: new Map(),
+    eventAtMs: new Map(),
+  }
+  trip.tally.people++
+  begin(trip, walker)
+  return walker
+}
+
+const newRun = ({ userId }: Person, id: RunId, enteredAt: Date, entryEvent: RunEvent | undefined): Run => ({
+  id,
+  userId,
+  nodeId: undefined,
+  arrivedAt: undefined,
+  untilAt: undefined,
+  enteredAt,
+  entryEvent,
+  metEvents: [],
+  wantsExit: false,
+  exitsLater: false,
+  hasPassed: false,
+})
+
+function begin(trip: Trip, walker: Walker): void {
+  trip.tally.started++
+  walker.sentAtMs.clear()
+  walker.eventAtMs.clear()
+  walker.exitAtMs = exitMoment(trip, walker)
+}
+
+/** Until the journey's days are over. Afterwards each has ended, or is counted where it still is. */
+export async function walkAll(trip: Trip, walkers: readonly Walker[]): Promise<void> {
+  const startMs = trip.startAt.getTime()
+  const days: Walker[][] = Array.from({ length: trip.days }, () => [])
+  const put = (walker: Walker) => days[Math.floor((walker.dueMs - startMs) / DAY_MS)]?.push(walker)
+  for (const walker of walkers) put(walker)
+  for (const [day, due] of days.entries()) {
+    let going = due
+    while (going.length > 0) {
+      const asking: Walker[] = []
+      for (const walker of going) {
+        if (goOn(trip, walker, day)) put(walker)
+        else asking.push(walker)
+      }
+      if (asking.length > 0) {
+        const people = new Set(asking.map(({ person }) => person))
+        await trip.judge.judge([...people], day)
+      }
+      going = asking
+    }
+    days[day] = []
+  }
+  for (const walker of walkers) if (!walker.isOver) countInside(trip, walker)
+}
+
+function countInside({ tally }: Trip, { run: { nodeId, arrivedAt } }: Walker): void {
+  tally.stillInside++
+  if (nodeId && arrivedAt) tally.at(nodeId).waitingAtEnd++
+}
+
+/** As far as the day goes. False when segments must be asked about first. */
+function goOn(trip: Trip, walker: Walker, day: number): boolean {
+  const endMs = trip.startAt.getTime() + (day + 1) * DAY_MS
+  while (walker.dueMs < endMs) {
+    if (walker.isOver) {
+      if (!trip.judge.isKnown(walker.person, day)) return false
+      if (!trip.judge.isInAudience(walker.person)) walker.dueMs = Number.POSITIVE_INFINITY
+      else reenter(trip, walker)
+      continue
+    }
+    const { run, known, dueMs } = walker
+    run.wantsExit = walker.exitAtMs !== undefined && walker.exitAtMs <= dueMs
+    if (run.wantsExit) run.exitsLater = walker.exitAtMs === run.enteredAt.getTime()
+    const outcome = interpret(trip.journey, run, new Date(dueMs), known, WORLD)
+    if (outcome.kind === 'asks') {
+      if (!outcome.questions.every((question) => answer(trip, walker, question, day))) return false
+    } else {
+      known.clear()
+      move(trip, walker, outcome)
+    }
+  }
+  return true
+}
+
+function reenter(trip: Trip, walker: Walker): void {
+  const { person } = walker
+  walker.run = newRun(person, `${person.userId} ${walker.entries++}` as RunId, new Date(walker.dueMs), undefined)
+  walker.isOver = false
+  begin(trip, walker)
+}
+
+/** False when it is not known yet. */
+function answer(trip: Trip, walker: Walker, question: Question, day: number): boolean {
+  const { person, known, dueMs } = walker
+  const { judge } = trip
+  if (question.kind === 'zone') known.set(question.key, person.zone)
+  else if (question.kind === 'last active') known.set(question.key, person.lastActive)
+  else if (question.kind === 'condition' && question.condition.kind !== 'segment_membership') {
+    const atMs = momentOf(trip, walker, question.condition)
+    known.set(question.key, atMs !== undefined && atMs <= dueMs)
+  } else {
+    if (!judge.isKnown(person, day)) return false
+    const isExit = question.kind === 'exit'
+    known.set(question.key, isExit ? judge.mustExit(person) : judge.meets(person, question.key as BranchId))
+  }
+  return true
+}
+
+/** When what the condition waits for happens; undefined: never, as far as can be foreseen, or not yet begun. */
+function momentOf(trip: Trip, walker: Walker, condition: Exclude<Condition, { kind: 'segment_membership' }>) {
+  return condition.kind === 'event_trigger'
+    ? eventMoment(trip, walker, nameOf(condition))
+    : actionMoment(trip, walker, condition)
+}
+
+/** Counted from when they came in, as the journey counts. */
+function eventMoment({ journey, rates }: Trip, { run, eventAtMs }: Walker, name: string): number | undefined {
+  if (eventAtMs.has(name)) return eventAtMs.get(name)
+  const seconds = secondsUntil(rates.events.get(name)?.curve ?? [], draw('event', name, journey.id, run.id))
+  const atMs = seconds === undefined ? undefined : run.enteredAt.getTime() + Math.ceil(seconds * 1_000)
+  eventAtMs.set(name, atMs)
+  return atMs
+}
+
+function actionMoment(
+  { journey, rates, nodeOf }: Trip,
+  { run, sentAtMs, person }: Walker,
+  { sending_node_id: nodeId, action }: Extract<Condition, { kind: 'on_notification_action' }>,
+): number | undefined {
+  const sentMs = sentAtMs.get(nodeId)
+  const kind = nodeOf.get(nodeId)?.kind
+  if (sentMs === undefined || kind === undefined || !sendsTemplate(kind)) return undefined
+  const channel = CHANNEL_OF[kind]
+  const share = rates.actions.get(actionName(channel, action))?.share ?? 0
+  // The same number for all that may be done with a message: who clicks has received it.
+  const drawn = draw('action', nodeId, journey.id, run.id)
+  if (drawn >= share || !person.channels.has(channel)) return undefined
+  return action === 'received' ? sentMs : sentMs + Math.ceil((drawn / share) * ACTS_WITHIN_MS)
+}
+
+function exitMoment(trip: Trip, walker: Walker): number | undefined {
+  const { exit, id } = trip.journey
+  const { run } = walker
+  const moments: number[] = []
+  if (exit?.eventName !== undefined && exit.eventName === run.entryEvent?.name) moments.push(run.enteredAt.getTime())
+  else if (exit?.eventName !== undefined)
+    moments.push(
+      eventMoment(trip, walker, nameOf({ name: exit.eventName, attributes: [] })) ?? Number.POSITIVE_INFINITY,
+    )
+  if (exit?.onSession) {
+    const seconds = secondsUntil(trip.rates.sessions ?? [], draw('session', id, run.id))
+    if (seconds !== undefined) moments.push(run.enteredAt.getTime() + Math.ceil(seconds * 1_000))
+  }
+  const first = Math.min(...moments)
+  return Number.isFinite(first) ? first : undefined
+}
+
+function move(trip: Trip, walker: Walker, outcome: Exclude<Outcome, { kind: 'asks' }>): void {
+  const { run } = walker
+  count(trip, walker, outcome)
+  for (const effect of outcome.effects) if (effect.kind === 'tag') trip.judge.tag(walker.person, effect.assignments)
+  if (outcome.kind === 'ends') {
+    end(trip, walker)
+    return
+  }
+  run.nodeId = outcome.nodeId
+  run.arrivedAt = outcome.arrivedAt
+  run.untilAt = outcome.untilAt
+  run.exitsLater = outcome.exitsLater
+  run.hasPassed ||= outcome.completed.length > 0
+  walker.dueMs = nextMoment(trip, walker, outcome.dueAt?.getTime() ?? Number.POSITIVE_INFINITY)
+}
+
+function end({ journey: { reentrySeconds } }: Trip, walker: Walker): void {
+  walker.isOver = true
+  walker.dueMs = reentrySeconds === undefined ? Number.POSITIVE_INFINITY : walker.dueMs + reentrySeconds * 1_000
+}
+
+/** What happens before the time is over wakes a run where it listens; what only time changes is looked at with each new day. */
+function nextMoment(trip: Trip, walker: Walker, dueMs: number): number {
+  const { judge, nodeOf } = trip
+  const { run, dueMs: nowMs, exitAtMs } = walker
+  const node = run.nodeId && nodeOf.get(run.nodeId)
+  const moments = [exitAtMs]
+  if ((run.hasPassed || !run.exitsLater) && judge.isExitTimed) moments.push(nextDay(trip, nowMs))
+  if (node && listens(node))
+    for (const { id, condition } of node.branches)
+      if (condition.kind !== 'segment_membership') moments.push(momentOf(trip, walker, condition))
+      else if (judge.isBranchTimed(id)) moments.push(nextDay(trip, nowMs))
+  return moments.reduce<number>(
+    (first, atMs) => (atMs !== undefined && atMs > nowMs && atMs < first ? atMs : first),
+    dueMs,
+  )
+}
+
+function nextDay({ startAt }: Trip, nowMs: number): number {
+  const startMs = startAt.getTime()
+  return startMs + (Math.floor((nowMs - startMs) / DAY_MS) + 1) * DAY_MS
+}
+
+function count(trip: Trip, walker: Walker, outcome: Exclude<Outcome, { kind: 'asks' }>): void {
+  const { tally, nodeOf } = trip
+  const { run, dueMs, person, sentAtMs } = walker
+  const ms = dueMs - trip.startAt.getTime()
+  const isStill = outcome.kind === 'rests' && run.arrivedAt !== undefined && outcome.arrivedAt === run.arrivedAt
+  if (run.nodeId && run.arrivedAt && !isStill) tally.at(run.nodeId).waiting.add(ms, -1)
+  for (const id of outcome.trail) if (nodeOf.has(id as NodeId)) tally.at(id as NodeId).arrived++
+  for (const id of outcome.branches) tally.take(id)
+  for (const id of outcome.completed) {
+    const { kind } = nodeOf.get(id) as Node
+    tally.at(id).completed++
+    if (id === run.nodeId && run.arrivedAt) tally.at(id).moved.add(ms, 1)
+    if (!kind.startsWith('send_')) continue
+    tally.send(id, ms, !sendsTemplate(kind) || person.channels.has(CHANNEL_OF[kind]))
+    sentAtMs.set(id, dueMs)
+  }
+  if (outcome.kind === 'rests') {
+    if (outcome.arrivedAt && !isStill) tally.at(outcome.nodeId).waiting.add(ms, 1)
+  } else if (outcome.state === 'completed') tally.complete(dueMs - run.enteredAt.getTime())
+  else {
+    tally.exitedEarly++
+    if (outcome.nodeId) tally.at(outcome.nodeId).exitedEarly++
+  }
+}

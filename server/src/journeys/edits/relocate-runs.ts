@@ -1,0 +1,40 @@
+// Who waits at a node when it is taken out of an active journey goes on to the next one that stays.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import type { JourneysContext } from '../context.ts'
+import { advanceJobs } from '../jobs.ts'
+import type { Journey } from '../journey.ts'
+import { allNodes, type Node } from '../nodes/node.ts'
+import { moveOthers, moveWaiting, type Removed } from '../runs/lifecycle-store.ts'
+import { compileProgram, END, type Step } from '../runs/program.ts'
+import { COUNTS_OF, changeCounts } from '../stats-store.ts'
+
+/** In the transaction of the edit, under the lock of the journey: nobody moves its runs meanwhile. */
+export async function moveOn(
+  { queue }: JourneysContext,
+  db: Db,
+  appId: AppId,
+  before: Journey,
+  { id, document, updatedAt: now }: Journey,
+): Promise<void> {
+  const removed = findRemoved(before.document.nodes, document.nodes)
+  if (removed.length === 0) return
+  const waited = await moveWaiting(db, appId, id, removed, now)
+  await moveOthers(db, appId, id, removed, now)
+  const changes = waited.map(({ nodeId, total }) => ({ placeId: nodeId, fact: 'waiting', by: -total }))
+  await changeCounts(db, appId, id, COUNTS_OF.changes, changes)
+  await queue.enqueue(db, advanceJobs(appId, { id, audience: document.audience }))
+}
+
+/** The next in the order that there was: after the last node of a branch, what comes after all of its branches. */
+export function findRemoved(before: readonly Node[], after: readonly Node[]): Removed[] {
+  const { steps } = compileProgram(before)
+  const stays = new Set(allNodes(after).map(({ id }) => id))
+  const nextOf = ({ next }: Step): string | null => {
+    const step = next === END ? undefined : steps[next]
+    if (!step) return null
+    return stays.has(step.node.id) ? step.node.id : nextOf(step)
+  }
+  return steps.filter(({ node }) => !stays.has(node.id)).map((step) => ({ nodeId: step.node.id, next: nextOf(step) }))
+}

@@ -1,0 +1,148 @@
+// Change a journey by a merge patch. Reading and checking happen before the row is locked; the write looks whether it is as it was.
+
+import type { Request } from '../../apps/actor.ts'
+import { AppError } from '../../lib/errors.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import type { JourneysContext } from '../context.ts'
+import { findBadUses } from '../document/check-references.ts'
+import { DOCUMENT_FIELDS, readDocument, refuseReadOnly, usesOf } from '../document/read-document.ts'
+import { type Fields, isGiven } from '../document/reader.ts'
+import type { Reading, Use } from '../document/reading.ts'
+import { followChange } from '../entry/follow-journey.ts'
+import { clearJob } from '../jobs.ts'
+import {
+  concurrencyKey,
+  type Document,
+  type Journey,
+  type JourneyId,
+  journeyNotFound,
+  journeyObject,
+  type State,
+} from '../journey.ts'
+import { checkLiquid, saveAround } from '../save.ts'
+import { changedFields, checkEdits, findObstacles, nextState, notReady, WANTED } from '../states/transitions.ts'
+import { findJourney, lockJourney, updateJourneyRow } from '../store.ts'
+import { mergePatch } from './merge-patch.ts'
+import { askAgain } from './recheck-waits.ts'
+import { moveOn } from './relocate-runs.ts'
+
+/** Changes that lose to another server's are worked out again; so many in a row means that something is wrong. */
+const ATTEMPTS = 10
+
+const journeyStale = () =>
+  new AppError('conflict', {
+    code: 'journey-stale',
+    title: 'The journey was changed meanwhile: view it again, and send its new concurrency_key',
+  })
+
+export const updateJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId, body: Fields, by: Request) =>
+  changeJourney(ctx, appId, id, body, by, (before) => {
+    const patch = Object.fromEntries(
+      DOCUMENT_FIELDS.flatMap((name) => (Object.hasOwn(body, name) ? [[name, body[name]]] : [])),
+    )
+    return { given: mergePatch(before.document, patch) as Fields, state: body.state, readOnly: body }
+  })
+
+/** What the journey is to be. `readOnly`: where fields may stand that are not the author's to change. */
+export type Wish = { given: Fields; state?: unknown; readOnly?: Fields }
+
+/** `wish` is asked again when somebody else was faster. */
+export function changeJourney(
+  ctx: JourneysContext,
+  appId: AppId,
+  id: JourneyId,
+  { concurrency_key: key }: Fields,
+  by: Request,
+  wish: (before: Journey) => Wish,
+): Promise<Journey> {
+  return ctx.inTurn(`${appId} ${id}`, async () => {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const before = await findJourney(ctx.db, appId, id)
+      if (!before) throw journeyNotFound()
+      // What is no string was never ours, so it cannot be current either.
+      if (isGiven(key) && key !== concurrencyKey(before)) throw journeyStale()
+      const read = readWish(ctx, appId, before, wish(before))
+      await checkLiquid(ctx, appId, read.reading)
+      const after = await ctx.db.transaction(async (db) => {
+        const now = await lockJourney(db, appId, id)
+        if (now?.version !== before.version || now.state !== before.state) return undefined
+        return write(ctx, db, appId, before, read, by)
+      })
+      if (after) return after
+    }
+    throw new AppError('conflict', {
+      code: 'journey-stale',
+      title: 'The journey is being changed by others; try again',
+    })
+  })
+}
+
+type Read = { document: Document; state: State | undefined; reading: Reading }
+
+function readWish(ctx: JourneysContext, appId: AppId, before: Journey, { given, state, readOnly = {} }: Wish): Read {
+  const { document, reading } = readDocument(given, {
+    before: before.document,
+    now: ctx.now(),
+    minWaitSeconds: ctx.minWaitSeconds,
+    newId: ctx.newId,
+  })
+  refuseReadOnly(reading, readOnly, journeyObject(appId, before))
+  // Who sends back what they were shown may have been shown `processing`.
+  const wanted = isGiven(state) && state !== before.state ? reading.reader.word('state', state, WANTED) : before.state
+  return { document, state: wanted, reading }
+}
+
+async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey, read: Read, by: Request) {
+  const { document, reading } = read
+  const now = ctx.now()
+  const known = new Set(usesOf(before.document).map(keyOf))
+  const bad = await findBadUses(db, appId, reading.uses)
+  // What went missing under a journey that names it already keeps nobody from changing the rest.
+  for (const { use, demand } of bad) if (!known.has(keyOf(use))) reading.reader.say(use.path, demand)
+  reading.reader.finish()
+
+  const state = nextState(before.state, read.state)
+  checkEdits(state === 'draft' ? 'draft' : before.state, before.document, document)
+  const isStart = state !== before.state && (state === 'processing' || state === 'scheduled')
+  if (isStart || state === 'scheduled') {
+    const obstacles = [
+      ...findObstacles(document, state === 'scheduled' ? 'later' : 'now', now),
+      ...bad.map(({ use, demand }) => ({ field: use.path, title: `${use.path} ${demand}` })),
+    ]
+    if (obstacles.length > 0) throw notReady(obstacles)
+  }
+
+  const fields: string[] = changedFields(before.document, document)
+  if (state !== before.state) fields.push('state')
+  if (fields.length === 0) return before
+  const after: Journey = {
+    ...before,
+    document,
+    state,
+    version: before.version + 1,
+    scheduleError: null,
+    updatedAt: now,
+    ...(state === 'archived' && { archivedAt: now }),
+  }
+  await updateJourneyRow(db, appId, after)
+  if (before.state === 'active' && state === 'active') {
+    await moveOn(ctx, db, appId, before, after)
+    await askAgain(ctx, db, appId, before, after)
+  }
+  // A draft that is taken back, and a journey that was stopped, leave runs behind.
+  const hasRun = before.state === 'active' || before.state === 'processing'
+  if (hasRun && state !== before.state) await ctx.queue.enqueue(db, [clearJob(appId, after.id)])
+  await saveAround(ctx, db, appId, {
+    journey: after,
+    uses: reading.uses,
+    fields,
+    by,
+    action: 'journey.update',
+    detail: { fields },
+  })
+  await followChange(ctx, db, appId, before.state, after, fields)
+  return after
+}
+
+const keyOf = ({ kind, id, channel }: Use) => `${kind} ${id} ${channel ?? ''}`

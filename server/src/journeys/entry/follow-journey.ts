@@ -1,0 +1,31 @@
+// What follows for those who listen when a journey has changed, in the transaction that changes it.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { sweepJob } from '../jobs.ts'
+import type { Journey, State } from '../journey.ts'
+import type { EntryContext } from './context.ts'
+import { refreshWatches } from './refresh-watches.ts'
+
+/** By then every transaction is over that began before users were watched, and noted nothing of what it did to them. */
+const SETTLED_MS = 60_000
+/** Who these let in or send away may be others now. */
+const RULES = ['audience', 'early_exit', 'nodes']
+
+const isLive = (state: State) => state === 'processing' || state === 'active'
+
+/** `fields`: what an author changed. */
+export async function followChange(
+  ctx: Pick<EntryContext, 'queue' | 'now'>,
+  db: Db,
+  appId: AppId,
+  before: State,
+  { id, state }: Pick<Journey, 'id' | 'state'>,
+  fields: readonly string[] = [],
+): Promise<void> {
+  if (isLive(before) || isLive(state)) await refreshWatches(db, appId)
+  if (state !== 'active') return
+  const now = ctx.now()
+  if (before !== 'active') await ctx.queue.enqueue(db, [sweepJob(appId, id, new Date(now.getTime() + SETTLED_MS))])
+  else if (fields.some((field) => RULES.includes(field))) await ctx.queue.enqueue(db, [sweepJob(appId, id, now, true)])
+}

@@ -1,0 +1,93 @@
+// What happened to users makes them enter journeys, and wakes their runs. A batch of news is one transaction with all that comes
+// of it: a crash repeats nothing and loses nothing. Runs are not moved here: they are made due, and asked anew by who moves them.
+
+import type { AppId, UserId } from '../../lib/ids.ts'
+import type { Work } from '../../queue/job.ts'
+import type { Db } from '../../storage/db.ts'
+import { announceNews, type TakenNews, takeNews } from '../../users/news.ts'
+import { findPresence } from '../../users/presence-store.ts'
+import type { JourneyId } from '../journey.ts'
+import { matchesEvent } from '../nodes/match-event.ts'
+import type { Compiled } from '../runs/compile-journey.ts'
+import type { RunId } from '../runs/run.ts'
+import type { NewRun } from '../runs/run-store.ts'
+import type { EntryContext } from './context.ts'
+import { advanceJobsFor, countEntered, enter } from './enter-users.ts'
+import { judgeDemands } from './judge-demands.ts'
+import { demandsOf, earsOf, type Holds } from './triggers.ts'
+import { type EventNews, wakeByNews } from './wake-runs.ts'
+
+const AT_ONCE = 2_000
+/** Then it is another app's turn. */
+const BATCHES_AT_A_STRETCH = 20
+
+export const reactToNews = (ctx: EntryContext) => async (work: Work) => {
+  const { appId } = work.job
+  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
+    const hasMore = await ctx.db.transaction(async (db) => {
+      if (!(await work.stillMine(db))) return false
+      const hasMore = await reactToSome(ctx, db, appId)
+      await work.noteProgress(db)
+      return hasMore
+    })
+    if (!hasMore) return
+  }
+  await announceNews(ctx.queue, ctx.db, appId)
+}
+
+/** Whether there may be more. What concerns no active journey is gone with the rest. */
+async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boolean> {
+  // After the news, so that what a journey that has just begun was waiting for is not taken before it is known.
+  const [news, live] = await Promise.all([takeNews(db, appId, AT_ONCE), ctx.live.holdAll(db, appId)])
+  const journeys = new Map(live.map((it) => [it.id, it]))
+  const hasMore = news.length === AT_ONCE
+  if (news.length === 0 || journeys.size === 0) return hasMore
+  const now = ctx.now()
+  const events = news.flatMap(eventNews)
+  const changed = [...new Set(news.filter(({ kind }) => kind === 'change').map(({ userId }) => userId))]
+  const demands = changed.length > 0 ? [...journeys.values()].flatMap((it) => demandsOf(earsOf(it))) : []
+  const holds = await judgeDemands(db, appId, demands, changed, now)
+
+  const byEvent = await findByEvent(ctx, db, appId, journeys, events)
+  const entering = [...byEvent, ...findBySegment(ctx, journeys, changed, holds)]
+  const entered = await enter(db, appId, entering, now)
+  const learnedAt = new Map(byEvent.map(({ id, learnedAt }): [RunId, Date] => [id, learnedAt]))
+  const woken = await wakeByNews(db, appId, { journeys, news, events, changed, holds, learnedAt }, now)
+  // In this order everybody locks: users' places, runs, counts, jobs.
+  await Promise.all([
+    countEntered(db, appId, entered),
+    ctx.queue.enqueue(db, advanceJobsFor(appId, journeys, [...entered, ...woken])),
+  ])
+  return hasMore
+}
+
+function eventNews({ userId, at, event }: TakenNews): EventNews[] {
+  if (!event) return []
+  const properties = event.properties as Record<string, unknown>
+  return [{ userId, at, event: { ...event, at: event.at.toISOString(), properties } }]
+}
+
+type Journeys = ReadonlyMap<JourneyId, Compiled>
+
+/** Every event that is the right one starts a run, unless it came before the journey did. */
+async function findByEvent(ctx: EntryContext, db: Db, appId: AppId, journeys: Journeys, events: readonly EventNews[]) {
+  const found: (NewRun & { learnedAt: Date })[] = []
+  for (const { id: journeyId, audience, startedAt } of journeys.values()) {
+    if (audience.kind !== 'event_trigger') continue
+    for (const { userId, at, event } of events)
+      if (matchesEvent(audience, event) && (startedAt === null || at >= startedAt))
+        found.push({ id: ctx.newId(), journeyId, userId, event, learnedAt: at })
+  }
+  if (found.length === 0) return found
+  const users = [...new Set(found.map(({ userId }) => userId))]
+  const there = new Set((await findPresence(db, appId, users)).map(({ userId }) => userId))
+  return found.filter(({ userId }) => there.has(userId))
+}
+
+function* findBySegment({ newId }: EntryContext, journeys: Journeys, changed: readonly UserId[], holds: Holds) {
+  for (const journey of journeys.values()) {
+    const { audience } = earsOf(journey)
+    if (!audience) continue
+    for (const userId of changed) if (holds(userId, audience)) yield { id: newId(), journeyId: journey.id, userId }
+  }
+}

@@ -1,0 +1,87 @@
+// What a journey listens for: everything other than time that lets users in, moves their runs on or ends them.
+
+import type { UserId } from '../../lib/ids.ts'
+import type { Watch } from '../../users/news.ts'
+import type { Condition, NodeId } from '../nodes/node.ts'
+import type { Compiled } from '../runs/compile-journey.ts'
+import { listens } from '../runs/interpret.ts'
+import { audienceDemand, type Demand, exitDemands } from '../runs/membership.ts'
+import type { Listener } from '../runs/run-store.ts'
+
+export type Ears = {
+  /** Who is in this may enter. */
+  audience: Demand | undefined
+  /** What runs wait for, by the nodes where they do. */
+  waits: ReadonlyMap<NodeId, readonly Condition[]>
+  /** The part of it that looks at segments. */
+  waitDemands: ReadonlyMap<NodeId, readonly Demand[]>
+  exits: readonly { demand: Demand; exitsWhen: boolean }[]
+  watches: readonly Watch[]
+}
+
+const known = new WeakMap<Compiled, Ears>()
+
+export function earsOf(journey: Compiled): Ears {
+  const ears = known.get(journey) ?? findEars(journey)
+  known.set(journey, ears)
+  return ears
+}
+
+function findEars(journey: Compiled): Ears {
+  const { audience, exit, nodes } = journey
+  const waits = new Map(
+    nodes.filter(listens).map(({ id, branches }) => [id, branches.map(({ condition }) => condition)]),
+  )
+  const waitDemands = new Map(
+    [...waits].map(([id, conditions]): [NodeId, Demand[]] => [
+      id,
+      conditions.flatMap((it) =>
+        it.kind === 'segment_membership'
+          ? [{ included: it.included_segment_ids, excluded: it.excluded_segment_ids }]
+          : [],
+      ),
+    ]),
+  )
+  const ears = {
+    audience: audience.kind === 'segment' ? audienceDemand(audience) : undefined,
+    waits,
+    waitDemands,
+    exits: exitDemands(journey),
+  }
+  const all = [...waits.values()].flat()
+  const events = [
+    ...(audience.kind === 'event_trigger' ? [audience.name] : []),
+    ...(exit?.eventName === undefined ? [] : [exit.eventName]),
+    ...all.flatMap((it) => (it.kind === 'event_trigger' ? [it.name] : [])),
+  ]
+  const watches: Watch[] = [...new Set(events)].map((name) => ({ kind: 'event', name }))
+  if (demandsOf(ears).length > 0) watches.push({ kind: 'change', name: '' })
+  if (exit?.onSession) watches.push({ kind: 'session', name: '' })
+  if (all.some(({ kind }) => kind === 'on_notification_action')) watches.push({ kind: 'action', name: '' })
+  return { ...ears, watches }
+}
+
+/** All that can only be answered by looking at segments. */
+export const demandsOf = ({ audience, waitDemands, exits }: Omit<Ears, 'watches'>): Demand[] => [
+  ...(audience ? [audience] : []),
+  ...exits.map(({ demand }) => demand),
+  ...[...waitDemands.values()].flat(),
+]
+
+/** Whether segments can matter to runs that are under way. */
+export const hearsSegments = ({ exits, waitDemands }: Ears): boolean =>
+  exits.length > 0 || [...waitDemands.values()].some((demands) => demands.length > 0)
+
+export type Holds = (userId: UserId, demand: Demand) => boolean
+
+const mustExit = ({ exits }: Ears, holds: Holds, userId: UserId) =>
+  exits.some(({ demand, exitsWhen }) => holds(userId, demand) === exitsWhen)
+
+/** Whether a run of this user would be moved by the segments they are in, wherever it is. */
+export const mayMove = (ears: Ears, holds: Holds, userId: UserId): boolean =>
+  mustExit(ears, holds, userId) || [...ears.waitDemands.values()].flat().some((demand) => holds(userId, demand))
+
+/** Whether this run is, where it is. Who was to leave when they came in is done with the first node before. */
+export const isMoved = (ears: Ears, holds: Holds, { userId, nodeId, hasPassed, exitsLater }: Listener): boolean =>
+  ((hasPassed || !exitsLater) && mustExit(ears, holds, userId)) ||
+  (nodeId !== null && (ears.waitDemands.get(nodeId) ?? []).some((demand) => holds(userId, demand)))

@@ -1,0 +1,128 @@
+// Runs that are to be looked at because something happened to their users. The rows are locked before anything is decided, so
+// that a run which somebody is just moving is seen where it comes to rest.
+
+import type { AppId, UserId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import type { TakenNews } from '../../users/news.ts'
+import type { JourneyId } from '../journey.ts'
+import { matchesEvent } from '../nodes/match-event.ts'
+import type { Compiled } from '../runs/compile-journey.ts'
+import type { RunEvent, RunId } from '../runs/run.ts'
+import { type Exits, type Listener, lockRunsOf, wakeRuns } from '../runs/run-store.ts'
+import { type Ears, earsOf, type Holds, isMoved, mayMove } from './triggers.ts'
+
+type Journeys = ReadonlyMap<JourneyId, Compiled>
+
+/** Whose runs, in which journeys. */
+export type Pairs = Map<JourneyId, Set<UserId>>
+
+export function addPair(pairs: Pairs, journeyId: JourneyId, userId: UserId): void {
+  const users = pairs.get(journeyId) ?? new Set()
+  pairs.set(journeyId, users.add(userId))
+}
+
+export async function lockPairs(db: Db, appId: AppId, pairs: Pairs): Promise<Listener[]> {
+  const list = [...pairs].flatMap(([journeyId, users]) => [...users].map((userId) => ({ journeyId, userId })))
+  if (list.length === 0) return []
+  const journeyIds = list.map(({ journeyId }) => journeyId)
+  return lockRunsOf(db, appId, { journeyIds, userIds: list.map(({ userId }) => userId) })
+}
+
+/** Answers those that were not about to be looked at anyway. */
+export async function wake(
+  db: Db,
+  appId: AppId,
+  runs: readonly Listener[],
+  exits: Exits,
+  now: Date,
+): Promise<Listener[]> {
+  const isExit = (id: RunId) => exits.atOnce.has(id) || exits.later.has(id)
+  const asleep = runs.filter(({ id, dueAt }) => isExit(id) || dueAt === null || dueAt > now)
+  const ids = asleep.map(({ id }) => id)
+  if (ids.length > 0) await wakeRuns(db, appId, ids, exits, now)
+  return asleep
+}
+
+export const NO_EXITS: Exits = { atOnce: new Set(), later: new Set() }
+
+/** An event as runs keep it. `at`: when we learned of it. */
+export type EventNews = { userId: UserId; at: Date; event: RunEvent }
+
+export type Happened = {
+  journeys: Journeys
+  news: readonly TakenNews[]
+  events: readonly EventNews[]
+  /** Users that are different, and what holds for them now. */
+  changed: readonly UserId[]
+  holds: Holds
+  /** For runs that have just come in by an event: when we learned of it. */
+  learnedAt: ReadonlyMap<RunId, Date>
+}
+
+export async function wakeByNews(db: Db, appId: AppId, happened: Happened, now: Date): Promise<Listener[]> {
+  const { journeys, news, events, changed, holds } = happened
+  const sessions = news.filter(({ kind }) => kind === 'session')
+  const actions = news.filter(({ kind }) => kind === 'action')
+  const pairs: Pairs = new Map()
+  for (const journey of journeys.values()) {
+    const ears = earsOf(journey)
+    for (const it of events) if (hearsEvent(journey, ears, it)) addPair(pairs, journey.id, it.userId)
+    if (journey.exit?.onSession) for (const { userId } of sessions) addPair(pairs, journey.id, userId)
+    if (hearsActions(ears)) for (const { userId } of actions) addPair(pairs, journey.id, userId)
+    for (const userId of changed) if (mayMove(ears, holds, userId)) addPair(pairs, journey.id, userId)
+  }
+  const runs = await lockPairs(db, appId, pairs)
+
+  const eventsOf = Map.groupBy(events, ({ userId }) => userId)
+  const sessionsOf = Map.groupBy(sessions, ({ userId }) => userId)
+  const acted = new Set(actions.map(({ runId }) => runId))
+  const isChanged = new Set(changed)
+  const exits = { atOnce: new Set<RunId>(), later: new Set<RunId>() }
+  const awake: Listener[] = []
+  for (const run of runs) {
+    const journey = journeys.get(run.journeyId) as Compiled
+    const ears = earsOf(journey)
+    const own = eventsOf.get(run.userId) ?? []
+    const since = sinceOf(journey, run, happened.learnedAt)
+    const leaving = own.filter((it) => it.event.name === journey.exit?.eventName && isDuring(run, since, it))
+    const mustExit =
+      leaving.some(({ event }) => event.id !== run.entryEvent?.id) ||
+      (journey.exit?.onSession === true && (sessionsOf.get(run.userId) ?? []).some(({ at }) => at >= since))
+    if (mustExit) exits.atOnce.add(run.id)
+    else if (leaving.length > 0) exits.later.add(run.id)
+    if (
+      mustExit ||
+      leaving.length > 0 ||
+      own.some((it) => waitsFor(ears, run, it)) ||
+      (acted.has(run.id) && waitsForAction(ears, run)) ||
+      (isChanged.has(run.userId) && isMoved(ears, holds, run))
+    )
+      awake.push(run)
+  }
+  return wake(db, appId, awake, exits, now)
+}
+
+const hearsEvent = ({ exit }: Compiled, { waits }: Ears, { event }: EventNews) =>
+  exit?.eventName === event.name ||
+  [...waits.values()].flat().some((it) => it.kind === 'event_trigger' && matchesEvent(it, event))
+
+const hearsActions = ({ waits }: Ears) => [...waits.values()].flat().some(isAction)
+
+const isAction = ({ kind }: { kind: string }) => kind === 'on_notification_action'
+
+const conditionsAt = ({ waits }: Ears, { nodeId }: Listener) => (nodeId === null ? [] : (waits.get(nodeId) ?? []))
+
+const waitsFor = (ears: Ears, run: Listener, { event }: EventNews) =>
+  conditionsAt(ears, run).some((it) => it.kind === 'event_trigger' && matchesEvent(it, event))
+
+const waitsForAction = (ears: Ears, run: Listener) => conditionsAt(ears, run).some(isAction)
+
+/** From when on what happens concerns the run. */
+function sinceOf({ startedAt }: Compiled, { id, enteredAt }: Listener, learnedAt: ReadonlyMap<RunId, Date>): Date {
+  const at = learnedAt.get(id) ?? enteredAt
+  return startedAt && startedAt > at ? startedAt : at
+}
+
+/** The event by which it came in counts: who enters and is to leave by the same one does the first step, and leaves. */
+const isDuring = ({ entryEvent }: Listener, since: Date, { at, event }: EventNews) =>
+  entryEvent ? at > since || Date.parse(event.at) >= Date.parse(entryEvent.at) : at >= since

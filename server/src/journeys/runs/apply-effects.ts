@@ -1,0 +1,80 @@
+// What a batch of runs does to the world, written in its transaction: tags, what devices may show, what webhooks are told, and
+// messages, which are last because others wait for their jobs.
+
+import { grant } from '../../in-app/grant.ts'
+import type { AppId, UserId } from '../../lib/ids.ts'
+import type { Adding } from '../../messages/engine/add-recipients.ts'
+import type { Db } from '../../storage/db.ts'
+import { setTags } from '../../users/set-tags.ts'
+import { callJob } from '../jobs.ts'
+import type { Kind } from '../nodes/node.ts'
+import { sendToRuns } from '../sends/send.ts'
+import { insertCalls } from '../webhooks/call-store.ts'
+import type { Move } from './advance.ts'
+import type { Compiled } from './compile-journey.ts'
+import type { RunsContext } from './context.ts'
+import type { Effect } from './interpret.ts'
+import { renderTags } from './render-tags.ts'
+import type { Locked } from './run-store.ts'
+
+type Done<Kind extends Effect['kind']> = { run: Locked; effect: Extract<Effect, { kind: Kind }> }
+
+const effectsOf = <Kind extends Effect['kind']>(moves: readonly Move[], kind: Kind): Done<Kind>[] =>
+  moves.flatMap(({ run, outcome }) =>
+    outcome.effects.flatMap((effect) => (effect.kind === kind ? [{ run, effect } as Done<Kind>] : [])),
+  )
+
+export async function applyEffects(
+  ctx: RunsContext,
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  moves: readonly Move[],
+  adding: Adding | undefined,
+  now: Date,
+): Promise<void> {
+  const tags = effectsOf(moves, 'tag').map(({ run, effect }) => ({ run, ...effect }))
+  if (tags.length > 0) await setTags(ctx, db, appId, await renderTags(ctx, db, appId, journey, tags, now), now)
+  const grants = effectsOf(moves, 'grant').map(({ run, effect: { iamId, seconds } }) => ({
+    userId: run.userId,
+    messageId: iamId,
+    expiresAt: seconds === null ? null : new Date(now.getTime() + seconds * 1_000),
+  }))
+  await grant(db, appId, longest(grants))
+  const calls = effectsOf(moves, 'call').map(({ run, effect: { nodeId, webhookId } }) => ({
+    id: ctx.newId(),
+    nodeId,
+    webhookId,
+    runId: run.id,
+    userId: run.userId,
+  }))
+  if (calls.length > 0) {
+    await insertCalls(db, appId, journey.id, calls, now)
+    const webhooks = [...new Set(calls.map(({ webhookId }) => webhookId))]
+    await ctx.queue.enqueue(
+      db,
+      webhooks.map((id) => callJob(appId, id)),
+    )
+  }
+  const areSeveral = (kind: Kind) => journey.nodes.filter((node) => node.kind === kind).length > 1
+  const sends = effectsOf(moves, 'send').map(({ run, effect: { node, place } }) => ({
+    run,
+    node,
+    step: areSeveral(node.kind) ? run.pathLength + place : 0,
+  }))
+  if (adding && sends.length > 0) await sendToRuns(ctx, db, appId, journey, sends, adding, now)
+}
+
+type Grant = { userId: UserId; messageId: string; expiresAt: Date | null }
+
+/** A statement may write a row once, and two runs of one user may be in a batch. */
+function longest(grants: readonly Grant[]): Grant[] {
+  const found = new Map<string, Grant>()
+  for (const it of grants) {
+    const name = `${it.userId} ${it.messageId}`
+    const other = found.get(name)
+    const isLonger = other?.expiresAt && (it.expiresAt === null || it.expiresAt > other.expiresAt)
+    if (!other || isLonger) found.set(name, it)
+  }
+  return [...found.values()]
+}

@@ -1,0 +1,57 @@
+// A journey that runs, as whoever moves its runs needs it.
+
+import type { SegmentId } from '../../segments/segment.ts'
+import type { Audience, Journey, JourneyId } from '../journey.ts'
+import { allNodes, type Node } from '../nodes/node.ts'
+import { compileProgram, type Program } from './program.ts'
+
+export type Exit = {
+  /** Leave when in one of these. */
+  segmentIds: SegmentId[]
+  whenNotInAudience: boolean
+  onSession: boolean
+  eventName: string | undefined
+  tags: Record<string, string>
+  /** Whether segments have to be asked with every step. */
+  looksAtSegments: boolean
+}
+
+export type Compiled = {
+  id: JourneyId
+  name: string
+  version: number
+  audience: Audience
+  exit: Exit | undefined
+  /** After how long somebody may enter again; undefined: never, or, where an event lets in, at any time. */
+  reentrySeconds: number | undefined
+  startedAt: Date | null
+  program: Program
+  nodes: Node[]
+}
+
+export function compileJourney({ id, version, startedAt, document }: Journey): Compiled {
+  const { name, audience, early_exit: early, reentry_rules: reentry, nodes } = document
+  return {
+    id,
+    name,
+    version,
+    audience,
+    exit: early ? exitOf(early) : undefined,
+    reentrySeconds: audience.kind === 'segment' ? reentry?.duration_seconds : undefined,
+    startedAt,
+    program: compileProgram(nodes),
+    nodes: allNodes(nodes),
+  }
+}
+
+function exitOf({ rules, tag_on_early_exit: tags }: NonNullable<Journey['document']['early_exit']>): Exit {
+  const segmentIds = rules.on_segment?.included_segment_ids ?? []
+  return {
+    segmentIds,
+    whenNotInAudience: rules.when_not_in_audience,
+    onSession: rules.on_session,
+    eventName: rules.on_event?.name,
+    tags,
+    looksAtSegments: segmentIds.length > 0 || rules.when_not_in_audience,
+  }
+}

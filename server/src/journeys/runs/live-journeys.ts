@@ -1,0 +1,56 @@
+// The active journeys, compiled once for each version. What is kept here is only ever used for the version that a row names.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import type { JourneyId } from '../journey.ts'
+import { findActive, findJourneysById, holdActive, holdAllActive, type Marked } from '../store.ts'
+import { type Compiled, compileJourney } from './compile-journey.ts'
+
+export type LiveJourneys = {
+  /** Until the transaction ends it stays active, and as it is. Undefined when it is not active. */
+  hold(db: Db, appId: AppId, id: JourneyId): Promise<Compiled | undefined>
+  /** The same for all of an app, in the order of their ids. */
+  holdAll(db: Db, appId: AppId): Promise<Compiled[]>
+  /** As it is at the moment, and nobody is kept from changing it. */
+  find(db: Db, appId: AppId, id: JourneyId): Promise<Compiled | undefined>
+}
+
+export function createLiveJourneys(): LiveJourneys {
+  const apps = new Map<AppId, Map<JourneyId, Compiled>>()
+
+  const isCurrent = ({ id, version, startedAt }: Marked, known: ReadonlyMap<JourneyId, Compiled>) => {
+    const compiled = known.get(id)
+    return compiled?.version === version && compiled.startedAt?.getTime() === startedAt?.getTime()
+  }
+
+  async function compiledOf(db: Db, appId: AppId, marked: readonly Marked[]): Promise<Map<JourneyId, Compiled>> {
+    const known = apps.get(appId) ?? new Map<JourneyId, Compiled>()
+    const missing = marked.filter((it) => !isCurrent(it, known)).map(({ id }) => id)
+    const found = missing.length > 0 ? await findJourneysById(db, appId, missing) : []
+    const fresh = new Map(found.map((journey) => [journey.id, compileJourney(journey)]))
+    return new Map(
+      marked.flatMap(({ id }): [JourneyId, Compiled][] => {
+        const compiled = fresh.get(id) ?? known.get(id)
+        return compiled ? [[id, compiled]] : []
+      }),
+    )
+  }
+
+  async function one(db: Db, appId: AppId, id: JourneyId, marked: readonly Marked[]): Promise<Compiled | undefined> {
+    const compiled = (await compiledOf(db, appId, marked)).get(id)
+    if (compiled) apps.set(appId, new Map(apps.get(appId)).set(id, compiled))
+    return compiled
+  }
+
+  return {
+    hold: async (db, appId, id) => one(db, appId, id, await holdActive(db, appId, id)),
+    find: async (db, appId, id) => one(db, appId, id, await findActive(db, appId, id)),
+    async holdAll(db, appId) {
+      const compiled = await compiledOf(db, appId, await holdAllActive(db, appId))
+      // Those that have ended are forgotten with it.
+      if (compiled.size > 0) apps.set(appId, compiled)
+      else apps.delete(appId)
+      return [...compiled.values()]
+    },
+  }
+}

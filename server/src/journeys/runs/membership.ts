@@ -1,0 +1,95 @@
+// Whether users are in segments, as the rules of journeys mean it: somebody is in a segment when any of their subscriptions is.
+
+import type { AppId, UserId } from '../../lib/ids.ts'
+import { judgeUsers } from '../../segments/audience.ts'
+import { getSegmentsById, treeOf } from '../../segments/read.ts'
+import type { SegmentId } from '../../segments/segment.ts'
+import { clausesOf, type Node } from '../../segments/tree.ts'
+import type { Db } from '../../storage/db.ts'
+import type { Audience } from '../journey.ts'
+import type { Compiled } from './compile-journey.ts'
+
+/**
+ * In one of the included segments, and in none of the excluded ones. Without included ones it asks for everybody else; an
+ * audience always has some.
+ */
+export type Demand = { included: readonly SegmentId[]; excluded: readonly SegmentId[] }
+
+/** So many filters fit into one statement. */
+const MAX_CLAUSES = 2_000
+
+/**
+ * For each user whether they meet each demand. Nobody is in a segment that was deleted; where one is excluded, nobody can be
+ * told to be outside of it, so nobody is meant. Who has no subscriptions meets no demand.
+ */
+export async function judgeMembership(
+  db: Db,
+  appId: AppId,
+  demands: readonly Demand[],
+  userIds: readonly UserId[],
+  now: Date,
+): Promise<Map<UserId, boolean[]>> {
+  const none = demands.map(() => false)
+  const answers = new Map(userIds.map((userId) => [userId, none]))
+  if (demands.length === 0 || userIds.length === 0) return answers
+  const ids = [...new Set(demands.flatMap(({ included, excluded }) => [...included, ...excluded]))]
+  const trees = [...(await getSegmentsById({ db }, appId, ids))].map(([id, segment]) => ({ id, tree: treeOf(segment) }))
+  const known = new Set(trees.map(({ id }) => id))
+  for (const [userId, isIn] of await findSegmentsOf(db, appId, trees, userIds, now))
+    answers.set(
+      userId,
+      demands.map(
+        ({ included, excluded }) =>
+          (included.length === 0 || included.some((id) => isIn.has(id))) &&
+          excluded.every((id) => known.has(id) && !isIn.has(id)),
+      ),
+    )
+  return answers
+}
+
+type Tree = { id: SegmentId; tree: Node }
+
+/** Of users who have subscriptions. */
+async function findSegmentsOf(db: Db, appId: AppId, trees: readonly Tree[], userIds: readonly UserId[], now: Date) {
+  const found = new Map<UserId, Set<SegmentId>>()
+  for (const some of inStatements(trees)) {
+    const nodes = some.map(({ tree }) => tree)
+    for (const { userId, holds } of await judgeUsers(db, nodes, { appId, now }, userIds)) {
+      const isIn = found.get(userId) ?? new Set()
+      found.set(userId, isIn)
+      for (const [n, { id }] of some.entries()) if (holds[n]) isIn.add(id)
+    }
+  }
+  return found
+}
+
+/** In lists that fit into one statement each; almost always there is one. */
+export function inStatements<T extends { tree: Node }>(trees: readonly T[]): T[][] {
+  const lists: T[][] = [[]]
+  let size = 0
+  for (const it of trees) {
+    const clauses = [...clausesOf(it.tree)].length
+    if (size > 0 && size + clauses > MAX_CLAUSES) {
+      lists.push([])
+      size = 0
+    }
+    lists.at(-1)?.push(it)
+    size += clauses
+  }
+  return lists
+}
+
+export const audienceDemand = (audience: Extract<Audience, { kind: 'segment' }>): Demand => ({
+  included: audience.included_segment_ids,
+  excluded: audience.excluded_segment_ids,
+})
+
+/** The rules of early exit that look at segments: a run leaves when its user meets the demand, or when they do not. */
+export function exitDemands({ exit, audience }: Compiled): { demand: Demand; exitsWhen: boolean }[] {
+  const rules: { demand: Demand; exitsWhen: boolean }[] = []
+  if (exit && exit.segmentIds.length > 0)
+    rules.push({ demand: { included: exit.segmentIds, excluded: [] }, exitsWhen: true })
+  if (exit?.whenNotInAudience && audience.kind === 'segment')
+    rules.push({ demand: audienceDemand(audience), exitsWhen: false })
+  return rules
+}

@@ -1,0 +1,49 @@
+// A journey compiled: its tree of nodes as a flat list of steps, each with the step that comes after it. Whoever moves users
+// needs to know no tree: a position is the number of a step.
+
+import { type BranchId, branchesOf, type Node, type NodeId } from '../nodes/node.ts'
+
+/** The number of the step that comes next; END when the journey is over. */
+export type Next = number
+export const END: Next = -1
+
+export type Step = {
+  node: Node
+  /** Once the node is done with a user; for branching nodes, whom no branch took. */
+  next: Next
+  /** Where each branch leads. An empty one leads on to where all of them meet. */
+  branches: { id: BranchId; next: Next }[]
+}
+
+export type Program = {
+  steps: Step[]
+  /** Where users begin. */
+  start: Next
+  /** The step of a node. */
+  stepOf: ReadonlyMap<NodeId, number>
+}
+
+/** Steps stand in the order of the tree, each before what is nested in it: so all that can follow on a step has a higher number. */
+export function compileProgram(nodes: readonly Node[]): Program {
+  const steps: Step[] = []
+  const start = place(steps, nodes, END)
+  return { steps, start, stepOf: new Map(steps.map(({ node }, n) => [node.id, n])) }
+}
+
+/** The first step of a list whose users go to `after` when it is over. */
+function place(steps: Step[], nodes: readonly Node[], after: Next): Next {
+  if (nodes.length === 0) return after
+  const first = steps.length
+  for (const [n, node] of nodes.entries()) {
+    const step: Step = { node, next: after, branches: [] }
+    const number = steps.push(step) - 1
+    const isLast = n === nodes.length - 1
+    step.next = isLast ? after : number + sizeOf(node)
+    step.branches = branchesOf(node).map(({ id, nodes }) => ({ id, next: place(steps, nodes, step.next) }))
+  }
+  return first
+}
+
+/** How many steps a node and all that is nested in it make. */
+const sizeOf = (node: Node): number =>
+  1 + branchesOf(node).reduce((sum, { nodes }) => sum + nodes.reduce((sum, inner) => sum + sizeOf(inner), 0), 0)

@@ -1,0 +1,183 @@
+// Send nodes. Each has one hidden message for a day and a version of its template, and more of a push message for those who pass it
+// several times that day; its recipients are added to that message in the transaction that moves them on, and from there on it goes
+// the way of all messages.
+
+import { AppError } from '../../lib/errors.ts'
+import type { AppId, UserId } from '../../lib/ids.ts'
+import { DAY_MS, dayOf } from '../../lib/time-zone.ts'
+import { type Adding, addRecipients } from '../../messages/engine/add-recipients.ts'
+import type { Lane, MessageId } from '../../messages/message.ts'
+import { openMessage, type PreparedMessage, prepareFromTemplate } from '../../messages/recipients.ts'
+import type { Db } from '../../storage/db.ts'
+import { findRevisions } from '../../templates/store.ts'
+import type { NodeOf } from '../nodes/node.ts'
+import type { Compiled } from '../runs/compile-journey.ts'
+import type { RunsContext } from '../runs/context.ts'
+import type { Run } from '../runs/run.ts'
+import { countPasses, findNodeMessages, insertNodeMessage, type MessageKey, type Passes } from './message-store.ts'
+
+type SendNode = NodeOf<'send_push' | 'send_email' | 'send_sms'>
+/** `step`: its place among all that the run sends; 0 where the journey has no other node like this one. */
+type Send = { run: Pick<Run, 'id' | 'userId'>; node: SendNode; step: number }
+
+/** Messages that are to be opened first: outside the transaction, because their content may take other processes. */
+export class NotOpen extends Error {
+  readonly keys: readonly MessageKey[]
+  constructor(keys: readonly MessageKey[]) {
+    super(`messages of nodes ${keys.map(({ nodeId }) => nodeId).join(', ')} are not open`)
+    this.keys = keys
+  }
+}
+
+/** Users whose mailboxes are to be looked for first: outside the transaction, because the network is asked. */
+export class NotLookedUp extends Error {
+  readonly userIds: readonly UserId[]
+  constructor(userIds: readonly UserId[]) {
+    super(`mailboxes of ${userIds.length} users are not looked up`)
+    this.userIds = userIds
+  }
+}
+
+export async function sendToRuns(
+  ctx: RunsContext,
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  sends: readonly Send[],
+  adding: Adding,
+  now: Date,
+): Promise<void> {
+  const sendable = await findSendable(ctx, db, appId, journey, sends)
+  const byKey = Map.groupBy(await findPasses(db, appId, journey, sendable, now), ({ key }) => nameOfKey(key))
+  const groups = [...byKey.values()].map((runs) => ({ key: (runs[0] as Pass).key, runs }))
+  const keys = groups.map(({ key }) => key)
+  if (keys.length === 0) return
+  const found = await findNodeMessages(db, appId, journey.id, keys)
+  const idOf = new Map(found.map(({ n, messageId }) => [n, messageId]))
+  const missing = keys.filter((_, n) => !idOf.has(n))
+  if (missing.length > 0) throw new NotOpen(missing)
+  const recipients = groups.flatMap(({ runs }, n) =>
+    runs.map(({ run, step }) => ({ messageId: idOf.get(n) as MessageId, runId: run.id, userId: run.userId, step })),
+  )
+  const areOpen = await addRecipients(ctx.engine, db, appId, recipients, adding, now)
+  if (!areOpen) throw new Error(`a message of journey ${journey.id} was closed too early`)
+}
+
+type Sendable = Send & { revision: number }
+type Pass = Send & { key: MessageKey }
+
+async function findSendable(
+  ctx: RunsContext,
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  sends: readonly Send[],
+): Promise<Sendable[]> {
+  const byNode = Map.groupBy(sends, ({ node }) => node)
+  const revisions = await findRevisions(
+    db,
+    appId,
+    [...byNode.keys()].map(({ template_id }) => template_id),
+  )
+  return [...byNode].flatMap(([node, runs]) => {
+    const revision = revisions.get(node.template_id)
+    // Templates of live journeys cannot be deleted; if one is gone all the same, there is nothing to send.
+    if (revision === undefined) {
+      ctx.log.warn(
+        { appId, journeyId: journey.id, nodeId: node.id },
+        'a template of a journey is gone; nothing is sent',
+      )
+      return []
+    }
+    const isUnsendable = ctx.unsendable.has(nameOf({ templateId: node.template_id, revision }))
+    return isUnsendable ? [] : runs.map((send) => ({ ...send, revision }))
+  })
+}
+
+/** Whoever is sent more of one node in a day shares the last message. */
+const MOST_A_DAY = 50
+
+/** A device shows a message once, so that every push message of a user must be another one. */
+async function findPasses(
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  sends: readonly Sendable[],
+  now: Date,
+): Promise<Pass[]> {
+  const today = new Date(dayOf(now.getTime()))
+  const isCounted = ({ node }: Send) => node.kind === 'send_push' && comeAgain(journey)
+  const ofUser = Map.groupBy(sends.filter(isCounted), ({ run, node }) => `${run.userId} ${node.id}`)
+  const list = [...ofUser.values()].map((own): Passes => {
+    const { run, node } = own[0] as Sendable
+    return { userId: run.userId, nodeId: node.id, count: own.length }
+  })
+  const counted = list.length > 0 ? await countPasses(db, appId, journey.id, list, today) : []
+  const next = new Map(
+    counted.map(({ userId, nodeId, day, passes }) => {
+      const name = `${userId} ${nodeId}`
+      return [name, { day, nth: passes - (ofUser.get(name)?.length ?? 0) }]
+    }),
+  )
+  return sends.map((send) => {
+    const { run, node, revision } = send
+    const pass = next.get(`${run.userId} ${node.id}`)
+    const nth = pass ? Math.min(pass.nth++, MOST_A_DAY - 1) : 0
+    return { ...send, key: { nodeId: node.id, day: pass?.day ?? today, templateId: node.template_id, revision, nth } }
+  })
+}
+
+/** Whether a user may pass a node twice in a day. */
+const comeAgain = ({ audience, reentrySeconds }: Compiled) =>
+  audience.kind === 'event_trigger' || (reentrySeconds !== undefined && reentrySeconds * 1_000 < DAY_MS)
+
+const nameOfKey = ({ nodeId, day, nth }: MessageKey) => `${nodeId} ${day.getTime()} ${nth}`
+
+const laneOf = ({ audience }: Compiled): Lane => (audience.kind === 'event_trigger' ? 'direct' : 'bulk')
+
+const nameOf = ({ templateId, revision }: Pick<MessageKey, 'templateId' | 'revision'>) => `${templateId} ${revision}`
+
+/** A batch that began just before midnight still adds to the day before. */
+const AFTERWARDS_MS = 3_600_000
+
+/** Who comes second finds the message of the first. Of a template that no message can be made of nothing is sent, and runs go on. */
+export async function openNodeMessage(
+  ctx: RunsContext,
+  appId: AppId,
+  journey: Compiled,
+  key: MessageKey,
+): Promise<void> {
+  const now = ctx.now()
+  const prepared = await prepareFromTemplate(ctx, appId, key.templateId, now).catch((error: unknown) => {
+    if (!(error instanceof AppError) || error.kind !== 'invalid') throw error
+    const place = { appId, journeyId: journey.id, nodeId: key.nodeId }
+    ctx.log.warn({ ...place, reason: error.message }, 'a template of a journey cannot be sent; nothing is sent')
+    ctx.unsendable.add(nameOf(key))
+  })
+  if (!prepared) return
+  await ctx.db
+    .transaction(async (db) => {
+      const messageId = await open(ctx, db, appId, journey, key, prepared, now)
+      // Undone, together with its message, when somebody else was faster.
+      if (!(await insertNodeMessage(db, appId, journey.id, key, messageId))) throw new Faster()
+    })
+    .catch(ignoreFaster)
+}
+
+class Faster extends Error {}
+const ignoreFaster = (error: unknown) => {
+  if (!(error instanceof Faster)) throw error
+}
+
+function open(
+  ctx: RunsContext,
+  db: Db,
+  appId: AppId,
+  journey: Compiled,
+  { day }: MessageKey,
+  prepared: PreparedMessage,
+  now: Date,
+) {
+  const until = new Date(day.getTime() + DAY_MS + AFTERWARDS_MS)
+  return openMessage(ctx, db, appId, prepared, { name: journey.name, lane: laneOf(journey), until }, now)
+}

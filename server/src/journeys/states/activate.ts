@@ -1,0 +1,164 @@
+// What the clock and the queue do with journeys: start one at its time, make one active, stop one at its time. Each step is one
+// transaction that looks under the lock whether it is still wanted. None of them is an edit: versions stay as they are.
+// To make one active takes many: those who are in its audience are entered by ranges, and wait until the last step.
+
+import type { AppId, SubscriptionId } from '../../lib/ids.ts'
+import type { Handlers, Work } from '../../queue/job.ts'
+import { READS_AUDIENCE, type ScanAudience } from '../../segments/scan.ts'
+import type { Db } from '../../storage/db.ts'
+import type { JourneysContext } from '../context.ts'
+import { findBadUses } from '../document/check-references.ts'
+import { usesOf } from '../document/read-document.ts'
+import { followChange } from '../entry/follow-journey.ts'
+import {
+  ACTIVATE_JOURNEY,
+  activateJob,
+  advanceJobs,
+  CLEAR_JOURNEY,
+  clearJob,
+  PATIENT,
+  START_JOURNEY,
+  STOP_JOURNEY,
+  startJob,
+  stopJob,
+} from '../jobs.ts'
+import type { Journey, JourneyId, State } from '../journey.ts'
+import { findProgress, writeProgress } from '../runs/lifecycle-store.ts'
+import { findJourney, lockJourney, updateJourneyRow } from '../store.ts'
+import { clearJourney, clearRuns } from './clear.ts'
+import { type Entrants, enterUsers, findEntrants } from './enter-audience.ts'
+import { findObstacles } from './transitions.ts'
+
+/** Then it is another app's turn. */
+const STEPS_IN_A_TURN = 20
+/** The same where the audience is expensive. */
+const MAX_TURN_MS = 60_000
+
+export const journeyHandlers = (ctx: JourneysContext, scanAudience: ScanAudience): Handlers => ({
+  [ACTIVATE_JOURNEY]: { run: activateJourney({ ...ctx, scanAudience }), ...READS_AUDIENCE, ...PATIENT },
+  [CLEAR_JOURNEY]: { run: clearJourney(ctx), ...PATIENT },
+  [START_JOURNEY]: { run: ({ job }) => startJourney(ctx, job.appId, job.key), ...PATIENT },
+  [STOP_JOURNEY]: { run: ({ job }) => stopJourney(ctx, job.appId, job.key), ...PATIENT },
+})
+
+type Step = (db: Db, journey: Journey, now: Date) => Promise<Partial<Journey> | undefined>
+
+/** Nothing happens to a journey that is gone, or in another state than this step is for. */
+const inState = (ctx: JourneysContext, appId: AppId, id: JourneyId, state: State, step: Step): Promise<void> =>
+  ctx.db.transaction(async (db) => {
+    const journey = await lockJourney(db, appId, id)
+    if (journey?.state !== state) return
+    const now = ctx.now()
+    const changes = await step(db, journey, now)
+    if (!changes) return
+    const after = { ...journey, ...changes, updatedAt: now }
+    await updateJourneyRow(db, appId, after)
+    await followChange(ctx, db, appId, state, after)
+  })
+
+const momentOf = ({ document: { schedule } }: Journey, name: 'start_at' | 'stop_at') =>
+  schedule?.[name] ? new Date(schedule[name]) : undefined
+
+type ActivationContext = JourneysContext & { scanAudience: ScanAudience }
+
+const activateJourney = (ctx: ActivationContext) => async (work: Work) => {
+  const { appId, key } = work.job
+  const began = performance.now()
+  let size: number | undefined
+  for (let steps = 0; steps < STEPS_IN_A_TURN && !work.isLeaving(); steps++) {
+    const found = await findNextEntrants(ctx, work, key, size)
+    size = found?.entrants.nextSize
+    if (!(await activateFurther(ctx, work, key, found))) return
+    await work.noteProgress(ctx.db)
+    if (performance.now() - began > MAX_TURN_MS) break
+  }
+  await ctx.queue.enqueue(ctx.db, [activateJob(appId, key)])
+}
+
+/** Who enters next, and behind which subscription that is. */
+type Found = { after: SubscriptionId | null; version: number; entrants: Entrants }
+
+/** To look may take long, so nothing is locked. Undefined while what was left of an earlier activation is to be cleared. */
+async function findNextEntrants(
+  ctx: ActivationContext,
+  { job: { appId }, signal }: Work,
+  id: JourneyId,
+  size: number | undefined,
+): Promise<Found | undefined> {
+  const journey = await findJourney(ctx.db, appId, id)
+  const progress = await findProgress(ctx.db, appId, id)
+  if (journey?.state !== 'processing' || !progress?.isCleared) return undefined
+  const { enteredTo } = progress
+  const options = { after: enteredTo ?? undefined, size, signal }
+  const entrants = await findEntrants(ctx, { appId, now: ctx.now() }, journey, options)
+  return { after: enteredTo, version: journey.version, entrants }
+}
+
+/** One step; whether there are more. It begins where the one before it ended, whoever did that one. */
+const activateFurther = (
+  ctx: ActivationContext,
+  work: Work,
+  id: JourneyId,
+  found: Found | undefined,
+): Promise<boolean> =>
+  ctx.db.transaction(async (db) => {
+    const { appId } = work.job
+    if (!(await work.stillMine(db))) return false
+    const journey = await lockJourney(db, appId, id)
+    if (journey?.state !== 'processing') return false
+    const now = ctx.now()
+    const progress = await findProgress(db, appId, id)
+    if (!progress?.isCleared) {
+      const isCleared = await clearRuns(db, appId, id)
+      await writeProgress(db, appId, id, { isCleared, enteredTo: null })
+      return true
+    }
+    // It was cleared, changed or begun anew while nobody held it: look again.
+    if (!found || found.version !== journey.version || found.after !== progress.enteredTo) return true
+    const { ids, upTo } = found.entrants
+    await enterUsers(db, appId, journey, { ids, seed: ctx.newId() }, now)
+    if (upTo !== undefined) {
+      await writeProgress(db, appId, id, { isCleared: true, enteredTo: upTo })
+      return true
+    }
+    const after: Journey = { ...journey, state: 'active', startedAt: now, updatedAt: now }
+    await updateJourneyRow(db, appId, after)
+    await followChange(ctx, db, appId, journey.state, after)
+    const stopAt = momentOf(journey, 'stop_at')
+    const { audience } = journey.document
+    await ctx.queue.enqueue(db, [
+      ...(stopAt ? [stopJob(appId, id, stopAt)] : []),
+      ...advanceJobs(appId, { id, audience }),
+    ])
+    return false
+  })
+
+/** A journey that cannot start stays as it is, and says why. */
+const startJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId) =>
+  inState(ctx, appId, id, 'scheduled', async (db, journey, now) => {
+    const startAt = momentOf(journey, 'start_at')
+    // It was put off.
+    if (startAt && startAt > now) {
+      await ctx.queue.enqueue(db, [startJob(appId, id, startAt)])
+      return undefined
+    }
+    const problems = [
+      ...findObstacles(journey.document, 'now', now).map(({ title }) => title),
+      ...(await findBadUses(db, appId, usesOf(journey.document))).map(({ use, demand }) => `${use.path} ${demand}`),
+    ]
+    if (problems.length > 0) return { scheduleError: problems.join('; ') }
+    await ctx.queue.enqueue(db, [activateJob(appId, id)])
+    return { state: 'processing', scheduleError: null }
+  })
+
+const stopJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId) =>
+  inState(ctx, appId, id, 'active', async (db, journey, now) => {
+    const stopAt = momentOf(journey, 'stop_at')
+    if (!stopAt) return undefined
+    if (stopAt <= now) {
+      await ctx.queue.enqueue(db, [clearJob(appId, id)])
+      return { state: 'archived', archivedAt: now }
+    }
+    await ctx.queue.enqueue(db, [stopJob(appId, id, stopAt)])
+    return undefined
+  })

@@ -1,0 +1,85 @@
+// What is left of a journey that is gone, was stopped, or is a draft again. In batches, each of which looks under the journey's lock
+// what has become of it: what is being activated again clears itself, and what is active is left alone.
+
+import type { AppId } from '../../lib/ids.ts'
+import { cancelMessages } from '../../messages/cancel.ts'
+import type { Work } from '../../queue/job.ts'
+import type { Db } from '../../storage/db.ts'
+import type { JourneysContext } from '../context.ts'
+import { clearJob } from '../jobs.ts'
+import type { JourneyId, State } from '../journey.ts'
+import {
+  deleteMessages,
+  deletePasses,
+  deleteRuns,
+  endOfRuns,
+  findMessageIds,
+  type Place,
+  stopRuns,
+} from '../runs/lifecycle-store.ts'
+import { COUNTS_OF, changeCounts, deleteCounts } from '../stats-store.ts'
+import { lockJourney } from '../store.ts'
+import { deleteCallsOfJourney } from '../webhooks/call-store.ts'
+
+const AT_ONCE = 10_000
+/** Then it is another app's turn. */
+const BATCHES_AT_A_STRETCH = 20
+
+/** `after`: the last run of an archived journey that was looked at. */
+type Reach = { after?: Place | undefined }
+
+export const clearJourney = (ctx: JourneysContext) => async (work: Work) => {
+  const { appId, key: id, payload } = work.job
+  let reach = payload as Reach
+  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
+    const next = await clearSome(ctx, work, id, reach)
+    if (!next) return
+    reach = next
+    await work.noteProgress(ctx.db)
+  }
+  await ctx.queue.enqueue(ctx.db, [clearJob(appId, id, reach)])
+}
+
+/** Answers how far it came; undefined when there is nothing left to do. */
+const clearSome = (ctx: JourneysContext, work: Work, id: JourneyId, reach: Reach): Promise<Reach | undefined> =>
+  ctx.db.transaction(async (db) => {
+    const { appId } = work.job
+    if (!(await work.stillMine(db))) return undefined
+    const journey = await lockJourney(db, appId, id)
+    const state: State | 'gone' = journey?.state ?? 'gone'
+    if (state === 'processing' || state === 'active') return undefined
+    if (state === 'archived') return stopSome(ctx, db, appId, id, reach.after)
+    if (state === 'gone') {
+      await cancelWork(ctx, db, appId, id)
+      await deleteMessages(db, appId, id)
+    }
+    return (await clearRuns(db, appId, id)) ? undefined : {}
+  })
+
+/** Whether all are gone. The counts go with the last of them. */
+export async function clearRuns(db: Db, appId: AppId, id: JourneyId): Promise<boolean> {
+  const gone = await deleteRuns(db, appId, id, AT_ONCE)
+  const live = gone.filter(({ state }) => state === 'waiting').length
+  await changeCounts(db, appId, id, COUNTS_OF.changes, [{ placeId: id, fact: 'started', by: -live }])
+  if (gone.length === AT_ONCE || (await deletePasses(db, appId, id, AT_ONCE)) === AT_ONCE) return false
+  await deleteCounts(db, appId, id)
+  return true
+}
+
+/** An archived journey stays so: what was stopped once need not be looked at again. */
+async function stopSome(ctx: JourneysContext, db: Db, appId: AppId, id: JourneyId, after: Place | undefined) {
+  // Before anybody is stopped: what waits to be sent is the most urgent.
+  if (!after) await cancelWork(ctx, db, appId, id)
+  const upTo = await endOfRuns(db, appId, id, after, AT_ONCE)
+  const waited = await stopRuns(db, appId, id, { after, upTo }, ctx.now())
+  const changes = waited.map(({ nodeId, total }) => ({ placeId: nodeId, fact: 'waiting', by: -total }))
+  await changeCounts(db, appId, id, COUNTS_OF.changes, changes)
+  if (upTo) return { after: upTo }
+  return (await deletePasses(db, appId, id, AT_ONCE)) === AT_ONCE ? { after } : undefined
+}
+
+/** What it was about to send and to call. Which messages an archived journey sent stays known: its stats rest on them. */
+async function cancelWork({ queue, now }: JourneysContext, db: Db, appId: AppId, id: JourneyId): Promise<void> {
+  await cancelMessages(db, queue, appId, await findMessageIds(db, appId, id), now())
+  await deleteCallsOfJourney(db, appId, id)
+}

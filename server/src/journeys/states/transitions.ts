@@ -1,0 +1,121 @@
+// What may follow on what, and what may be changed meanwhile. Pure rules; the transaction that asks them is change.ts.
+
+import { isDeepStrictEqual } from 'node:util'
+import { AppError } from '../../lib/errors.ts'
+import type { Document, State } from '../journey.ts'
+import { allNodes, type Node } from '../nodes/node.ts'
+
+/** What an author can ask for. `processing` is ours: it is what comes of asking for `active`. */
+export const WANTED = ['draft', 'scheduled', 'active', 'archived'] as const
+export type Wanted = (typeof WANTED)[number]
+
+const MOVES: Record<State, Partial<Record<Wanted, State>>> = {
+  draft: { active: 'processing', scheduled: 'scheduled' },
+  scheduled: { draft: 'draft' },
+  processing: { draft: 'draft', active: 'processing' },
+  active: { archived: 'archived' },
+  archived: {},
+}
+
+const notPossible = (title: string, field: string) => ({ code: 'journey-invalid-state', title, meta: { field } })
+
+/** Asking for what is so already changes nothing. */
+export function nextState(state: State, wanted: State | undefined): State {
+  if (wanted === undefined || wanted === state) return state
+  const next = wanted === 'processing' ? undefined : MOVES[state][wanted]
+  if (next === undefined) {
+    const words = Object.keys(MOVES[state]).filter((word) => word !== 'active' || state === 'draft')
+    const hint = words.length > 0 ? `; from ${state} it can go to ${words.join(' or ')}` : `; ${state} is final`
+    throw new AppError('unprocessable', notPossible(`state cannot go from ${state} to ${wanted}${hint}`, 'state'))
+  }
+  return next
+}
+
+/** Throws with everything that cannot be changed while the journey is in this state. */
+export function checkEdits(state: State, before: Document, after: Document): void {
+  const problems = refusedEdits(state, before, after).map(([field, why]) => notPossible(`${field} ${why}`, field))
+  if (problems.length > 0) throw new AppError('unprocessable', ...problems)
+}
+
+type Refused = [field: string, why: string]
+
+function refusedEdits(state: State, before: Document, after: Document): Refused[] {
+  const changed = changedFields(before, after)
+  switch (state) {
+    case 'draft':
+      return []
+    case 'scheduled':
+      return after.schedule?.start_at ? [] : [['schedule.start_at', 'is needed while the journey is scheduled']]
+    case 'processing':
+      return changed
+        .filter((field) => field !== 'name' && field !== 'description')
+        .map((field) => [field, 'cannot be changed while the journey is being activated'])
+    case 'active':
+      return [...refusedEntry(before, after), ...refusedSplits(before.nodes, after.nodes)]
+    case 'archived':
+      return changed.map((field) => [field, 'cannot be changed: the journey is archived'])
+  }
+}
+
+export const changedFields = (before: Document, after: Document) =>
+  (Object.keys(after) as (keyof Document)[]).filter((field) => !isDeepStrictEqual(before[field], after[field]))
+
+/** Who was admitted, and who was counted as being there already, was decided when it was activated. */
+function refusedEntry({ audience: old, schedule }: Document, { audience: now, schedule: next }: Document): Refused[] {
+  const refused: Refused[] = []
+  if ((schedule?.start_at ?? null) !== (next?.start_at ?? null))
+    refused.push(['schedule.start_at', 'cannot be changed: the journey has started'])
+  if (old.kind !== now.kind) return [...refused, ['audience.kind', 'cannot be changed while the journey is active']]
+  if (old.kind !== 'segment' || now.kind !== 'segment') return refused
+  if (now.included_segment_ids.length === 0)
+    refused.push(['audience.included_segment_ids', 'must name at least one segment while the journey is active'])
+  if (old.future_additions_only !== now.future_additions_only)
+    refused.push(['audience.future_additions_only', 'cannot be changed while the journey is active'])
+  for (const list of ['included_segment_ids', 'excluded_segment_ids'] as const)
+    if (old.future_additions_only && !isDeepStrictEqual(old[list], now[list]))
+      refused.push([`audience.${list}`, 'cannot be changed while the journey is active, with future_additions_only'])
+  return refused
+}
+
+/** Who is in which branch was drawn by the weights there were. What lies inside the branches may change. */
+function refusedSplits(before: readonly Node[], after: readonly Node[]): Refused[] {
+  const old = new Map(allNodes(before).map((node) => [node.id, node]))
+  return allNodes(after).flatMap((node): Refused[] => {
+    const was = old.get(node.id)
+    if (node.kind !== 'split_range' || was?.kind !== 'split_range' || isDeepStrictEqual(drawOf(was), drawOf(node)))
+      return []
+    return [
+      [`branches of the node ${node.id}`, 'cannot be added, removed or weighted anew while the journey is active'],
+    ]
+  })
+}
+
+const drawOf = (node: Extract<Node, { kind: 'split_range' }>) => ({
+  randomize: node.randomize_on_entry,
+  weights: node.branches.map(({ id, weight }) => [id, weight]),
+})
+
+export type NotReady = { field: string; title: string }
+
+/** What keeps a journey from being started, whether now or by its schedule. */
+export function findObstacles({ audience, nodes, schedule }: Document, wanted: 'now' | 'later', now: Date): NotReady[] {
+  const obstacles: NotReady[] = []
+  const say = (field: string, demand: string) => obstacles.push({ field, title: `${field} ${demand}` })
+  if (nodes.length === 0) say('nodes', 'must not be empty when a journey is activated')
+  if (audience.kind === 'segment' && audience.included_segment_ids.length === 0)
+    say('audience.included_segment_ids', 'must name at least one segment when a journey is activated')
+  const start = schedule?.start_at ? Date.parse(schedule.start_at) : undefined
+  if (wanted === 'later' && (start === undefined || start <= now.getTime()))
+    say('schedule.start_at', 'must be in the future for the state scheduled')
+  if (wanted === 'now' && start !== undefined && start > now.getTime())
+    say('schedule.start_at', 'is in the future: ask for the state scheduled, or clear it to start now')
+  if (schedule?.stop_at && Date.parse(schedule.stop_at) <= now.getTime())
+    say('schedule.stop_at', 'must be in the future')
+  return obstacles
+}
+
+export const notReady = (obstacles: readonly NotReady[]) =>
+  new AppError(
+    'unprocessable',
+    ...obstacles.map(({ field, title }) => ({ code: 'journey-not-ready', title, meta: { field } })),
+  )

@@ -1,0 +1,98 @@
+// Let one user into an active journey by hand, whether or not they are in its audience.
+
+import { actorOf, type Request } from '../../apps/actor.ts'
+import { insertAuditEntries } from '../../apps/store.ts'
+import { MAX_BYTES } from '../../events/read-event.ts'
+import { AppError, invalid } from '../../lib/errors.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { JourneysContext } from '../context.ts'
+import { advanceJob } from '../jobs.ts'
+import { type Audience, type JourneyId, journeyNotFound } from '../journey.ts'
+import { partAt, type RunEvent, type RunId } from '../runs/run.ts'
+import { insertRuns, wakeRuns } from '../runs/run-store.ts'
+import { COUNTS_OF, changeCounts } from '../stats-store.ts'
+import { holdJourney } from '../store.ts'
+import { findUser, readWhom, type Whom } from './resolve-user.ts'
+
+export type AddUser = Whom & { event?: { properties?: Record<string, unknown> } }
+
+const notActive = (state: string) =>
+  new AppError('unprocessable', {
+    code: 'journey-invalid-state',
+    title: `Users can enter only while the journey is active; it is ${state}`,
+  })
+
+const userPresent = () =>
+  new AppError('conflict', {
+    code: 'journey-user-present',
+    title: 'The user is in the journey, or was and may not enter it again',
+  })
+
+export async function addUser(
+  ctx: JourneysContext,
+  appId: AppId,
+  id: JourneyId,
+  body: AddUser,
+  by: Request,
+): Promise<RunId> {
+  readWhom(body)
+  return ctx.db.transaction(async (db) => {
+    const journey = await holdJourney(db, appId, id)
+    if (!journey) throw journeyNotFound()
+    const { audience, early_exit: early } = journey.document
+    const now = ctx.now()
+    const event = readEvent(audience, body, () => ({ id: ctx.newId(), at: now.toISOString() }))
+    const userId = await findUser(db, appId, body)
+    if (journey.state !== 'active') throw notActive(journey.state)
+    const [run] = await insertRuns(
+      db,
+      appId,
+      partAt(now),
+      [{ id: ctx.newId(), journeyId: id, userId, ...(event && { event }) }],
+      now,
+    )
+    if (!run) throw userPresent()
+    // As for anybody who comes in by the event that makes them leave.
+    if (event && event.name === early?.rules.on_event?.name)
+      await wakeRuns(db, appId, [run.id], { atOnce: new Set(), later: new Set([run.id]) }, now)
+    await changeCounts(db, appId, id, COUNTS_OF.changes, [{ placeId: id, fact: 'started', by: 1 }])
+    await insertAuditEntries(
+      db,
+      appId,
+      [
+        {
+          id: ctx.newId(),
+          actor: actorOf(by),
+          action: 'journey.add_user',
+          targetType: 'journey',
+          targetId: id,
+          detail: { onesignal_id: userId, run_id: run.id },
+        },
+      ],
+      now,
+    )
+    await ctx.queue.enqueue(db, [advanceJob(appId, { id, audience }, run.part)])
+    return run.id
+  })
+}
+
+/** What the nodes of a journey that events trigger may ask about. It is taken as it is: to add by hand is to know better. */
+function readEvent(
+  audience: Audience,
+  { event }: AddUser,
+  make: () => Pick<RunEvent, 'id' | 'at'>,
+): RunEvent | undefined {
+  if (audience.kind !== 'event_trigger') {
+    if (event !== undefined) throw invalid('event is for journeys that an event triggers', { field: 'event' })
+    return undefined
+  }
+  if (event === undefined)
+    throw invalid('event is needed: users enter this journey by an event, {"properties": {…}} says which', {
+      field: 'event',
+    })
+  const properties = event.properties ?? {}
+  const bytes = Buffer.byteLength(JSON.stringify(properties))
+  if (bytes > MAX_BYTES)
+    throw invalid(`event.properties has ${bytes} bytes; at most ${MAX_BYTES} are taken`, { field: 'event.properties' })
+  return { ...make(), name: audience.name, properties }
+}

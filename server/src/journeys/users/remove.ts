@@ -1,0 +1,66 @@
+// Take one user out of a journey by hand. They left early, and may enter again as anybody who left.
+
+import { actorOf, type Request } from '../../apps/actor.ts'
+import { insertAuditEntries } from '../../apps/store.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { JourneysContext } from '../context.ts'
+import { advanceJob } from '../jobs.ts'
+import { type JourneyId, journeyNotFound } from '../journey.ts'
+import { type Ended, exitRuns, lockRunsOf } from '../runs/lifecycle-store.ts'
+import { COUNTS_OF, type CountChange, changeCounts } from '../stats-store.ts'
+import { holdJourney } from '../store.ts'
+import { findUser, readWhom, type Whom } from './resolve-user.ts'
+
+/** Answers how many runs ended. */
+export async function removeUser(
+  ctx: JourneysContext,
+  appId: AppId,
+  id: JourneyId,
+  whom: Whom,
+  by: Request,
+): Promise<number> {
+  readWhom(whom)
+  return ctx.db.transaction(async (db) => {
+    const journey = await holdJourney(db, appId, id)
+    if (!journey) throw journeyNotFound()
+    const userId = await findUser(db, appId, whom)
+    const runs = await lockRunsOf(db, appId, id, userId)
+    if (runs.length === 0) return 0
+    const now = ctx.now()
+    const { audience, reentry_rules: reentry } = journey.document
+    const isAgain = audience.kind === 'segment' && reentry
+    const mayEnterAt = isAgain ? new Date(now.getTime() + reentry.duration_seconds * 1_000) : null
+    const ids = runs.map(({ id }) => id)
+    await exitRuns(db, appId, ids, mayEnterAt, now)
+    await changeCounts(db, appId, id, COUNTS_OF.changes, exitsOf(id, runs))
+    await insertAuditEntries(
+      db,
+      appId,
+      [
+        {
+          id: ctx.newId(),
+          actor: actorOf(by),
+          action: 'journey.remove_user',
+          targetType: 'journey',
+          targetId: id,
+          detail: { onesignal_id: userId, run_ids: ids },
+        },
+      ],
+      now,
+    )
+    if (mayEnterAt)
+      await ctx.queue.enqueue(
+        db,
+        runs.map(({ part }) => advanceJob(appId, { id, audience }, part, mayEnterAt)),
+      )
+    return ids.length
+  })
+}
+
+/** What runs that end before their time add to the numbers. */
+export const exitsOf = (journeyId: JourneyId, runs: readonly Ended[]): CountChange[] =>
+  runs.flatMap(({ nodeId, hasArrived }) => [
+    { placeId: journeyId, fact: 'exited_early', by: 1 },
+    ...(nodeId ? [{ placeId: nodeId, fact: 'exited_early', by: 1 }] : []),
+    ...(nodeId && hasArrived ? [{ placeId: nodeId, fact: 'waiting', by: -1 }] : []),
+  ])

@@ -1,0 +1,21 @@
+// Which user is meant by an operation on one journey and one user.
+
+import { invalid, userNotFound } from '../../lib/errors.ts'
+import type { AppId, UserId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { EXTERNAL_ID, ONESIGNAL_ID, readUserRef } from '../../users/identity.ts'
+import { findOwners } from '../../users/store.ts'
+
+export type Whom = { external_id?: string; onesignal_id?: string }
+
+export async function findUser(db: Db, appId: AppId, whom: Whom): Promise<UserId> {
+  const [userId] = await findOwners(db, appId, [readWhom(whom)])
+  if (userId === undefined) throw userNotFound()
+  return userId
+}
+
+export function readWhom({ external_id: externalId, onesignal_id: id }: Whom) {
+  if ((externalId === undefined) === (id === undefined))
+    throw invalid('Name the user by one of external_id and onesignal_id')
+  return id === undefined ? readUserRef(EXTERNAL_ID, externalId as string) : readUserRef(ONESIGNAL_ID, id)
+}
