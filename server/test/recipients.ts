@@ -2,8 +2,8 @@
 
 import type { AppId } from '../src/lib/ids.ts'
 import { newId } from '../src/lib/ids.ts'
-import { addRecipients, findReady, type Recipient } from '../src/messages/engine/add-recipients.ts'
 import type { Engine } from '../src/messages/engine/engine.ts'
+import { addRecipients, findReady, type Recipient } from '../src/messages/expand/add-recipients.ts'
 import type { Message } from '../src/messages/message.ts'
 import { openMessage, type PreparedMessage } from '../src/messages/recipients.ts'
 import { readSending } from '../src/sending/read.ts'

@@ -2,8 +2,8 @@
 
 import { gunzipSync } from 'node:zlib'
 import { newId } from '../src/lib/ids.ts'
+import { insertSlice } from '../src/messages/deliver/batch-store.ts'
 import type { DeliveryState } from '../src/messages/delivery.ts'
-import { insertSlice } from '../src/messages/engine/slice-store.ts'
 import { type Audience, NO_RUN, type Options } from '../src/messages/message.ts'
 import { addMonths } from '../src/storage/partitions.ts'
 import { sql } from '../src/storage/sql.ts'

@@ -3,7 +3,7 @@
 import { bareWord, type SmsSettings } from '../apps/read-sms.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
-import { insertDeliveryEvents } from '../messages/event-store.ts'
+import { insertDeliveryEvents } from '../messages/feedback/delivery-event-store.ts'
 import type { Db } from '../storage/db.ts'
 import type { Change } from '../users/change.ts'
 import { setOptedOut } from '../users/opt-out.ts'

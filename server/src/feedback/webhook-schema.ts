@@ -1,7 +1,7 @@
 // The wire shapes of event webhooks.
 
 import Type, { type Static } from 'typebox'
-import { type EventKind, eventKinds } from '../messages/event.ts'
+import { type EventKind, eventKinds } from '../messages/feedback/delivery-event.ts'
 
 const url = Type.String({ minLength: 1, maxLength: 2_048, description: 'An https address that anybody can reach.' })
 const kinds = Type.Array(Type.Unsafe<EventKind>({ type: 'string', enum: [...eventKinds] }), {

@@ -4,7 +4,7 @@ import { AppError, invalid } from '../lib/errors.ts'
 import type { AppId, Id } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import { sealedFor, secretsAt, type WebhookSecrets } from '../lib/webhook-secrets.ts'
-import type { DeliveryEvent, EventKind } from '../messages/event.ts'
+import type { DeliveryEvent, EventKind } from '../messages/feedback/delivery-event.ts'
 import type { WebhookAnswer } from './webhook-schema.ts'
 
 export type WebhookId = Id<'event webhook'>

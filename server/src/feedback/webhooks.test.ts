@@ -10,8 +10,12 @@ import { type Outbound, openOutbound } from '../channels/outbound.ts'
 import { openWebhooks } from '../channels/webhook/webhook.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import type { DeliveryEvent } from '../messages/event.ts'
-import { findWantedEvents, insertDeliveryEvents, insertUnknownEvent } from '../messages/event-store.ts'
+import type { DeliveryEvent } from '../messages/feedback/delivery-event.ts'
+import {
+  findWantedEvents,
+  insertDeliveryEvents,
+  insertUnknownEvent,
+} from '../messages/feedback/delivery-event-store.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import { MAX_ATTEMPTS } from '../queue/retry.ts'
 import type { SendWebhook } from '../sending/notify.ts'

@@ -1,7 +1,7 @@
 // What became of those who entered, in all and at each node and branch.
 
 import type { AppId } from '../lib/ids.ts'
-import { channelStats } from '../messages/counts.ts'
+import { channelStats } from '../messages/counts/summary.ts'
 import type { JourneysContext } from './context.ts'
 import type { JourneyId } from './journey.ts'
 import { allNodes, branchesOf, CHANNEL_OF, type Kind, sendsTemplate } from './nodes/node.ts'

@@ -17,9 +17,9 @@ import {
 import type { AppId } from '../lib/ids.ts'
 import { sql } from '../storage/sql.ts'
 import { cancelMessage } from './cancel.ts'
+import { queueToSend } from './cancel-lock.ts'
 import type { Engine } from './engine/engine.ts'
-import { lockUncanceled } from './engine/message-store.ts'
-import { queueToSend } from './turns.ts'
+import { lockUncanceled } from './settle/store.ts'
 
 let app: TestApp
 let sender: FakeSender

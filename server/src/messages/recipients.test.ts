@@ -21,12 +21,12 @@ import { sql } from '../storage/sql.ts'
 import { createFindTemplate } from '../templates/find.ts'
 import { createNoteEmail } from './email/note.ts'
 import type { Engine } from './engine/engine.ts'
-import { listUnknown } from './engine/unknowns.ts'
+import { noteReceipts } from './feedback/record-receipts.ts'
+import { createNoteFeedback, type NoteFeedback } from './feedback/record-reports.ts'
+import type { NoteActions, RunAction } from './feedback/run-actions.ts'
 import type { Message } from './message.ts'
-import type { NoteActions, RunAction } from './note-actions.ts'
-import { createNoteFeedback, type NoteFeedback } from './note-feedback.ts'
-import { noteReceipts } from './note-receipts.ts'
 import { openMessage, prepareFromTemplate } from './recipients.ts'
+import { listUnknown } from './settle/unknowns.ts'
 
 let app: TestApp
 let clock: VirtualClock

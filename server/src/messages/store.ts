@@ -3,8 +3,8 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../storage/sql.ts'
+import { queueToCancel } from './cancel-lock.ts'
 import type { Key, Message, MessageId, NewMessage } from './message.ts'
-import { queueToCancel } from './turns.ts'
 
 /** What is not there is null in the row, and so is what is the same for most: nobody has to write and read it. */
 const messageRow = (it: NewMessage) => ({

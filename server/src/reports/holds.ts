@@ -2,7 +2,7 @@
 
 import { isEmailPaused } from '../email/pause.ts'
 import type { AppId } from '../lib/ids.ts'
-import { findPauses, type ProviderPause } from '../messages/engine/pause-store.ts'
+import { findPauses, type ProviderPause } from '../messages/deliver/provider-pause-store.ts'
 import type { Hold, HoldReason } from '../sending/hold.ts'
 import { readSending } from '../sending/read.ts'
 import type { ReportsContext } from './context.ts'

@@ -2,11 +2,11 @@
 
 import { own } from '../lib/own.ts'
 import { NO_ACTIVITY_TOKEN } from '../messages/activities/address.ts'
+import { INTERRUPTED } from '../messages/deliver/batch.ts'
+import { THROTTLED } from '../messages/deliver/throttle.ts'
 import { ATTACHMENT_AWAITED, ATTACHMENT_FAILED } from '../messages/email/attach.ts'
 import { SUPPRESSED } from '../messages/email/prepare.ts'
-import { BEYOND_WARM_UP } from '../messages/engine/expand-statement.ts'
-import { INTERRUPTED } from '../messages/engine/slice.ts'
-import { THROTTLED } from '../messages/engine/throttle.ts'
+import { BEYOND_WARM_UP } from '../messages/expand/insert-deliveries.ts'
 import {
   CAPPED,
   DELETED,

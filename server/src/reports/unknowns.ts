@@ -8,7 +8,7 @@ import {
   resendUnknown,
   type UnknownDelivery,
   type Unknowns,
-} from '../messages/engine/unknowns.ts'
+} from '../messages/settle/unknowns.ts'
 import type { ReportsContext } from './context.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { getMessage } from './message.ts'

@@ -101,7 +101,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     because: 'retention over all apps: finds them without locks, then each is cleaned alone',
   },
   {
-    at: 'messages/engine/message-store.ts findUnderWayAcrossApps',
+    at: 'messages/settle/store.ts findUnderWayAcrossApps',
     rules: ['one app'],
     because: 'one job looks every minute for messages that nobody has called done; few rows, by an index of their own',
   },
@@ -117,13 +117,13 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
       'segments decide what it says; journeys/states/enter-audience.test.ts holds every form of it to the same rules',
   },
   {
-    at: 'messages/engine/expand-statement.ts',
+    at: 'messages/expand/insert-deliveries.ts',
     rules: ['readable'],
     because:
-      'audience and times decide what it says; messages/engine/expand-statement.test.ts holds every form of it to the same rules',
+      'audience and times decide what it says; messages/expand/insert-deliveries.test.ts holds every form of it to the same rules',
   },
   {
-    at: 'messages/engine/open-store.ts findOverAcrossApps',
+    at: 'messages/expand/open-message-store.ts findOverAcrossApps',
     rules: ['one app'],
     because: 'one job looks for open messages that are over; few rows, by an index of their own',
   },

@@ -3,7 +3,7 @@
 import type { References } from '../../email/reference.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createNoteEmail, type EmailNews, type NoteEmail } from '../../messages/email/note.ts'
-import type { NoteActions } from '../../messages/note-actions.ts'
+import type { NoteActions } from '../../messages/feedback/run-actions.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'

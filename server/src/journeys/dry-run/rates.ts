@@ -3,7 +3,7 @@
 
 import { countDoers, findNewest } from '../../events/rate-store.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { countByChannel } from '../../messages/rate-store.ts'
+import { countByChannel } from '../../messages/counts/rate-store.ts'
 import type { Db } from '../../storage/db.ts'
 import { countActive, countUsers } from '../../users/presence-store.ts'
 import type { EventMatch } from '../journey.ts'

@@ -2,8 +2,8 @@
 // the world, how many came by, and when to look again. A crash leaves all of it undone, and whoever comes next does it.
 
 import type { AppId } from '../../lib/ids.ts'
-import { type Adding, findReady } from '../../messages/engine/add-recipients.ts'
-import { lookUpUsers } from '../../messages/engine/look-up-hosts.ts'
+import { type Adding, findReady } from '../../messages/expand/add-recipients.ts'
+import { lookUpUsers } from '../../messages/expand/look-up-hosts.ts'
 import type { Work } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
 import { findPresent } from '../../users/presence-store.ts'

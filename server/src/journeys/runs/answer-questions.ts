@@ -2,7 +2,7 @@
 
 import { type Found, findEventsSince } from '../../events/since-store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
-import { findRunActions } from '../../messages/run-action-store.ts'
+import { findRunActions } from '../../messages/feedback/run-action-store.ts'
 import type { Db } from '../../storage/db.ts'
 import { findPresence } from '../../users/presence-store.ts'
 import { matchesEntry, matchesEvent } from '../nodes/match-event.ts'

@@ -3,7 +3,7 @@
 
 import { grant } from '../../in-app/grant.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
-import type { Adding } from '../../messages/engine/add-recipients.ts'
+import type { Adding } from '../../messages/expand/add-recipients.ts'
 import type { Db } from '../../storage/db.ts'
 import { setTags } from '../../users/set-tags.ts'
 import { callJob } from '../jobs.ts'

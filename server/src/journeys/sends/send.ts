@@ -5,7 +5,7 @@
 import { AppError } from '../../lib/errors.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { DAY_MS, dayOf } from '../../lib/time-zone.ts'
-import { type Adding, addRecipients } from '../../messages/engine/add-recipients.ts'
+import { type Adding, addRecipients } from '../../messages/expand/add-recipients.ts'
 import type { Lane, MessageId } from '../../messages/message.ts'
 import { openMessage, type PreparedMessage, prepareFromTemplate } from '../../messages/recipients.ts'
 import type { Db } from '../../storage/db.ts'

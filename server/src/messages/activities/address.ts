@@ -2,7 +2,7 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import type { DueDelivery, SentMessage } from '../engine/delivery-store.ts'
+import type { DueDelivery, SentMessage } from '../deliver/store.ts'
 import type { Activity, MessageId } from '../message.ts'
 import { findTokens, type TokenName } from './store.ts'
 

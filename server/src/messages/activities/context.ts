@@ -5,7 +5,7 @@ import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import type { Reader } from '../../users/read.ts'
 import type { MessagesContext } from '../context.ts'
-import type { NoteFeedback } from '../note-feedback.ts'
+import type { NoteFeedback } from '../feedback/record-reports.ts'
 import { createRegister, type Register } from './tokens.ts'
 
 export type ActivitiesContext = {

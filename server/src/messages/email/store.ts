@@ -3,10 +3,10 @@
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
+import type { DeliveryKey, KnownDelivery } from '../counts/fact.ts'
+import { underWayByName } from '../deliver/batch-store.ts'
+import { UNPREPARED } from '../deliver/store.ts'
 import { type CountedUnder, type DeliveryState, linesOf } from '../delivery.ts'
-import { UNPREPARED } from '../engine/delivery-store.ts'
-import { underWayByName } from '../engine/slice-store.ts'
-import type { DeliveryKey, KnownDelivery } from '../fact.ts'
 
 export const keyOf = ({ messageId, subscriptionId, runId }: Omit<DeliveryKey, 'expandAt'>) =>
   `${messageId} ${subscriptionId} ${runId}`

@@ -21,7 +21,7 @@ import type { Outcome } from '../../channels/channel.ts'
 import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
-import { isRefused } from './outcomes.ts'
+import { isRefused } from '../deliver/judge-outcome.ts'
 
 let app: TestApp
 let clock: VirtualClock

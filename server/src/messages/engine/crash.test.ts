@@ -22,12 +22,12 @@ import type { AppId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Worker } from '../../queue/work.ts'
 import { sql } from '../../storage/sql.ts'
-import { auditCounts } from './audit-counts.ts'
+import { auditCounts } from '../counts/audit.ts'
+import { keepMonths } from '../expand/months.ts'
+import { settleMessages } from '../settle/complete-messages.ts'
+import { forgetOldMessages } from '../settle/delete-expired.ts'
+import { closeUnknown, listUnknown, resendUnknown } from '../settle/unknowns.ts'
 import type { Engine } from './engine.ts'
-import { forgetOldMessages } from './forget.ts'
-import { keepMonths } from './keep-months.ts'
-import { settleMessages } from './settle.ts'
-import { closeUnknown, listUnknown, resendUnknown } from './unknowns.ts'
 
 let app: TestApp
 let clock: VirtualClock

@@ -14,10 +14,10 @@ import type { Outcome } from '../../channels/channel.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
+import { SLICE } from '../deliver/batch.ts'
 import { DELIVER } from '../jobs.ts'
 import { lanes } from '../message.ts'
 import type { Engine } from './engine.ts'
-import { SLICE } from './slice.ts'
 
 let app: TestApp
 let clock: VirtualClock

@@ -1,0 +1,28 @@
+// Counts and deliveries are written together and must agree. Looked at every night; a difference is our mistake, and told.
+
+import { findAllApps } from '../../apps/store.ts'
+import type { Engine } from '../engine/engine.ts'
+import { findExpanded } from '../settle/store.ts'
+import { findMiscounts } from './store.ts'
+
+const DAY_MS = 86_400_000
+/** Twice: what happens after the night in which a message was sent is looked at too. */
+const DAYS = 2
+/** A message can be made so long before it is sent. */
+const DAYS_AHEAD = 400
+
+export type CountAudit = { checked: number; wrong: number }
+
+export async function auditCounts({ db, clock, log }: Pick<Engine, 'db' | 'clock' | 'log'>): Promise<CountAudit> {
+  const daysAgo = (days: number) => new Date(clock.now().getTime() - days * DAY_MS)
+  const result: CountAudit = { checked: 0, wrong: 0 }
+  for (const { id: appId } of await findAllApps(db))
+    for (const { id, expandAt } of await findExpanded(db, appId, daysAgo(DAYS), daysAgo(DAYS_AHEAD))) {
+      const wrong = await findMiscounts(db, appId, id, expandAt)
+      result.checked++
+      if (wrong.length === 0) continue
+      result.wrong++
+      log.error({ appId, messageId: id, wrong, alarm: true }, 'the counts of a message differ from its deliveries')
+    }
+  return result
+}

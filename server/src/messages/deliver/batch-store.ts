@@ -1,0 +1,97 @@
+// All SQL on what is being sent at this moment. A slice is written down as a whole, and its deliveries stay pending until it is known
+// what became of them: to write each of them twice would cost the database about a third more for a mail. A line sends one
+// slice at a time; its key sees to that.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { sql } from '../../storage/sql.ts'
+import type { CountedUnder, DeliveryKey } from '../delivery.ts'
+import type { MessageId } from '../message.ts'
+import { type Counted, UNPREPARED } from './store.ts'
+
+/** A mail is known by its own name from the beginning: what comes back of it may be faster than the answer. */
+export type UnderWay = DeliveryKey & CountedUnder & { providerRef: string | null }
+
+/** Whose: of one attempt at one line. */
+export type Claim = { line: string; fence: number }
+
+/** False when the app is gone. */
+export async function insertSlice(
+  db: Db,
+  appId: AppId,
+  { line, fence }: Claim,
+  list: readonly UnderWay[],
+): Promise<boolean> {
+  const inserted = await db.query(sql`
+    insert into slices (app_id, line, fence, expand_ats, message_ids, subscription_ids, run_ids, provider_refs,
+      sending_domains, inbox_providers)
+    select a.id, ${line}, ${fence}::bigint, ${list.map((it) => it.expandAt)}::timestamptz[],
+      ${list.map((it) => it.messageId)}::uuid[], ${list.map((it) => it.subscriptionId)}::uuid[],
+      ${list.map((it) => it.runId)}::uuid[], ${list.map((it) => it.providerRef)}::text[],
+      ${list.map((it) => it.sendingDomain)}::text[], ${list.map((it) => it.inboxProvider)}::text[]
+    from apps a
+    where a.id = ${appId}
+    returning fence`)
+  return inserted.length > 0
+}
+
+/** False when somebody else has taken the line over, and said of the slice what could be said. */
+export async function deleteSlice(db: Db, appId: AppId, { line, fence }: Claim): Promise<boolean> {
+  const deleted = await db.query(sql`
+    delete from slices where app_id = ${appId} and line = ${line} and fence = ${fence} returning fence`)
+  return deleted.length > 0
+}
+
+/** The messages of which a worker that no longer has this line left something in the middle. */
+export async function findInterrupted(db: Db, appId: AppId, { line, fence }: Claim): Promise<MessageId[]> {
+  const found = await db.query<{ messageIds: MessageId[] }>(sql`
+    select s.message_ids from slices s where s.app_id = ${appId} and s.line = ${line} and s.fence <> ${fence}`)
+  return [...new Set(found.flatMap(({ messageIds }) => messageIds))]
+}
+
+/** What a slice holds, one row for each delivery. */
+const each = sql`unnest(s.expand_ats, s.message_ids, s.subscription_ids, s.run_ids, s.provider_refs, s.sending_domains,
+    s.inbox_providers)
+  as r(expand_at, message_id, subscription_id, run_id, provider_ref, sending_domain, inbox_provider)`
+
+/**
+ * Nobody knows whether they were sent. Only those of messages that ask for it are sent again. Each keeps the fence of its slice: who
+ * was thought dead may still say what came of it.
+ */
+export const interruptSlice = (
+  db: Db,
+  appId: AppId,
+  { line, fence }: Claim,
+  { reason, again }: { reason: string; again: readonly MessageId[] },
+  now: Date,
+) =>
+  db.query<Counted>(
+    sql`
+    with s as (
+      delete from slices
+      where app_id = ${appId} and line = ${line} and fence <> ${fence}
+      returning fence, expand_ats, message_ids, subscription_ids, run_ids, provider_refs, sending_domains, inbox_providers
+    )
+    update deliveries d
+    set state = case when d.message_id = any(${again}::uuid[]) then 'pending' else 'unknown' end,
+      reason = ${reason}, attempts = d.attempts + 1, fence = s.fence,
+      due_at = case when d.message_id = any(${again}::uuid[]) then ${now}::timestamptz else d.due_at end,
+      settled_at = case when d.message_id = any(${again}::uuid[]) then null else ${now}::timestamptz end,
+      provider_ref = coalesce(r.provider_ref, d.provider_ref),
+      sending_domain = coalesce(r.sending_domain, d.sending_domain), inbox_provider = coalesce(r.inbox_provider, d.inbox_provider)
+    from s cross join ${each}
+    where d.app_id = ${appId} and d.expand_at = r.expand_at and d.message_id = r.message_id
+      and d.subscription_id = r.subscription_id and d.run_id = r.run_id and d.state = 'pending'
+    returning d.message_id, d.platform, d.state, d.reason`,
+    UNPREPARED,
+  )
+
+/** Of one message. */
+export const underWayOf = (appId: AppId, id: MessageId) => sql`
+  select r.subscription_id, r.run_id from slices s cross join ${each} where s.app_id = ${appId} and r.message_id = ${id}`
+
+/** Those that are known by these names already. */
+export const underWayByName = (appId: AppId, lines: readonly string[], names: readonly string[]) => sql`
+  select r.expand_at, r.message_id, r.subscription_id, r.run_id, r.provider_ref, r.sending_domain, r.inbox_provider
+  from slices s cross join ${each}
+  where s.app_id = ${appId} and s.line = any(${lines}::text[]) and r.provider_ref = any(${names}::text[])`

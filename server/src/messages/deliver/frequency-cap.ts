@@ -1,0 +1,66 @@
+// Frequency caps: at most so many messages of a channel to one user within any window. Decided and noted under the lock of the
+// user's row, in the transaction that marks deliveries as sending; one message to several devices is one message, and in another run it
+// is another.
+
+import type { AppId, UserId } from '../../lib/ids.ts'
+import { type FrequencyCap, windowMsOf } from '../../sending/settings.ts'
+import type { Db } from '../../storage/db.ts'
+import { NO_RUN } from '../message.ts'
+import { lockRecent, type Sends, writeRecent } from './recent-sends-store.ts'
+import type { DueDelivery } from './store.ts'
+
+type Capped = Pick<DueDelivery, 'messageId' | 'subscriptionId' | 'runId' | 'userId'>
+
+const messageOf = ({ messageId, runId }: Capped) => (runId === NO_RUN ? messageId : `${messageId}/${runId}`)
+const nameOf = (it: Capped) => `${messageOf(it)} ${it.subscriptionId}`
+const messagesOf = (sends: Sends) => new Set(Object.keys(sends).map((name) => name.split(' ')[0]))
+const usersOf = (deliveries: readonly Capped[]): UserId[] => [...new Set(deliveries.map(({ userId }) => userId))].sort()
+
+export type Admission = {
+  isAdmitted(it: Capped): boolean
+  /** Notes those of the admitted that are really sent. */
+  note(sent: readonly Capped[]): Promise<void>
+}
+
+export async function admit(
+  db: Db,
+  appId: AppId,
+  cap: FrequencyCap,
+  deliveries: readonly Capped[],
+  now: Date,
+): Promise<Admission> {
+  const since = now.getTime() - windowMsOf(cap)
+  const locked = await lockRecent(db, appId, cap.channel, usersOf(deliveries), now)
+  const recent = new Map([...locked].map(([userId, sends]) => [userId, newerThan(sends, since)]))
+  const messages = new Map([...recent].map(([userId, sends]) => [userId, messagesOf(sends)]))
+  const admitted = new Set<Capped>()
+  for (const it of deliveries) {
+    const ofUser = messages.get(it.userId) ?? new Set()
+    if (!ofUser.has(messageOf(it)) && ofUser.size >= cap.count) continue
+    // What is admitted of this slice counts for the rest of it.
+    ofUser.add(messageOf(it))
+    admitted.add(it)
+  }
+  return {
+    isAdmitted: (it) => admitted.has(it),
+    async note(sent) {
+      for (const it of sent) (recent.get(it.userId) as Sends)[nameOf(it)] = now.getTime()
+      const changed = usersOf(sent).map((userId) => ({ userId, sends: recent.get(userId) as Sends }))
+      if (changed.length > 0) await writeRecent(db, appId, cap.channel, changed, now)
+    },
+  }
+}
+
+/** What a provider refused was not sent. */
+export async function unnote(db: Db, appId: AppId, cap: FrequencyCap, refused: readonly Capped[], now: Date) {
+  const locked = await lockRecent(db, appId, cap.channel, usersOf(refused), now)
+  const names = new Set(refused.map(nameOf))
+  const changed = [...locked].map(([userId, sends]) => ({
+    userId,
+    sends: Object.fromEntries(Object.entries(sends).filter(([name]) => !names.has(name))),
+  }))
+  await writeRecent(db, appId, cap.channel, changed, now)
+}
+
+const newerThan = (sends: Sends, sinceMs: number): Sends =>
+  Object.fromEntries(Object.entries(sends).filter(([, ms]) => ms > sinceMs))

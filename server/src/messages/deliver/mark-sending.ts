@@ -1,0 +1,118 @@
+// Before anybody outside is asked, what is to be sent is committed as being sent. Order of the locks: the job, turns, messages, users
+// of a cap, deliveries, counts, the slice, and last the app's limit, for which all lines of the app wait.
+
+import type { Hold } from '../../sending/hold.ts'
+import { reserve } from '../../sending/reserve.ts'
+import type { Db } from '../../storage/db.ts'
+import { queueToSend } from '../cancel-lock.ts'
+import { changeCounts, moved } from '../counts/store.ts'
+import { lockUncanceled } from '../settle/store.ts'
+import { type Attempt, capOf, claimOf, countedUnder, countsForLimit, idsOf, ownName } from './batch.ts'
+import { deleteSlice, insertSlice, type UnderWay } from './batch-store.ts'
+import type { Composed } from './compose.ts'
+import { changeTo } from './decide.ts'
+import { admit } from './frequency-cap.ts'
+import { changeDeliveries } from './store.ts'
+
+export type Marked = {
+  sent: Composed[]
+  /** Where they are counted in the app's limit. */
+  second: Date | undefined
+  /** Why not all of them may be sent. */
+  hold: Hold | undefined
+}
+
+/** Undefined when the line is somebody else's now, or the app is gone. */
+export async function markSlice(
+  db: Db,
+  attempt: Attempt,
+  slice: readonly Composed[],
+  now: Date,
+): Promise<Marked | undefined> {
+  const { work } = attempt
+  const [isMine, uncanceled] = await Promise.all([work.stillMine(db), queueAndLock(db, attempt, slice)])
+  if (!isMine) return undefined
+  // Nobody but who has the line, and who cancels, changes what waits in it: it is as it was found.
+  const wanted = slice.filter(({ message }) => uncanceled.has(message.id))
+  const { admitted, refused, note } = await admitCapped(db, attempt, wanted, now)
+  await skipCapped(db, attempt, refused, now)
+  if (admitted.length === 0) return { sent: [], second: undefined, hold: undefined }
+  const [isThere, { granted, second, hold }] = await Promise.all([
+    begin(db, attempt, admitted),
+    reserveFor(db, attempt, admitted, now),
+  ])
+  if (!isThere) return undefined
+  if (granted.length < admitted.length) await beginWithFewer(db, attempt, granted)
+  await note(granted)
+  return { sent: granted, second, hold }
+}
+
+/** Answers which messages are not canceled, and remain so until the transaction ends. */
+async function queueAndLock(db: Db, { appId, line }: Attempt, slice: readonly Composed[]) {
+  const ids = idsOf(slice)
+  if (line.lane === 'bulk') await queueToSend(db, ids)
+  return lockUncanceled(db, appId, ids)
+}
+
+const begin = (db: Db, attempt: Attempt, list: readonly Composed[]) =>
+  insertSlice(db, attempt.appId, claimOf(attempt), list.map(underWay))
+
+const underWay = (it: Composed): UnderWay => {
+  const { expandAt, messageId, subscriptionId, runId } = it.due
+  return { expandAt, messageId, subscriptionId, runId, providerRef: ownName(it), ...countedUnder(it) }
+}
+
+/** What the limit does not let through waits as before. */
+async function beginWithFewer(db: Db, attempt: Attempt, granted: readonly Composed[]) {
+  await deleteSlice(db, attempt.appId, claimOf(attempt))
+  if (granted.length > 0) await begin(db, attempt, granted)
+}
+
+async function skipCapped(db: Db, { appId, line }: Attempt, refused: readonly Composed[], now: Date) {
+  const skips = refused.map(({ due }) => changeTo(due, 'skipped', 'frequency_cap', now))
+  const changed = await changeDeliveries(db, appId, skips, { state: 'pending' })
+  await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
+}
+
+type Admitted = { admitted: Composed[]; refused: Composed[]; note(sent: readonly Composed[]): Promise<void> }
+
+async function admitCapped(
+  db: Db,
+  { appId, settings }: Attempt,
+  wanted: readonly Composed[],
+  now: Date,
+): Promise<Admitted> {
+  const capped = wanted.filter((it) => capOf(settings, it))
+  const cap = capped[0] && capOf(settings, capped[0])
+  if (!cap) return { admitted: [...wanted], refused: [], note: async () => {} }
+  const { isAdmitted, note } = await admit(
+    db,
+    appId,
+    cap,
+    capped.map(({ due }) => due),
+    now,
+  )
+  const isFree = (it: Composed) => !capped.includes(it) || isAdmitted(it.due)
+  return {
+    admitted: wanted.filter(isFree),
+    refused: wanted.filter((it) => !isFree(it)),
+    note: (sent) => note(sent.filter((it) => capped.includes(it)).map(({ due }) => due)),
+  }
+}
+
+async function reserveFor(
+  db: Db,
+  { appId }: Attempt,
+  marked: readonly Composed[],
+  now: Date,
+): Promise<{ granted: Composed[] } & Omit<Marked, 'sent'>> {
+  const counted = marked.filter(countsForLimit)
+  if (counted.length === 0) return { granted: [...marked], second: undefined, hold: undefined }
+  const { granted, second, hold } = await reserve(db, appId, counted.length, now)
+  const isGranted = new Set(counted.slice(0, granted))
+  return {
+    granted: marked.filter((it) => isGranted.has(it) || !countsForLimit(it)),
+    second,
+    hold: granted < counted.length ? hold : undefined,
+  }
+}

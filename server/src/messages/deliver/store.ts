@@ -1,0 +1,200 @@
+// All SQL on deliveries that wait, are sent, and are settled. What every slice asks is prepared: planning it for all months took as
+// long as running it. A plan made for a small month is not kept for a large one: who makes it grow has it analyzed (see growth.ts and
+// refreshStatistics). What is asked rarely is planned for its values.
+
+import type { AppId, UserId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { emptySql, type Sql, sql } from '../../storage/sql.ts'
+import type { CountedUnder, DeliveryKey, DeliveryState, Platform } from '../delivery.ts'
+import type { Message, MessageId } from '../message.ts'
+import { isNext } from './run-order-store.ts'
+
+export const UNPREPARED = { prepare: false } as const
+
+/** One that is due, with its address as it is now; without `ownerId` the subscription is gone. */
+export type DueDelivery = DeliveryKey &
+  CountedUnder & {
+    userId: UserId
+    platform: Platform
+    dueAt: Date
+    expiresAt: Date
+    attempts: number
+    reason: string | null
+    step: number
+    ownerId: UserId | null
+    token: string | null
+    enabled: boolean | null
+    notificationTypes: number | null
+    webAuth: string | null
+    webP256: string | null
+    language: string | null
+    timeZone: string | null
+  }
+
+/**
+ * In the order in which they are due. Those of canceled messages are left to who closes them; those that come after another one of
+ * their run wait until it is settled.
+ */
+export async function findDue(db: Db, appId: AppId, line: string, now: Date, limit: number): Promise<DueDelivery[]> {
+  const due = await findDueWhere(db, appId, line, now, limit, emptySql)
+  // Nearly always nothing comes after anything: only where something does is it asked for, which makes the statement dearer.
+  return due.some(({ step }) => step > 1) ? findDueWhere(db, appId, line, now, limit, sql`and ${isNext(appId)}`) : due
+}
+
+const findDueWhere = (db: Db, appId: AppId, line: string, now: Date, limit: number, condition: Sql) =>
+  db.query<DueDelivery>(
+    sql`
+    select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.due_at, d.expires_at,
+      d.attempts, d.reason, d.step, d.sending_domain, d.inbox_provider, s.user_id as owner_id, s.token, s.enabled, s.notification_types, s.web_auth, s.web_p256,
+      coalesce(s.language, u.language) as language, u.timezone_id as time_zone
+    from (
+      select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.due_at, d.expires_at,
+        d.attempts, d.reason, d.step, d.sending_domain, d.inbox_provider
+      from deliveries d
+      where d.app_id = ${appId} and d.line = ${line} and d.state = 'pending' and d.due_at <= ${now}
+        and (select m.state from messages m where m.app_id = ${appId} and m.id = d.message_id) <> 'canceled'
+        ${condition}
+      order by d.due_at
+      limit ${limit}
+    ) d
+    left join lateral (
+      select s.user_id, s.token, s.enabled, s.notification_types, s.web_auth, s.web_p256, s.language
+      from subscriptions s where s.app_id = ${appId} and s.id = d.subscription_id offset 0) s on true
+    left join lateral (
+      select u.language, u.timezone_id from users u where u.app_id = ${appId} and u.id = s.user_id offset 0) u on true
+    order by d.due_at`,
+  )
+
+/** When the next delivery of each of these lines is due; lines in which nothing waits are left out. */
+export const findNextDue = (db: Db, appId: AppId, lines: readonly string[]) =>
+  db.query<{ line: string; dueAt: Date }>(
+    sql`
+    select n.line, n.due_at
+    from (
+      select l.line, (
+        select d.due_at from deliveries d
+        where d.app_id = ${appId} and d.line = l.line and d.state = 'pending'
+        order by d.due_at limit 1) as due_at
+      from unnest(${lines}::text[]) l(line)) n
+    where n.due_at is not null`,
+  )
+
+/** What a delivery is to become. What it is known by and counted under stays where it is null here. */
+export type DeliveryChange = DeliveryKey &
+  CountedUnder & {
+    platform: Platform
+    state: DeliveryState
+    reason: string | null
+    dueAt: Date
+    attempts: number
+    fence: number | null
+    providerRef: string | null
+    deliveredAt: Date | null
+    bouncedAt: Date | null
+    settledAt: Date | null
+  }
+
+/** What a change may find: a state, whose, and whether nothing may have come back of it yet. */
+export type Expected = { state: DeliveryState; fence?: number; isUnheard?: boolean }
+
+/** Named, so that no other months are looked at. */
+const monthsOf = (list: readonly DeliveryKey[]) =>
+  [...new Set(list.map(({ expandAt }) => expandAt.getTime()))].map((ms) => new Date(ms))
+
+/** What deliveries of one slice become is nearly the same for all of them: it is said once, and each says which it is. */
+type Target = Omit<DeliveryChange, 'subscriptionId' | 'runId' | 'platform' | 'providerRef'>
+
+function targetsOf(changes: readonly DeliveryChange[]) {
+  const numbers = new Map<string, number>()
+  const targets: Target[] = []
+  const which = changes.map((it) => {
+    const times = [it.expandAt, it.dueAt, it.settledAt, it.deliveredAt, it.bouncedAt].map((time) => time?.getTime())
+    const { messageId, state, reason, attempts, fence, sendingDomain, inboxProvider } = it
+    const key = JSON.stringify([messageId, state, reason, attempts, fence, sendingDomain, inboxProvider, times])
+    const known = numbers.get(key)
+    if (known !== undefined) return known
+    numbers.set(key, targets.push(it))
+    return targets.length
+  })
+  return { targets, which }
+}
+
+const orderOf = ({ messageId, subscriptionId, runId }: DeliveryKey) => `${messageId} ${subscriptionId} ${runId}`
+
+/** As everybody locks them. */
+const inOrder = (changes: readonly DeliveryChange[]) =>
+  changes
+    .map((change) => ({ change, key: orderOf(change) }))
+    .sort((a, b) => a.change.expandAt.getTime() - b.change.expandAt.getTime() || (a.key < b.key ? -1 : 1))
+    .map(({ change }) => change)
+
+/**
+ * Answers the changes that were made: those whose delivery was as expected. The state is compared in a form that no index holds:
+ * there are indexes by state, and with figures that are a minute old the planner would go through all that is pending.
+ */
+export async function changeDeliveries(
+  db: Db,
+  appId: AppId,
+  changes: readonly DeliveryChange[],
+  { state, fence, isUnheard = false }: Expected,
+): Promise<DeliveryChange[]> {
+  if (changes.length === 0) return []
+  const given = inOrder(changes)
+  const { targets, which } = targetsOf(given)
+  const each = <Value>(of: (target: Target) => Value) => targets.map(of)
+  const changed = await db.query<{ n: number }>(
+    sql`
+    update deliveries d
+    set state = (${each((it) => it.state)}::text[])[r.target], reason = (${each((it) => it.reason)}::text[])[r.target],
+      due_at = (${each((it) => it.dueAt)}::timestamptz[])[r.target],
+      attempts = (${each((it) => it.attempts)}::smallint[])[r.target], fence = (${each((it) => it.fence)}::bigint[])[r.target],
+      settled_at = (${each((it) => it.settledAt)}::timestamptz[])[r.target],
+      provider_ref = coalesce(r.provider_ref, d.provider_ref),
+      sending_domain = coalesce((${each((it) => it.sendingDomain)}::text[])[r.target], d.sending_domain),
+      inbox_provider = coalesce((${each((it) => it.inboxProvider)}::text[])[r.target], d.inbox_provider),
+      delivered_at = coalesce(d.delivered_at, (${each((it) => it.deliveredAt)}::timestamptz[])[r.target]),
+      bounced_at = coalesce(d.bounced_at, (${each((it) => it.bouncedAt)}::timestamptz[])[r.target])
+    from unnest(${given.map((it) => it.subscriptionId)}::uuid[], ${given.map((it) => it.runId)}::uuid[],
+      ${given.map((it) => it.providerRef)}::text[], ${which}::integer[]) with ordinality
+      as r(subscription_id, run_id, provider_ref, target, n)
+    where d.app_id = ${appId} and d.expand_at = any(${monthsOf(changes)}::timestamptz[])
+      and d.expand_at = (${each((it) => it.expandAt)}::timestamptz[])[r.target]
+      and d.message_id = (${each((it) => it.messageId)}::uuid[])[r.target]
+      and d.subscription_id = r.subscription_id and d.run_id = r.run_id
+      and d.state || '' = ${state} and (${fence ?? null}::bigint is null or d.fence = ${fence ?? null}::bigint)
+      and (not ${isUnheard}::boolean or (d.delivered_at is null and d.bounced_at is null))
+    returning r.n`,
+  )
+  return changed.map(({ n }) => given[n - 1] as DeliveryChange)
+}
+
+export type Counted = { messageId: MessageId; platform: Platform; state: DeliveryState; reason: string | null }
+
+export type ExpiredDelivery = Counted & CountedUnder & Pick<DueDelivery, 'attempts' | 'subscriptionId'>
+
+/** Of a line whose sending is held: what has become too late meanwhile. */
+export const expireDue = (db: Db, appId: AppId, line: string, now: Date, limit: number) =>
+  db.query<ExpiredDelivery>(
+    sql`
+    update deliveries
+    set state = 'expired', settled_at = ${now}
+    where app_id = ${appId} and (tableoid, ctid) in (
+      select tableoid, ctid from deliveries
+      where app_id = ${appId} and line = ${line} and state = 'pending' and due_at <= ${now} and expires_at <= ${now}
+      limit ${limit}
+      for update skip locked)
+    returning message_id, subscription_id, platform, state, reason, attempts, sending_domain, inbox_provider`,
+    UNPREPARED,
+  )
+
+export type SentMessage = Pick<
+  Message,
+  'id' | 'channel' | 'lane' | 'name' | 'templateId' | 'content' | 'emailHtml' | 'options'
+>
+
+export const findSentMessages = (db: Db, appId: AppId, ids: readonly MessageId[]) =>
+  db.query<SentMessage>(sql`
+    select m.id, m.channel, m.lane, m.name, m.template_id, m.content,
+      coalesce(to_jsonb(m.email_html), m.email_html_by_language) as email_html, m.options
+    from messages m
+    where m.app_id = ${appId} and m.id = any(${ids}::uuid[])`)

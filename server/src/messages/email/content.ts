@@ -1,0 +1,89 @@
+// The content of a message, rendered or the same for all, as the channel for mail takes it. The recipient's references are left open.
+
+import type { MailContent, MailFile } from '../../channels/email/message.ts'
+import type { Purpose, References } from '../../email/reference.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { own } from '../../lib/own.ts'
+import { MARK, piecesOf } from '../../lib/places.ts'
+import { htmlToText } from '../../templates/render/html-to-text.ts'
+import type { DueDelivery, SentMessage } from '../deliver/store.ts'
+import type { Envelope } from '../engine/sender.ts'
+import type { Texts } from '../push/content.ts'
+import type { Mailing } from './prepare.ts'
+import { fillPlaceholders, hasUnsubscribe, type MailUrls, referencePlace, urlsAt } from './urls.ts'
+import { writeHtml } from './write-html.ts'
+
+type Said = Pick<SentMessage, 'id' | 'lane' | 'content'>
+type Sender = { appId: AppId; references: Pick<References, 'sign'> }
+
+export function emailContent(
+  { appId, references }: Sender,
+  { from, domain, referenceHeaders }: Pick<Mailing, 'from' | 'domain' | 'referenceHeaders'>,
+  { id, lane, content }: Said,
+  texts: Texts,
+  files?: readonly MailFile[],
+): MailContent {
+  const urls = urlsAt(domain.trackingUrl)
+  // Liquid can make what cannot be written; it must not be taken for the place of a reference.
+  const said = (field: string) => own(texts, field)?.replaceAll(MARK, '')
+  const body = said('email_body') ?? ''
+  const html = writeHtml(body, {
+    urls,
+    sign: content.disable_email_click_tracking ? undefined : (url) => references.sign(appId, url),
+    hasPixel: !content.disable_email_open_tracking,
+    preheader: said('email_preheader'),
+  })
+  const text = textPart(said('email_text') ?? htmlToText(body), hasUnsubscribe(body), urls)
+  const replyTo = said('email_reply_to_address')
+  return {
+    from,
+    ...(replyTo && { replyTo }),
+    subject: said('email_subject') ?? '',
+    html: piecesOf(html),
+    text: piecesOf(text),
+    headers: [
+      ['List-Unsubscribe', piecesOf(unsubscribeHeader(urls, domain.returnPathHost))],
+      ['List-Unsubscribe-Post', ['List-Unsubscribe=One-Click']],
+      ['Feedback-ID', [`${id}:${appId}:${lane}:carillon`]],
+      ['X-Message-Id', [id]],
+      ...referenceHeaders,
+    ],
+    ...(files && { files }),
+  }
+}
+
+/** Its links are those that were written. Who can unsubscribe in the HTML can do so here. */
+function textPart(text: string, isUnsubscribed: boolean, urls: MailUrls): string {
+  const filled = fillPlaceholders(text, urls)
+  if (!isUnsubscribed || filled.includes(urls.unsubscribe)) return filled
+  return `${filled}\n\nUnsubscribe: ${urls.unsubscribe}`
+}
+
+/** By one request, or by a mail to where bounces go. */
+const unsubscribeHeader = ({ unsubscribe }: MailUrls, returnPathHost: string) =>
+  returnPathHost === ''
+    ? `<${unsubscribe}>`
+    : `<${unsubscribe}>, <mailto:u-${referencePlace('unsubscribe')}@${returnPathHost}>`
+
+/** What is each recipient's own. */
+export function envelopeOf(
+  { expandAt }: Pick<DueDelivery, 'expandAt'>,
+  { content: { email_bcc: bcc } }: Said,
+  { domain, id, referenceFor, inboxProvider }: Mailing,
+  date: Date,
+): Envelope {
+  const reference = referenceFor('report')
+  return {
+    reference,
+    referenceFor: (place) => referenceFor(place as Purpose),
+    messageIdHeader: `<${id}.${monthOf(expandAt)}@${domain.domain}>`,
+    envelopeFrom: `b-${reference}@${domain.returnPathHost}`,
+    date,
+    dkim: domain.dkim,
+    lane: inboxProvider,
+    ...(bcc && bcc.length > 0 && { bcc }),
+  }
+}
+
+/** `3001` for January 2030. */
+const monthOf = (time: Date) => time.toISOString().slice(2, 7).replace('-', '')

@@ -1,0 +1,54 @@
+// Whom a message means, in the words of segments, or by name.
+
+import { type AppId, isUuid } from '../../lib/ids.ts'
+import { readFilters } from '../../segments/filters.ts'
+import type { Node } from '../../segments/tree.ts'
+import type { Db } from '../../storage/db.ts'
+import { ONESIGNAL_ID } from '../../users/identity.ts'
+import type { Engine } from '../engine/engine.ts'
+import { readSegmentTrees } from '../frozen-segments.ts'
+import type { Audience, MessageId } from '../message.ts'
+import type { Named } from './insert-deliveries.ts'
+import type { WaitingMessage } from './store.ts'
+
+export const isByRange = ({ kind }: Audience) => kind === 'segments' || kind === 'filters' || kind === 'activity'
+
+const NOBODY: Node = { kind: 'any', of: [] }
+
+/** Of those that go by ranges. */
+export async function audienceOf(
+  { log }: Pick<Engine, 'log'>,
+  db: Db,
+  appId: AppId,
+  { id, audience, channel }: WaitingMessage,
+): Promise<Node> {
+  if (audience.kind !== 'segments' && audience.kind !== 'filters') return NOBODY
+  const excluded = await readSegmentTrees(db, appId, audience.excluded)
+  // Whom to leave out cannot be told any more: better nobody than one of them.
+  if (!excluded.every((it) => it !== undefined)) {
+    log.warn({ appId, messageId: id }, 'a segment to be left out is gone; the message goes to nobody')
+    return NOBODY
+  }
+  const included =
+    audience.kind === 'filters'
+      ? [readFilters(audience.filters).tree]
+      : (await readSegmentTrees(db, appId, audience.included)).filter((it) => it !== undefined)
+  return {
+    kind: 'all',
+    of: [
+      { kind: 'any', of: included },
+      { kind: 'none', of: excluded },
+      { kind: 'channel', channel },
+    ],
+  }
+}
+
+export function namesIn(messageId: MessageId, audience: Audience): Named[] {
+  if (audience.kind === 'subscriptions') return audience.ids.map((subscriptionId) => ({ messageId, subscriptionId }))
+  if (audience.kind !== 'aliases') return []
+  return Object.entries(audience.aliases).flatMap(([label, values]): Named[] =>
+    label === ONESIGNAL_ID
+      ? values.filter(isUuid).map((userId) => ({ messageId, userId }))
+      : values.map((value) => ({ messageId, label, value })),
+  )
+}

@@ -1,0 +1,27 @@
+// Which subscriptions a message can go to, by their type, and who brings it there.
+
+import { type SubscriptionType, subscriptionTypes } from '../../users/subscription.ts'
+import { type Provider, providerOf } from '../delivery.ts'
+import type { Message } from '../message.ts'
+import { NOT_CONFIGURED, NOT_SUPPORTED } from '../reasons.ts'
+import type { Way } from './insert-deliveries.ts'
+
+const ofChannel: Record<Message['channel'], (type: SubscriptionType) => boolean> = {
+  email: (type) => type === 'Email',
+  sms: (type) => type === 'SMS',
+  push: (type) => !['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'].includes(type),
+}
+
+export function waysOf(
+  { id, channel, options }: Pick<Message, 'id' | 'channel' | 'options'>,
+  ready: ReadonlySet<Provider>,
+): Way[] {
+  const types = subscriptionTypes.filter(ofChannel[channel])
+  const wanted =
+    channel === 'push' && options.platforms ? types.filter((type) => options.platforms?.includes(type)) : types
+  return wanted.map((type) => {
+    const provider = providerOf(type)
+    if (!provider) return { messageId: id, type, provider: null, reason: NOT_SUPPORTED }
+    return { messageId: id, type, provider, reason: ready.has(provider) ? null : NOT_CONFIGURED }
+  })
+}

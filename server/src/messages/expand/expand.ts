@@ -1,0 +1,160 @@
+// A message becomes deliveries: one row for each candidate, with a decision. Those whose audience is a set of filters go through
+// the app's subscriptions by ranges: who is meant is found first, without a lock; then one transaction holds the rows, their counts,
+// how far it came and the jobs that deliver them. It can be broken off anywhere and taken up by anybody. To those that take recipients while they are open, whoever adds
+// some writes theirs (add-recipients.ts).
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Work } from '../../queue/job.ts'
+import { readSending } from '../../sending/read.ts'
+import type { Db } from '../../storage/db.ts'
+import { EXPANDING_PART } from '../delivery.ts'
+import type { Engine } from '../engine/engine.ts'
+import { DIRECT, deliverJobs, expandJob } from '../jobs.ts'
+import type { MessageId } from '../message.ts'
+import { completeMessages } from '../settle/complete-messages.ts'
+import { isByRange, namesIn } from './audience.ts'
+import { ALL_LINES, type Expansion, linesFor, named } from './insert-deliveries.ts'
+import { lookUpCandidates, lookUpDirect } from './look-up-hosts.ts'
+import { nextRange, type Range } from './ranges.ts'
+import {
+  findWaiting,
+  lockDirectWaiting,
+  lockWaiting,
+  type Progress,
+  type WaitingMessage,
+  writeProgress,
+} from './store.ts'
+import { type Begun, isPlain, type Known, sumOf, waitingOf, writeDeliveries } from './write-deliveries.ts'
+
+/** Then it is another app's turn. */
+const RANGES_IN_A_TURN = 20
+/** The same where the audience is expensive. */
+const MAX_TURN_MS = 60_000
+const DIRECT_AT_ONCE = 500
+
+export const expandMessages = (engine: Engine) => async (work: Work) => {
+  const { appId, key } = work.job
+  const { db, clock, sender } = engine
+  await engine.prepareMonths(clock.now())
+  const known = { ready: await sender.ready(appId), settings: (await readSending(db, appId, clock.now())).settings }
+  if (key === DIRECT) return expandDirect(engine, work, known)
+  const began = performance.now()
+  let size = readSize(work.job.payload)
+  for (let ranges = 0; ranges < RANGES_IN_A_TURN && !work.isLeaving(); ranges++) {
+    const next = await expandNext(engine, work, known, size)
+    await engine.growth.catchUp(clock.now())
+    if (!next.hasMore) return
+    size = next.size
+    await work.noteProgress(db)
+    if (performance.now() - began > MAX_TURN_MS) break
+  }
+  await engine.queue.enqueue(db, [{ ...expandJob(appId, { id: key, lane: 'bulk' }), payload: { size } }])
+}
+
+/** Of the ranges in the turn before, so that what was found out about their cost is not found out again. */
+function readSize(payload: unknown): number | undefined {
+  const { size } = (payload ?? {}) as { size?: unknown }
+  return typeof size === 'number' ? size : undefined
+}
+
+async function expandDirect(engine: Engine, work: Work, known: Known) {
+  const { appId } = work.job
+  const { db, clock } = engine
+  await lookUpDirect(engine, appId, DIRECT_AT_ONCE)
+  const expanded = await db.transaction(async (db) => {
+    if (!(await work.stillMine(db))) return []
+    const waiting = await lockDirectWaiting(db, appId, clock.now(), DIRECT_AT_ONCE)
+    const plain = waiting.filter((message) => isPlain(message, known.settings))
+    if (plain.length > 0) await expandNamed(engine, db, appId, known, plain)
+    for (const message of waiting) if (!plain.includes(message)) await expandNamed(engine, db, appId, known, [message])
+    // With what it did: this is not what ended its workers before.
+    if (waiting.length > 0) await work.noteProgress(db)
+    return waiting.map(({ id }) => id)
+  })
+  await completeMessages(engine, appId, expanded)
+  if (expanded.length === DIRECT_AT_ONCE) await engine.queue.enqueue(db, [expandJob(appId, DIRECT)])
+}
+
+/** Whether there is more of it, and how many subscriptions are to be looked at next. */
+type Next = { hasMore: boolean; size?: number | undefined }
+
+/**
+ * Whom it means is found out first, which may take long; then the message is locked and the deliveries are written, which does not.
+ */
+async function expandNext(engine: Engine, work: Work, known: Known, size: number | undefined): Promise<Next> {
+  const { appId, key: id } = work.job
+  const { db, clock } = engine
+  const isDue = ({ sendAfter }: WaitingMessage) => sendAfter <= clock.now()
+  const waiting = await findWaiting(db, appId, id)
+  if (!waiting || !isDue(waiting)) return end(engine, appId, id)
+  const expandAt = waiting.expandAt ?? clock.now()
+  const range = isByRange(waiting.audience)
+    ? await nextRange(engine, appId, waiting, { expandAt, size, signal: work.signal })
+    : undefined
+  if (waiting.channel === 'email')
+    await lookUpCandidates(engine, range?.candidates ?? named(appId, namesIn(id, waiting.audience)))
+  const hasMore = await db.transaction(async (db) => {
+    if (!(await work.stillMine(db))) return false
+    const message = await lockWaiting(db, appId, id)
+    if (!message || !isDue(message)) return false
+    // Somebody else was here in between: what was found is not the next range any more.
+    if (message.expandedTo !== waiting.expandedTo) return true
+    if (range) return expandRange(engine, db, appId, known, { ...message, expandAt }, range)
+    await expandNamed(engine, db, appId, known, [message])
+    return false
+  })
+  return hasMore ? { hasMore, size: range?.nextSize } : end(engine, appId, id)
+}
+
+async function end(engine: Engine, appId: AppId, id: MessageId): Promise<Next> {
+  await completeMessages(engine, appId, [id])
+  return { hasMore: false }
+}
+
+/** Of messages that name each recipient; more than one only where they are plain. */
+function expandNamed(engine: Engine, db: Db, appId: AppId, known: Known, messages: readonly WaitingMessage[]) {
+  const names = messages.flatMap(({ id, audience }) => namesIn(id, audience))
+  const now = engine.clock.now()
+  const begun = messages.map((message) => ({ ...message, expandAt: now }))
+  const whom = { candidates: named(appId, names), lines: linesFor(names.length) }
+  return write(engine, db, appId, known, begun, whom, { expandedTo: null, isDone: true })
+}
+
+async function expandRange(
+  engine: Engine,
+  db: Db,
+  appId: AppId,
+  known: Known,
+  message: Begun,
+  { candidates, upTo }: Range,
+): Promise<boolean> {
+  const reach = { expandedTo: upTo ?? message.expandedTo, isDone: upTo === undefined }
+  const count = await write(engine, db, appId, known, [message], { candidates, lines: ALL_LINES }, reach)
+  engine.growth.note(message.id, count)
+  return !reach.isDone
+}
+
+/** The rows, their counts, how far it came, and the jobs that deliver them: these last, because deliverers wait for them. Answers how many. */
+async function write(
+  { queue, clock }: Engine,
+  db: Db,
+  appId: AppId,
+  known: Known,
+  messages: readonly Begun[],
+  whom: Pick<Expansion, 'candidates' | 'lines'>,
+  reach: Pick<Progress, 'expandedTo' | 'isDone'>,
+): Promise<number> {
+  const [first, ...others] = messages
+  if (!first) return 0
+  const all = [first, ...others] as const
+  const { written, throttledTo } = await writeDeliveries(db, appId, known, all, whom, EXPANDING_PART, clock.now())
+  const byMessage = Map.groupBy(written, ({ messageId }) => messageId)
+  const countOf = (id: MessageId) => sumOf(byMessage.get(id) ?? [])
+  await writeProgress(
+    db,
+    appId,
+    messages.map(({ id, expandAt }) => ({ id, expandAt, count: countOf(id), throttledTo, ...reach })),
+  )
+  await queue.enqueue(db, deliverJobs(appId, waitingOf(written)))
+  return sumOf(written)
+}

@@ -1,0 +1,53 @@
+// SQL on messages that take recipients while they are open.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { sql } from '../../storage/sql.ts'
+import type { MessageId } from '../message.ts'
+import { columns, type WaitingMessage } from './store.ts'
+import type { Begun } from './write-deliveries.ts'
+
+const areOpen = (appId: AppId, ids: readonly MessageId[], now: Date) => sql`
+  select ${columns} from messages m
+  where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and m.state = 'expanding' and m.audience ->> 'kind' = 'recipients'
+    and (m.audience ->> 'until')::timestamptz >= ${now}
+  order by m.id`
+
+/** Those to which somebody can be added; they stay so until the transaction ends. Others may add meanwhile. */
+export const lockOpen = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
+  db.query<Begun>(sql`${areOpen(appId, ids, now)} for key share`)
+
+/** The same, and others wait: who is added takes a place among all. */
+export const lockOpenAlone = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
+  db.query<Begun>(sql`${areOpen(appId, ids, now)} for no key update`)
+
+/** Until when the places of its throttle are taken. */
+export const writeThrottledTo = (db: Db, appId: AppId, id: MessageId, throttledTo: Date) =>
+  db.query(sql`
+    update messages m set throttled_to = ${throttledTo} where m.app_id = ${appId} and m.id = ${id}`)
+
+export type Over = { appId: AppId } & Pick<WaitingMessage, 'id'>
+
+/** Open messages whose time was over by then. */
+export const findOverAcrossApps = (db: Db, overBy: Date) =>
+  db.query<Over>(
+    sql`
+    select m.app_id, m.id from messages m
+    where m.state = 'expanding' and m.audience ->> 'kind' = 'recipients'
+      and (m.audience ->> 'until')::timestamptz <= ${overBy}
+    order by m.app_id, m.id`,
+    { prepare: false },
+  )
+
+/** Whoever is adding to one of them is waited for, and nobody adds from then on. */
+export const lockExpanding = (db: Db, appId: AppId, ids: readonly MessageId[]) =>
+  db.query(sql`
+    select m.id from messages m
+    where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and m.state = 'expanding'
+    order by m.id
+    for update`)
+
+export const markExpanded = (db: Db, appId: AppId, ids: readonly MessageId[]) =>
+  db.query(sql`
+    update messages m set state = 'sending'
+    where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and m.state = 'expanding'`)

@@ -1,0 +1,72 @@
+// The next of those whom a message means, where it does not name them: it goes through the app's subscriptions in the order of their
+// ids, so many at a time.
+
+import type { AppId, SubscriptionId } from '../../lib/ids.ts'
+import { audienceInRange, type Ids, idsStatement } from '../../segments/audience.ts'
+import { sql } from '../../storage/sql.ts'
+import { findHolders } from '../activities/store.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { MessageId } from '../message.ts'
+import { audienceOf } from './audience.ts'
+import { type Expansion, found, named } from './insert-deliveries.ts'
+import type { WaitingMessage } from './store.ts'
+
+export const RANGE = 10_000
+
+/** `upTo` is undefined for the last one. `nextSize`: how many subscriptions the next one is to look at. */
+export type Range = {
+  candidates: Expansion['candidates']
+  upTo: SubscriptionId | undefined
+  nextSize?: number | undefined
+}
+
+export type RangeOptions = { expandAt: Date; size: number | undefined; signal: AbortSignal }
+
+/** `expandAt`: what is said of time in filters means one moment for all ranges. Nothing is locked meanwhile. */
+export function nextRange(
+  engine: Pick<Engine, 'db' | 'log' | 'scanAudience'>,
+  appId: AppId,
+  message: WaitingMessage,
+  options: RangeOptions,
+): Promise<Range> {
+  const after = message.expandedTo ?? undefined
+  return message.audience.kind === 'activity'
+    ? rangeOfHolders(engine, appId, message.id, message.audience.activityId, after)
+    : rangeOfAudience(engine, appId, message, options, after)
+}
+
+async function rangeOfAudience(
+  engine: Pick<Engine, 'db' | 'log' | 'scanAudience'>,
+  appId: AppId,
+  message: WaitingMessage,
+  { expandAt, size, signal }: RangeOptions,
+  after: SubscriptionId | undefined,
+): Promise<Range> {
+  const scope = { appId, now: expandAt }
+  const node = await audienceOf(engine, engine.db, appId, message)
+  const { rows, upTo, nextSize } = await engine.scanAudience<Ids>({
+    scope,
+    after,
+    maxSize: RANGE,
+    size,
+    signal,
+    statement: (range) => idsStatement(audienceInRange(node, scope, range, sql`s.id`)),
+  })
+  return { candidates: found(appId, rows[0]?.ids ?? '{}'), upTo, nextSize }
+}
+
+/** Of those that show a live activity, however few they are among all. */
+async function rangeOfHolders(
+  { db }: Pick<Engine, 'db'>,
+  appId: AppId,
+  messageId: MessageId,
+  activityId: string,
+  after: SubscriptionId | undefined,
+): Promise<Range> {
+  const holders = await findHolders(db, appId, { purpose: 'update', name: activityId }, RANGE, after)
+  const candidates = named(
+    appId,
+    holders.map((subscriptionId) => ({ messageId, subscriptionId })),
+  )
+  return { candidates, upTo: holders.length === RANGE ? holders.at(-1) : undefined }
+}

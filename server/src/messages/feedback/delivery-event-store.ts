@@ -1,0 +1,38 @@
+// The outbox of events. Who is told, and how, is for the feedback domain.
+
+import { type AppId, newId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { rows, sql } from '../../storage/sql.ts'
+import type { DeliveryEvent, EventKind, UnknownEvent } from './delivery-event.ts'
+
+/**
+ * In the transaction that decides what they tell. One row for each receiver that wants the kind, so none where nobody does:
+ * who writes many asks `findWantedEvents` before, and spares the statement.
+ */
+export async function insertDeliveryEvents(db: Db, appId: AppId, events: readonly DeliveryEvent[]): Promise<void> {
+  if (events.length === 0) return
+  await db.query(sql`
+    insert into delivery_events (app_id, webhook_id, at, id, kind, message_id, subscription_id, user_id, platform, reason)
+    select a.id, w.id, r.at, r.id, r.kind, r."messageId", r."subscriptionId", r."userId", r.platform, r.reason
+    from apps a
+    cross join event_webhooks w
+    cross join jsonb_to_recordset(${rows(events.map((event) => ({ ...event, id: newId() })))}::jsonb)
+      r(id uuid, at timestamptz, kind text, "messageId" uuid, "subscriptionId" uuid, "userId" uuid, platform text, reason text)
+    where a.id = ${appId} and w.app_id = ${appId} and w.disabled_at is null and r.kind = any(w.kinds)`)
+}
+
+export const insertUnknownEvent = (db: Db, appId: AppId, { messageId, count, at }: UnknownEvent) =>
+  db.query(sql`
+    insert into delivery_events (app_id, webhook_id, at, id, kind, message_id, count)
+    select a.id, w.id, ${at}::timestamptz, ${newId()}::uuid, 'message.unknown', ${messageId}::uuid, ${count}::bigint
+    from apps a cross join event_webhooks w
+    where a.id = ${appId} and w.app_id = ${appId} and w.disabled_at is null and 'message.unknown' = any(w.kinds)`)
+
+/** The kinds that any receiver of the app wants now. A few rows by their key: cheap enough to ask for each slice. */
+export async function findWantedEvents(db: Db, appId: AppId): Promise<Set<EventKind>> {
+  const found = await db.query<{ kinds: EventKind[] }>(sql`
+    select kinds
+    from event_webhooks
+    where app_id = ${appId} and disabled_at is null`)
+  return new Set(found.flatMap(({ kinds }) => kinds))
+}

@@ -1,0 +1,33 @@
+// What becomes of a message, as those are told who asked for it.
+
+import type { SubscriptionId, UserId } from '../../lib/ids.ts'
+import type { SubscriptionType } from '../../users/subscription.ts'
+import type { MessageId } from '../message.ts'
+
+export const eventKinds = [
+  'sent',
+  'failed',
+  'delivered',
+  'received',
+  'opened',
+  'clicked',
+  'bounced',
+  'complained',
+  'unsubscribed',
+  'message.unknown',
+] as const
+export type EventKind = (typeof eventKinds)[number]
+
+/** About a message and not one of its deliveries: of so many nobody knows whether they arrived. */
+export type UnknownEvent = { messageId: MessageId; count: number; at: Date }
+
+export type DeliveryEvent = {
+  kind: Exclude<EventKind, 'message.unknown'>
+  at: Date
+  /** Null where no message in particular led to it. */
+  messageId: MessageId | null
+  subscriptionId: SubscriptionId
+  userId: UserId
+  platform: SubscriptionType
+  reason?: string | undefined
+}

@@ -1,0 +1,29 @@
+// SQL on what recipients did with what a run sent them.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { rows, sql } from '../../storage/sql.ts'
+import { UNPREPARED } from '../deliver/store.ts'
+import type { MessageId, RunId } from '../message.ts'
+
+export type RunSend = { messageId: MessageId; runId: RunId }
+export type RunAction = { messageId: MessageId; runId: RunId; received: boolean; opened: boolean; clicked: boolean }
+
+/** On any subscription that it was sent to, whoever has that now. A push message is opened by clicking it; what was opened or clicked was received. */
+export const findRunActions = (db: Db, appId: AppId, sends: readonly RunSend[]) =>
+  db.query<RunAction>(
+    sql`
+    select r."messageId" as message_id, r."runId" as run_id,
+      bool_or(coalesce(d.received_at, d.delivered_at, d.opened_at, d.clicked_at) is not null or d.receipt = 'delivered')
+        as received,
+      bool_or(coalesce(d.opened_at, d.clicked_at) is not null) as opened,
+      bool_or(d.clicked_at is not null) as clicked
+    from jsonb_to_recordset(${rows(sends)}::jsonb) as r("messageId" uuid, "runId" uuid)
+    join messages m on m.app_id = ${appId} and m.id = r."messageId"
+    cross join lateral (
+      select d.received_at, d.delivered_at, d.opened_at, d.clicked_at, d.receipt from deliveries d
+      where d.app_id = ${appId} and d.expand_at = m.expand_at and d.message_id = m.id and d.run_id = r."runId"
+        and d.run_id <> '00000000-0000-0000-0000-000000000000' offset 0) d
+    group by r."messageId", r."runId"`,
+    UNPREPARED,
+  )

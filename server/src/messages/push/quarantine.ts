@@ -1,0 +1,38 @@
+// Where it is the app that is set up wrongly, a provider may call addresses gone that are not. Its users must not be unsubscribed for
+// that.
+
+import type { Outcome } from '../../channels/channel.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { hasEverSent } from '../counts/store.ts'
+import type { Platform, Provider } from '../delivery.ts'
+
+/** Fewer can be bad by chance: somebody tries it out with tokens of old. */
+const LEAST = 3
+
+/** What each calls a token that it does not know, be it that another app or environment made it. */
+const UNKNOWN_TOKEN: Partial<Record<Provider, { word: string; platforms: readonly Platform[] }>> = {
+  apns: { word: 'BadDeviceToken', platforms: ['iOSPush', 'macOSPush'] },
+  huawei: { word: 'code 80300007', platforms: ['HuaweiPush'] },
+  adm: { word: 'InvalidRegistrationId', platforms: ['FireOSPush'] },
+}
+
+/** Google's word for a token that another project made. */
+export const OTHER_SENDER = 'SENDER_ID_MISMATCH'
+const isOfOther = (outcome: Outcome) => outcome.kind === 'gone' && outcome.reason === OTHER_SENDER
+
+export async function distrust(db: Db, appId: AppId, provider: Provider, outcomes: Outcome[]): Promise<Outcome[]> {
+  if (provider === 'fcm') return distrustGoogle(outcomes)
+  const { word, platforms = [] } = UNKNOWN_TOKEN[provider] ?? {}
+  const isUnknownToken = (outcome: Outcome) => outcome.kind === 'gone' && outcome.reason === word
+  // An app whose first messages all end so has the credentials of another, or of Apple's other environment.
+  if (outcomes.length < LEAST || !outcomes.every(isUnknownToken)) return outcomes
+  if (await hasEverSent(db, appId, platforms)) return outcomes
+  return outcomes.map(() => ({ kind: 'misconfigured', reason: word ?? '' }))
+}
+
+/** With the service account of another project every token is another's. It is believed where it was not so for others just now. */
+function distrustGoogle(outcomes: Outcome[]): Outcome[] {
+  if (!outcomes.some(isOfOther) || outcomes.some(({ kind }) => kind === 'sent')) return outcomes
+  return outcomes.map((it) => (isOfOther(it) ? { kind: 'failed', reason: OTHER_SENDER } : it))
+}

@@ -1,0 +1,46 @@
+// Settings that hold deliveries back were changed: what they hold is let go, and decided about once more.
+
+import type { Work } from '../../queue/job.ts'
+import { QUIET_HOURS_CHANGED } from '../../sending/control.ts'
+import { linesOf, providers } from '../delivery.ts'
+import type { Engine } from '../engine/engine.ts'
+import { deliverJobs } from '../jobs.ts'
+import { findThrottled, releaseQuiet, releaseThrottled } from './store.ts'
+
+const AT_ONCE = 50_000
+
+export const releaseDeliveries = (engine: Pick<Engine, 'db' | 'clock' | 'queue'>) => (work: Work) =>
+  work.job.key === QUIET_HOURS_CHANGED ? releaseFromQuiet(engine, work) : releaseFromThrottle(engine, work)
+
+async function releaseFromQuiet({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>, work: Work) {
+  const { appId } = work.job
+  for (const line of providers.flatMap(linesOf))
+    for (let count = AT_ONCE; count === AT_ONCE && !work.signal.aborted; )
+      count = await db.transaction(async (db) => {
+        if (!(await work.stillMine(db))) return 0
+        const now = clock.now()
+        const released = await releaseQuiet(db, appId, line, now, AT_ONCE)
+        if (released > 0) await queue.enqueue(db, deliverJobs(appId, [{ line, dueAt: now }]))
+        return released
+      })
+}
+
+/** Of one message all at once: those that were let go take new places, and must not be let go again. */
+async function releaseFromThrottle({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>, work: Work) {
+  const { appId } = work.job
+  for (const { id, expandAt } of await findThrottled(db, appId, clock.now())) {
+    if (work.signal.aborted) return
+    await db.transaction(async (db) => {
+      if (!(await work.stillMine(db))) return
+      const now = clock.now()
+      const lines = await releaseThrottled(db, appId, { id, expandAt }, now)
+      await queue.enqueue(
+        db,
+        deliverJobs(
+          appId,
+          lines.map(({ line }) => ({ line, dueAt: now })),
+        ),
+      )
+    })
+  }
+}

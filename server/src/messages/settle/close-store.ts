@@ -1,0 +1,47 @@
+// SQL on what is left of a message that is to be, or was, canceled.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { sql } from '../../storage/sql.ts'
+import { underWayOf } from '../deliver/batch-store.ts'
+import { type Counted, UNPREPARED } from '../deliver/store.ts'
+import type { MessageId } from '../message.ts'
+
+/** Pending deliveries of a message that was canceled, some at a time. What is under way is left to who sends it. */
+export const closePending = (db: Db, appId: AppId, id: MessageId, expandAt: Date, now: Date, limit: number) =>
+  db.query<Counted>(
+    sql`
+    update deliveries
+    set state = 'canceled', reason = null, settled_at = ${now}
+    where app_id = ${appId} and expand_at = ${expandAt} and (tableoid, ctid) in (
+      select tableoid, ctid from deliveries
+      where app_id = ${appId} and expand_at = ${expandAt} and message_id = ${id} and state = 'pending'
+        and (subscription_id, run_id) not in (${underWayOf(appId, id)})
+      limit ${limit}
+      for update skip locked)
+    returning message_id, platform, state, reason`,
+    UNPREPARED,
+  )
+
+/** One that somebody else is just deciding about is left out by closing. */
+export async function hasPending(db: Db, appId: AppId, id: MessageId, expandAt: Date): Promise<boolean> {
+  const found = await db.query(
+    sql`
+    select 1 from deliveries d
+    where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${id} and d.state = 'pending'
+      and (d.subscription_id, d.run_id) not in (${underWayOf(appId, id)})
+    limit 1`,
+    UNPREPARED,
+  )
+  return found.length > 0
+}
+
+/** How much of it waits and is not under way, as it was at one moment. */
+export async function countWaiting(db: Db, appId: AppId, id: MessageId): Promise<number> {
+  const [found] = await db.query<{ count: number }>(sql`
+    select (
+      select coalesce(sum(c.count), 0) from message_counts c
+      where c.app_id = ${appId} and c.message_id = ${id} and c.state = 'pending'
+    ) - (select count(*) from (${underWayOf(appId, id)}) u) as count`)
+  return found?.count ?? 0
+}

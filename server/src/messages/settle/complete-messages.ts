@@ -1,0 +1,33 @@
+// A message is done when nothing of it waits and nothing is under way. Found out after each batch by whoever wrote the last
+// outcome; a crash in between is made up for by the schedule.
+
+import type { AppId } from '../../lib/ids.ts'
+import { findSettled } from '../counts/store.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { MessageId } from '../message.ts'
+import { findUnderWayAcrossApps, lockSending, markDone } from './store.ts'
+
+export async function completeMessages(
+  { db, clock }: Pick<Engine, 'db' | 'clock'>,
+  appId: AppId,
+  ids: readonly MessageId[],
+) {
+  if (ids.length === 0) return
+  const settled = await findSettled(db, appId, ids)
+  if (settled.length === 0) return
+  await db.transaction(async (db) => {
+    const locked = await lockSending(db, appId, settled)
+    // Counted once more under the lock: something may have been put back meanwhile.
+    if (locked.length > 0) await markDone(db, appId, await findSettled(db, appId, locked), clock.now())
+  })
+}
+
+export async function settleMessages(engine: Pick<Engine, 'db' | 'clock'>): Promise<void> {
+  const apps = Map.groupBy(await findUnderWayAcrossApps(engine.db), ({ appId }) => appId)
+  for (const [appId, messages] of apps)
+    await completeMessages(
+      engine,
+      appId,
+      messages.map(({ id }) => id),
+    )
+}

@@ -1,0 +1,54 @@
+// What may or may not have arrived is told to somebody: a notice to the administrators and an event, once for a message and with how
+// many deliveries it is about. A while after the first of them, because a broken connection or a killed server leaves many at once,
+// and who was thought dead may still say what came of them.
+
+import type { AppId } from '../../lib/ids.ts'
+import type { NewJob, Work } from '../../queue/job.ts'
+import { giveNotice } from '../../sending/notice.ts'
+import type { Db } from '../../storage/db.ts'
+import type { Counted } from '../deliver/store.ts'
+import type { Engine } from '../engine/engine.ts'
+import { insertUnknownEvent } from '../feedback/delivery-event-store.ts'
+import { TELL_UNKNOWN } from '../jobs.ts'
+import type { MessageId } from '../message.ts'
+import { markUnknownsTold } from './unknown-store.ts'
+
+const GATHERING_MS = 5 * 60_000
+
+/** In the transaction that ends the deliveries. */
+export async function tellUnknownLater(
+  queue: Engine['queue'],
+  db: Db,
+  appId: AppId,
+  ended: readonly Pick<Counted, 'messageId' | 'state'>[],
+  now: Date,
+): Promise<void> {
+  const ids = new Set(ended.filter(({ state }) => state === 'unknown').map(({ messageId }) => messageId))
+  const runAt = new Date(now.getTime() + GATHERING_MS)
+  await queue.enqueue(
+    db,
+    [...ids].map((id: MessageId): NewJob => ({ appId, name: TELL_UNKNOWN, key: id, runAt })),
+  )
+}
+
+export const tellUnknown =
+  ({ db, clock }: Pick<Engine, 'db' | 'clock'>) =>
+  async (work: Work) => {
+    const { appId, key: id } = work.job
+    const now = clock.now()
+    await db.transaction(async (db) => {
+      if (!(await work.stillMine(db))) return
+      const told = await markUnknownsTold(db, appId, id, now)
+      if (!told) return
+      const { name, channel, count } = told
+      const resend = `POST /apps/${appId}/messages/${id}/unknowns/resend`
+      await giveNotice(
+        db,
+        appId,
+        'message.unknown',
+        { message_id: id, message_name: name, channel, count, resend },
+        now,
+      )
+      await insertUnknownEvent(db, appId, { messageId: id, count, at: now })
+    })
+  }

@@ -1,0 +1,118 @@
+// All SQL on deliveries of which nobody knows whether they arrived.
+
+import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
+import type { Db } from '../../storage/db.ts'
+import { sql } from '../../storage/sql.ts'
+import { type Counted, UNPREPARED } from '../deliver/store.ts'
+import type { DeliveryKey } from '../delivery.ts'
+import type { Message, MessageId } from '../message.ts'
+
+export type UnknownDelivery = DeliveryKey & {
+  userId: UserId
+  platform: Counted['platform']
+  reason: string | null
+  attempts: number
+  settledAt: Date
+}
+
+/** Where a delivery stands among those of its message. */
+export type Place = Pick<DeliveryKey, 'subscriptionId' | 'runId'>
+
+export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, after: Place | undefined) =>
+  db.query<UnknownDelivery>(
+    sql`
+    select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.reason, d.attempts, d.settled_at
+    from deliveries d
+    where d.app_id = ${appId} and d.message_id = ${id} and d.state = 'unknown'
+      and (d.subscription_id, d.run_id) > (${after?.subscriptionId ?? FIRST_ID}::uuid, ${after?.runId ?? FIRST_ID}::uuid)
+    order by d.subscription_id, d.run_id
+    limit ${limit}`,
+    UNPREPARED,
+  )
+
+/** What is to be told of a message; undefined where all of it is known, or it was told before. */
+export async function markUnknownsTold(
+  db: Db,
+  appId: AppId,
+  id: MessageId,
+  now: Date,
+): Promise<(Pick<Message, 'name' | 'channel'> & { count: number }) | undefined> {
+  const [told] = await db.query<Pick<Message, 'name' | 'channel'> & { count: number }>(
+    sql`
+    update messages m
+    set unknowns_told_at = ${now}
+    from (
+      select sum(c.count)::bigint as count from message_counts c
+      where c.app_id = ${appId} and c.message_id = ${id} and c.state = 'unknown') c
+    where m.app_id = ${appId} and m.id = ${id} and m.unknowns_told_at is null and c.count > 0
+    returning m.name, m.channel, c.count`,
+    UNPREPARED,
+  )
+  return told
+}
+
+/** They were sent again: what is unknown from then on is told once more. */
+export const forgetUnknownsTold = (db: Db, appId: AppId, id: MessageId) =>
+  db.query(sql`update messages m set unknowns_told_at = null where m.app_id = ${appId} and m.id = ${id}`)
+
+/** Before every id that there is. */
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+
+type OfMessage = { messageId: MessageId; expandAt: Date }
+/** `was`: the reason under which it was counted. */
+type Changed = Counted & { line: string; was: string | null }
+
+/** In doubt about the predecessor: its late word about a delivery that is sent again counts no more, so the fence goes. */
+export const resendUnknownRows = (
+  db: Db,
+  appId: AppId,
+  { messageId, expandAt }: OfMessage,
+  only: readonly SubscriptionId[] | undefined,
+  now: Date,
+  expiresAt: Date,
+) =>
+  db.query<Changed>(
+    sql`
+    with found as materialized (
+      select d.subscription_id, d.run_id, d.reason
+      from deliveries d
+      where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${messageId} and d.state = 'unknown'
+        and (${only ?? null}::uuid[] is null or d.subscription_id = any(${only ?? null}::uuid[]))
+      order by d.subscription_id, d.run_id
+      for update
+    )
+    update deliveries d
+    set state = 'pending', reason = null, due_at = ${now}, expires_at = greatest(d.expires_at, ${expiresAt}), settled_at = null,
+      fence = null
+    from found f
+    where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${messageId}
+      and d.subscription_id = f.subscription_id and d.run_id = f.run_id
+    returning d.message_id, d.platform, d.state, d.reason, d.line, f.reason as was`,
+    UNPREPARED,
+  )
+
+export const closeUnknownRows = (
+  db: Db,
+  appId: AppId,
+  { messageId, expandAt }: OfMessage,
+  only: readonly SubscriptionId[] | undefined,
+  now: Date,
+) =>
+  db.query<Changed & Pick<UnknownDelivery, 'subscriptionId' | 'userId'>>(
+    sql`
+    with found as materialized (
+      select d.subscription_id, d.run_id, d.reason
+      from deliveries d
+      where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${messageId} and d.state = 'unknown'
+        and (${only ?? null}::uuid[] is null or d.subscription_id = any(${only ?? null}::uuid[]))
+      order by d.subscription_id, d.run_id
+      for update
+    )
+    update deliveries d
+    set state = 'failed', reason = 'closed', settled_at = ${now}, fence = null
+    from found f
+    where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${messageId}
+      and d.subscription_id = f.subscription_id and d.run_id = f.run_id
+    returning d.message_id, d.subscription_id, d.user_id, d.platform, d.state, d.reason, d.line, f.reason as was`,
+    UNPREPARED,
+  )
