@@ -168,7 +168,7 @@ beforeAll(async () => {
   // Apps get their pair for web push when they are first looked at; that is no change that a later look makes.
   for (const { organizationKey } of [tenant, stranger])
     await server.request('/apps', { headers: { authorization: `Key ${organizationKey}` } })
-}, 60_000)
+})
 afterAll(() => server.close())
 
 const PUBLIC_KEY = `-----BEGIN PUBLIC KEY-----

@@ -5,7 +5,10 @@ import { reaching, readFiles } from './importers.ts'
 /** Tests of whole processes: servers that are started and killed, browsers, mail servers. Each file has a process of its own. */
 export const PROCESSES = 'server/test/{chaos,fuzz,guides,process,browsers,mail}/**/*.test.ts'
 
-/** Measures how long one app waits beside another, which is not to be how long it waits beside other tests. */
+/** Fault tests: minutes of kills, outages and nonsense. `npm run test:faults` runs them, `npm test` does not. */
+export const FAULTS = 'server/test/{chaos,fuzz}/**/*.test.ts'
+
+/** Measures how long one app waits beside another, which must not depend on how long it waits beside other tests. */
 export const ALONE = 'server/test/chaos/hostile-app.test.ts'
 
 /** They open databases, but are about others: browsers, providers, templates, and servers that die while they send. */

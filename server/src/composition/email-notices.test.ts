@@ -55,4 +55,4 @@ test('a notice to an administrator’s address goes out as the app’s mail does
   } finally {
     await server.close()
   }
-}, 30_000)
+})

@@ -430,7 +430,7 @@ test('at most 100 are live at once, however close together they come; those that
   } finally {
     await own.close()
   }
-}, 60_000)
+})
 
 describe('the list', () => {
   test('is oldest first, by pages, and of the app alone', async () => {

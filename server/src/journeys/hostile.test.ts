@@ -79,4 +79,4 @@ test('nothing that is sent is an error of the server', async () => {
   await Promise.all(Array.from({ length: 8 }, work))
   expect([...statuses].sort()).toEqual([200, 201, 400])
   for (const { id } of [patched, stepped]) expect((await view(app, id)).status).toBe(200)
-}, 120_000)
+})

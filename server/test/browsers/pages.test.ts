@@ -12,7 +12,7 @@ describe.skipIf(!isThere)('pages in Chromium', () => {
   beforeAll(async () => {
     browser = await startChromium({ reachesPush: false })
     app = await testApp()
-  }, 60_000)
+  })
   afterAll(async () => {
     await browser?.close()
     await app?.close()

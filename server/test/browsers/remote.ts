@@ -69,7 +69,7 @@ export async function launch(
   }
 }
 
-const START_MS = 45_000
+const START_MS = 240_000
 
 function announced(child: ChildProcess, announcement: RegExp): Promise<string> {
   return new Promise((resolve, reject) => {

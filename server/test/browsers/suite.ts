@@ -23,7 +23,6 @@ const SITE = {
   safari_apns_p12: '',
   chrome_web_default_notification_icon: 'https://example.com/icon.png',
 }
-const START_MS = 60_000
 
 export type BrowserSuite<Browser extends TestBrowser> = {
   browser(): Browser
@@ -63,7 +62,7 @@ export function describeBrowser<Browser extends TestBrowser>(
       // One person who is sent to all the time has more than most.
       await configure(`/apps/${app.tenant.id}/delivery_settings`, { limit_factor: 100 })
       site = await startSite(app.url)
-    }, START_MS)
+    })
     afterAll(async () => {
       await browser?.close()
       await site?.close()

@@ -79,7 +79,7 @@ test('a message becomes a mail, caught where no relay is set, with links that le
   } finally {
     await server.close()
   }
-}, 60_000)
+})
 
 test('a message with attachments becomes a mail that holds them, at a real server of mail and in the mailbox', async () => {
   const pdf = randomBytes(300_000)
@@ -134,7 +134,7 @@ test('a message with attachments becomes a mail that holds them, at a real serve
       await server.close()
     }
   }
-}, 60_000)
+})
 
 /** As providers take it from a mail. */
 type Header = { name: string; value: string }
@@ -205,4 +205,4 @@ test('mail carries its reference for those providers that may tell of it, who br
   } finally {
     await server.close()
   }
-}, 60_000)
+})

@@ -35,8 +35,8 @@ const MAX_TIMES: Record<Subject, number> = {
   'template preview': 5,
   p12: 5,
 }
-/** What is quicker counts as undisturbed. In CI other tests share the machine, and a stall is one of ten seconds and more. */
-const ON_TIME_MS = isFull ? 0 : 8_000
+/** Anything quicker counts as undisturbed. At gate scale only a stall that no busy machine explains is a failure. */
+const ON_TIME_MS = isFull ? 0 : 30_000
 const TRIES = isFull ? 1 : 2
 /** A mail that hangs is given up after five minutes. */
 const CALM_MS = 360_000

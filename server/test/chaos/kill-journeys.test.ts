@@ -25,7 +25,7 @@ const TRAVELLERS = isFull ? 1_000 : 200
 /** In each of them one server is killed while the other goes on, or both at once: five kills in three rounds. */
 const ROUNDS = isFull ? { before: 12, after: 6 } : { before: 3, after: 2 }
 /** Leases run for 30 s, and what a dead server held is taken up after that. Tests share their machine. */
-const SETTLED_MS = 180_000
+const SETTLED_MS = 900_000
 /** What the box takes in a second: so little that something is always under way. */
 const PER_SECOND = isFull ? 200 : 100
 /** Some ranges of them, as they are entered: see enter-audience.ts. */

@@ -10,7 +10,7 @@ const GOOD = isFull ? 1_000 : 100
 const LAST_ATTEMPT = 99
 /** How much longer the good may take among the bad than alone. What is alone and quicker than promised counts as on time. */
 const MOST_TIMES = 5
-const ON_TIME_MS = 2_000
+const ON_TIME_MS = isFull ? 2_000 : 6_000
 
 /** As no request can write them; as a fault of ours, or somebody with a database client, might. */
 const CONTENTS: unknown[] = [
@@ -78,7 +78,7 @@ test('messages and jobs that are nonsense end by themselves, and keep nothing el
     await until(async () => {
       const taken = await takenAt()
       return [...since.keys()].every((id) => taken.has(id))
-    }, 60_000)
+    })
     const taken = await takenAt()
     const tookMs = [...since].map(([id, from]) => (taken.get(id) as number) - from).sort((a, b) => a - b)
     return { good: [...since.keys()], p99Ms: tookMs[Math.ceil(tookMs.length * 0.99) - 1] as number }
@@ -107,7 +107,7 @@ test('messages and jobs that are nonsense end by themselves, and keep nothing el
     db.query<{ id: string }>(sql`
       select m.id from messages m
       where m.app_id = ${appId} and m.id = any(${poison}::uuid[]) and m.state <> 'done' limit 1`)
-  await until(async () => (await open()).length === 0, 60_000)
+  await until(async () => (await open()).length === 0)
   const ends = await db.query<{ state: string; reason: string | null; count: number }>(sql`
     select state, reason, count(*)::integer as count from deliveries
     where app_id = ${appId} and message_id = any(${poison}::uuid[]) group by state, reason order by state, reason`)
@@ -117,13 +117,13 @@ test('messages and jobs that are nonsense end by themselves, and keep nothing el
   await until(async () => {
     const sent = (await rig.deliveries()).filter(({ state }) => state === 'sent').map(({ messageId }) => messageId)
     return good.every((id) => sent.includes(id))
-  }, 30_000)
+  })
 
   const jobs = () =>
     db.query<{ name: string; key: string; state: string }>(
       sql`select name, key, state from jobs where app_id = ${appId}`,
     )
-  await until(async () => (await jobs()).every(({ state }) => state === 'parked'), 30_000)
+  await until(async () => (await jobs()).every(({ state }) => state === 'parked'))
   // Kept for the operator; a line of that name has nothing in it, and that is done.
   expect((await jobs()).map(({ name }) => name).sort()).toEqual([
     'messages.close',
@@ -132,4 +132,4 @@ test('messages and jobs that are nonsense end by themselves, and keep nothing el
   ])
   for (const [, count] of await takenOf(rig)) expect(count).toBe(1)
   for (const { url } of rig.nodes) expect((await fetch(`${url}/health`)).status).toBe(200)
-}, 300_000)
+})

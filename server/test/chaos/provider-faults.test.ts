@@ -17,13 +17,13 @@ const BEHIND_EACH_GATE = isFull ? 100 : 10
 const SUFFERS_ON: ChannelName[] = ['fcm', 'sms', 'smpp']
 const PROBES = isFull ? 50 : 10
 const PROBE_EVERY_MS = 100
-/** How much longer others may take than undisturbed. What is quicker than this counts as undisturbed: tests share their machine. */
+/** How much longer others may take than undisturbed. Anything quicker than ON_TIME_MS counts as undisturbed. */
 const MOST_TIMES = 10
-const ON_TIME_MS = 5_000
+const ON_TIME_MS = isFull ? 5_000 : 30_000
 /** From a refusal to the row that says when it is tried again. */
-const WRITTEN_S = 2
+const WRITTEN_S = isFull ? 2 : 30
 /** At full scale six mails hang until they are given up after five minutes, and a line waits for every slice that has one: all of them may be in one line. */
-const SETTLED_MS = isFull ? 2_100_000 : 180_000
+const SETTLED_MS = isFull ? 2_100_000 : 900_000
 /** Texts that one connection to a message centre has under way. All of them are unknown when it breaks. */
 const WINDOW = 10
 
@@ -49,7 +49,7 @@ test('whatever a provider does, nothing is lost or sent twice, it is left alone 
     note(channel, { fault: 'none', count: list.length, states: ['sent'] }, list, await channel.send(list))
   }
   const unreached = [...people]
-  await until(() => untrusting.every((channel) => watch.hasWaited(unreached, channel)), 60_000)
+  await until(() => untrusting.every((channel) => watch.hasWaited(unreached, channel)))
   expect(impostors.map(({ heard }) => heard())).toEqual([0, 0])
   expect(await rig.taken()).toEqual([])
   gates.open()
@@ -75,7 +75,7 @@ test('whatever a provider does, nothing is lost or sent twice, it is left alone 
         tookMs: (taken.get(id) ?? taken.get(text) ?? Number.NaN) - at,
       }))
     }
-    await until(async () => (await arrivals()).every(({ tookMs }) => !Number.isNaN(tookMs)), 120_000)
+    await until(async () => (await arrivals()).every(({ tookMs }) => !Number.isNaN(tookMs)))
     const longest = new Map<ChannelName, number>()
     for (const { name, tookMs } of await arrivals()) longest.set(name, Math.max(longest.get(name) ?? 0, tookMs))
     return longest

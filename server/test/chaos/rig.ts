@@ -16,15 +16,7 @@ import { connectEmbedded } from '../../src/storage/embedded/attach.ts'
 import { sql } from '../../src/storage/sql.ts'
 import { urlOf } from '../command-line.ts'
 import { type TestDatabase, testDatabase } from '../database.ts'
-import {
-  FIRST_START_MS,
-  type FirstKeys,
-  freshFolder,
-  launch,
-  printedKeys,
-  type Server,
-  until,
-} from '../process/launch.ts'
+import { type FirstKeys, freshFolder, HANG_MS, launch, printedKeys, type Server, until } from '../process/launch.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer is read as the JSON it is; the assertions are its type
 export type Answer = { status: number; body: any }
@@ -105,10 +97,10 @@ export async function openRig({
     const server = await launch({ env: settings })
     const node: Node = {
       server,
-      url: await server.ready(FIRST_START_MS),
+      url: await server.ready(),
       async start() {
         node.server = await launch({ dataDir: node.server.dataDir, env: settings })
-        node.url = await node.server.ready(FIRST_START_MS)
+        node.url = await node.server.ready()
       },
     }
     nodes.push(node)
@@ -163,7 +155,7 @@ export async function askAs(
   method: string,
   path: string,
   body?: unknown,
-  signal = AbortSignal.timeout(30_000),
+  signal = AbortSignal.timeout(HANG_MS),
 ): Promise<Answer> {
   try {
     const response = await fetch(`${url}${path}`, {
@@ -221,7 +213,7 @@ async function subscribe({ keys, nodes, ask }: Rig, subscriptions: readonly obje
 }
 
 /** Every message that was taken has its deliveries, of which none waits and none is under way. */
-export async function untilSettled({ database, keys }: Rig, deadlineMs: number): Promise<void> {
+export async function untilSettled({ database, keys }: Rig, deadlineMs = HANG_MS): Promise<void> {
   const open = () =>
     database.db.query<{ id: string }>(sql`
       select m.id from messages m
@@ -237,7 +229,7 @@ export async function untilSettled({ database, keys }: Rig, deadlineMs: number):
 }
 
 /** The messages know it too: whoever settled the last delivery says so or, if it died just then, a schedule does every minute. */
-export async function untilDone({ database, keys }: Rig, deadlineMs = 100_000): Promise<void> {
+export async function untilDone({ database, keys }: Rig, deadlineMs = HANG_MS): Promise<void> {
   const open = () =>
     database.db.query(sql`
       select 1 from messages m where m.app_id = ${keys.appId} and m.state not in ('done', 'canceled') limit 1`)

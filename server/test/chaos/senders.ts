@@ -11,7 +11,7 @@ const CLIENTS = isFull ? 12 : 6
 /** What the box takes in a second: about what the clients bring, so that something is always under way. */
 export const PER_SECOND = 25 * CLIENTS
 /** A minute is promised: leases of the dead run for 30 s, and what waited behind them is then sent. Tests share their machine. */
-const SETTLED_MS = 60_000 * 5
+const SETTLED_MS = 900_000
 /** What the dead hold is not sent for half a minute: with more than this waiting, clients bring nothing for a while. */
 const MOST_WAITING = isFull ? 10_000 : 3_000
 const PROVIDERS = ['apns', 'fcm', 'web-push', 'sms']

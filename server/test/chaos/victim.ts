@@ -19,9 +19,9 @@ const BULK_EACH = isFull ? 300 : 60
 const PREVIEWS = isFull ? 20 : 5
 const UPLOADS = isFull ? 4 : 2
 /** What has not arrived by then counts as having taken so long, and is told as late. */
-export const DEADLINE_MS = isFull ? 120_000 : 20_000
+export const DEADLINE_MS = isFull ? 120_000 : 60_000
 /** From the arrival of the last message to the rows that say so. */
-const SETTLED_MS = 10_000
+const SETTLED_MS = 60_000
 
 export const subjects = ['direct push', 'direct mail', 'bulk', 'segment preview', 'template preview', 'p12'] as const
 export type Subject = (typeof subjects)[number]

@@ -23,7 +23,7 @@ beforeAll(async () => {
   // Without the fence that hides what is logged by mistake: there must be nothing to hide.
   const log: Log = pino({ level: 'trace' }, { write: (line) => void lines.push(line) })
   app = await testApp({ secretKey: SECRET_KEY, log })
-}, 60_000)
+})
 afterAll(() => app.close())
 
 const plant = (name: string, secret: string) => {

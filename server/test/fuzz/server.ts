@@ -3,7 +3,7 @@
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { FIRST_START_MS, type FirstKeys, launch, PROJECT, printedKeys } from '../process/launch.ts'
+import { type FirstKeys, launch, PROJECT, printedKeys } from '../process/launch.ts'
 
 const LOOP_DELAY = fileURLToPath(new URL('./loop-delay.ts', import.meta.url))
 
@@ -23,7 +23,7 @@ export async function startFuzzedServer(): Promise<FuzzedServer> {
     // Only answers requests: nothing is sent, and nobody is asked for DNS.
     env: { LIMITS: 'off', ROLE: 'api', RESOLVER: '127.0.0.1:1' },
   })
-  const url = await server.ready(FIRST_START_MS)
+  const url = await server.ready()
   return {
     url,
     keys: printedKeys(server.out()),

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
-import { FIRST_START_MS, freshFolder, launch, PROJECT } from '../process/launch.ts'
+import { freshFolder, launch, PROJECT } from '../process/launch.ts'
 import { printsAsShown } from './compare-output.ts'
 import { type GuideBlock, readGuide, readServerStart } from './read-guide.ts'
 import { openShell, type Shell } from './shell.ts'
@@ -52,7 +52,7 @@ test.each(guides)('the commands of $path', async ({ blocks, start }) => {
     env: start.env,
     options: { cwd: folder },
   })
-  const url = await server.ready(FIRST_START_MS)
+  const url = await server.ready()
   const sink = /http:\/\/\S+(?=\/deliveries)/.exec(server.out())?.[0] ?? ''
   const toRun = (text: string) => text.replaceAll(BASE_URL, url).replaceAll(SINK_URL, sink)
   const shell = openShell(folder, {

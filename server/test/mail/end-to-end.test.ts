@@ -41,7 +41,7 @@ test('a message arrives by mail at those who can be reached, and all others come
     if (suppressions.length < unknown.length + gone.length) return false
     return bounced === unknown.length + BOUNCED_LATER.length && (await countIn(world, arriving)) === arriving.length
   }
-  await until(settled, 60_000).catch(async (error) => {
+  await until(settled).catch(async (error) => {
     throw new Error(`${error.message}\n${JSON.stringify(await view(world, id))}\n${await postfix.log()}`)
   })
 
@@ -85,7 +85,7 @@ test('a message arrives by mail at those who can be reached, and all others come
   }
 
   // ---- Each is told as what it was.
-  await until(() => world.events.length >= unknown.length + BOUNCED_LATER.length, 30_000)
+  await until(() => world.events.length >= unknown.length + BOUNCED_LATER.length)
   const told = world.events.map((it) => [whose.get(it.subscription_id), it.message_id, it.kind, it.reason])
   const as = (addresses: readonly string[], reason: string) => addresses.map((it) => [it, id, 'bounced', reason])
   expect(told.sort()).toEqual(
@@ -177,7 +177,7 @@ test('a message arrives by mail at those who can be reached, and all others come
     tls: { ca: postfix.ca, servername: HOST },
   })
   await transport.sendMail({ from: arriving[2] as string, to: mailbox, subject: 'unsubscribe', text: 'unsubscribe' })
-  await until(async () => (await statsOf(world, id)).unsubscribed === 2, 30_000)
+  await until(async () => (await statsOf(world, id)).unsubscribed === 2)
   expect(await metrics(world, began)).toEqual({
     outlook_365: { sent: 17, delivered: 14, bounced: 3, opened: 3, unique_opened: 2, clicked: 3, unique_clicked: 2 },
     google_workspace: { sent: late, delivered: late, bounced: BOUNCED_LATER.length },
@@ -199,9 +199,9 @@ test('a message arrives by mail at those who can be reached, and all others come
     EVERYBODY.filter((it) => lost.includes(it)),
   )
   const left = EVERYBODY.length - lost.length
-  await until(async () => (await view(world, next)).successful === left, 30_000)
-  await until(async () => (await countIn(world, arriving)) === 2 * arriving.length - 2, 30_000)
-  await until(() => host.received.length === 2 * fine.length + full.length + busy.length + 2, 30_000)
+  await until(async () => (await view(world, next)).successful === left)
+  await until(async () => (await countIn(world, arriving)) === 2 * arriving.length - 2)
+  await until(() => host.received.length === 2 * fine.length + full.length + busy.length + 2)
   expect((await view(world, next)).delivery.states).toEqual({ sent: left, skipped: lost.length })
   await world.server.stop()
 })

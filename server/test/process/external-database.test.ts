@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { urlOf } from '../command-line.ts'
 import { emptyDatabase, type TestDatabase } from '../database.ts'
-import { createUser, FIRST_START_MS, freshFolder, isReady, launch, PROJECT, printedKeys, until } from './launch.ts'
+import { createUser, freshFolder, isReady, launch, PROJECT, printedKeys, until } from './launch.ts'
 
 const databases: TestDatabase[] = []
 const holders: ChildProcess[] = []
@@ -30,7 +30,7 @@ async function external() {
 test('on an external database the keys are shown by the first of several servers alone, and no PostgreSQL is started', async () => {
   const { url } = await external()
   const servers = await Promise.all([1, 2].map(() => launch({ env: { ...UNSAFE, DATABASE_URL: url } })))
-  const urls = await Promise.all(servers.map((server) => server.ready(FIRST_START_MS)))
+  const urls = await Promise.all(servers.map((server) => server.ready()))
   const shown = servers.filter((server) => server.out().includes('app key'))
   expect(shown).toHaveLength(1)
   const keys = printedKeys(shown[0]?.out() ?? '')
@@ -45,12 +45,12 @@ test('roles: one answers and does no background work, another works and does not
   const { database, url } = await external()
   const slots = async () => (await database.db.query({ text: 'select name from schedule_slots', values: [] })).length
   const api = await launch({ env: { ...UNSAFE, DATABASE_URL: url, ROLE: 'api' } })
-  const at = await api.ready(FIRST_START_MS)
+  const at = await api.ready()
   expect((await createUser(at, printedKeys(api.out()), 'a')).status).toBe(201)
   expect(await slots()).toBe(0)
   const worker = await launch({ env: { ...UNSAFE, DATABASE_URL: url, ROLE: 'worker' } })
-  await until(async () => (await slots()) > 0, FIRST_START_MS)
-  await until(() => worker.out().includes('works in the background'), FIRST_START_MS)
+  await until(async () => (await slots()) > 0)
+  await until(() => worker.out().includes('works in the background'))
   expect(worker.out()).not.toContain('listens')
   await worker.stop()
   await api.stop()
@@ -65,13 +65,13 @@ test('a worker and an API whose database goes away stay, and stop cleanly withou
   const url = `postgres:///carillon?host=${encodeURIComponent(join(dataDir, 'socket'))}&user=carillon`
   const env = { ...UNSAFE, DATABASE_URL: url, LOG_LEVEL: 'silent' }
   const api = await launch({ env: { ...env, ROLE: 'api' } })
-  const at = await api.ready(FIRST_START_MS)
+  const at = await api.ready()
   const worker = await launch({ env: { ...env, ROLE: 'worker' } })
-  await until(() => worker.out().includes('works in the background'), FIRST_START_MS)
+  await until(() => worker.out().includes('works in the background'))
   holder.kill('SIGTERM')
   await once(holder, 'exit')
   holders.pop()
-  await until(async () => !(await isReady(at)), 10_000)
+  await until(async () => !(await isReady(at)))
   expect((await fetch(`${at}/health`)).status).toBe(200)
   expect([worker.child.exitCode, worker.child.signalCode]).toEqual([null, null])
   await Promise.all([worker.stop(), api.stop()])

@@ -6,18 +6,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { join } from 'node:path'
 import { afterEach, describe, expect, inject, test } from 'vitest'
 import { urlOf } from '../command-line.ts'
-import {
-  FIRST_START_MS,
-  freshFolder,
-  isReady,
-  isRoot,
-  launch,
-  mountAt,
-  NOBODY,
-  PROJECT,
-  printedKeys,
-  refusal,
-} from './launch.ts'
+import { freshFolder, isReady, isRoot, launch, mountAt, NOBODY, PROJECT, printedKeys, refusal } from './launch.ts'
 
 const others: Server[] = []
 afterEach(() => {
@@ -39,7 +28,7 @@ const talking = (talk: (socket: Socket) => void) =>
 
 test('a second server on the same folder, which harms neither', async () => {
   const first = await launch()
-  const url = await first.ready(FIRST_START_MS)
+  const url = await first.ready()
   const second = await launch({ dataDir: first.dataDir })
   expect(await second.ended).toMatchObject({
     code: 1,
@@ -57,14 +46,14 @@ test('a busy port, after which the first keys are still to be shown', async () =
     `port ${port} is in use by another program; stop that one, or choose another with PORT=…`,
   )
   const next = await launch({ dataDir })
-  await next.ready(FIRST_START_MS)
+  await next.ready()
   expect(printedKeys(next.out()).appKey).not.toBe('')
   await next.stop()
 })
 
 test('a secret key that is not the one of the database, unless it is said to be lost', async () => {
   const first = await launch()
-  const url = await first.ready(FIRST_START_MS)
+  const url = await first.ready()
   const { appId, organizationKey } = printedKeys(first.out())
   const view = await fetch(`${url}/apps/${appId}`, { headers: { authorization: `Key ${organizationKey}` } })
   expect(view.status).toBe(200)
@@ -81,11 +70,11 @@ test('a secret key that is not the one of the database, unless it is said to be 
     dataDir,
     env: { SECRET_KEY: 'a key of somebody else', ALLOW_UNREADABLE_SECRETS: 'true' },
   })
-  await lost.ready(FIRST_START_MS)
+  await lost.ready()
   await lost.stop()
   await rename(`${file}.away`, file)
   const again = await launch({ dataDir })
-  await again.ready(FIRST_START_MS)
+  await again.ready()
   await again.stop()
 })
 
@@ -115,13 +104,13 @@ test('a full disk, at the first start and at a later one', async ({ skip }) => {
 
   execFileSync('mount', ['-o', 'remount,size=200m', disk])
   const server = await launch({ dataDir })
-  await server.ready(FIRST_START_MS)
+  await server.ready()
   await server.stop()
   spawnSync('dd', ['if=/dev/zero', `of=${disk}/fill`, 'bs=4k'], { stdio: 'ignore' })
   expect(await refusal({ dataDir })).toBe(`cannot use the data folder ${dataDir}: no space left on the disk`)
   await rm(join(disk, 'fill'))
   const next = await launch({ dataDir })
-  await next.ready(FIRST_START_MS)
+  await next.ready()
   await next.stop()
 })
 

@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { carillon } from '../command-line.ts'
-import { FIRST_START_MS, freshFolder, launch, printedKeys, START_MS } from './launch.ts'
+import { freshFolder, launch, printedKeys } from './launch.ts'
 
 test('a server on a copy of a data folder holds all sending until the operator says what becomes of it', async () => {
   const first = await launch()
-  await first.ready(FIRST_START_MS)
+  await first.ready()
   const keys = printedKeys(first.out())
   await first.stop()
 
@@ -17,7 +17,7 @@ test('a server on a copy of a data folder holds all sending until the operator s
     return (await fetch(`${url}/apps/${keys.appId}/sending`, { headers })).json()
   }
   const copy = await launch({ dataDir })
-  const url = await copy.ready(START_MS)
+  const url = await copy.ready()
   expect(await sending(url)).toMatchObject({ state: 'held', hold: { reason: 'restored' } })
   expect(copy.err()).toContain('this database was restored or copied')
   const doctor = await carillon(['doctor'], { DATA_DIR: dataDir })
@@ -30,6 +30,6 @@ test('a server on a copy of a data folder holds all sending until the operator s
   await copy.stop()
 
   const original = await launch({ dataDir: first.dataDir })
-  expect(await sending(await original.ready(START_MS))).toMatchObject({ state: 'sending' })
+  expect(await sending(await original.ready())).toMatchObject({ state: 'sending' })
   await original.stop()
 })

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { urlOf } from '../command-line.ts'
 import { emptyDatabase, type TestDatabase } from '../database.ts'
-import { FIRST_START_MS, launch, printedKeys, type Server, START_MS } from './launch.ts'
+import { launch, printedKeys, type Server } from './launch.ts'
 
 const databases: TestDatabase[] = []
 afterEach(async () => {
@@ -94,7 +94,7 @@ test('a rolling restart of three servers under load loses no request', async () 
   const servers: Server[] = []
   for (const port of ports) {
     const server = await begin(port)
-    await server.ready(FIRST_START_MS)
+    await server.ready()
     servers.push(server)
   }
   const keys = printedKeys((servers[0] as Server).out())
@@ -120,10 +120,10 @@ test('a rolling restart of three servers under load loses no request', async () 
   for (const [i, port] of ports.entries()) {
     const server = servers[i] as Server
     await server.stop()
-    await expect.poll(() => balancer.isServed(port), { timeout: START_MS }).toBe(false)
+    await expect.poll(() => balancer.isServed(port)).toBe(false)
     servers[i] = await begin(port)
-    await servers[i]?.ready(START_MS)
-    await expect.poll(() => balancer.isServed(port), { timeout: START_MS }).toBe(true)
+    await servers[i]?.ready()
+    await expect.poll(() => balancer.isServed(port)).toBe(true)
   }
   isOver = true
   await Promise.all(clients)
@@ -138,10 +138,10 @@ test('a server that was started before listens once, when it can answer', async 
   const preload = fileURLToPath(new URL('./note-listen.mjs', import.meta.url))
   const env = { UNSAFE_DURABILITY: 'true', DATABASE_URL: url, PORT: `${port}`, NODE_OPTIONS: `--import=${preload}` }
   const first = await launch({ env })
-  await first.ready(FIRST_START_MS)
+  await first.ready()
   await first.stop()
   const second = await launch({ env })
-  await second.ready(START_MS)
+  await second.ready()
   expect(second.out().match(/^listening: \d+$/gm)).toEqual([`listening: ${port}`])
   await second.stop()
 })

@@ -4,25 +4,13 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { flagName, settings } from '../../src/settings/config.ts'
-import {
-  createUser,
-  FIRST_START_MS,
-  freshFolder,
-  isRoot,
-  launch,
-  mountAt,
-  NOBODY,
-  PROJECT,
-  printedKeys,
-  START_MS,
-  viewUser,
-} from './launch.ts'
+import { createUser, freshFolder, isRoot, launch, mountAt, NOBODY, PROJECT, printedKeys, viewUser } from './launch.ts'
 
 const KEYS = /(os_v2_(?:org|app)_\w+)/
 
 test('the first start prints working keys once and keeps them; the next ones find everything again', async () => {
   const first = await launch()
-  const url = await first.ready(FIRST_START_MS)
+  const url = await first.ready()
   const keys = printedKeys(first.out())
   expect(first.out()).toContain(`address            ${url}\n`)
   for (const page of [`${url}/docs`, `${url}/demo`]) expect(first.out()).toContain(` ${page}\n`)
@@ -44,7 +32,7 @@ test('the first start prints working keys once and keeps them; the next ones fin
   await first.stop()
 
   const second = await launch({ dataDir: first.dataDir })
-  const again = await second.ready(START_MS)
+  const again = await second.ready()
   expect(second.out()).not.toMatch(KEYS)
   expect((await viewUser(again, keys, 'you')).status).toBe(200)
   await second.stop()
@@ -54,7 +42,7 @@ test('the first organization can be given', async () => {
   const organizationId = '11111111-2222-4333-8444-555555555555'
   const organizationKey = 'given_by_the_operator_0123456789abcdef'
   const server = await launch({ env: { CARILLON_ORG_ID: organizationId, CARILLON_ORG_KEY: organizationKey } })
-  const url = await server.ready(FIRST_START_MS)
+  const url = await server.ready()
   const keys = printedKeys(server.out())
   expect(keys).toMatchObject({ organizationId, organizationKey })
   const metrics = await fetch(`${url}/metrics`, { headers: { authorization: `Key ${organizationKey}` } })
@@ -74,7 +62,7 @@ test('npm start works with the clone and the data in root’s own closed home', 
     env: { HOME: home },
     options: { cwd: clone },
   })
-  const url = await server.ready(FIRST_START_MS)
+  const url = await server.ready()
   expect((await createUser(url, printedKeys(server.out()), 'a')).status).toBe(201)
   await server.stop()
 })
@@ -92,7 +80,7 @@ test('an ordinary user starts it as well', async ({ skip }) => {
     env: { HOME: home },
     options: { cwd: clone, ...NOBODY },
   })
-  const url = await server.ready(FIRST_START_MS)
+  const url = await server.ready()
   expect((await createUser(url, printedKeys(server.out()), 'a')).status).toBe(201)
   expect(await stat(join(home, 'data', 'first-keys.json'))).toMatchObject({ uid: NOBODY.uid })
   await server.stop()
@@ -113,7 +101,7 @@ test('--help names every setting, and starts nothing', () => {
 
 test('stand-ins in any order: an app from before gets their credentials, and later starts without them say so', async () => {
   const first = await launch({ env: { LOG_LEVEL: 'warn' } })
-  await first.ready(FIRST_START_MS)
+  await first.ready()
   const keys = printedKeys(first.out())
   await first.stop()
   const { dataDir } = first
@@ -121,7 +109,7 @@ test('stand-ins in any order: an app from before gets their credentials, and lat
   expect(first.err()).not.toMatch(standIns)
 
   const second = await launch({ dataDir, env: { SINK: 'true' } })
-  const url = await second.ready(START_MS)
+  const url = await second.ready()
   const headers = { authorization: `Key ${keys.appKey}`, 'content-type': 'application/json' }
   const ask = async (path: string, body: object) =>
     (await fetch(`${url}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })).json()
@@ -143,7 +131,7 @@ test('stand-ins in any order: an app from before gets their credentials, and lat
   await second.stop()
 
   const third = await launch({ dataDir, env: { LOG_LEVEL: 'warn', LOG_FORMAT: 'pretty' } })
-  await third.ready(START_MS)
+  await third.ready()
   await third.stop()
   expect(third.err()).toMatch(standIns)
   expect(third.err()).toMatch(/^\d\d:\d\d:\d\d warn {2}\S/m)

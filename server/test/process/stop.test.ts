@@ -2,22 +2,22 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { halfSent } from './half-sent.ts'
-import { FIRST_START_MS, launch, postgresOf, printedKeys, type Server, START_MS, until, viewUser } from './launch.ts'
+import { launch, postgresOf, printedKeys, type Server, until, viewUser } from './launch.ts'
 
 /** Signal it while a request is under way: that one is answered and kept, and then nothing is left. */
 async function expectCleanStop(server: Server, signal: () => void) {
-  const url = await server.ready(FIRST_START_MS)
+  const url = await server.ready()
   const keys = printedKeys(server.out())
   const request = await halfSent(url, keys, 'under-way')
   signal()
-  await until(() => server.out().includes('Stopping'), 10_000)
+  await until(() => server.out().includes('Stopping'))
   expect(await request.finish()).toMatch(/^HTTP\/1\.1 201 [\s\S]+"external_id":"under-way"/)
   expect(await server.ended).toMatchObject({ code: 0, signal: null })
   expect(await postgresOf(server.dataDir)).toEqual([])
   expect(await readdir(join(server.dataDir, 'postgres'))).not.toContain('postmaster.pid')
 
   const next = await launch({ dataDir: server.dataDir })
-  expect((await viewUser(await next.ready(START_MS), keys, 'under-way')).status).toBe(200)
+  expect((await viewUser(await next.ready(), keys, 'under-way')).status).toBe(200)
   await next.stop()
 }
 
@@ -48,15 +48,12 @@ describe('a clean stop', () => {
 
   test('in the middle of the first start, which the next one then does', async () => {
     const server = await launch()
-    await until(
-      async () => (await readdir(server.dataDir).catch(() => [])).some((name) => name.startsWith('postgres')),
-      FIRST_START_MS,
-    )
+    await until(async () => (await readdir(server.dataDir).catch(() => [])).some((name) => name.startsWith('postgres')))
     server.child.kill('SIGINT')
     expect(await server.ended).toMatchObject({ code: 0, signal: null, err: '' })
     expect(await postgresOf(server.dataDir)).toEqual([])
     const next = await launch({ dataDir: server.dataDir })
-    await next.ready(FIRST_START_MS)
+    await next.ready()
     expect(printedKeys(next.out()).appKey).not.toBe('')
     await next.stop()
   })
@@ -64,23 +61,23 @@ describe('a clean stop', () => {
 
 test('a second signal of somebody who will not wait ends it at once, and PostgreSQL with it', async () => {
   const server = await launch()
-  const url = await server.ready(FIRST_START_MS)
+  const url = await server.ready()
   await halfSent(url, printedKeys(server.out()), 'never-sent')
   server.child.kill('SIGTERM')
-  await until(() => server.out().includes('Stopping'), 10_000)
+  await until(() => server.out().includes('Stopping'))
   // Two that come at once are one: only the later one counts.
-  await until(() => !server.child.kill('SIGTERM') || server.child.exitCode !== null, 10_000)
+  await until(() => !server.child.kill('SIGTERM') || server.child.exitCode !== null)
   expect(await server.ended).toMatchObject({ code: 1 })
-  await until(async () => (await postgresOf(server.dataDir)).length === 0, 10_000)
+  await until(async () => (await postgresOf(server.dataDir)).length === 0)
 })
 
 test('after kill -9 the next start just works, with everything', async () => {
   const first = await launch()
-  const url = await first.ready(FIRST_START_MS)
+  const url = await first.ready()
   const keys = printedKeys(first.out())
   expect(await (await halfSent(url, keys, 'before')).finish()).toMatch(/^HTTP\/1\.1 201/)
   await first.kill()
   const second = await launch({ dataDir: first.dataDir })
-  expect((await viewUser(await second.ready(START_MS), keys, 'before')).status).toBe(200)
+  expect((await viewUser(await second.ready(), keys, 'before')).status).toBe(200)
   await second.stop()
 })

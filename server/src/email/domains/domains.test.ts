@@ -272,7 +272,7 @@ describe('verifying', () => {
     const seen = await verify('slow.example')
     expect(states(seen.body)).toMatchObject({ dmarc: 'unknown', spf: 'unknown', return_path: 'unknown', dkim: 'ok' })
     expect(seen.body.state).toBe('pending')
-  }, 15_000)
+  })
 
   test('of a domain that is not there, or another app’s, is a 404', async () => {
     await add('mine.example', { dkim: { algorithms: ['ed25519'] } })

@@ -113,7 +113,7 @@ test('loaded events', async () => {
     ),
     { numRuns: 40 },
   )
-}, 120_000)
+})
 
 test('counts of any size, by any writers', async () => {
   const count = fc.record({
@@ -157,4 +157,4 @@ test('counts of any size, by any writers', async () => {
     }),
     { numRuns: 40 },
   )
-}, 120_000)
+})

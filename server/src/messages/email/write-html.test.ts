@@ -174,4 +174,4 @@ test('whatever the text is, only values of href change, and it takes no longer t
   )
   for (const part of ['<!---->', '<a ', '<!--', '<style>', '<a href="', '</', '<a b=c '])
     expect(write(part.repeat(70_000)).length).toBeGreaterThan(70_000)
-}, 30_000)
+})

@@ -134,4 +134,4 @@ test('counts stay what rows are, and nothing is sent twice', async () => {
     }),
     { numRuns: 12, endOnFailure: true },
   )
-}, 180_000)
+})

@@ -28,7 +28,7 @@ export const costlyAudiences: Attacker = {
       accepted++
       await until(async () => signal.aborted || (await hasExpanded(rig, answer.body.id)), EXPANDED_MS)
     })
-    await until(() => accepted >= MESSAGES, 20_000)
+    await until(() => accepted >= MESSAGES)
     return attack
   },
 }
