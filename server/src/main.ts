@@ -10,7 +10,7 @@ import { hasOrganization } from './apps/store.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { reachableAddress } from './lib/own-address.ts'
-import { prettyDestination } from './lib/pretty-log.ts'
+import { defaultLogFormat, prettyDestination } from './lib/pretty-log.ts'
 import { type SecretBox, secretBox } from './lib/secrets.ts'
 import { VERSION } from './lib/version.ts'
 import { explain } from './process/explain-failure.ts'
@@ -91,8 +91,7 @@ async function settleStandIns(ctx: { db: Db; clock: Clock; secrets: SecretBox },
 }
 
 function openLog({ logLevel, logFormat }: Config): Log {
-  const isTerminal = process.stdout.isTTY === true && process.stderr.isTTY === true
-  if ((logFormat ?? (isTerminal ? 'pretty' : 'json')) === 'json') return createLog(logLevel)
+  if ((logFormat ?? defaultLogFormat(process.stdout, process.stderr)) === 'json') return createLog(logLevel)
   const hasColour = process.stderr.isTTY === true && !process.env.NO_COLOR
   return createLog(
     logLevel,

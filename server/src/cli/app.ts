@@ -6,14 +6,13 @@ import { type AppPlan, type AppSettings, SYSTEM } from '../apps/schema.ts'
 import { type AppOverview, findAllApps, findApp, lockApp } from '../apps/store.ts'
 import { appNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
-import { secretBox } from '../lib/secrets.ts'
 import { hasRule, ruleNames } from '../limits/rules.ts'
-import { ensureSecretKey } from '../process/secret-key.ts'
 import type { Config } from '../settings/config.ts'
 import type { Db } from '../storage/db.ts'
 import { reasonOf } from '../storage/embedded/error.ts'
 import { type Command, type Given, readId, UsageError } from './command.ts'
 import { type Store, withStore } from './connect.ts'
+import { openSecrets } from './open-secrets.ts'
 import { fields, onOff, table } from './print.ts'
 
 export const appCommands: Command[] = [
@@ -26,9 +25,10 @@ export const appCommands: Command[] = [
     run: ({ config, given }) => {
       const organizationId = given.neededId('org')
       const name = given.needed('name')
-      return withStore(config, async ({ db, clock }) => {
+      return withStore(config, async (store) => {
+        const { db, clock } = store
         const { defaultPlan } = config
-        const configureNew = config.sink ? await forSink(config) : undefined
+        const configureNew = config.sink ? await forSink(store, config) : undefined
         const { appId, key } = await db.transaction(async (db) => {
           const appId = await createApp({ db, clock, configureNew, defaultPlan }, organizationId, { name }, SYSTEM)
           const { key } = await issueKey({ db, clock }, { kind: 'app', appId }, { name: 'First app key' }, SYSTEM)
@@ -102,9 +102,9 @@ export const appCommands: Command[] = [
 ]
 
 /** Beside a server whose providers are stand-ins, an app sends to them whoever makes it. */
-async function forSink(config: Config) {
+async function forSink(store: Store, config: Config) {
   const { newAppSettings, smsSettings } = await import('../sink/app-settings.ts')
-  return configureNewWith(secretBox(await ensureSecretKey(config)), newAppSettings(), smsSettings)
+  return configureNewWith(await openSecrets(store, config), newAppSettings(), smsSettings)
 }
 
 async function readChanges(given: Given): Promise<Partial<AppSettings>> {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -46,6 +46,25 @@ async function json(...args: string[]) {
 const email = (...args: string[]) => json('email', ...args, '--app', app)
 const doctor = async (check: string) =>
   (JSON.parse((await run('doctor', '--json')).out) as Finding[]).filter((it) => it.check === check)
+
+test('nothing is sealed with another key than that of the server: no server would start with it', async () => {
+  await email('domains', 'add', 'sealed.example')
+  const elsewhere = await mkdtemp(join(tmpdir(), 'carillon-cli-'))
+  const add = (settings: object) =>
+    runCarillon(['email', 'domains', 'add', 'other.example', '--app', app], { ...env, ...settings })
+  const missing = await add({ DATA_DIR: elsewhere })
+  expect(missing).toMatchObject({ code: 2, out: '' })
+  expect(missing.err).toContain(
+    `${elsewhere}/secret-key is missing, and the database holds the DKIM key of sealed.example`,
+  )
+  expect(await readdir(elsewhere)).toEqual([])
+  const wrong = await add({ SECRET_KEY: 'a key that is not that of the server' })
+  expect(wrong).toMatchObject({ code: 2, out: '' })
+  expect(wrong.err).toContain('SECRET_KEY does not open the DKIM key of sealed.example')
+  expect(await email('domains', 'list')).toMatchObject([{ domain: 'sealed.example' }])
+  await email('domains', 'remove', 'sealed.example')
+  await rm(elsewhere, { recursive: true })
+})
 
 test('no records are printed for a server that has no name', async () => {
   for (const nameless of [{}, { PUBLIC_URL: 'http://localhost:3000' }, { PUBLIC_URL: 'https://192.0.2.7' }]) {

@@ -15,12 +15,11 @@ import { viewSuppressions } from '../email/suppressions/list.ts'
 import { readLines } from '../email/suppressions/read-lines.ts'
 import { appNotFound } from '../lib/errors.ts'
 import { type AppId, newId } from '../lib/ids.ts'
-import { secretBox } from '../lib/secrets.ts'
-import { ensureSecretKey } from '../process/secret-key.ts'
 import type { Config } from '../settings/config.ts'
 import { NAMELESS } from '../settings/read-email.ts'
 import type { Command, Outcome } from './command.ts'
 import { withStore } from './connect.ts'
+import { openSecrets } from './open-secrets.ts'
 import { count, table } from './print.ts'
 
 const ONE = { least: 1, most: 1 }
@@ -190,14 +189,15 @@ function refuseNameless({ providers }: Config): void {
 }
 
 const withApp = (config: Config, appId: AppId, run: (ctx: EmailContext, appId: AppId) => Promise<Outcome>) =>
-  withStore(config, async ({ db, clock }) => {
+  withStore(config, async (store) => {
+    const { db, clock } = store
     if (!(await findApp(db, appId))) throw appNotFound()
     const { mail } = config.providers
     const ctx = createEmailContext({
       db,
       clock,
       newId,
-      secrets: secretBox(await ensureSecretKey(config)),
+      secrets: await openSecrets(store, config),
       resolver: createResolver(mail.resolver),
       mail,
       publicUrl: config.publicUrl,

@@ -2,17 +2,15 @@ import { OPERATOR } from '../apps/actor.ts'
 import { findApp } from '../apps/store.ts'
 import { appNotFound } from '../lib/errors.ts'
 import { type AppId, newId } from '../lib/ids.ts'
-import { secretBox } from '../lib/secrets.ts'
-import { ensureSecretKey } from '../process/secret-key.ts'
 import { addAdministrator, removeAdministrator } from '../sending/administrators.ts'
 import { enableSending, pauseSending, resumeSending } from '../sending/control.ts'
 import { pauseServer, resumeServer } from '../sending/control-server.ts'
 import { findAdministrators } from '../sending/notice-store.ts'
 import type { ServerSending } from '../sending/store.ts'
 import { administratorObject, viewSending } from '../sending/view.ts'
-import type { Config } from '../settings/config.ts'
 import { type Command, type Given, type Outcome, readId, UsageError } from './command.ts'
 import { type Store, withStore } from './connect.ts'
+import { openSecrets } from './open-secrets.ts'
 import { fields, table } from './print.ts'
 
 const ONE = { least: 1, most: 1 }
@@ -103,7 +101,7 @@ export const sendingCommands: Command[] = [
       const draft = { email: given.text('email'), webhookUrl: given.text('webhook-url') }
       return withStore(config, async (store) => {
         await present(store, appId)
-        const ctx = { ...control(store), newId, secrets: await openSecrets(config) }
+        const ctx = { ...control(store), newId, secrets: await openSecrets(store, config) }
         const added = await addAdministrator(ctx, appId, draft, OPERATOR)
         const secret = added.webhookSecret
         return {
@@ -163,8 +161,6 @@ export const sendingCommands: Command[] = [
 ]
 
 const control = ({ db, clock }: Store) => ({ db, now: clock.now })
-
-const openSecrets = async (config: Config) => secretBox(await ensureSecretKey(config))
 
 /** As a word, or by the flag that other commands take. */
 function neededApp({ words: [word], id }: Given, command: string): AppId {

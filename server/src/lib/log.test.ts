@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { createLog } from './log.ts'
-import { prettyDestination } from './pretty-log.ts'
+import { defaultLogFormat, prettyDestination } from './pretty-log.ts'
 
 function lines(hasColour: boolean, write: (log: ReturnType<typeof createLog>) => void): string[] {
   const written: string[] = []
@@ -12,6 +12,17 @@ function lines(hasColour: boolean, write: (log: ReturnType<typeof createLog>) =>
   )
   return written
 }
+
+test('is for people on a terminal, and for machines where it goes anywhere else', () => {
+  const [terminal, file] = [{ isTTY: true }, {}]
+  expect(defaultLogFormat(terminal, terminal)).toBe('pretty')
+  for (const [out, err] of [
+    [file, terminal],
+    [terminal, file],
+    [file, file],
+  ] as const)
+    expect(defaultLogFormat(out, err)).toBe('json')
+})
 
 test('for people, an entry is a line with time, level, words and what belongs to it', () => {
   const [line] = lines(false, (log) => log.warn({ node: 'a-1', waits: 3, app: { id: 7 } }, 'the disk is nearly full'))

@@ -13,6 +13,12 @@ const LEVELS = new Map<number, { word: string; colour: string }>([
 
 type Entry = { level?: number; time?: string; msg?: string; [field: string]: unknown }
 
+type Output = { isTTY?: boolean | undefined }
+
+/** Whoever keeps one of the two in a file or a pipe has machines read it. */
+export const defaultLogFormat = (stdout: Output, stderr: Output): 'pretty' | 'json' =>
+  stdout.isTTY === true && stderr.isTTY === true ? 'pretty' : 'json'
+
 export const prettyDestination = (write: (text: string) => unknown, hasColour: boolean): DestinationStream => ({
   write: (line) => void write(`${prettyLine(line, hasColour)}\n`),
 })

@@ -51,6 +51,12 @@ const kinds: [name: string, set: () => ReturnType<typeof sql>, clear: () => Retu
     () => sql`delete from app_administrators where app_id = ${app.tenant.id}`,
   ],
   [
+    'DKIM key of example.com',
+    () => sql`insert into email_domains (app_id, domain, state, dkim_keys, created_at, updated_at)
+      values (${app.tenant.id}, 'example.com', 'pending', ${JSON.stringify([{ sealed: sealed() }])}, ${NOW}, ${NOW})`,
+    () => sql`delete from email_domains where app_id = ${app.tenant.id}`,
+  ],
+  [
     `secret of journey webhook ${ID}`,
     () => sql`insert into journey_webhooks (app_id, id, name, url, secret, created_at, updated_at)
       values (${app.tenant.id}, ${ID}, 'x', 'https://example.com', ${sealed()}, ${NOW}, ${NOW})`,
@@ -65,6 +71,25 @@ test.each(kinds)('%s that does not open with the key is refused by name', async 
   await start(`${OTHER},${KEY}`)
   await app.db.query(clear())
   await start(OTHER)
+})
+
+test('the secret that a webhook had before counts for as long as it is used', async () => {
+  const until = new Date('2030-01-02T09:00:00Z')
+  await app.db.query(sql`
+    insert into event_webhooks
+      (app_id, id, url, kinds, secret, previous_secret, previous_until, created_at, updated_at)
+    values (${app.tenant.id}, ${ID}, 'https://example.com', '{sent}', ${secretBox(OTHER).seal('new', 'its place')},
+      ${sealed()}, ${until}, ${NOW}, ${NOW})`)
+  const at = (now: Date) =>
+    refuseUnreadableSecrets(
+      app.db,
+      { secretKey: OTHER, dataDir, allowUnreadableSecrets: false },
+      now,
+      createLog('silent'),
+    )
+  await expect(at(NOW)).rejects.toThrow(`SECRET_KEY does not open the secret of event webhook ${ID}`)
+  await at(until)
+  await app.db.query(sql`delete from event_webhooks where app_id = ${app.tenant.id}`)
 })
 
 test('what the interface made is found as well, and the rest is counted', async () => {

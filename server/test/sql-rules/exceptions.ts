@@ -54,7 +54,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     because: 'a worker signs in to the message centres of all apps: few rows, without locks',
   },
   {
-    at: 'refuse-unreadable-secrets.ts findUnreadable',
+    at: 'process/refuse-unreadable-secrets.ts findUnreadable',
     rules: ['one app'],
     because: 'before it starts, a server looks whether it can open the secrets of all apps: few rows, without locks',
   },
@@ -211,6 +211,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     rules: ['tagged', 'time is a parameter'],
     because: "this is how our clock learns PostgreSQL's time",
   },
+  { at: 'storage/count-connections.ts countConnections', rules: ['known table'], because: CATALOGUE },
   { at: 'storage/distribute.ts hasCitus', rules: ['known table'], because: CATALOGUE },
   {
     at: 'storage/distribute.ts planDistribution',
