@@ -2,9 +2,9 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ConfigureNew } from './apps/create.ts'
-import { readPushCredentials } from './apps/credentials.ts'
-import { createKeyLookup } from './apps/key-lookup.ts'
-import { createKeyUsage } from './apps/key-usage.ts'
+import { readPushCredentials } from './apps/credentials/credentials.ts'
+import { createKeyLookup } from './apps/keys/lookup.ts'
+import { createKeyUsage } from './apps/keys/usage.ts'
 import { KEYS_CHANNEL } from './apps/store.ts'
 import type { Outcome } from './channels/channel.ts'
 import { createDial } from './channels/dial.ts'
@@ -63,9 +63,9 @@ import { keepStatisticsFresh } from './storage/refresh-statistics.ts'
 import { sql } from './storage/sql.ts'
 import { createTemplatesContext } from './templates/context.ts'
 import { createRenderer } from './templates/render/renderer.ts'
-import { findAppsWithAddresses } from './users/address-store.ts'
 import { createUsersContext } from './users/context.ts'
 import { sumPlayerCounts } from './users/store.ts'
+import { findAppsWithAddresses } from './users/subscriptions/address-store.ts'
 
 export type AppOptions = {
   config: Pick<

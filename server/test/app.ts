@@ -1,9 +1,9 @@
 // A whole server in this process, on a database of its own, for tests that speak HTTP.
 
 import { type AppOptions, startApp } from '../src/app.ts'
+import { SYSTEM } from '../src/apps/app.ts'
 import { createApp, createOrganization } from '../src/apps/create.ts'
-import { issueKey } from '../src/apps/keys.ts'
-import { SYSTEM } from '../src/apps/schema.ts'
+import { issueKey } from '../src/apps/keys/keys.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import type { AppId, OrganizationId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/log.ts'

@@ -2,9 +2,9 @@
 // table of routes, so a new one is asked too.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SYSTEM } from '../src/apps/app.ts'
 import { createApp, setApp } from '../src/apps/create.ts'
-import { issueKey, revokeKey } from '../src/apps/keys.ts'
-import { SYSTEM } from '../src/apps/schema.ts'
+import { issueKey, revokeKey } from '../src/apps/keys/keys.ts'
 import { declaredRoutes } from '../src/composition/declared-routes.ts'
 import { insertCaught } from '../src/email/mailbox/store.ts'
 import { emailIdOf } from '../src/email/reference.ts'

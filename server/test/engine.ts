@@ -24,7 +24,7 @@ import type { SharedPool } from '../src/storage/shared-pool.ts'
 import { rows, sql } from '../src/storage/sql.ts'
 import type { Renderer } from '../src/templates/render/renderer.ts'
 import { createRenderer } from '../src/templates/render/renderer.ts'
-import { hashToken, type SubscriptionType } from '../src/users/subscription.ts'
+import { hashToken, type SubscriptionType } from '../src/users/subscriptions/subscription.ts'
 import { type Tenant, type TestApp, type TestAppOptions, testApp } from './app.ts'
 
 export type Call = { provider: Provider; parcel: Parcel }

@@ -46,7 +46,7 @@ describe('the table', () => {
     ['storage/embedded/lock.ts', 'storage/embedded/error.ts'],
     ['queue/work.ts', 'storage/db.ts'],
     ['users/store.ts', 'storage/sql.ts'],
-    ['users/store.ts', 'users/identity.ts'],
+    ['users/store.ts', 'users/aliases/identity.ts'],
     ['users/routes.ts', 'http/route.ts'],
     ['users/routes.ts', 'users/create.ts'],
     ['users/create.ts', 'queue/enqueue.ts'],
@@ -54,7 +54,7 @@ describe('the table', () => {
     ['messages/deliver.ts', 'channels/channel.ts'],
     ['messages/deliver.ts', 'users/store.ts'],
     ['app.ts', 'users/routes.ts'],
-    ['cli/key.ts', 'apps/keys.ts'],
+    ['cli/key.ts', 'apps/keys/keys.ts'],
     ['composition/senders.ts', 'channels/push/fcm/channel.ts'],
     ['process/open-database.ts', 'storage/migrate.ts'],
     ['app.ts', 'composition/routes.ts'],
@@ -76,7 +76,7 @@ describe('the table', () => {
     ['storage/db.ts', 'http/route.ts'],
     ['storage/db.ts', 'users/store.ts'],
     ['http/auth.ts', 'storage/db.ts'],
-    ['http/auth.ts', 'apps/key-lookup.ts'],
+    ['http/auth.ts', 'apps/keys/lookup.ts'],
     ['channels/email/smtp.ts', 'storage/db.ts'],
     ['queue/work.ts', 'users/store.ts'],
     ['queue/work.ts', 'limits/store.ts'],
@@ -90,7 +90,7 @@ describe('the table', () => {
     ['users/store.ts', 'apps/store.ts'],
     ['users/routes.ts', 'storage/db.ts'],
     ['users/routes.ts', 'apps/store.ts'],
-    ['users/player-routes.ts', 'queue/enqueue.ts'],
+    ['users/players/routes.ts', 'queue/enqueue.ts'],
     ['users/create.ts', 'http/route.ts'],
     ['users/create.ts', 'users/routes.ts'],
     ['users/create.ts', 'apps/routes.ts'],
@@ -114,9 +114,9 @@ describe('the table', () => {
     const port = { names: ['AppGate', 'KeyLookup'], isType: true }
     expect(asked('apps/store.ts', 'http/route.ts', port)).toBeUndefined()
     expect(asked('users/create.ts', 'http/route.ts', port)).toEqual(expect.any(String))
-    expect(asked('apps/keys.ts', 'http/route.ts', { names: ['AppGate', 'route'] })).toEqual(expect.any(String))
-    expect(asked('apps/keys.ts', 'http/route.ts', { names: [] })).toEqual(expect.any(String))
-    expect(asked('apps/keys.ts', 'http/server.ts', port)).toEqual(expect.any(String))
+    expect(asked('apps/keys/keys.ts', 'http/route.ts', { names: ['AppGate', 'route'] })).toEqual(expect.any(String))
+    expect(asked('apps/keys/keys.ts', 'http/route.ts', { names: [] })).toEqual(expect.any(String))
+    expect(asked('apps/keys/keys.ts', 'http/server.ts', port)).toEqual(expect.any(String))
     expect(asked('users/create.ts', 'pg', { isType: true })).toBeUndefined()
   })
 })

@@ -1,8 +1,8 @@
 // Makers for tests about sending.
 
+import { SYSTEM } from '../src/apps/app.ts'
 import { createApp } from '../src/apps/create.ts'
-import { issueKey } from '../src/apps/keys.ts'
-import { SYSTEM } from '../src/apps/schema.ts'
+import { issueKey } from '../src/apps/keys/keys.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import type { AppId } from '../src/lib/ids.ts'
 import { reserve } from '../src/sending/reserve.ts'

@@ -2,16 +2,22 @@
 
 import { AppError, appNotFound, forbidden, invalid, type Problem } from '../lib/errors.ts'
 import { type AppId, newId, type OrganizationId } from '../lib/ids.ts'
-import { type AppBody, MASK, type NewAppBody } from './app-schema.ts'
-import { setSms } from './configure-sms.ts'
+import { type Actor, type AppSettings, SYSTEM } from './app.ts'
 import type { AppsContext } from './context.ts'
 import { type ConfigureNew, checkIdentity, createApp } from './create.ts'
-import { type CredentialName, type Credentials, credentialNames, readCredential } from './read-credential.ts'
-import { readSms } from './read-sms.ts'
-import { type Actor, type AppSettings, SYSTEM } from './schema.ts'
-import { seal } from './sealed.ts'
+import {
+  type CredentialName,
+  type Credentials,
+  credentialNames,
+  readCredential,
+} from './credentials/read-credential.ts'
+import { seal } from './credentials/sealed.ts'
+import { newVapidPair } from './credentials/vapid.ts'
+import { type AppBody, MASK, type NewAppBody } from './schema.ts'
 import { findMissing, readSetting, type SettingName, settingNames } from './settings.ts'
-import type { SmsBody } from './sms-schema.ts'
+import { setSms } from './sms/configure.ts'
+import { readSms } from './sms/read.ts'
+import type { SmsBody } from './sms/schema.ts'
 import {
   type AppConfiguration,
   type AppOverview,
@@ -20,7 +26,6 @@ import {
   notifyChange,
   updateConfiguration,
 } from './store.ts'
-import { newVapidPair } from './vapid.ts'
 
 /** Whose the credentials are that the server gives to new apps. */
 const SERVER = 'server'

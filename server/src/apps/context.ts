@@ -4,9 +4,9 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
+import type { AppPlan } from './app.ts'
 import type { ConfigureNew } from './create.ts'
-import type { KeyUsage } from './key-usage.ts'
-import type { AppPlan } from './schema.ts'
+import type { KeyUsage } from './keys/usage.ts'
 
 export type AppsContext = {
   db: Db

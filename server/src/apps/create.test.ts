@@ -6,9 +6,9 @@ import { newId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import { sha256 } from '../lib/secrets.ts'
 import { createPool } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
+import { SYSTEM } from './app.ts'
 import { createApp, createOrganization, ensureFirstOrganization, setApp } from './create.ts'
-import { issueKey } from './keys.ts'
-import { SYSTEM } from './schema.ts'
+import { issueKey } from './keys/keys.ts'
 import { findAppGate } from './store.ts'
 
 const clock = virtualClock()

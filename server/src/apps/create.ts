@@ -4,8 +4,8 @@ import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import { type AppId, newId, type OrganizationId } from '../lib/ids.ts'
 import { codePoints, isStorable } from '../lib/text.ts'
 import type { Db } from '../storage/db.ts'
-import { issueKey } from './keys.ts'
-import { type Actor, type AppPlan, type AppSettings, type FirstOrganization, SYSTEM } from './schema.ts'
+import { type Actor, type AppPlan, type AppSettings, type FirstOrganization, SYSTEM } from './app.ts'
+import { issueKey } from './keys/keys.ts'
 import {
   hasOrganization,
   insertApp,

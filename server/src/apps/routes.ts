@@ -3,10 +3,10 @@ import type { Call, Route } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { forbidden } from '../lib/errors.ts'
 import type { OrganizationId } from '../lib/ids.ts'
-import { actorOf } from './actor.ts'
-import { AppAnswer, AppBody, AppPath, AppQuery, NewAppBody } from './app-schema.ts'
+import { actorOf } from './audit/actor.ts'
 import { createConfiguredApp, updateApp } from './configure.ts'
 import type { AppsContext } from './context.ts'
+import { AppAnswer, AppBody, AppPath, AppQuery, NewAppBody } from './schema.ts'
 import { listApps, viewApp } from './view.ts'
 
 const common = { errors: 'apps' as const, tag: 'Apps', access: { kind: 'organization' as const } }

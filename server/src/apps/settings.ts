@@ -2,7 +2,7 @@
 
 import { invalid } from '../lib/errors.ts'
 import { codePoints } from '../lib/text.ts'
-import { type CredentialName, credentialNames } from './read-credential.ts'
+import { type CredentialName, credentialNames } from './credentials/read-credential.ts'
 
 /** Null means the same as leaving it unset. */
 type Reader = (field: string, given: string) => string | null

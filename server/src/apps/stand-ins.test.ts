@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../test/app.ts'
 import { systemClock } from '../lib/clock.ts'
 import { secretBox } from '../lib/secrets.ts'
 import { marks, newAppSettings, smsSettings } from '../sink/app-settings.ts'
-import { readPushCredentials } from './credentials.ts'
+import { readPushCredentials } from './credentials/credentials.ts'
 import { fillWithStandIns, findStandIns } from './stand-ins.ts'
 
 const SECRET = 'a key for this test alone'

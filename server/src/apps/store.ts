@@ -4,11 +4,11 @@ import type { AppGate } from '../http/route.ts'
 import { type AppId, type OrganizationId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, type Sql, sql } from '../storage/sql.ts'
+import type { Actor, AppSettings } from './app.ts'
+import type { SealedCredentials } from './credentials/sealed.ts'
 import type { EmailSettings } from './email-settings.ts'
-import type { SmsSettings } from './read-sms.ts'
-import type { Actor, AppSettings } from './schema.ts'
-import type { SealedCredentials } from './sealed.ts'
 import type { PushSettings } from './settings.ts'
+import type { SmsSettings } from './sms/read.ts'
 
 /** Any constant of our own would do. */
 const FIRST_START_LOCK = 22_745_567

@@ -2,10 +2,10 @@
 
 import { appNotFound } from '../lib/errors.ts'
 import type { AppId, OrganizationId } from '../lib/ids.ts'
-import { type AppAnswer, MASK } from './app-schema.ts'
 import type { AppsContext } from './context.ts'
+import { withVapidPair } from './credentials/vapid.ts'
+import { type AppAnswer, MASK } from './schema.ts'
 import { type AppOverview, findAllApps, findApp } from './store.ts'
-import { withVapidPair } from './vapid.ts'
 import { isDoorOpen, warningsAbout } from './warnings.ts'
 
 type Context = Pick<AppsContext, 'db' | 'secrets' | 'countPlayers' | 'findAppsWithAddresses'>

@@ -1,6 +1,6 @@
 // What is allowed but seldom meant, said wherever an app is shown.
 
-import type { AppSettings } from './schema.ts'
+import type { AppSettings } from './app.ts'
 
 /** SDKs come in without a key and without proof of whose device they are. */
 export const isDoorOpen = ({ keylessSdk, identityRequired }: Pick<AppSettings, 'keylessSdk' | 'identityRequired'>) =>

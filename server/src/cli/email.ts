@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { text as readAll } from 'node:stream/consumers'
-import { OPERATOR } from '../apps/actor.ts'
+import { OPERATOR } from '../apps/audit/actor.ts'
 import { findApp } from '../apps/store.ts'
 import { createResolver } from '../channels/dns.ts'
 import { createEmailContext, type EmailContext } from '../email/context.ts'

@@ -1,5 +1,5 @@
-import { issueKey, listKeys, revokeKey } from '../apps/keys.ts'
-import { type KeyScope, SYSTEM } from '../apps/schema.ts'
+import { type KeyScope, SYSTEM } from '../apps/app.ts'
+import { issueKey, listKeys, revokeKey } from '../apps/keys/keys.ts'
 import { permissions as allPermissions, type Permission } from '../lib/permissions.ts'
 import { type Command, type Given, readId, UsageError } from './command.ts'
 import { withStore } from './connect.ts'

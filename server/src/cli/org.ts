@@ -1,6 +1,6 @@
+import { SYSTEM } from '../apps/app.ts'
 import { createOrganization } from '../apps/create.ts'
-import { issueKey } from '../apps/keys.ts'
-import { SYSTEM } from '../apps/schema.ts'
+import { issueKey } from '../apps/keys/keys.ts'
 import { findAllApps, findOrganizations } from '../apps/store.ts'
 import type { Command } from './command.ts'
 import { withStore } from './connect.ts'

@@ -1,4 +1,4 @@
-import { OPERATOR } from '../apps/actor.ts'
+import { OPERATOR } from '../apps/audit/actor.ts'
 import { findApp } from '../apps/store.ts'
 import { appNotFound } from '../lib/errors.ts'
 import { type AppId, newId } from '../lib/ids.ts'

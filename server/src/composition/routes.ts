@@ -1,10 +1,10 @@
 // Every route of the server. The kit adds its own: health, readiness, metrics, the description and its page.
 
-import { auditRoutes } from '../apps/audit-routes.ts'
+import { auditRoutes } from '../apps/audit/routes.ts'
 import type { AppsContext } from '../apps/context.ts'
-import { keyRoutes } from '../apps/key-routes.ts'
+import { keyRoutes } from '../apps/keys/routes.ts'
 import { appRoutes } from '../apps/routes.ts'
-import { smsRoutes } from '../apps/sms-routes.ts'
+import { smsRoutes } from '../apps/sms/routes.ts'
 import type { EmailContext } from '../email/context.ts'
 import { domainRoutes } from '../email/domains/routes.ts'
 import { mailboxRoutes } from '../email/mailbox/routes.ts'
@@ -49,7 +49,7 @@ import { sendingRoutes } from '../sending/routes.ts'
 import type { TemplatesContext } from '../templates/context.ts'
 import { templateRoutes } from '../templates/routes.ts'
 import type { UsersContext } from '../users/context.ts'
-import { playerRoutes } from '../users/player-routes.ts'
+import { playerRoutes } from '../users/players/routes.ts'
 import { userRoutes } from '../users/routes.ts'
 import { withExample } from './examples.ts'
 

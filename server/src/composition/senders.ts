@@ -1,6 +1,6 @@
 // The engine's sender, made of the channels: each app's parcels go out with the app's own credentials.
 
-import type { PushCredentials } from '../apps/credentials.ts'
+import type { PushCredentials } from '../apps/credentials/credentials.ts'
 import type { Channel, Outcome, Source } from '../channels/channel.ts'
 import type { MailItem } from '../channels/email/message.ts'
 import type { Providers } from '../channels/providers.ts'

@@ -2,7 +2,7 @@
 // this process works, also when there is nothing to send: receipts, and people who want to hear no more, come back over it. Each
 // worker signs in by itself, and takes what the centre hands to it.
 
-import { readSmsProvider, type SmsProvider, twilioCallbackUrl } from '../apps/configure-sms.ts'
+import { readSmsProvider, type SmsProvider, twilioCallbackUrl } from '../apps/sms/configure.ts'
 import { findSmppAppsAcrossApps, KEYS_CHANNEL } from '../apps/store.ts'
 import type { Channel } from '../channels/channel.ts'
 import type { Outbound } from '../channels/outbound.ts'

@@ -1,7 +1,7 @@
 // How an app's mail goes out: by its own settings, else by the server's, else it is caught.
 
+import { open, type SealedCredentials } from '../apps/credentials/sealed.ts'
 import type { EmailSettings } from '../apps/email-settings.ts'
-import { open, type SealedCredentials } from '../apps/sealed.ts'
 import { findApp } from '../apps/store.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { EmailContext, Relay } from './context.ts'

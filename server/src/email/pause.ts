@@ -1,8 +1,8 @@
 // The pause for complaints: a flag on the email of an app, set once when too many of those who got mail say that it is spam, and
 // taken away by somebody who has looked into it. The receivers' own limit is 0.3 %; beyond it they block the sender.
 
-import { actorOf, type Request } from '../apps/actor.ts'
-import { SYSTEM } from '../apps/schema.ts'
+import { SYSTEM } from '../apps/app.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import { type AppId, newId } from '../lib/ids.ts'
 import { wake } from '../sending/control.ts'

@@ -6,7 +6,7 @@ import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { Reader } from '../users/read.ts'
 import { createInsert, type Insert } from './insert-merged.ts'
-import { createMonths, type Months } from './keep-months.ts'
+import { createMonths, type Months } from './months.ts'
 
 export type EventsContext = {
   db: Db

@@ -2,7 +2,7 @@
 
 import { invalid, userNotFound } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
-import { readUserRef } from '../users/identity.ts'
+import { readUserRef } from '../users/aliases/identity.ts'
 import type { EventsContext } from './context.ts'
 import type { HistoryAnswer, HistoryQuery } from './schema.ts'
 import { findEvents, type Place } from './store.ts'

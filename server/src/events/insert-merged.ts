@@ -5,10 +5,10 @@ import type { AppId, NewId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
-import { announceNewsJob, newsJobInsert } from '../users/news.ts'
+import { announceNewsJob, newsJobInsert } from '../users/change-feed/change-feed.ts'
 import { namedUser } from '../users/store.ts'
-import { keysFrom } from './forget.ts'
-import type { Months } from './keep-months.ts'
+import { keysFrom } from './delete.ts'
+import type { Months } from './months.ts'
 import { HAS_NEWS, insertEvents, type NewEvent } from './store.ts'
 
 /** Stores the events of a request, all or none; answers the places of those whose user is not there. */

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import { invalid } from '../lib/errors.ts'
 import { mapInTurns } from '../lib/event-loop.ts'
 import { isUuid, type NewId, type UserId } from '../lib/ids.ts'
-import { EXTERNAL_ID, type UserRef } from '../users/identity.ts'
+import { EXTERNAL_ID, type UserRef } from '../users/aliases/identity.ts'
 import type { EventBody, EventsBody } from './schema.ts'
 import type { NewEvent } from './store.ts'
 

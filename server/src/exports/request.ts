@@ -1,7 +1,7 @@
 // Asking for a file: it is made in the background, and its address is answered at once.
 
 import { randomBytes } from 'node:crypto'
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'

@@ -7,7 +7,7 @@ import { treeOf } from '../segments/read.ts'
 import type { ScanAudience } from '../segments/scan.ts'
 import type { Node } from '../segments/tree.ts'
 import type { Db } from '../storage/db.ts'
-import { deviceOfType, type SubscriptionType } from '../users/subscription.ts'
+import { deviceOfType, type SubscriptionType } from '../users/subscriptions/subscription.ts'
 import type { Cell } from './csv.ts'
 import type { ExportRequest, SubscriptionsRequest } from './export.ts'
 import {

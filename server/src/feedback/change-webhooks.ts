@@ -1,6 +1,6 @@
 // Create, update and delete event webhooks, and give them a new secret. Each change leaves a line in the audit log.
 
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
 import { AppError, appNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'

@@ -12,7 +12,7 @@ import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { Change } from '../users/change.ts'
-import { setUnreachable } from '../users/opt-out.ts'
+import { setUnreachable } from '../users/subscriptions/opt-out.ts'
 import type { TextReceipt } from './texts.ts'
 
 export const MATCH_RECEIPTS = 'feedback.match-receipts'

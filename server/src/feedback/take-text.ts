@@ -1,12 +1,12 @@
 // People answer texts with one word to hear no more, or to hear again. That is done at once.
 
-import { bareWord, type SmsSettings } from '../apps/read-sms.ts'
+import { bareWord, type SmsSettings } from '../apps/sms/read.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import { insertDeliveryEvents } from '../messages/feedback/delivery-event-store.ts'
 import type { Db } from '../storage/db.ts'
 import type { Change } from '../users/change.ts'
-import { setOptedOut } from '../users/opt-out.ts'
+import { setOptedOut } from '../users/subscriptions/opt-out.ts'
 import type { InboundText } from './texts.ts'
 
 type Words = Pick<SmsSettings, 'opt_out_words' | 'opt_in_words'>

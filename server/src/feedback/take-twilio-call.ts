@@ -1,6 +1,6 @@
 // Twilio calls us. Whoever else does learns nothing, not even whether the app exists: nothing unsigned is looked at.
 
-import { readSmsProvider, twilioCallbackUrl } from '../apps/configure-sms.ts'
+import { readSmsProvider, twilioCallbackUrl } from '../apps/sms/configure.ts'
 import { forbidden } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
 import type { FeedbackContext } from './context.ts'

@@ -1,7 +1,7 @@
 // Tell a webhook what happened, in order, up to a hundred events in a request. A request that was not taken is sent again as it
 // was, under the same id, so that the receiver knows it. Each webhook is a job of its own: a slow one holds up nobody else.
 
-import { SYSTEM } from '../apps/schema.ts'
+import { SYSTEM } from '../apps/app.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import type { Outcome } from '../channels/channel.ts'
 import type { Clock } from '../lib/clock.ts'

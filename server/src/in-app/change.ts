@@ -1,6 +1,6 @@
 // Create, update and delete in-app messages. Each change leaves a line in the audit log, in the same transaction.
 
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'

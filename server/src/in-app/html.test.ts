@@ -14,8 +14,8 @@ import {
   updateInApp,
 } from '../../test/in-app.ts'
 import { NOBODY, told } from '../../test/users.ts'
+import { SYSTEM } from '../apps/app.ts'
 import { setApp } from '../apps/create.ts'
-import { SYSTEM } from '../apps/schema.ts'
 import { virtualClock } from '../lib/clock.ts'
 
 let app: TestApp

@@ -3,7 +3,7 @@
 import type { Authority } from '../lib/authority.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
-import { EXTERNAL_ID } from '../users/identity.ts'
+import { EXTERNAL_ID } from '../users/aliases/identity.ts'
 import type { Reader } from '../users/read.ts'
 import type { InAppContext } from './context.ts'
 import { type InAppMessageId, inAppMessageNotFound, type VariantId } from './message.ts'

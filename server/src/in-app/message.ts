@@ -3,7 +3,7 @@
 import { AppError } from '../lib/errors.ts'
 import type { Id } from '../lib/ids.ts'
 import type { SegmentId } from '../segments/segment.ts'
-import type { SubscriptionType } from '../users/subscription.ts'
+import type { SubscriptionType } from '../users/subscriptions/subscription.ts'
 import type { Location } from './bridge.ts'
 import type { Content } from './content.ts'
 import type { Trigger } from './triggers.ts'

@@ -1,7 +1,7 @@
 import type { Authority } from '../lib/authority.ts'
 import { subscriptionNotFound } from '../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
-import { refuseOthersDevice } from '../users/authority.ts'
+import { refuseOthersDevice } from '../users/devices/authorize.ts'
 import type { Reader } from '../users/read.ts'
 
 /** An SDK that proved who its user is speaks for the devices of that user alone. */

@@ -1,4 +1,4 @@
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'

@@ -1,6 +1,6 @@
 // A copy of a journey: a draft with nodes of its own, and without the times of the original.
 
-import type { Request } from '../apps/actor.ts'
+import type { Request } from '../apps/audit/actor.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
 import { insertNew } from './create.ts'

@@ -15,8 +15,8 @@ import {
   view,
 } from '../../test/journeys.ts'
 import { anId, NOBODY, told } from '../../test/users.ts'
-import { issueKey } from '../apps/keys.ts'
-import { SYSTEM } from '../apps/schema.ts'
+import { SYSTEM } from '../apps/app.ts'
+import { issueKey } from '../apps/keys/keys.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import type { Permission } from '../lib/permissions.ts'

@@ -10,7 +10,7 @@ import type { Merger } from '../storage/merge.ts'
 import { createFindTemplate, type FindTemplate } from '../templates/find.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
 import { createFindSuspension, type FindSuspension } from '../templates/suspension.ts'
-import type { EnsureContext } from '../users/ensure-subscriptions.ts'
+import type { EnsureContext } from '../users/subscriptions/ensure.ts'
 import { type Accept, createAccept, type IsDisabled } from './accept/accept.ts'
 import { createWarnUnreachable, type WarnUnreachable } from './accept/warn-unreachable.ts'
 

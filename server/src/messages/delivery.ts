@@ -2,7 +2,7 @@
 
 import type { InboxProvider } from '../email/inbox-providers/providers.ts'
 import type { SubscriptionId } from '../lib/ids.ts'
-import type { SubscriptionType } from '../users/subscription.ts'
+import type { SubscriptionType } from '../users/subscriptions/subscription.ts'
 import { type Lane, lanes, type MessageId, type RunId } from './message.ts'
 
 /** The type of the subscription that it goes to. */

@@ -3,7 +3,7 @@
 import { invalid } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
 import { codePoints } from '../lib/text.ts'
-import { readType, typeOfDevice } from '../users/subscription.ts'
+import { readType, typeOfDevice } from '../users/subscriptions/subscription.ts'
 import { type Attribution, isOurs, type Outcome, SESSION_DURATION } from './outcome.ts'
 import type { MeasureBody, MeasureSourcesBody } from './schema.ts'
 

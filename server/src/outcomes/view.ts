@@ -3,7 +3,7 @@
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { typeOfDevice } from '../users/subscription.ts'
+import { typeOfDevice } from '../users/subscriptions/subscription.ts'
 import { CLICK, CONFIRMED_DELIVERY, hourOf } from './outcome.ts'
 import type { OutcomeObject, OutcomesQuery } from './schema.ts'
 import { sumOutcomes, sumReports } from './store.ts'

@@ -2,7 +2,7 @@
 
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { FirstOrganization } from '../apps/schema.ts'
+import type { FirstOrganization } from '../apps/app.ts'
 import { type Config, ConfigError } from '../settings/config.ts'
 import { reasonOf } from '../storage/embedded/error.ts'
 

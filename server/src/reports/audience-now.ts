@@ -9,8 +9,8 @@ import type { SegmentsContext } from '../segments/context.ts'
 import { judgeSubscriptions } from '../segments/explain.ts'
 import { treeOf } from '../segments/read.ts'
 import type { Node } from '../segments/tree.ts'
-import { ONESIGNAL_ID } from '../users/identity.ts'
-import type { User } from '../users/neighbourhood.ts'
+import { ONESIGNAL_ID } from '../users/aliases/identity.ts'
+import type { User } from '../users/working-set.ts'
 
 export type Judged = {
   /** The subscriptions that it holds now. */

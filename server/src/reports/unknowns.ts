@@ -1,6 +1,6 @@
 // Deliveries of which nobody knows whether they arrived, for those who know more: listed, sent again, or closed.
 
-import type { Request } from '../apps/actor.ts'
+import type { Request } from '../apps/audit/actor.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import {
   closeUnknown,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { NOBODY } from '../../test/users.ts'
+import { SYSTEM } from '../apps/app.ts'
 import { setApp } from '../apps/create.ts'
-import { SYSTEM } from '../apps/schema.ts'
 import { DOOR_REQUESTS_PER_SECOND } from '../http/sdk-door.ts'
 import { virtualClock } from '../lib/clock.ts'
 

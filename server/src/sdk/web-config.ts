@@ -1,6 +1,6 @@
 // What a web SDK asks first: whether there is such an app, and how its website is set up.
 
-import { withVapidPair } from '../apps/vapid.ts'
+import { withVapidPair } from '../apps/credentials/vapid.ts'
 import type { SdkContext } from './context.ts'
 import { lookForApp } from './find-app.ts'
 import { OUTCOMES } from './outcomes.ts'

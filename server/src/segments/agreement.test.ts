@@ -8,7 +8,7 @@ import { filterOf, filters, NOW, type Person, person } from '../../test/segments
 import { newId, type UserId } from '../lib/ids.ts'
 import { addMonths } from '../storage/partitions.ts'
 import { sql } from '../storage/sql.ts'
-import { formatAmount, multiplyAmount } from '../users/amount.ts'
+import { formatAmount, multiplyAmount } from '../users/properties/amount.ts'
 import { userRow } from '../users/rows.ts'
 import {
   adjustCounts,

@@ -1,6 +1,6 @@
 // Create, update and delete segments. Each writes its line of the audit log in the same transaction.
 
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { type AuditEntry, insertAuditEntries } from '../apps/store.ts'
 import { AppError, invalid } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'

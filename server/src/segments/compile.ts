@@ -3,7 +3,7 @@
 
 import type { AppId } from '../lib/ids.ts'
 import { joined, type Sql, sql } from '../storage/sql.ts'
-import { EXTERNAL_ID } from '../users/identity.ts'
+import { EXTERNAL_ID } from '../users/aliases/identity.ts'
 import type { Clause, Comparison, Field, Node, Test } from './tree.ts'
 import { DECIMAL, daysBefore, EMPTY_PARTS, hoursBefore, RADIANS, reach, secondsOf, VERSION } from './values.ts'
 

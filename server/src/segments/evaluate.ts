@@ -2,9 +2,9 @@
 
 import type { UserId } from '../lib/ids.ts'
 import { own } from '../lib/own.ts'
-import { EXTERNAL_ID } from '../users/identity.ts'
-import type { User } from '../users/neighbourhood.ts'
-import type { Subscription } from '../users/subscription.ts'
+import { EXTERNAL_ID } from '../users/aliases/identity.ts'
+import type { Subscription } from '../users/subscriptions/subscription.ts'
+import type { User } from '../users/working-set.ts'
 import { type Channel, type Clause, type Comparison, clausesOf, type Node, type Test } from './tree.ts'
 import {
   compareVersions,

@@ -2,8 +2,8 @@
 
 import { userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
-import { readUserRef } from '../users/identity.ts'
-import type { User } from '../users/neighbourhood.ts'
+import { readUserRef } from '../users/aliases/identity.ts'
+import type { User } from '../users/working-set.ts'
 import type { SegmentsContext } from './context.ts'
 import { findings, matches, type Subject } from './evaluate.ts'
 import type { ExplainAnswer } from './schema.ts'

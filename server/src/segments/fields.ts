@@ -1,7 +1,7 @@
 // The fields of the filter language: which relations each has, what operands they take, and what they then ask.
 
 import { own } from '../lib/own.ts'
-import { hashToken, isEmail, subscriptionTypes, typeOfDevice } from '../users/subscription.ts'
+import { hashToken, isEmail, subscriptionTypes, typeOfDevice } from '../users/subscriptions/subscription.ts'
 import { Entry } from './entry.ts'
 import type { Comparison, Field, Filter, Test } from './tree.ts'
 import { isVersion, lowerAscii, upperAscii } from './values.ts'

@@ -1,12 +1,12 @@
 // Who is told when something of an app stops. Until people can sign in, they are an address each.
 
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { newWebhookSecret } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
-import { isEmail } from '../users/subscription.ts'
+import { isEmail } from '../users/subscriptions/subscription.ts'
 import type { SendingContext } from './context.ts'
 import {
   type Administrator,

@@ -1,6 +1,6 @@
 // Change what an app wants of its deliveries.
 
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
 import { appNotFound, forbidden, invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'

@@ -1,6 +1,6 @@
 // Hold the sending of all apps, and let it go on.
 
-import { SYSTEM } from '../apps/schema.ts'
+import { SYSTEM } from '../apps/app.ts'
 import { findAllApps, insertOrganizationAuditEntries } from '../apps/store.ts'
 import { AppError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'

@@ -1,6 +1,6 @@
 // Hold the sending of an app, let it go on, and enable an app that has sent too much.
 
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import { type AppId, newId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'

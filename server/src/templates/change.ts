@@ -1,6 +1,6 @@
 // Create, update, delete and copy a template. Each change leaves a line in the audit log, in the same transaction.
 
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { findAppGate, insertAuditEntries } from '../apps/store.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import type { AppId, OrganizationId } from '../lib/ids.ts'

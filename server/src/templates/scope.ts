@@ -1,9 +1,9 @@
 // What Liquid can see: the tags under their bare names, and the objects that the interface names. Nothing else is there.
 
 import type { AppId, OrganizationId } from '../lib/ids.ts'
-import { EXTERNAL_ID } from '../users/identity.ts'
-import type { User } from '../users/neighbourhood.ts'
-import type { Subscription } from '../users/subscription.ts'
+import { EXTERNAL_ID } from '../users/aliases/identity.ts'
+import type { Subscription } from '../users/subscriptions/subscription.ts'
+import type { User } from '../users/working-set.ts'
 import type { Scope } from './render/source.ts'
 import type { TemplateId } from './template.ts'
 

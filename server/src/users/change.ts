@@ -12,10 +12,10 @@ import type { AppId, NewId, UserId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
-import { createNeighbourhood, type Neighbourhood, type Ref } from './neighbourhood.ts'
-import { announceNews } from './news.ts'
+import { announceNews } from './change-feed/change-feed.ts'
 import { findAndLock, type Loading, loadLocked } from './store.ts'
-import { writeDifference } from './write.ts'
+import { createNeighbourhood, type Neighbourhood, type Ref } from './working-set.ts'
+import { writeDifference } from './write-difference.ts'
 
 export type Command<Result = unknown> = {
   /** Everything this request may read or change. */

@@ -5,10 +5,10 @@ import type { NewId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import { type Change, createChange } from './change.ts'
-import { type ConcealTiming, createConcealTiming } from './conceal-timing.ts'
-import { createInsertFresh, type InsertFresh } from './insert-fresh.ts'
+import { type ConcealTiming, createConcealTiming } from './devices/conceal-timing.ts'
+import { createInsertFresh, type InsertFresh } from './insert-new-users.ts'
+import { createFindSubjects, type FindSubjects } from './limit-subjects.ts'
 import { createReader, type Reader } from './read.ts'
-import { createFindSubjects, type FindSubjects } from './subjects.ts'
 
 export type UsersContext = {
   db: Db

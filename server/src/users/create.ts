@@ -3,14 +3,13 @@
 import { type Authority, forAnotherUser, KEY } from '../lib/authority.ts'
 import { AppError, aliasesClaimed, invalid } from '../lib/errors.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
-import { assignAliases } from './assign-aliases.ts'
+import { assignAliases } from './aliases/assign.ts'
+import { type Alias, EXTERNAL_ID, identityObject, MAX_CUSTOM_ALIASES, readIdentity } from './aliases/identity.ts'
 import type { Change } from './change.ts'
-import { type Alias, EXTERNAL_ID, identityObject, MAX_CUSTOM_ALIASES, readIdentity } from './identity.ts'
-import type { InsertFresh } from './insert-fresh.ts'
-import { assignInstall, installRefs, retireOthers } from './install.ts'
-import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
+import { assignInstall, installRefs, retireOthers } from './devices/install.ts'
+import type { InsertFresh } from './insert-new-users.ts'
 import { newUser } from './new-user.ts'
-import { changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties.ts'
+import { changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties/properties.ts'
 import type { CreateUserBody } from './schema.ts'
 import {
   findRequested,
@@ -19,9 +18,10 @@ import {
   type SubscriptionRequest,
   subscribe,
   subscriptionRefs,
-} from './subscribe.ts'
-import { newSubscription, type Subscription, subscriptionObject } from './subscription.ts'
+} from './subscriptions/subscribe.ts'
+import { newSubscription, type Subscription, subscriptionObject } from './subscriptions/subscription.ts'
 import { changeProperties } from './update.ts'
+import type { Neighbourhood, Ref, User } from './working-set.ts'
 
 export type CreateContext = { change: Change; insertFresh: InsertFresh; newId: NewId; now: () => Date }
 

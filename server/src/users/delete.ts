@@ -1,8 +1,8 @@
-import { actorOf, type Request } from '../apps/actor.ts'
+import { actorOf, type Request } from '../apps/audit/actor.ts'
 import { userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
+import type { UserRef } from './aliases/identity.ts'
 import type { Change } from './change.ts'
-import type { UserRef } from './identity.ts'
 
 /** Everything of the user goes, and its aliases are free again. What remains is a line in the audit log, without personal data. */
 export function deleteUser(change: Change, appId: AppId, ref: UserRef, by: Request) {

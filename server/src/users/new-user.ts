@@ -1,6 +1,6 @@
 import type { UserId } from '../lib/ids.ts'
-import type { User } from './neighbourhood.ts'
-import type { StoredProperties } from './properties.ts'
+import type { StoredProperties } from './properties/properties.ts'
+import type { User } from './working-set.ts'
 
 export const newProperties = (now: string): StoredProperties => ({
   tags: {},

@@ -4,20 +4,15 @@ import { route } from '../http/route.ts'
 import { type Authority, authorityOf } from '../lib/authority.ts'
 import { invalidUuid } from '../lib/errors.ts'
 import { isUuid, type SubscriptionId } from '../lib/ids.ts'
-import { isOpenToSdks, readTarget } from './authority.ts'
-import { removeAlias, updateAliases } from './change-aliases.ts'
-import {
-  addSubscription,
-  removeSubscription,
-  transferSubscription,
-  updateSubscription,
-  updateSubscriptionByToken,
-} from './change-subscriptions.ts'
+import { removeAlias, updateAliases } from './aliases/change.ts'
+import { ONESIGNAL_ID, readUserRef, type UserRef } from './aliases/identity.ts'
 import type { UsersContext } from './context.ts'
 import { createdAnswer, createUser } from './create.ts'
 import { deleteUser } from './delete.ts'
-import { ONESIGNAL_ID, readUserRef, type UserRef } from './identity.ts'
-import { readInstallId } from './install.ts'
+import { isOpenToSdks, readTarget } from './devices/authorize.ts'
+import { readInstallId } from './devices/install.ts'
+import { signIn } from './devices/sign-in.ts'
+import { createdSubjects, sdkSubjects, tokenSubject } from './limit-subjects.ts'
 import { viewIdentity, viewIdentityBySubscription, viewUser, viewUserForDevice } from './read.ts'
 import {
   AliasPath,
@@ -32,8 +27,13 @@ import {
   UpdateUserBody,
   UserAnswer,
 } from './schema.ts'
-import { signIn } from './sign-in.ts'
-import { createdSubjects, sdkSubjects, tokenSubject } from './subjects.ts'
+import {
+  addSubscription,
+  removeSubscription,
+  transferSubscription,
+  updateSubscription,
+  updateSubscriptionByToken,
+} from './subscriptions/change.ts'
 import { readSelectedSubscription, updateUser } from './update.ts'
 
 const byAliasPath = (params: Record<string, string>, hasToken: boolean) => isOpenToSdks(params.alias_label, hasToken)

@@ -1,9 +1,9 @@
 // Users and subscriptions as rows and as values, and the way between the two.
 
-import { EXTERNAL_ID } from './identity.ts'
-import type { User } from './neighbourhood.ts'
-import type { StoredPurchase } from './properties.ts'
-import { isMessageable, isSubscribed, type Subscription } from './subscription.ts'
+import { EXTERNAL_ID } from './aliases/identity.ts'
+import type { StoredPurchase } from './properties/properties.ts'
+import { isMessageable, isSubscribed, type Subscription } from './subscriptions/subscription.ts'
+import type { User } from './working-set.ts'
 
 export type UserRow = ReturnType<typeof userRow>
 

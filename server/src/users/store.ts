@@ -4,9 +4,8 @@ import { randomInt } from 'node:crypto'
 import type { AppId, NewId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
-import type { Alias } from './identity.ts'
-import type { NewPurchases, Ref, User } from './neighbourhood.ts'
-import type { NewsKind } from './news.ts'
+import type { Alias } from './aliases/identity.ts'
+import type { NewsKind } from './change-feed/change-feed.ts'
 import {
   activityRow,
   freshSubscriptionRow,
@@ -16,7 +15,8 @@ import {
   type UserRow,
   userOf,
 } from './rows.ts'
-import type { Subscription } from './subscription.ts'
+import type { Subscription } from './subscriptions/subscription.ts'
+import type { NewPurchases, Ref, User } from './working-set.ts'
 
 export type OwnedAlias = Alias & { userId: UserId }
 /** By how much the counts of a user change. */

@@ -1,13 +1,19 @@
 import { type Authority, KEY } from '../lib/authority.ts'
 import { invalidUuid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import { type AppId, isUuid, type SubscriptionId } from '../lib/ids.ts'
-import { refuseOtherUser } from './authority.ts'
+import type { UserRef } from './aliases/identity.ts'
 import type { Change } from './change.ts'
-import { boundedByDevice, deviceProperties } from './device-view.ts'
-import type { UserRef } from './identity.ts'
-import type { Neighbourhood, Ref, User } from './neighbourhood.ts'
-import { addSessions, changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties.ts'
+import { refuseOtherUser } from './devices/authorize.ts'
+import { boundedByDevice, deviceProperties } from './devices/view.ts'
+import {
+  addSessions,
+  changedProperties,
+  type PropertyChange,
+  propertiesObject,
+  readProperties,
+} from './properties/properties.ts'
 import type { UpdateUserBody } from './schema.ts'
+import type { Neighbourhood, Ref, User } from './working-set.ts'
 
 /** The subscription that an Update user request selects with its header. */
 export function readSelectedSubscription(header: string | undefined): SubscriptionId | undefined {

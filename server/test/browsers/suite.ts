@@ -4,8 +4,8 @@
 
 import { generateKeyPairSync } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { SYSTEM } from '../../src/apps/app.ts'
 import { setApp } from '../../src/apps/create.ts'
-import { SYSTEM } from '../../src/apps/schema.ts'
 import { signJwt } from '../../src/channels/push/jwt.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'

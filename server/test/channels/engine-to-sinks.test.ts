@@ -2,8 +2,8 @@
 
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { PushCredentials } from '../../src/apps/credentials.ts'
-import { readPushCredentials } from '../../src/apps/credentials.ts'
+import type { PushCredentials } from '../../src/apps/credentials/credentials.ts'
+import { readPushCredentials } from '../../src/apps/credentials/credentials.ts'
 import { createSenders, type Senders } from '../../src/composition/senders.ts'
 import { type VirtualClock, virtualClock } from '../../src/lib/clock.ts'
 import type { AppId } from '../../src/lib/ids.ts'

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { readPushCredentials } from '../../src/apps/credentials.ts'
+import { readPushCredentials } from '../../src/apps/credentials/credentials.ts'
 import { createSenders, type Senders } from '../../src/composition/senders.ts'
 import { type VirtualClock, virtualClock } from '../../src/lib/clock.ts'
 import { secretBox } from '../../src/lib/secrets.ts'
@@ -12,7 +12,7 @@ import { admRefusal } from '../../src/sink/push/adm.ts'
 import { huaweiRefusal } from '../../src/sink/push/huawei.ts'
 import { wnsRefusal } from '../../src/sink/push/wns.ts'
 import { sql } from '../../src/storage/sql.ts'
-import { hashToken } from '../../src/users/subscription.ts'
+import { hashToken } from '../../src/users/subscriptions/subscription.ts'
 import { type Tenant, type TestApp, testApp } from '../app.ts'
 import { aMessage, anEngine, closeRenderer, only, type Recipient, recipients, runEngine, tally } from '../engine.ts'
 import {

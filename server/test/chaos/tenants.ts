@@ -1,8 +1,8 @@
 // Another organization on the servers of a rig, seen as a rig of its own: the same servers and stand-ins, other keys.
 
+import { SYSTEM } from '../../src/apps/app.ts'
 import { createApp, createOrganization } from '../../src/apps/create.ts'
-import { issueKey } from '../../src/apps/keys.ts'
-import { SYSTEM } from '../../src/apps/schema.ts'
+import { issueKey } from '../../src/apps/keys/keys.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { askAs, configure, type Rig } from './rig.ts'
 

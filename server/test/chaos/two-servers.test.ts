@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { issueKey, revokeKey } from '../../src/apps/keys.ts'
-import { SYSTEM } from '../../src/apps/schema.ts'
+import { SYSTEM } from '../../src/apps/app.ts'
+import { issueKey, revokeKey } from '../../src/apps/keys/keys.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { urlOf } from '../command-line.ts'
 import { emptyDatabase, type TestDatabase } from '../database.ts'

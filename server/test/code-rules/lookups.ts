@@ -25,7 +25,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   'http/pages/sample.ts': 'about our own routes',
   'http/plan.ts': 'about our own routes',
   'storage/sql.ts': 'goes through the names that a row has',
-  'apps/p12-worker.ts open': 'a constant of the library',
+  'apps/credentials/p12-worker.ts open': 'a constant of the library',
   'messages/accept/read-targeting.ts readAliases': 'the object has no prototype',
   'channels/outbound.ts openOutbound': 'addresses of other protocols than the two were refused before',
 }

@@ -1,8 +1,8 @@
 // What holds for all operations holds for messages too: keys, shapes of errors, both prefixes.
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { issueKey } from '../../src/apps/keys.ts'
-import { SYSTEM } from '../../src/apps/schema.ts'
+import { SYSTEM } from '../../src/apps/app.ts'
+import { issueKey } from '../../src/apps/keys/keys.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type TestApp, testApp } from '../app.ts'
 import { saying } from '../messages.ts'

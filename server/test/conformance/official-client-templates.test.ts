@@ -2,8 +2,8 @@
 
 import * as OneSignal from '@onesignal/node-onesignal'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SYSTEM } from '../../src/apps/app.ts'
 import { createApp } from '../../src/apps/create.ts'
-import { SYSTEM } from '../../src/apps/schema.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { type TestApp, testApp } from '../app.ts'
 import { aName, anId, NOBODY } from '../users.ts'

@@ -2,8 +2,8 @@
 // a key, Android with identity tokens. What each needs of an answer to go on is what is asserted.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { SYSTEM } from '../../src/apps/app.ts'
 import { setApp } from '../../src/apps/create.ts'
-import { SYSTEM } from '../../src/apps/schema.ts'
 import { type VirtualClock, virtualClock } from '../../src/lib/clock.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { type Answer, type TestApp, testApp } from '../app.ts'

@@ -4,16 +4,16 @@
 import fc from 'fast-check'
 import { newId } from '../../src/lib/ids.ts'
 import type { Filter } from '../../src/segments/tree.ts'
-import type { User } from '../../src/users/neighbourhood.ts'
 import { newUser } from '../../src/users/new-user.ts'
-import type { StoredPurchase } from '../../src/users/properties.ts'
+import type { StoredPurchase } from '../../src/users/properties/properties.ts'
 import {
   hashToken,
   newSubscription,
   type Subscription,
   type SubscriptionType,
   subscriptionTypes,
-} from '../../src/users/subscription.ts'
+} from '../../src/users/subscriptions/subscription.ts'
+import type { User } from '../../src/users/working-set.ts'
 
 export const NOW = new Date('2030-01-01T09:00:00.123Z')
 const HOUR_MS = 3_600_000

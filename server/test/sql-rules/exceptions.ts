@@ -7,10 +7,10 @@ import type { StatementRule } from './statement-rules.ts'
 export const GLOBAL_TABLES: Record<string, { store: string; because: string }> = {
   organizations: { store: 'apps/store.ts', because: 'owns apps, so it is above them' },
   api_keys: {
-    store: 'apps/key-store.ts',
+    store: 'apps/keys/store.ts',
     because: 'a key tells which app a request is about: it is read before the app is known',
   },
-  api_key_usage: { store: 'apps/key-store.ts', because: 'belongs to api_keys' },
+  api_key_usage: { store: 'apps/keys/store.ts', because: 'belongs to api_keys' },
   server_nodes: { store: 'limits/store.ts', because: 'the processes of one installation serve all apps' },
   mail_hosts: {
     store: 'email/inbox-providers/host-store.ts',
@@ -33,7 +33,7 @@ const CATALOGUE = "asks PostgreSQL's own catalogue, which every node has"
 
 export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
   {
-    at: 'users/address-store.ts findAppsWithAddresses',
+    at: 'users/subscriptions/address-store.ts findAppsWithAddresses',
     rules: ['one app'],
     because: 'shows the apps of an organization or of the server together; each is one look into an index',
   },
@@ -265,7 +265,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
   { at: 'storage/sql.ts joined', rules: ['readable'], because: 'fragments of the tag in a row' },
   { at: 'storage/sql.ts sql', rules: ['readable'], because: 'the tag itself' },
   {
-    at: 'users/news-store.ts findAppsWithNewsAcrossApps',
+    at: 'users/change-feed/store.ts findAppsWithNewsAcrossApps',
     rules: ['one app'],
     because: 'one job finds the few apps with news whose announcement was lost, without locks',
   },

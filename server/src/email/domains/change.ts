@@ -1,6 +1,6 @@
 // Add a sending domain, pause it, let it go on, give it new keys, remove it. Each change leaves a line in the audit log.
 
-import { actorOf, type Request } from '../../apps/actor.ts'
+import { actorOf, type Request } from '../../apps/audit/actor.ts'
 import { lockApp } from '../../apps/store.ts'
 import { AppError, appNotFound, forbidden, invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'

@@ -3,7 +3,7 @@ import { type Answer, type Tenant, type TestApp, testApp } from '../../../test/a
 import { startDns, type TestDns } from '../../../test/dns.ts'
 import { anEmailContext, publish } from '../../../test/email.ts'
 import { told } from '../../../test/users.ts'
-import { OPERATOR } from '../../apps/actor.ts'
+import { OPERATOR } from '../../apps/audit/actor.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
 import type { EmailContext } from '../context.ts'

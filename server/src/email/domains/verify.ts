@@ -1,8 +1,8 @@
 // Look at the records of a domain now, and draw the conclusions. DNS is asked outside of any transaction; what it said is
 // applied to the row as it is afterwards.
 
-import { actorOf, type Request } from '../../apps/actor.ts'
-import { type Actor, SYSTEM } from '../../apps/schema.ts'
+import { type Actor, SYSTEM } from '../../apps/app.ts'
+import { actorOf, type Request } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'

@@ -1,7 +1,7 @@
 // Some thousand lines at a time, in one transaction: all of them count, or none.
 
 import { hash } from 'node:crypto'
-import { SYSTEM } from '../../apps/schema.ts'
+import { SYSTEM } from '../../apps/app.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'

@@ -1,10 +1,10 @@
 // How an app's mail goes out: set, shown without the password, taken away.
 
 import { isDeepStrictEqual } from 'node:util'
-import { actorOf, type Request } from '../../apps/actor.ts'
-import { MASK } from '../../apps/app-schema.ts'
+import { actorOf, type Request } from '../../apps/audit/actor.ts'
+import { seal } from '../../apps/credentials/sealed.ts'
 import type { EmailSettings } from '../../apps/email-settings.ts'
-import { seal } from '../../apps/sealed.ts'
+import { MASK } from '../../apps/schema.ts'
 import { findApp, insertAuditEntries, lockApp, notifyChange, updateEmailSettings } from '../../apps/store.ts'
 import { appNotFound, forbidden, invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'

@@ -1,10 +1,10 @@
 // How an app's mail is to go out, as a request gives it: what cannot work is refused at once, by the name of its field.
 
 import { isIP } from 'node:net'
-import { MASK } from '../../apps/app-schema.ts'
 import type { EmailSettings, RelaySettings } from '../../apps/email-settings.ts'
+import { MASK } from '../../apps/schema.ts'
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
-import { isEmail } from '../../users/subscription.ts'
+import { isEmail } from '../../users/subscriptions/subscription.ts'
 import type { EmailContext } from '../context.ts'
 import { plainHost } from '../domains/domain.ts'
 import type { EmailSettingsBody, RelayBody } from './schema.ts'

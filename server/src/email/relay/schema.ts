@@ -1,8 +1,8 @@
 // The wire shapes of how an app's mail goes out.
 
 import Type, { type Static } from 'typebox'
-import { MASK } from '../../apps/app-schema.ts'
 import { type RelayTls, relayTls } from '../../apps/email-settings.ts'
+import { MASK } from '../../apps/schema.ts'
 
 const text = (maxLength: number, description: string) =>
   Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength, description }))

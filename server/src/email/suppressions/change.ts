@@ -1,11 +1,11 @@
 // Addresses are added by hand or from a list, and taken off again. Nothing of it touches subscriptions: it stops what is sent.
 
-import { actorOf, type Request } from '../../apps/actor.ts'
+import { actorOf, type Request } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { isEmail } from '../../users/subscription.ts'
+import { isEmail } from '../../users/subscriptions/subscription.ts'
 import type { EmailContext } from '../context.ts'
 import type { NewSuppressionsBody } from './schema.ts'
 import { deleteSuppression, suppress } from './store.ts'

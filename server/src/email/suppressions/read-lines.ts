@@ -1,7 +1,7 @@
 // A list of addresses as other services export it: one a line, or the first column of a CSV file with or without a heading.
 
 import { invalid } from '../../lib/errors.ts'
-import { isEmail } from '../../users/subscription.ts'
+import { isEmail } from '../../users/subscriptions/subscription.ts'
 
 const MOST_NAMED = 5
 

@@ -1,6 +1,6 @@
 // Who is walked through the journey, page by page, with what is known of them.
 
-import { countNamed, findNamed, type NamedEvent } from '../../events/rate-store.ts'
+import { countNamed, findNamed, type NamedEvent } from '../../events/frequency-store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { judgeUsers, listUsers, reachable } from '../../segments/audience.ts'
 import type { Db } from '../../storage/db.ts'

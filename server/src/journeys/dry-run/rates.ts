@@ -1,7 +1,7 @@
 // What the past says about the future: how many users do an event or come back within a time, how many messages are received,
 // opened and clicked.
 
-import { countDoers, findNewest } from '../../events/rate-store.ts'
+import { countDoers, findNewest } from '../../events/frequency-store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { countByChannel } from '../../messages/counts/rate-store.ts'
 import type { Db } from '../../storage/db.ts'

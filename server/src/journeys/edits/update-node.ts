@@ -1,4 +1,4 @@
-import type { Request } from '../../apps/actor.ts'
+import type { Request } from '../../apps/audit/actor.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { JourneysContext } from '../context.ts'

@@ -1,6 +1,6 @@
 // Change a journey by a merge patch. Reading and checking happen before the row is locked; the write looks whether it is as it was.
 
-import type { Request } from '../../apps/actor.ts'
+import type { Request } from '../../apps/audit/actor.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'

@@ -19,7 +19,7 @@ import { aName, anEmail, aUser, type MadeUser, view } from '../../../test/users.
 import { virtualClock } from '../../lib/clock.ts'
 import type { Work } from '../../queue/job.ts'
 import { sql } from '../../storage/sql.ts'
-import { type News, noteNews, setWatches } from '../../users/news.ts'
+import { type News, noteNews, setWatches } from '../../users/change-feed/change-feed.ts'
 import { reactToNews } from './handle-user-changes.ts'
 
 let server: TestApp

@@ -4,7 +4,7 @@
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
-import { announceNews, type TakenNews, takeNews } from '../../users/news.ts'
+import { announceNews, type TakenNews, takeNews } from '../../users/change-feed/change-feed.ts'
 import { findPresence } from '../../users/presence-store.ts'
 import type { JourneyId } from '../journey.ts'
 import { matchesEvent } from '../nodes/match-event.ts'

@@ -1,5 +1,5 @@
 import type { Handlers } from '../../queue/job.ts'
-import { NEWS } from '../../users/news.ts'
+import { NEWS } from '../../users/change-feed/change-feed.ts'
 import { PATIENT, SWEEP_JOURNEY } from '../jobs.ts'
 import type { EntryContext } from './context.ts'
 import { reactToNews } from './handle-user-changes.ts'

@@ -3,7 +3,7 @@
 import { lockApp } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { setWatches, type Watch } from '../../users/news.ts'
+import { setWatches, type Watch } from '../../users/change-feed/change-feed.ts'
 import { compileJourney } from '../runs/compile-journey.ts'
 import { findLiveJourneys } from '../store.ts'
 import { earsOf } from './triggers.ts'

@@ -1,7 +1,7 @@
 // What a journey listens for: everything other than time that lets users in, moves their runs on or ends them.
 
 import type { UserId } from '../../lib/ids.ts'
-import type { Watch } from '../../users/news.ts'
+import type { Watch } from '../../users/change-feed/change-feed.ts'
 import type { Condition, NodeId } from '../nodes/node.ts'
 import type { Compiled } from '../runs/compile-journey.ts'
 import { listens } from '../runs/interpret.ts'

@@ -3,7 +3,7 @@
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import type { TakenNews } from '../../users/news.ts'
+import type { TakenNews } from '../../users/change-feed/change-feed.ts'
 import type { JourneyId } from '../journey.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
 import type { Compiled } from '../runs/compile-journey.ts'

@@ -6,7 +6,7 @@ import type { ReadRunData } from '../../messages/engine/engine.ts'
 import type { NoteActions } from '../../messages/feedback/run-actions.ts'
 import { createQueue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
-import { noteNews } from '../../users/news.ts'
+import { noteNews } from '../../users/change-feed/change-feed.ts'
 import { readRunData } from './run-data.ts'
 
 /** Tells journeys of it in the caller's transaction. */

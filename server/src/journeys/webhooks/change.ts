@@ -1,6 +1,6 @@
 // Create, update and delete the receivers of send_webhook, and give them a new secret. Each change leaves a line in the audit log.
 
-import { actorOf, type Request } from '../../apps/actor.ts'
+import { actorOf, type Request } from '../../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../../apps/store.ts'
 import { readWebhookUrl } from '../../feedback/webhook.ts'
 import { AppError, appNotFound, invalid } from '../../lib/errors.ts'

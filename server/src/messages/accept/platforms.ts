@@ -2,7 +2,7 @@
 
 import { invalid } from '../../lib/errors.ts'
 import { type Channel, type Content, hasAny, PLATFORMS } from '../../templates/content.ts'
-import { type SubscriptionType, subscriptionTypes } from '../../users/subscription.ts'
+import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
 
 const WEB: readonly SubscriptionType[] = ['ChromePush', 'FirefoxPush', 'SafariPush', 'SafariLegacyPush']
 

@@ -5,8 +5,8 @@ import { isUuid, type SubscriptionId } from '../../lib/ids.ts'
 import { readFilters } from '../../segments/filters.ts'
 import type { Filter } from '../../segments/tree.ts'
 import type { Channel } from '../../templates/content.ts'
-import { EXTERNAL_ID, ONESIGNAL_ID } from '../../users/identity.ts'
-import { isEmail, isPhoneNumber, type SubscriptionType } from '../../users/subscription.ts'
+import { EXTERNAL_ID, ONESIGNAL_ID } from '../../users/aliases/identity.ts'
+import { isEmail, isPhoneNumber, type SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import { type CreateMessageBody, MAX_TARGETS, type TargetField } from '../schema.ts'
 
 export type Targeting =

@@ -7,7 +7,7 @@ import { invalid, subscriptionNotFound } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger, Outcome } from '../../storage/merge.ts'
-import { refuseOthersDevice } from '../../users/authority.ts'
+import { refuseOthersDevice } from '../../users/devices/authorize.ts'
 import type { ActivitiesContext } from './context.ts'
 import {
   deleteOldTokens,

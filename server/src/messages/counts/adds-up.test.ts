@@ -6,7 +6,7 @@ import { aMessage, type FakeSender, only, recipients, runEngine, setStage } from
 import type { Outcome } from '../../channels/channel.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
-import { type SubscriptionType, subscriptionTypes } from '../../users/subscription.ts'
+import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
 import { type Provider, providerOf, providers } from '../delivery.ts'
 import type { Engine } from '../engine/engine.ts'
 

@@ -1,7 +1,7 @@
 // What comes back of deliveries, and is counted beside their states.
 
 import type { SubscriptionId, UserId } from '../../lib/ids.ts'
-import type { SubscriptionType } from '../../users/subscription.ts'
+import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import type { MessageId, RunId } from '../message.ts'
 
 /** Of a delivery, without its app. */

@@ -1,6 +1,6 @@
 // Suspend what keeps hitting its time limit, and tell the administrators. One transaction, and one notice however many workers see it.
 
-import { SYSTEM } from '../../apps/schema.ts'
+import { SYSTEM } from '../../apps/app.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
 import { giveNotice } from '../../sending/notice.ts'

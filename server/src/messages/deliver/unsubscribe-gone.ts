@@ -3,7 +3,7 @@
 import type { Outcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
-import { dropAddress } from '../../users/drop-address.ts'
+import { dropAddress } from '../../users/subscriptions/drop-address.ts'
 import { tokenNameOf } from '../activities/address.ts'
 import { deleteTokens } from '../activities/store.ts'
 import type { Engine } from '../engine/engine.ts'

@@ -15,7 +15,7 @@ import {
   setStage,
   tally,
 } from '../../../test/engine.ts'
-import { OPERATOR } from '../../apps/actor.ts'
+import { OPERATOR } from '../../apps/audit/actor.ts'
 import type { Outcome } from '../../channels/channel.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'

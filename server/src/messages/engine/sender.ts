@@ -4,7 +4,7 @@ import type { Outcome } from '../../channels/channel.ts'
 import type { MailContent, MailItem } from '../../channels/email/message.ts'
 import type { PushContent } from '../../channels/push/content.ts'
 import type { AppId } from '../../lib/ids.ts'
-import type { SubscriptionType } from '../../users/subscription.ts'
+import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import type { Line, Provider } from '../delivery.ts'
 import type { Activity, MessageId } from '../message.ts'
 

@@ -16,7 +16,7 @@ import { add, addWith, anOpenMessage, recipientsOf, runDeliveries } from '../../
 import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
-import type { SubscriptionType } from '../../users/subscription.ts'
+import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import { cancelMessages } from '../cancel.ts'
 import type { Engine } from '../engine/engine.ts'
 import { findReady } from './add-recipients.ts'

@@ -1,6 +1,6 @@
 // Which subscriptions a message can go to, by their type, and who brings it there.
 
-import { type SubscriptionType, subscriptionTypes } from '../../users/subscription.ts'
+import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
 import { type Provider, providerOf } from '../delivery.ts'
 import type { Message } from '../message.ts'
 import { NOT_CONFIGURED, NOT_SUPPORTED } from '../reasons.ts'

@@ -1,7 +1,7 @@
 // What becomes of a message, as those are told who asked for it.
 
 import type { SubscriptionId, UserId } from '../../lib/ids.ts'
-import type { SubscriptionType } from '../../users/subscription.ts'
+import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import type { MessageId } from '../message.ts'
 
 export const eventKinds = [

@@ -11,7 +11,7 @@ import type {
 } from '../../channels/push/content.ts'
 import { own } from '../../lib/own.ts'
 import type { Button, Content } from '../../templates/content.ts'
-import type { SubscriptionType } from '../../users/subscription.ts'
+import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import type { SentMessage } from '../deliver/store.ts'
 
 /** Rendered, by field. */

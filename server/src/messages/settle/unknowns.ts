@@ -1,7 +1,7 @@
 // Deliveries of which nobody knows whether they arrived. They are never sent again by themselves; somebody who knows more than we
 // do may send them again, or close them.
 
-import { actorOf, type Request } from '../../apps/actor.ts'
+import { actorOf, type Request } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import { type AppId, newId, type SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'

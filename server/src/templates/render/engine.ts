@@ -4,7 +4,7 @@
 
 import { Liquid, LiquidError, type Template, type Token, Tokenizer, TypeGuards } from 'liquidjs'
 import { own } from '../../lib/own.ts'
-import { isEmail } from '../../users/subscription.ts'
+import { isEmail } from '../../users/subscriptions/subscription.ts'
 import { chooseFilters } from './filters.ts'
 import type { Absent, Kind, Scope, Source } from './source.ts'
 import { TAKES_TOO_LONG } from './work.ts'

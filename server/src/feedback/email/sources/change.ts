@@ -1,7 +1,7 @@
 // Which providers may tell an app what became of its mail, and what their word is known by. Shown without what is secret.
 
-import { actorOf, type Request } from '../../../apps/actor.ts'
-import { MASK } from '../../../apps/app-schema.ts'
+import { actorOf, type Request } from '../../../apps/audit/actor.ts'
+import { MASK } from '../../../apps/schema.ts'
 import { insertAuditEntries, lockApp } from '../../../apps/store.ts'
 import { AppError, appNotFound, invalid, type Problem } from '../../../lib/errors.ts'
 import type { AppId } from '../../../lib/ids.ts'

@@ -1,7 +1,7 @@
 // The wire shapes of providers that tell what became of an app's mail.
 
 import Type, { type Static, type TProperties } from 'typebox'
-import { MASK } from '../../../apps/app-schema.ts'
+import { MASK } from '../../../apps/schema.ts'
 
 const orNull = <Properties extends TProperties>(properties: Properties, description: string) => {
   const schema = Type.Object(properties)

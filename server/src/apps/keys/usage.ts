@@ -1,0 +1,46 @@
+// When was a key last used? Gathered in memory, and written for all keys at once: a request pays nothing for it.
+
+import type { KeyId } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Db } from '../../storage/db.ts'
+import { upsertKeyUsage } from './store.ts'
+
+export type KeyUsage = {
+  note(keyId: KeyId, at: Date): void
+  /** Write down what is known. What cannot be written now is kept for the next time. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}
+
+const EVERY_MS = 60_000
+
+export function createKeyUsage({ db, log }: { db: Db; log: Log }): KeyUsage {
+  let uses = new Map<KeyId, Date>()
+
+  function note(keyId: KeyId, at: Date) {
+    const known = uses.get(keyId)
+    if (!known || known < at) uses.set(keyId, at)
+  }
+
+  async function flush() {
+    if (uses.size === 0) return
+    const written = uses
+    uses = new Map()
+    try {
+      await upsertKeyUsage(db, written)
+    } catch (error) {
+      log.debug({ reason: (error as Error).message }, 'last uses of keys not written')
+      for (const [keyId, at] of written) note(keyId, at)
+    }
+  }
+
+  const timer = setInterval(() => void flush(), EVERY_MS).unref()
+  return {
+    note,
+    flush,
+    async close() {
+      clearInterval(timer)
+      await flush()
+    },
+  }
+}

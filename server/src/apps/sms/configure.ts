@@ -1,0 +1,98 @@
+// The provider of an app's texts: set, shown without its secret, taken away, and read in clear for sending.
+
+import { appNotFound, invalid } from '../../lib/errors.ts'
+import { type AppId, newId } from '../../lib/ids.ts'
+import { own } from '../../lib/own.ts'
+import type { SecretBox } from '../../lib/secrets.ts'
+import type { Db } from '../../storage/db.ts'
+import type { Actor } from '../app.ts'
+import type { AppsContext } from '../context.ts'
+import { open, seal } from '../credentials/sealed.ts'
+import { MASK } from '../schema.ts'
+import { findApp, insertAuditEntries, lockApp, notifyChange, updateSmsSettings } from '../store.ts'
+import { isSamePlace, readSms, type SmsSettings, secretName } from './read.ts'
+import type { SmsAnswer, SmsBody } from './schema.ts'
+
+type Context = Pick<AppsContext, 'db' | 'clock' | 'secrets'>
+
+/** Where Twilio is to call for this app; undefined while the world has no address of this server. */
+export const twilioCallbackUrl = (publicUrl: string | undefined, appId: AppId) =>
+  publicUrl && `${publicUrl.replace(/\/+$/, '')}/feedback/twilio/${appId}`
+
+export async function viewSms(
+  { db, publicUrl }: Pick<AppsContext, 'db' | 'publicUrl'>,
+  appId: AppId,
+): Promise<SmsAnswer> {
+  const app = await findApp(db, appId)
+  if (!app) throw appNotFound()
+  const settings = app.smsSettings
+  if (!settings) return { kind: null }
+  return {
+    ...settings,
+    [secretName(settings.kind)]: MASK,
+    ...(settings.kind === 'twilio' && { callback_url: twilioCallbackUrl(publicUrl, appId) ?? null }),
+  }
+}
+
+export async function setSms(ctx: Context, appId: AppId, body: SmsBody, actor: Actor): Promise<void> {
+  const { settings, secret } = readSms(body)
+  await change(ctx, appId, actor, 'sms_settings.update', (before, sealed) => {
+    if (secret !== undefined) return { settings, sealed: seal(ctx.secrets, appId, 'sms', { secret }) }
+    if (before && sealed && isSamePlace(before, settings)) return { settings, sealed }
+    throw invalid(`${secretName(body.kind)} is required: it was not given yet, or for another place`)
+  })
+}
+
+export const removeSms = (ctx: Context, appId: AppId, actor: Actor) =>
+  change(ctx, appId, actor, 'sms_settings.delete', () => undefined)
+
+type Kept = { settings: SmsSettings; sealed: string }
+
+async function change(
+  { db, clock }: Context,
+  appId: AppId,
+  actor: Actor,
+  action: string,
+  decide: (before: SmsSettings | null, sealed: string | undefined) => Kept | undefined,
+): Promise<void> {
+  const now = clock.now()
+  await db.transaction(async (db) => {
+    const app = await lockApp(db, appId)
+    if (!app) throw appNotFound()
+    const { sms: sealed, ...others } = app.credentials
+    const after = decide(app.smsSettings, sealed)
+    const fields = changedFields({ ...app.smsSettings }, { ...after?.settings })
+    if (after?.sealed !== sealed) fields.push('secret')
+    if (fields.length === 0) return
+    const credentials = after ? { ...others, sms: after.sealed } : others
+    await updateSmsSettings(db, appId, after?.settings ?? null, credentials, now)
+    const detail = { fields }
+    await insertAuditEntries(
+      db,
+      appId,
+      [{ id: newId(), actor, action, targetType: 'app', targetId: appId, detail }],
+      now,
+    )
+    await notifyChange(db, 'app', appId)
+  })
+}
+
+function changedFields(before: Record<string, unknown>, after: Record<string, unknown>): string[] {
+  const names = new Set([...Object.keys(before), ...Object.keys(after)])
+  return [...names].filter(
+    (name) => JSON.stringify(own(before, name) ?? null) !== JSON.stringify(own(after, name) ?? null),
+  )
+}
+
+/** The settings with their secret in clear: no answer or log may hold it. */
+export type SmsProvider = SmsSettings & { secret: string }
+
+/** Undefined when the app has none, or is not there. Asked for once per batch of messages, not once per message. */
+export async function readSmsProvider(
+  { db, secrets }: { db: Db; secrets: SecretBox },
+  appId: AppId,
+): Promise<SmsProvider | undefined> {
+  const app = await findApp(db, appId)
+  const opened = app && open(secrets, appId, app.credentials, 'sms')
+  return app?.smsSettings && opened ? { ...app.smsSettings, secret: opened.secret } : undefined
+}

@@ -1,0 +1,97 @@
+import { type Authority, forAnotherUser, KEY, needsIdentityToken } from '../../lib/authority.ts'
+import { aliasesClaimed, aliasNotFound, invalid, subscriptionNotFound, userNotFound } from '../../lib/errors.ts'
+import type { AppId, SubscriptionId } from '../../lib/ids.ts'
+import type { Change } from '../change.ts'
+import { isAnonymous, mayTouch, refuseOtherUser } from '../devices/authorize.ts'
+import { deviceIdentity } from '../devices/view.ts'
+import { isAddress } from '../subscriptions/subscription.ts'
+import type { Neighbourhood, Ref, User } from '../working-set.ts'
+import { addFreeAliases, assignAliases, refuseOtherId } from './assign.ts'
+import { type Alias, EXTERNAL_ID, identityObject, ONESIGNAL_ID, readIdentity, type UserRef } from './identity.ts'
+
+type Target = UserRef | { subscriptionId: SubscriptionId }
+
+function findTarget(state: Neighbourhood, target: Target, authority: Authority): User {
+  if (!('subscriptionId' in target)) {
+    const user = state.find(target)
+    if (!user) throw userNotFound()
+    return user
+  }
+  const subscription = state.subscriptions.get(target.subscriptionId)
+  const user = subscription && state.users.get(subscription.userId)
+  if (!user || !mayTouch(subscription, user, authority)) throw subscriptionNotFound()
+  return user
+}
+
+const hasAddress = ({ subscriptions }: User) => [...subscriptions.values()].some(({ type }) => isAddress(type))
+
+const identityAnswer = (user: User) => ({ identity: identityObject(user.id, user.aliases) })
+
+/** Create or update aliases: nothing but the identity changes, and no user is created. */
+export function updateAliases(
+  change: Change,
+  appId: AppId,
+  target: Target,
+  identity: Record<string, string>,
+  authority: Authority = KEY,
+) {
+  if (Object.keys(identity).length === 0) throw invalid('identity must hold at least one alias')
+  const { aliases, onesignalId } = readIdentity(identity)
+  const external = aliases.find(({ label }) => label === EXTERNAL_ID)?.value
+  if (authority.kind === 'verified' && external !== undefined && external !== authority.externalId)
+    throw forAnotherUser()
+  const isClaim = authority.kind === 'verified' && external !== undefined
+  return change(appId, {
+    refs: [target, ...aliases] as Ref[],
+    needs: { subscriptions: 'subscriptionId' in target || isClaim },
+    apply(state) {
+      const user = findTarget(state, target, authority)
+      // Whoever has a token for an external id may give it to the anonymous user that they have been so far, unless that one has an
+      // address: it may have been made for somebody else's, and the back end may have written to it since.
+      if (!isClaim || !isAnonymous(user)) refuseOtherUser(user, authority)
+      else if (hasAddress(user)) throw aliasesClaimed({ [EXTERNAL_ID]: external })
+      refuseOtherId(user, onesignalId)
+      if (authority.kind === 'device') return updateForDevice(state, user, aliases)
+      assignAliases(state, user, aliases)
+      return identityAnswer(user)
+    },
+  })
+}
+
+/**
+ * A device is never given an external id this way: it is told that somebody has it, taken or free, and SDKs then sign in with
+ * Create user, which tells nothing. Other aliases are set where they are free, and the answer does not say.
+ */
+function updateForDevice(state: Neighbourhood, user: User, aliases: Alias[]) {
+  const external = aliases.find(({ label }) => label === EXTERNAL_ID)
+  if (external && user.aliases.get(EXTERNAL_ID) !== external.value)
+    throw aliasesClaimed({ [EXTERNAL_ID]: external.value })
+  addFreeAliases(
+    state,
+    user,
+    aliases.filter((alias) => alias !== external),
+  )
+  return { identity: deviceIdentity(user, aliases) }
+}
+
+export function removeAlias(change: Change, appId: AppId, ref: UserRef, label: string, authority: Authority = KEY) {
+  if (label === ONESIGNAL_ID) throw invalid(`${ONESIGNAL_ID} cannot be removed`)
+  return change(appId, {
+    refs: [ref],
+    apply(state) {
+      const user = findTarget(state, ref, authority)
+      refuseOtherUser(user, authority)
+      if (authority.kind === 'device') return removeForDevice(state, user, label)
+      if (!user.aliases.has(label)) throw aliasNotFound()
+      state.removeAlias(user, label)
+      return identityAnswer(user)
+    },
+  })
+}
+
+/** Also answered so where there is no such alias: the device was never told whether it is set. */
+function removeForDevice(state: Neighbourhood, user: User, label: string) {
+  if (label === EXTERNAL_ID || !isAnonymous(user)) throw needsIdentityToken('Removing an alias')
+  state.removeAlias(user, label)
+  return { identity: deviceIdentity(user) }
+}

@@ -1,0 +1,54 @@
+// What the commands of a batch have really changed, and for whom. Somebody who is told again what is known already is not news.
+
+import type { UserId } from '../../lib/ids.ts'
+import { own } from '../../lib/own.ts'
+import type { StoredProperties } from '../properties/properties.ts'
+import type { Subscription } from '../subscriptions/subscription.ts'
+import type { Neighbourhood, User } from '../working-set.ts'
+import type { News } from './change-feed.ts'
+
+/** Of users that are still there. */
+export function findNews(state: Neighbourhood): News[] {
+  const { before, users } = state
+  const news: News[] = []
+  const changed = changedOwners(state)
+  for (const { userId } of state.purchases) changed.add(userId)
+  for (const user of users.values()) {
+    const was = before.users.get(user.id)
+    if (!was || changed.has(user.id) || isChanged(user, was)) news.push({ userId: user.id, kind: 'change' })
+    if (user.properties.sessionCount > (was?.properties.sessionCount ?? 0))
+      news.push({ userId: user.id, kind: 'session' })
+  }
+  return news
+}
+
+/** Who has, or had, a subscription that came, went, moved or is different. */
+function changedOwners({ before, subscriptions }: Neighbourhood): Set<UserId> {
+  const owners = new Set<UserId>()
+  for (const it of subscriptions.values()) {
+    const was = before.subscriptions.get(it.id)
+    if (was && isSameSubscription(was, it)) continue
+    owners.add(it.userId)
+    if (was) owners.add(was.userId)
+  }
+  for (const was of before.subscriptions.values()) if (!subscriptions.has(was.id)) owners.add(was.userId)
+  return owners
+}
+
+type Known = { properties: StoredProperties; aliases: ReadonlyMap<string, string> }
+
+const isChanged = ({ properties, aliases }: User, was: Known) =>
+  !isSameProperties(properties, was.properties) || !isSame(Object.fromEntries(aliases), Object.fromEntries(was.aliases))
+
+/** Purchases are told of by the commands. */
+const isSameProperties = (a: StoredProperties, b: StoredProperties) =>
+  a === b ||
+  (isSame(a.tags, b.tags) && isSame({ ...a, tags: null, purchases: null }, { ...b, tags: null, purchases: null }))
+
+const isSameSubscription = (a: Subscription, b: Subscription) =>
+  a === b || isSame({ ...a, updatedAt: null }, { ...b, updatedAt: null })
+
+function isSame(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
+  const names = Object.keys(a)
+  return names.length === Object.keys(b).length && names.every((name) => own(a, name) === own(b, name))
+}

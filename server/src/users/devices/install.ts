@@ -1,0 +1,51 @@
+// An install of an app has one push subscription. SDKs make another one when they have lost the first, or when its token is
+// new; without this the device would get every message once for each of them.
+
+import type { Authority } from '../../lib/authority.ts'
+import { isUuidV4 } from '../../lib/ids.ts'
+import { findRequested, type SubscriptionRequest } from '../subscriptions/subscribe.ts'
+import { isAddress, RETIRED, type Subscription } from '../subscriptions/subscription.ts'
+import type { Neighbourhood, Ref } from '../working-set.ts'
+
+/**
+ * The id that an SDK made up when it was installed. It counts as proof of the device, so it must be one that nobody can guess:
+ * what is no random UUID is ignored. The app's own back end speaks for no device.
+ */
+export const readInstallId = (given: string | undefined, authority: Authority): string | undefined =>
+  authority.kind !== 'key' && given !== undefined && isUuidV4(given) ? given.toLowerCase() : undefined
+
+export const installRefs = (installId: string | undefined): Ref[] => (installId === undefined ? [] : [{ installId }])
+
+/** Before the install gets what these requests name: what else it had is retired, which also makes room for it. */
+export function retireOthers(
+  state: Neighbourhood,
+  installId: string | undefined,
+  requests: readonly SubscriptionRequest[],
+  now: string,
+  authority: Authority,
+): void {
+  const holder = installId === undefined ? undefined : state.findByInstall(installId)
+  if (!holder) return
+  const named = requests
+    .filter(({ kind }) => kind === undefined || !isAddress(kind.type))
+    .map((request) => findRequested(state, request, authority))
+    .filter((known) => known === undefined || !isAddress(known.type))
+  if (named.length === 0 || named.some((known) => known?.id === holder.id)) return
+  state.putSubscription({ ...holder, installId: null, notificationTypes: RETIRED, updatedAt: now })
+}
+
+/** The last push subscription of a request is the one that the install has from now on. */
+export function assignInstall(
+  state: Neighbourhood,
+  installId: string | undefined,
+  subscriptions: readonly Subscription[],
+  now: string,
+): void {
+  const current = subscriptions.findLast(({ id, type }) => !isAddress(type) && state.subscriptions.has(id))
+  if (installId === undefined || !current) return
+  const holder = state.findByInstall(installId)
+  if (holder?.id === current.id) return
+  // Named in the same request, and so not left over.
+  if (holder) state.putSubscription({ ...holder, installId: null, updatedAt: now })
+  state.putSubscription({ ...(state.subscriptions.get(current.id) as Subscription), installId, updatedAt: now })
+}

@@ -1,0 +1,164 @@
+// What an SDK without an identity token asks of Create user: a user for this install, or to become the one with an external
+// id. Nothing that it is told depends on whether the external id, an alias or an address was known before.
+
+import type { Authority } from '../../lib/authority.ts'
+import { aliasLimitExceeded, invalid, subscriptionLimitExceeded } from '../../lib/errors.ts'
+import type { AppId, NewId } from '../../lib/ids.ts'
+import { addFreeAliases } from '../aliases/assign.ts'
+import { type Alias, EXTERNAL_ID, MAX_CUSTOM_ALIASES } from '../aliases/identity.ts'
+import { type CreateContext, type Created, draftRefs, prepareFresh, readDraft, type UserDraft } from '../create.ts'
+import { newUser } from '../new-user.ts'
+import type { CreateUserBody } from '../schema.ts'
+import { findRequested, MAX_BY_DEVICES, type SubscriptionRequest, subscribe } from '../subscriptions/subscribe.ts'
+import {
+  isAddress,
+  newSubscription,
+  type Subscription,
+  type SubscriptionChange,
+  subscriptionObject,
+} from '../subscriptions/subscription.ts'
+import { changeProperties } from '../update.ts'
+import type { Neighbourhood, User } from '../working-set.ts'
+import { isAnonymous } from './authorize.ts'
+import { assignInstall, retireOthers } from './install.ts'
+import { boundedByDevice, deviceIdentity, deviceProperties } from './view.ts'
+
+const DEVICE: Authority = { kind: 'device' }
+
+export async function signIn(ctx: CreateContext, appId: AppId, body: CreateUserBody, installId?: string) {
+  const draft = readDraft(body, installId)
+  checkDraft(draft)
+  draft.properties = boundedByDevice(draft.properties)
+  const external = draft.aliases.find(({ label }) => label === EXTERNAL_ID)
+  const fresh = isPlainInstall(draft) ? prepareFresh(ctx, draft) : undefined
+  const created: Created =
+    fresh && (await ctx.insertFresh(appId, fresh))
+      ? { isNew: true, ...fresh }
+      : await ctx.change(appId, {
+          refs: draftRefs(draft),
+          needs: { subscriptions: true, purchases: true },
+          apply: (state, now) => applySignIn(state, draft, external, now, ctx.newId),
+        })
+  return {
+    // Whether there was somebody with this external id is not told.
+    status: created.isNew && !external ? 201 : 202,
+    body: {
+      identity: deviceIdentity(created.user, draft.aliases),
+      properties: deviceProperties(ctx.now().toISOString(), draft.properties),
+      subscriptions: created.subscriptions.map((it) => subscriptionObject(appId, it)),
+    },
+  }
+}
+
+/** What would otherwise depend on how much of the request is stored is judged by the request alone. */
+function checkDraft({ aliases, subscriptions }: UserDraft) {
+  if (aliases.filter(({ label }) => label !== EXTERNAL_ID).length > MAX_CUSTOM_ALIASES)
+    throw aliasLimitExceeded(MAX_CUSTOM_ALIASES)
+  const addresses = subscriptions.filter(isAddressRequest).map(({ kind, tokenHash }) => `${kind?.type} ${tokenHash}`)
+  if (addresses.length > MAX_BY_DEVICES.addresses) throw subscriptionLimitExceeded(MAX_BY_DEVICES.addresses)
+  if (subscriptions.length - addresses.length > MAX_BY_DEVICES.push)
+    throw subscriptionLimitExceeded(MAX_BY_DEVICES.push)
+  if (new Set(addresses).size < addresses.length) throw invalid('subscriptions must not hold the same address twice')
+}
+
+const isAddressRequest = ({ kind }: SubscriptionRequest) => kind !== undefined && isAddress(kind.type)
+
+/** A first start: nothing but push subscriptions. */
+const isPlainInstall = ({ aliases, subscriptions }: UserDraft) =>
+  aliases.length === 0 && !subscriptions.some(isAddressRequest)
+
+function applySignIn(
+  state: Neighbourhood,
+  draft: UserDraft,
+  external: Alias | undefined,
+  now: string,
+  newId: NewId,
+): Created {
+  const previous = findAnonymousHolder(state, draft.subscriptions)
+  const { user, isNew } = external
+    ? becomeUser(state, external, previous, now, newId)
+    : previous
+      ? { user: previous, isNew: false }
+      : { user: addUser(state, now, newId), isNew: true }
+  addFreeAliases(
+    state,
+    user,
+    draft.aliases.filter((alias) => alias !== external),
+  )
+  changeProperties(state, user, draft.properties, now)
+  retireOthers(state, draft.installId, draft.subscriptions, now, DEVICE)
+  const subscriptions = draft.subscriptions.map((request) =>
+    isAddressRequest(request)
+      ? registerAddress(state, user, isNew && !external, request, now, newId)
+      : subscribe(state, user, request, now, newId, DEVICE).subscription,
+  )
+  assignInstall(state, draft.installId, subscriptions, now)
+  const final = subscriptions.map((it) => state.subscriptions.get(it.id) ?? it)
+  return { isNew, user: { ...user, aliases: new Map(user.aliases) }, subscriptions: final }
+}
+
+/** The anonymous user that this install has been so far. One who has an external id is left behind: that is signing out. */
+function findAnonymousHolder(state: Neighbourhood, requests: SubscriptionRequest[]): User | undefined {
+  for (const request of requests) {
+    if (isAddressRequest(request)) continue
+    const holder = state.users.get(findRequested(state, request, DEVICE)?.userId ?? '')
+    if (holder && isAnonymous(holder)) return holder
+  }
+  return undefined
+}
+
+/**
+ * The user with this external id, made if there is none. A new one begins with what is known of the install's anonymous user. It
+ * gets an id of its own all the same: keeping the old one would tell that the external id was free. So would subscriptions
+ * that came along by themselves: only those that the request names are moved.
+ */
+export function becomeUser(
+  state: Neighbourhood,
+  external: Alias,
+  previous: User | undefined,
+  now: string,
+  newId: NewId,
+): { user: User; isNew: boolean } {
+  const known = state.find(external)
+  if (known) return { user: known, isNew: false }
+  const user = addUser(state, now, newId)
+  state.setAlias(user, external)
+  if (previous && isAnonymous(previous)) inherit(state, user, previous)
+  return { user, isNew: true }
+}
+
+function inherit(state: Neighbourhood, user: User, previous: User) {
+  const { tags, language, timezoneId, country, lat, long, ip, firstActive } = previous.properties
+  state.setProperties(user, { ...user.properties, tags, language, timezoneId, country, lat, long, ip, firstActive })
+  for (const [label, value] of [...previous.aliases]) {
+    state.removeAlias(previous, label)
+    state.setAlias(user, { label, value })
+  }
+}
+
+/**
+ * An address goes to an anonymous user whom this very request makes, and only if nobody has it: with an external id it would be
+ * waiting there for the person. The answer is the same either way, with an id that leads nowhere, so that nothing done with it
+ * tells more. Whether it is subscribed is not for strangers to say.
+ */
+function registerAddress(
+  state: Neighbourhood,
+  user: User,
+  isStored: boolean,
+  { kind, token, tokenHash, change }: SubscriptionRequest,
+  now: string,
+  newId: NewId,
+): Subscription {
+  if (!kind || tokenHash === null) throw invalid('an email address or phone number is required')
+  const make = (change: SubscriptionChange) =>
+    newSubscription(newId(), user.id, { ...kind, token, tokenHash }, now, change)
+  const { enabled: _, notificationTypes: __, ...device } = change
+  if (isStored && !state.findByToken(kind.type, tokenHash)) state.putSubscription(make(device))
+  return make(change)
+}
+
+function addUser(state: Neighbourhood, now: string, newId: NewId): User {
+  const user = newUser(newId(), now)
+  state.addUser(user)
+  return user
+}

@@ -1,0 +1,34 @@
+// Tags that the server itself sets, for many users in a transaction of the caller's.
+
+import type { AppId, NewId, UserId } from '../../lib/ids.ts'
+import type { Queue } from '../../queue/enqueue.ts'
+import type { Db } from '../../storage/db.ts'
+import { findAndLock, loadLocked } from '../store.ts'
+import { changeProperties } from '../update.ts'
+import { createNeighbourhood } from '../working-set.ts'
+import { writeDifference } from '../write-difference.ts'
+import { readProperties } from './properties.ts'
+
+/** An empty value takes the tag away. */
+export type TagChange = { userId: UserId; tags: Record<string, string> }
+
+/** In their order, each seeing what those before it did. Users that are gone are passed over; rows are locked in the order of ids. */
+export async function setTags(
+  { queue, newId }: { queue: Queue; newId: NewId },
+  db: Db,
+  appId: AppId,
+  list: readonly TagChange[],
+  now: Date,
+): Promise<void> {
+  if (list.length === 0) return
+  const refs = [...new Set(list.map(({ userId }) => userId))].map((id) => ({ id }))
+  const { ids, watched } = await findAndLock(db, appId, refs)
+  if (ids.length === 0) return
+  const { users } = await loadLocked(db, appId, ids, { subscriptions: false, purchases: false }, [])
+  const state = createNeighbourhood(users)
+  for (const { userId, tags } of list) {
+    const user = state.find({ id: userId })
+    if (user) changeProperties(state, user, readProperties({ tags }), now.toISOString())
+  }
+  await queue.enqueue(db, await writeDifference({ db, queue, newId, watched }, appId, state, now))
+}

@@ -1,0 +1,189 @@
+import { type Authority, forAnotherUser, KEY, needsIdentityToken } from '../../lib/authority.ts'
+import { AppError, invalid, subscriptionNotFound, userNotFound } from '../../lib/errors.ts'
+import type { AppId, NewId, SubscriptionId } from '../../lib/ids.ts'
+import {
+  type Alias,
+  EXTERNAL_ID,
+  identityObject,
+  ONESIGNAL_ID,
+  readIdentity,
+  readUserRef,
+  type UserRef,
+} from '../aliases/identity.ts'
+import type { Change } from '../change.ts'
+import { mayTouch, refuseOtherUser } from '../devices/authorize.ts'
+import { assignInstall, installRefs, retireOthers } from '../devices/install.ts'
+import { becomeUser } from '../devices/sign-in.ts'
+import { deviceIdentity } from '../devices/view.ts'
+import type { SubscriptionDraft } from '../schema.ts'
+import type { Neighbourhood, Ref } from '../working-set.ts'
+import {
+  changedSubscription,
+  findRequested,
+  makeRoom,
+  readSubscription,
+  refsFor,
+  type SubscriptionRequest,
+  subscribe,
+  subscriptionRefs,
+  typeIsFixed,
+} from './subscribe.ts'
+import { hashToken, isAddress, readChange, readType, type Subscription, subscriptionObject } from './subscription.ts'
+
+/** Create by alias; one that exists is moved here or changed. */
+export function addSubscription(
+  change: Change,
+  newId: NewId,
+  appId: AppId,
+  ref: UserRef,
+  draft: SubscriptionDraft,
+  authority: Authority = KEY,
+  installId?: string,
+) {
+  const request = readSubscription(draft, 'subscription')
+  if (authority.kind === 'device' && request.kind && isAddress(request.kind.type))
+    throw needsIdentityToken('Giving a user an email address or a phone number')
+  return change(appId, {
+    refs: [ref, ...refsFor(authority, subscriptionRefs(request)), ...installRefs(installId)],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const user = state.find(ref)
+      if (!user) throw userNotFound()
+      refuseOtherUser(user, authority)
+      retireOthers(state, installId, [request], now, authority)
+      const { subscription, isNew } = subscribe(state, user, request, now, newId, authority)
+      assignInstall(state, installId, [subscription], now)
+      return { isNew, subscription: subscriptionObject(appId, subscription) }
+    },
+  })
+}
+
+function findOwned(state: Neighbourhood, id: SubscriptionId, authority: Authority): Subscription {
+  const subscription = state.subscriptions.get(id)
+  const owner = subscription && state.users.get(subscription.userId)
+  if (!subscription || !owner || !mayTouch(subscription, owner, authority)) throw subscriptionNotFound()
+  return subscription
+}
+
+/** What an update may hold: the id stays what it is, the type too. */
+const readUpdate = (draft: SubscriptionDraft): SubscriptionRequest => {
+  const kind = draft.type ? { type: readType(draft.type), spelling: draft.type } : undefined
+  const token = draft.token || null
+  return {
+    id: undefined,
+    kind,
+    token,
+    tokenHash: kind && token !== null ? hashToken(kind.type, token) : null,
+    change: readChange(draft),
+  }
+}
+
+export function updateSubscription(
+  change: Change,
+  appId: AppId,
+  id: SubscriptionId,
+  draft: SubscriptionDraft,
+  authority: Authority = KEY,
+  installId?: string,
+) {
+  const request = readUpdate(draft)
+  if (authority.kind === 'device' && request.kind && isAddress(request.kind.type)) throw typeIsFixed()
+  return change(appId, {
+    refs: [{ subscriptionId: id }, ...refsFor(authority, subscriptionRefs(request)), ...installRefs(installId)],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const known = findOwned(state, id, authority)
+      const changed = changedSubscription(state, known, request, now, authority)
+      state.putSubscription(changed)
+      retireOthers(state, installId, [{ ...request, id }], now, authority)
+      assignInstall(state, installId, [changed], now)
+      return { subscription: subscriptionObject(appId, changed) }
+    },
+  })
+}
+
+/** The same, found by what it delivers to. Type and token name one subscription at most. */
+export function updateSubscriptionByToken(
+  change: Change,
+  appId: AppId,
+  tokenType: string,
+  token: string,
+  draft: SubscriptionDraft,
+) {
+  const type = readType(tokenType)
+  const tokenHash = hashToken(type, token)
+  const request = readUpdate(draft)
+  return change(appId, {
+    refs: [{ type, tokenHash }, ...subscriptionRefs(request)] as Ref[],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const known = state.findByToken(type, tokenHash)
+      if (!known) throw subscriptionNotFound()
+      const changed = changedSubscription(state, known, request, now)
+      state.putSubscription(changed)
+      return { subscription: subscriptionObject(appId, changed) }
+    },
+  })
+}
+
+/** Its user stays, even when this was the last one. */
+export function removeSubscription(change: Change, appId: AppId, id: SubscriptionId, authority: Authority = KEY) {
+  return change(appId, {
+    refs: [{ subscriptionId: id }],
+    needs: { subscriptions: true },
+    apply(state) {
+      state.removeSubscription(findOwned(state, id, authority))
+    },
+  })
+}
+
+/** Transfer to the user that owns exactly this one alias. */
+export function transferSubscription(
+  change: Change,
+  newId: NewId,
+  appId: AppId,
+  id: SubscriptionId,
+  identity: Record<string, string>,
+  authority: Authority = KEY,
+) {
+  const target = readTransferTarget(identity)
+  const isById = 'id' in target
+  if (authority.kind === 'verified' && !isById && !isOwnId(target, authority)) throw forAnotherUser()
+  if (authority.kind === 'device' && !isById && target.label !== EXTERNAL_ID)
+    throw needsIdentityToken(`Transferring to a user by "${target.label}"`)
+  const request: SubscriptionRequest = { id, kind: undefined, token: null, tokenHash: null, change: {} }
+  return change(appId, {
+    refs: [{ subscriptionId: id }, target] as Ref[],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const subscription = findRequested(state, request, authority)
+      if (!subscription) throw subscriptionNotFound()
+      // A device that names an external id signs in with it, and is not told whether somebody has it.
+      const user =
+        authority.kind === 'device' && !isById
+          ? becomeUser(state, target, state.users.get(subscription.userId), now, newId).user
+          : state.find(target)
+      if (!user) throw userNotFound()
+      refuseOtherUser(user, authority)
+      const current = state.subscriptions.get(id) as Subscription
+      if (current.userId !== user.id) {
+        makeRoom(state, user, authority)
+        state.putSubscription({ ...current, userId: user.id, updatedAt: now })
+      }
+      return { identity: authority.kind === 'device' ? deviceIdentity(user) : identityObject(user.id, user.aliases) }
+    },
+  })
+}
+
+const isOwnId = ({ label, value }: Alias, { externalId }: { externalId: string }) =>
+  label === EXTERNAL_ID && value === externalId
+
+function readTransferTarget(identity: Record<string, string>): UserRef {
+  const entries = Object.entries(identity)
+  const [entry] = entries
+  if (!entry || entries.length > 1) throw invalid('identity must hold exactly one alias of the user to transfer to')
+  if (entry[0] === ONESIGNAL_ID) return readUserRef(ONESIGNAL_ID, entry[1])
+  const [alias] = readIdentity(identity).aliases
+  if (!alias) throw new AppError('invalid', { code: 'request-0', title: 'identity must hold an alias' })
+  return alias
+}

@@ -1,0 +1,72 @@
+import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
+import type { Change } from '../change.ts'
+import { hashToken } from './subscription.ts'
+
+const UNSUBSCRIBED = -2
+const SUBSCRIBED = 1
+
+export type OptedOut = { subscriptionId: SubscriptionId; userId: UserId }
+
+/**
+ * What the person behind a number asks for, who has texted so. Undefined when the app does not know the number. Asking to be
+ * subscribed does not undo what the app itself has switched off.
+ */
+export function setOptedOut(
+  change: Change,
+  appId: AppId,
+  number: string,
+  isOut: boolean,
+): Promise<OptedOut | undefined> {
+  const tokenHash = hashToken('SMS', number)
+  return change(appId, {
+    refs: [{ type: 'SMS', tokenHash }],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const known = state.findByToken('SMS', tokenHash)
+      if (!known) return undefined
+      const before = known.notificationTypes ?? SUBSCRIBED
+      const isWanted = isOut ? before !== UNSUBSCRIBED : before <= 0 && known.enabled
+      if (isWanted)
+        state.putSubscription({
+          ...known,
+          notificationTypes: isOut ? UNSUBSCRIBED : SUBSCRIBED,
+          updatedAt: now,
+        })
+      return { subscriptionId: known.id, userId: known.userId }
+    },
+  })
+}
+
+const UNREACHABLE = -10
+
+/** The provider says that nothing can be delivered there any more, or that the person has told it so. */
+export function setUnreachable(change: Change, appId: AppId, id: SubscriptionId, isOptedOut: boolean): Promise<void> {
+  return change(appId, {
+    refs: [{ subscriptionId: id }],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const known = state.subscriptions.get(id)
+      // What is unsubscribed already stays so for the reason that it has.
+      if (!known || (known.notificationTypes ?? SUBSCRIBED) <= 0) return
+      state.putSubscription({ ...known, notificationTypes: isOptedOut ? UNSUBSCRIBED : UNREACHABLE, updatedAt: now })
+    },
+  })
+}
+
+/**
+ * What the person behind a subscription asks for, in an answer to what was sent there. Asking to be subscribed does not undo
+ * what the app itself has switched off.
+ */
+export function setWanted(change: Change, appId: AppId, id: SubscriptionId, isWanted: boolean): Promise<void> {
+  return change(appId, {
+    refs: [{ subscriptionId: id }],
+    needs: { subscriptions: true },
+    apply(state, now) {
+      const known = state.subscriptions.get(id)
+      if (!known) return
+      const isOut = known.notificationTypes === UNSUBSCRIBED
+      if (isWanted ? !(isOut && known.enabled) : isOut) return
+      state.putSubscription({ ...known, notificationTypes: isWanted ? SUBSCRIBED : UNSUBSCRIBED, updatedAt: now })
+    },
+  })
+}

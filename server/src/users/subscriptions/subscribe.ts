@@ -1,0 +1,169 @@
+// Giving a user a subscription: a new one, one of its own to change, or one of somebody else's to take over.
+
+import { type Authority, KEY } from '../../lib/authority.ts'
+import { AppError, invalid, invalidUuid, subscriptionLimitExceeded, subscriptionNotFound } from '../../lib/errors.ts'
+import { isUuid, type NewId, type SubscriptionId } from '../../lib/ids.ts'
+import { mayTouch } from '../devices/authorize.ts'
+import type { SubscriptionDraft } from '../schema.ts'
+import type { Neighbourhood, Ref, User } from '../working-set.ts'
+import {
+  hashToken,
+  isAddress,
+  isRetired,
+  newSubscription,
+  readChange,
+  readToken,
+  readType,
+  type Subscription,
+  type SubscriptionChange,
+  type SubscriptionType,
+  subscriptionTypes,
+  withSubscribedState,
+} from './subscription.ts'
+
+export const MAX_SUBSCRIPTIONS = 20
+/**
+ * What devices may bring of each kind, together no more than a user can have: whether an address was stored must not show in how
+ * many push subscriptions still find room.
+ */
+export const MAX_BY_DEVICES = { push: 15, addresses: 5 }
+
+/** A subscription as a request gives it, checked. */
+export type SubscriptionRequest = {
+  id: SubscriptionId | undefined
+  kind: { type: SubscriptionType; spelling: string } | undefined
+  token: string | null
+  tokenHash: string | null
+  change: SubscriptionChange
+}
+
+export function readSubscription(draft: SubscriptionDraft, where: string): SubscriptionRequest {
+  const id = draft.id || undefined
+  if (id !== undefined && !isUuid(id)) throw invalidUuid(`${where}.id`, id)
+  if (id === undefined && !draft.type) throw invalid(`${where}.type is required`)
+  const kind = draft.type ? { type: readType(draft.type), spelling: draft.type } : undefined
+  // By its id alone a subscription is transferred as it is; its own type then judges a token that comes along.
+  const token = kind && !(id && !draft.token) ? readToken(kind.type, draft.token) : draft.token || null
+  return {
+    id: id?.toLowerCase(),
+    kind,
+    token,
+    tokenHash: kind && token !== null ? hashToken(kind.type, token) : null,
+    change: readChange(draft),
+  }
+}
+
+export function subscriptionRefs({ id, kind, token }: SubscriptionRequest): Ref[] {
+  const refs: Ref[] = id === undefined ? [] : [{ subscriptionId: id }]
+  if (token !== null) refs.push(...tokenRefs(kind?.type, token))
+  return refs
+}
+
+/** Who may hold this token. Without a type it is meant for a subscription that is not loaded yet, of whatever type. */
+export const tokenRefs = (type: SubscriptionType | undefined, token: string): Ref[] =>
+  (type === undefined ? subscriptionTypes : [type]).map((type) => ({ type, tokenHash: hashToken(type, token) }))
+
+/** The subscription that a request means: by its id, or else by what it delivers to. */
+export function findRequested(
+  state: Neighbourhood,
+  request: SubscriptionRequest,
+  authority: Authority,
+): Subscription | undefined {
+  const byId = request.id === undefined ? undefined : state.subscriptions.get(request.id)
+  if (byId && mayClaim(state, byId, request, authority)) return byId
+  // An id that is gone, given with nothing to make a new one from.
+  if (request.id !== undefined && !request.kind) throw subscriptionNotFound()
+  if (!request.kind || request.tokenHash === null) return undefined
+  const holder = state.findByToken(request.kind.type, request.tokenHash)
+  // Who has the push token is the device; an address stays with whoever has it.
+  if (holder && isAddress(holder.type) && !mayClaim(state, holder, request, authority)) throw tokenTaken()
+  return holder
+}
+
+/** By its id, where that is enough, or by its push token, which is known to the device alone. */
+function mayClaim(
+  state: Neighbourhood,
+  subscription: Subscription,
+  { token }: SubscriptionRequest,
+  authority: Authority,
+): boolean {
+  const owner = state.users.get(subscription.userId)
+  if (!owner || mayTouch(subscription, owner, authority)) return true
+  if (isAddress(subscription.type) || token === null) return false
+  return hashToken(subscription.type, token) === subscription.tokenHash
+}
+
+export const typeIsFixed = () => invalid('the type of a subscription cannot change')
+
+const tokenTaken = (meta?: Record<string, unknown>) =>
+  new AppError('conflict', {
+    code: 'subscription-1',
+    title: 'Another subscription has this token',
+    ...(meta && { meta }),
+  })
+
+/** Give the user this subscription. Whether it was there before comes back with it. */
+export function subscribe(
+  state: Neighbourhood,
+  user: User,
+  request: SubscriptionRequest,
+  now: string,
+  newId: NewId,
+  authority: Authority,
+): { subscription: Subscription; isNew: boolean } {
+  const known = findRequested(state, request, authority)
+  if (known?.userId !== user.id) makeRoom(state, user, authority)
+  const subscription = known
+    ? { ...changedSubscription(state, known, request, now, authority), userId: user.id }
+    : createdSubscription(user, request, now, newId)
+  state.putSubscription(subscription)
+  return { subscription, isNew: !known }
+}
+
+/** Room for one more. What is retired gives way, the oldest first: nobody is kept out by what reaches nobody. */
+export function makeRoom(state: Neighbourhood, { subscriptions }: User, { kind }: Authority): void {
+  const countPush = () => [...subscriptions.values()].filter(({ type }) => !isAddress(type)).length
+  for (;;) {
+    const isFull = subscriptions.size >= MAX_SUBSCRIPTIONS
+    const isFullForDevices = kind === 'device' && countPush() >= MAX_BY_DEVICES.push
+    if (!isFull && !isFullForDevices) return
+    const retired = [...subscriptions.values()].find(isRetired)
+    if (!retired) throw subscriptionLimitExceeded(isFull ? MAX_SUBSCRIPTIONS : MAX_BY_DEVICES.push)
+    state.removeSubscription(retired)
+  }
+}
+
+/** What a caller's request may point at. A device has no business with the owner of an address. */
+export const refsFor = (authority: Authority, refs: Ref[]): Ref[] =>
+  authority.kind === 'device' ? refs.filter((ref) => !('type' in ref && isAddress(ref.type))) : refs
+
+function createdSubscription(
+  user: User,
+  { kind, token, tokenHash, change }: SubscriptionRequest,
+  now: string,
+  newId: NewId,
+) {
+  if (!kind) throw invalid('subscription.type is required')
+  return newSubscription(newId(), user.id, { ...kind, token, tokenHash }, now, change)
+}
+
+/** The subscription with the request's fields. Its type stays, and a token that another one holds is refused. */
+export function changedSubscription(
+  state: Neighbourhood,
+  known: Subscription,
+  request: SubscriptionRequest,
+  now: string,
+  authority: Authority = KEY,
+): Subscription {
+  if (request.kind && request.kind.type !== known.type) throw typeIsFixed()
+  const changed: Subscription = { ...known, ...withSubscribedState(request.change, known), updatedAt: now }
+  if (request.token === null) return changed
+  const token = readToken(known.type, request.token)
+  if (token === null) return changed
+  const tokenHash = hashToken(known.type, token)
+  const holder = state.findByToken(known.type, tokenHash)
+  // Only the app itself is told whose it is.
+  if (holder && holder.id !== known.id)
+    throw tokenTaken(authority.kind === 'key' ? { subscription_id: holder.id } : undefined)
+  return { ...changed, token, tokenHash }
+}

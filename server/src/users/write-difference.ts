@@ -1,0 +1,165 @@
+// The difference between what was loaded and what the commands made of it, written as sets:
+// first what goes, then what comes, parents before children; users that go leave last.
+
+import { insertAuditEntries } from '../apps/store.ts'
+import type { AppId, NewId, SubscriptionId, UserId } from '../lib/ids.ts'
+import type { Queue } from '../queue/enqueue.ts'
+import type { NewJob } from '../queue/job.ts'
+import type { Db } from '../storage/db.ts'
+import type { Alias } from './aliases/identity.ts'
+import { type NewsKind, noteNews } from './change-feed/change-feed.ts'
+import { findNews } from './change-feed/compare.ts'
+import { forgetJobs } from './deletion-jobs.ts'
+import type { StoredProperties } from './properties/properties.ts'
+import { countCustom, countReachable, userRow } from './rows.ts'
+import {
+  adjustCounts,
+  adjustPlayerCounts,
+  type Counts,
+  deleteAliases,
+  deleteSubscriptions,
+  deleteUsers,
+  insertAliases,
+  insertPurchases,
+  insertSubscriptions,
+  insertUsers,
+  type OwnedAlias,
+  type PlayerCounts,
+  releaseInstalls,
+  updateSubscriptions,
+  updateUsers,
+  upsertSubscriptionActivity,
+  upsertUserActivity,
+} from './store.ts'
+import type { Neighbourhood, User } from './working-set.ts'
+
+/** Answers the job that wakes who takes the news, where there are any: whoever holds it until a commit keeps others waiting. */
+export async function writeDifference(
+  { db, queue, newId, watched }: { db: Db; queue: Queue; newId: NewId; watched: ReadonlySet<NewsKind> },
+  appId: AppId,
+  state: Neighbourhood,
+  now: Date,
+): Promise<NewJob[]> {
+  const { before } = state
+  const users = [...state.users.values()]
+  const added = users.filter((user) => !before.users.has(user.id))
+  const changed = users.filter((user) => isChanged(user, before.users.get(user.id)?.properties))
+  const aliases = compareAliases(state, users)
+  const subscriptions = [...state.subscriptions.values()]
+  const addedSubscriptions = subscriptions.filter((it) => !before.subscriptions.has(it.id))
+  const changedSubscriptions = subscriptions.filter((it) => (before.subscriptions.get(it.id) ?? it) !== it)
+
+  const step = async <Row>(rows: Row[], write: (db: Db, appId: AppId, rows: Row[]) => Promise<unknown>) => {
+    if (rows.length > 0) await write(db, appId, rows)
+  }
+  await step(aliases.removed, deleteAliases)
+  await step(gone(before.subscriptions, state.subscriptions), deleteSubscriptions)
+  await step(added.map(userRow), (db, appId, rows) => insertUsers(db, appId, rows, now))
+  await step(changed.map(userRow), (db, appId, rows) => updateUsers(db, appId, rows, now))
+  await step(compareCounts(state, users), (db, appId, rows) => adjustCounts(db, appId, rows, now))
+  // Aliases before tokens, as in the statement for new users: in opposite orders the two would deadlock.
+  await step(aliases.added, insertAliases)
+  await step(released(state), releaseInstalls)
+  await step(changedSubscriptions, updateSubscriptions)
+  await step(addedSubscriptions, insertSubscriptions)
+  // Last, because it takes along what hangs on the user: what was given to others must hang on them by then.
+  await step(gone(before.users, state.users), deleteUsers)
+  await queue.enqueue(db, forgetJobs(appId, gone(before.users, state.users), now))
+  await step(
+    users.filter((user) => isActive(user.properties, user.createdAt, before.users.get(user.id)?.properties)),
+    upsertUserActivity,
+  )
+  await step(
+    subscriptions.filter((it) => isActive(it, it.createdAt, before.subscriptions.get(it.id))),
+    upsertSubscriptionActivity,
+  )
+  const purchases = state.purchases.filter(({ userId }) => state.users.has(userId))
+  await step(purchases, (db, appId, rows) => insertPurchases(db, appId, rows, now, newId))
+  await step(
+    state.audit.map((note) => ({ ...note, id: newId() })),
+    (db, appId, rows) => insertAuditEntries(db, appId, rows, now),
+  )
+  const news = watched.size > 0 ? findNews(state).filter(({ kind }) => watched.has(kind)) : []
+  const jobs = await noteNews(db, appId, news, now)
+  const counts = comparePlayerCounts(state)
+  if (Object.values(counts).some((by) => by !== 0)) await adjustPlayerCounts(db, appId, counts)
+  return jobs
+}
+
+function comparePlayerCounts({ before, subscriptions }: Neighbourhood): PlayerCounts {
+  const was = countReachable(before.subscriptions.values())
+  const is = countReachable(subscriptions.values())
+  return {
+    players: subscriptions.size - before.subscriptions.size,
+    subscribed: is.subscribed - was.subscribed,
+    messageable: is.messageable - was.messageable,
+  }
+}
+
+const gone = <Key, A, B>(before: ReadonlyMap<Key, A>, after: ReadonlyMap<Key, B>): Key[] =>
+  [...before.keys()].filter((key) => !after.has(key))
+
+/** Whose install another subscription may have now. */
+const released = ({ before, subscriptions }: Neighbourhood): SubscriptionId[] =>
+  [...before.subscriptions.values()]
+    .filter(({ id, installId }) => {
+      const after = subscriptions.get(id)
+      return installId !== null && after !== undefined && after.installId !== installId
+    })
+    .map(({ id }) => id)
+
+const columnsOf = (properties: StoredProperties): unknown[] => [
+  properties.tags,
+  properties.language,
+  properties.timezoneId,
+  properties.country,
+  properties.lat,
+  properties.long,
+  properties.ip,
+  properties.testUserName,
+  properties.firstActive,
+  properties.amountSpent,
+]
+
+/** Does the wide user row change? Sessions alone do not touch it. */
+function isChanged(user: User, before: StoredProperties | undefined): boolean {
+  if (before === undefined || before === user.properties) return false
+  const after = columnsOf(user.properties)
+  return columnsOf(before).some((value, i) => value !== after[i])
+}
+
+function compareCounts(state: Neighbourhood, users: User[]): Counts[] {
+  const owned = new Map<UserId, number>()
+  const count = (id: UserId, by: number) => owned.set(id, (owned.get(id) ?? 0) + by)
+  for (const it of state.before.subscriptions.values()) count(it.userId, -1)
+  for (const it of state.subscriptions.values()) count(it.userId, 1)
+  return users
+    .map(({ id, aliases }) => {
+      const before = state.before.users.get(id)?.aliases ?? new Map()
+      return { id, aliases: countCustom(aliases) - countCustom(before), subscriptions: owned.get(id) ?? 0 }
+    })
+    .filter(({ aliases, subscriptions }) => aliases !== 0 || subscriptions !== 0)
+}
+
+function compareAliases(state: Neighbourhood, users: User[]): { added: OwnedAlias[]; removed: Alias[] } {
+  const added: OwnedAlias[] = []
+  const removed: Alias[] = []
+  for (const [id, { aliases }] of state.before.users) {
+    const kept = state.users.get(id)?.aliases
+    for (const [label, value] of aliases) if (kept?.get(label) !== value) removed.push({ label, value })
+  }
+  for (const user of users) {
+    const before = state.before.users.get(user.id)?.aliases
+    for (const [label, value] of user.aliases)
+      if (before?.get(label) !== value) added.push({ label, value, userId: user.id })
+  }
+  return { added, removed }
+}
+
+type Activity = { lastActive: string; sessionCount: number; sessionTime: number }
+
+/** What was never active needs no activity row: its last activity is its creation. */
+function isActive(after: Activity, createdAt: string, before?: Activity): boolean {
+  const { lastActive, sessionCount, sessionTime } = before ?? { lastActive: createdAt, sessionCount: 0, sessionTime: 0 }
+  return after.lastActive !== lastActive || after.sessionCount !== sessionCount || after.sessionTime !== sessionTime
+}
