@@ -3,7 +3,7 @@
 
 import type pg from 'pg'
 import { advanceJobs } from '../../server/src/journeys/jobs.ts'
-import { PARTS } from '../../server/src/journeys/runs/run.ts'
+import { RUN_SHARDS } from '../../server/src/journeys/runs/run.ts'
 import { systemClock } from '../../server/src/lib/clock.ts'
 import { newId } from '../../server/src/lib/ids.ts'
 import { createQueue } from '../../server/src/queue/enqueue.ts'
@@ -100,7 +100,7 @@ async function advanceByHand(bench: Bench, journey: Answered, from: string, trai
   const now = new Date()
   const then = new Date(now.getTime() + HOUR * 1_000)
   let moved = 0
-  for (const part of PARTS) {
+  for (const part of RUN_SHARDS) {
     let count: number | null
     do {
       const values = [carillon.appId, journey.id, part, now, trail.at(-1), then, trail]

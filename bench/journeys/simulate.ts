@@ -3,7 +3,7 @@
 import type pg from 'pg'
 import type { Journey } from '../../server/src/journeys/journey.ts'
 import { compileJourney } from '../../server/src/journeys/runs/compile-journey.ts'
-import { interpret, type Outcome } from '../../server/src/journeys/runs/interpret.ts'
+import { interpretRun, type RunOutcome } from '../../server/src/journeys/runs/interpret.ts'
 import type { Run } from '../../server/src/journeys/runs/run.ts'
 import { newId } from '../../server/src/lib/ids.ts'
 import { make } from '../kit/make.ts'
@@ -164,7 +164,7 @@ function interpretAll(answered: Record<string, unknown>, users: number): number 
       hasPassed: false,
     }
     for (let atMs = startMs; atMs < endMs; ) {
-      const outcome: Outcome = interpret(journey, run, new Date(atMs), known, { heldUntil: undefined })
+      const outcome: RunOutcome = interpretRun(journey, run, new Date(atMs), known, { heldUntil: undefined })
       if (outcome.kind !== 'rests') break
       run.nodeId = outcome.nodeId
       run.arrivedAt = outcome.arrivedAt

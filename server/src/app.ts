@@ -31,7 +31,7 @@ import { createMetrics } from './http/metrics.ts'
 import { createHttpServer } from './http/server.ts'
 import { createInAppContext } from './in-app/context.ts'
 import { createJourneysContext } from './journeys/context.ts'
-import type { UseKind } from './journeys/document/reading.ts'
+import type { ReferenceKind } from './journeys/document/reading.ts'
 import { createDryRunContext, endDryRuns } from './journeys/dry-run/simulate.ts'
 import { createRunsContext } from './journeys/runs/context.ts'
 import { createNoteActions, createReadRunData } from './journeys/runs/ports.ts'
@@ -407,6 +407,6 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
 }
 
 /** Segments, templates and in-app messages come before journeys and cannot know them: so they are told whether one is in use. */
-const isUsedAs = (kind: UseKind) => (db: Db, appId: AppId, id: string) => isUsedByLiveJourney(db, appId, kind, id)
+const isUsedAs = (kind: ReferenceKind) => (db: Db, appId: AppId, id: string) => isUsedByLiveJourney(db, appId, kind, id)
 
 const isAnchored = (clock: Clock & Partial<SystemClock>): clock is SystemClock => clock.anchor !== undefined

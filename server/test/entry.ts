@@ -6,7 +6,7 @@ import { entryHandlers } from '../src/journeys/entry/handlers.ts'
 import { ADVANCE_RUNS } from '../src/journeys/jobs.ts'
 import { createRunsContext } from '../src/journeys/runs/context.ts'
 import { runHandlers } from '../src/journeys/runs/handlers.ts'
-import { PARTS, partAt, type RunEvent } from '../src/journeys/runs/run.ts'
+import { RUN_SHARDS, type RunEvent, shardAt } from '../src/journeys/runs/run.ts'
 import { journeyHandlers } from '../src/journeys/states/activate.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
@@ -115,7 +115,7 @@ export async function putRun(app: TestApp, clock: Clock, journeyId: string, user
   const id = newId()
   const now = clock.now()
   // Another than of those who come in now: who wakes it has to look.
-  const part = (partAt(now) + 1) % PARTS.length
+  const part = (shardAt(now) + 1) % RUN_SHARDS.length
   await app.db.query(sql`
     insert into journey_runs (app_id, id, journey_id, user_id, part, slot, node_id, arrived_at, entered_at, path, path_at)
     values (${app.tenant.id}, ${id}, ${journeyId}, ${userId}, ${part}, ${id}, ${path.at(-1)}, ${now}, ${now},

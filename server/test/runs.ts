@@ -3,8 +3,8 @@
 import { expect } from 'vitest'
 import { createJourneysContext } from '../src/journeys/context.ts'
 import { ACTIVATE_JOURNEY, ADVANCE_RUNS, CLEAR_JOURNEY, START_JOURNEY, STOP_JOURNEY } from '../src/journeys/jobs.ts'
-import { PARTS, partAt, type RunState } from '../src/journeys/runs/run.ts'
-import { TAKEN } from '../src/journeys/runs/run-store.ts'
+import { RUN_SHARDS, type RunState, shardAt } from '../src/journeys/runs/run.ts'
+import { EXCLUSIVE_SLOT } from '../src/journeys/runs/run-store.ts'
 import { journeyHandlers } from '../src/journeys/states/activate.ts'
 import { changeCounts } from '../src/journeys/stats-store.ts'
 import type { Clock } from '../src/lib/clock.ts'
@@ -126,12 +126,12 @@ export async function putRun(app: TestApp, clock: Clock, journeyId: string, user
   const now = clock.now()
   const endedAt = state === 'waiting' || state === 'barred' ? null : (draft.endedAt ?? now)
   // Another than of those who come in now: who moves it has to look.
-  const part = (partAt(now) + 1) % PARTS.length
+  const part = (shardAt(now) + 1) % RUN_SHARDS.length
   const event = draft.isByEvent ? { id: newId(), name: 'bought', at: now.toISOString(), properties: {} } : null
   await db.query(sql`
     insert into journey_runs (app_id, id, journey_id, user_id, part, slot, state, node_id, arrived_at, until_at, due_at,
       entered_at, ended_at, entry_event, path, path_at)
-    values (${tenant.id}, ${id}, ${journeyId}, ${userId}, ${part}, ${event ? id : TAKEN}, ${state}, ${nodeId},
+    values (${tenant.id}, ${id}, ${journeyId}, ${userId}, ${part}, ${event ? id : EXCLUSIVE_SLOT}, ${state}, ${nodeId},
       ${hasArrived ? now : null}, ${draft.untilAt ?? null}, ${draft.untilAt ?? null}, ${draft.enteredAt ?? now}, ${endedAt},
       ${event}, ${path}, ${path.map(() => now)})`)
   const counted = { waiting: [], completed: ['completed'], exited: ['exited_early'], stopped: [], barred: [] }[state]

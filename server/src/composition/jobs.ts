@@ -16,10 +16,10 @@ import { forgetOldEvents, TELL_EVENTS, tellHandler, wakeWebhooks } from '../feed
 import { FORGET_MESSAGE, forgetExpiredGrants, forgetInAppOf, forgetMessage } from '../in-app/forget.ts'
 import type { JourneysContext } from '../journeys/context.ts'
 import { entryHandlers } from '../journeys/entry/handlers.ts'
-import { forgetOldRuns, forgetRunsOf } from '../journeys/retention.ts'
+import { deleteExpiredRuns, deleteRunsOfUser } from '../journeys/retention.ts'
 import type { RunsContext } from '../journeys/runs/context.ts'
 import { runHandlers } from '../journeys/runs/handlers.ts'
-import { releaseHeld } from '../journeys/sends/hold.ts'
+import { wakeHeldRuns } from '../journeys/sends/hold.ts'
 import { journeyHandlers } from '../journeys/states/activate.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -63,7 +63,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
       await forgetNewsOf(ctx.db, job.appId, job.key)
       await forgetSendsTo(ctx.db, job.appId, job.key)
       await forgetInAppOf(ctx.db, job.appId, job.key)
-      await forgetRunsOf(ctx.db, job.appId, job.key)
+      await deleteRunsOfUser(ctx.db, job.appId, job.key)
     },
   },
   [NOTIFY]: notifyHandler(ctx),
@@ -72,7 +72,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
   [WAKE]: {
     async run(work) {
       await wakeApp(ctx.engine)(work)
-      await releaseHeld(ctx.runs, work.job.appId)
+      await wakeHeldRuns(ctx.runs, work.job.appId)
     },
     maxAttempts: 100,
   },
@@ -117,7 +117,7 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
       name: 'journeys.forget',
       dailyAt: '04:10',
       timeLimitMs: 3_600_000,
-      run: () => forgetOldRuns(db, clock.now(), ctx.deliveryRetentionDays),
+      run: () => deleteExpiredRuns(db, clock.now(), ctx.deliveryRetentionDays),
     },
     ...messageSchedules(ctx.engine, ctx.deliveryRetentionDays),
   ]

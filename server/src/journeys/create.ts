@@ -2,12 +2,12 @@ import type { Request } from '../apps/audit/actor.ts'
 import type { AppId } from '../lib/ids.ts'
 import { own } from '../lib/own.ts'
 import type { JourneysContext } from './context.ts'
-import { findBadUses } from './document/check-references.ts'
+import { findBrokenReferences } from './document/check-references.ts'
 import { DOCUMENT_FIELDS, readDocument, refuseReadOnly } from './document/read-document.ts'
-import { type Fields, isGiven } from './document/reader.ts'
-import type { Reading } from './document/reading.ts'
-import { DEFAULTS, type Document, type Journey } from './journey.ts'
-import { checkLiquid, saveAround } from './save.ts'
+import { type Fields, isPresent } from './document/reader.ts'
+import type { DocumentReading } from './document/reading.ts'
+import { DOCUMENT_DEFAULTS, type Journey, type JourneyDocument } from './journey.ts'
+import { checkLiquid, recordChange } from './save.ts'
 import { insertJourney } from './store.ts'
 
 /** Where a journey came from. */
@@ -15,17 +15,19 @@ const SOURCE = 'public_api'
 
 /** Only the name is required. It begins as a draft. */
 export async function createJourney(ctx: JourneysContext, appId: AppId, body: Fields, by: Request): Promise<Journey> {
-  const given = Object.fromEntries(DOCUMENT_FIELDS.flatMap((name) => (isGiven(body[name]) ? [[name, body[name]]] : [])))
+  const given = Object.fromEntries(
+    DOCUMENT_FIELDS.flatMap((name) => (isPresent(body[name]) ? [[name, body[name]]] : [])),
+  )
   const { newId, minWaitSeconds } = ctx
   const options = { before: undefined, now: ctx.now(), minWaitSeconds, newId }
-  const { document, reading } = readDocument({ ...DEFAULTS, ...given }, options)
+  const { document, reading } = readDocument({ ...DOCUMENT_DEFAULTS, ...given }, options)
   refuseReadOnly(reading, body, undefined)
   for (const name of ['state', 'concurrency_key'])
-    if (isGiven(own(body, name))) reading.reader.say(name, 'is set by the server')
-  return insertNew(ctx, appId, document, reading, { by, action: 'journey.create' })
+    if (isPresent(own(body, name))) reading.reader.report(name, 'is set by the server')
+  return insertNewJourney(ctx, appId, document, reading, { by, action: 'journey.create' })
 }
 
-type Making = {
+type NewJourneyOptions = {
   by: Request
   action: string
   detail?: object
@@ -33,12 +35,12 @@ type Making = {
   mayMiss?: boolean
 }
 
-export async function insertNew(
+export async function insertNewJourney(
   ctx: JourneysContext,
   appId: AppId,
-  document: Document,
-  reading: Reading,
-  { mayMiss = false, ...making }: Making,
+  document: JourneyDocument,
+  reading: DocumentReading,
+  { mayMiss = false, ...making }: NewJourneyOptions,
 ): Promise<Journey> {
   await checkLiquid(ctx, appId, reading)
   const { reader, uses } = reading
@@ -56,10 +58,11 @@ export async function insertNew(
     archivedAt: null,
   }
   return ctx.db.transaction(async (db) => {
-    if (!mayMiss) for (const { use, demand } of await findBadUses(db, appId, uses)) reader.say(use.path, demand)
+    if (!mayMiss)
+      for (const { use, demand } of await findBrokenReferences(db, appId, uses)) reader.report(use.path, demand)
     reader.finish()
     await insertJourney(db, appId, journey)
-    await saveAround(ctx, db, appId, { journey, uses, fields: [], ...making })
+    await recordChange(ctx, db, appId, { journey, uses, fields: [], ...making })
     return journey
   })
 }

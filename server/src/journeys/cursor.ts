@@ -3,11 +3,11 @@
 import { invalid } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
 
-export type Mark = { at: Date; id: string }
+export type PageEnd = { at: Date; id: string }
 
-export const writeCursor = ({ at, id }: Mark) => Buffer.from(`${at.getTime()} ${id}`).toString('base64url')
+export const writeCursor = ({ at, id }: PageEnd) => Buffer.from(`${at.getTime()} ${id}`).toString('base64url')
 
-export function readCursor(cursor: string): Mark {
+export function readCursor(cursor: string): PageEnd {
   const [time = '', id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
   // Of no more digits than any moment that was ever written.
   if (!/^\d{1,14}$/.test(time) || !isUuid(id))

@@ -3,11 +3,11 @@
 import type { Request } from '../apps/audit/actor.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
-import { insertNew } from './create.ts'
+import { insertNewJourney } from './create.ts'
 import { readDocument } from './document/read-document.ts'
-import { isGiven } from './document/reader.ts'
+import { isPresent } from './document/reader.ts'
 import type { Journey, JourneyId } from './journey.ts'
-import { allNodes, type Branch, type Condition, type Node } from './nodes/node.ts'
+import { allNodes, type BranchCondition, type JourneyBranch, type JourneyNode } from './nodes/node.ts'
 import { getJourney } from './view.ts'
 
 const MAX_NAME = 300
@@ -21,11 +21,11 @@ export async function duplicateJourney(
 ): Promise<Journey> {
   const { document: original } = await getJourney(ctx, appId, id)
   const before = { ...original, schedule: null, nodes: withNewIds(original.nodes, ctx.newId) }
-  const copy = { ...before, name: isGiven(name) ? name : nameOfCopy(original.name) }
+  const copy = { ...before, name: isPresent(name) ? name : nameOfCopy(original.name) }
   const options = { before, now: ctx.now(), minWaitSeconds: ctx.minWaitSeconds, newId: ctx.newId }
   const { document, reading } = readDocument(copy, options)
   // What went missing under the original is missing in the copy too, until somebody wants to activate it.
-  return insertNew(ctx, appId, document, reading, {
+  return insertNewJourney(ctx, appId, document, reading, {
     by,
     action: 'journey.duplicate',
     detail: { from_journey_id: id },
@@ -35,13 +35,13 @@ export async function duplicateJourney(
 
 const nameOfCopy = (name: string) => [...`Copy of ${name}`].slice(0, MAX_NAME).join('')
 
-function withNewIds(nodes: readonly Node[], newId: NewId): Node[] {
+function withNewIds(nodes: readonly JourneyNode[], newId: NewId): JourneyNode[] {
   const ids = new Map(allNodes(nodes).map(({ id }) => [id, newId()]))
-  const renewNode = (node: Node): Node => {
+  const renewNode = (node: JourneyNode): JourneyNode => {
     const own = { ...node, id: ids.get(node.id) as string }
-    return 'branches' in own ? ({ ...own, branches: own.branches.map(renewBranch) } as Node) : own
+    return 'branches' in own ? ({ ...own, branches: own.branches.map(renewBranch) } as JourneyNode) : own
   }
-  const renewBranch = (branch: Branch & { condition?: Condition }) => ({
+  const renewBranch = (branch: JourneyBranch & { condition?: BranchCondition }) => ({
     ...branch,
     id: newId(),
     ...(branch.condition?.kind === 'on_notification_action' && {

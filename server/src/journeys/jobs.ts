@@ -2,14 +2,14 @@
 
 import type { AppId } from '../lib/ids.ts'
 import type { NewJob } from '../queue/job.ts'
-import type { Audience, JourneyId } from './journey.ts'
-import { PARTS, type Part } from './runs/run.ts'
+import type { JourneyAudience, JourneyId } from './journey.ts'
+import { RUN_SHARDS, type RunShard } from './runs/run.ts'
 
 /**
  * An outage of an hour must not need somebody to release what was given up: about a day. What is asked for again meanwhile would
  * stay given up too.
  */
-export const PATIENT = { maxAttempts: 100 }
+export const RETRIED_FOR_A_DAY = { maxAttempts: 100 }
 
 export const ACTIVATE_JOURNEY = 'journeys.activate'
 export const START_JOURNEY = 'journeys.start'
@@ -46,8 +46,8 @@ export const ADVANCE_RUNS = 'journeys.advance'
 /** Moves the runs of one part. Those of journeys that an event starts go before those of whole segments. */
 export const advanceJob = (
   appId: AppId,
-  { id, audience }: { id: JourneyId; audience: Pick<Audience, 'kind'> },
-  part: Part,
+  { id, audience }: { id: JourneyId; audience: Pick<JourneyAudience, 'kind'> },
+  part: RunShard,
   runAt?: Date,
 ): NewJob => ({
   appId,
@@ -59,19 +59,19 @@ export const advanceJob = (
 
 /** All that have something to do since the journey began, or was changed. */
 export const advanceJobs = (appId: AppId, journey: Parameters<typeof advanceJob>[1]): NewJob[] =>
-  PARTS.map((part) => advanceJob(appId, journey, part))
+  RUN_SHARDS.map((part) => advanceJob(appId, journey, part))
 
-export function readAdvanceKey(key: string): { journeyId: JourneyId; part: Part } {
+export function readAdvanceKey(key: string): { journeyId: JourneyId; part: RunShard } {
   const [journeyId = '', part = ''] = key.split('/')
-  return { journeyId, part: Number(part) as Part }
+  return { journeyId, part: Number(part) as RunShard }
 }
 
-export const CALL_WEBHOOK = 'journeys.call'
+export const DELIVER_CALLS = 'journeys.call'
 
 /** Tells a receiver of send_webhook what it is to be told: a slow one holds up nobody else. */
-export const callJob = (appId: AppId, webhookId: string, runAt?: Date): NewJob => ({
+export const webhookCallsJob = (appId: AppId, webhookId: string, runAt?: Date): NewJob => ({
   appId,
-  name: CALL_WEBHOOK,
+  name: DELIVER_CALLS,
   key: webhookId,
   ...(runAt && { runAt }),
 })

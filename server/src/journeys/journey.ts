@@ -4,14 +4,14 @@ import { hash } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
 import type { AppId, Id } from '../lib/ids.ts'
 import type { SegmentId } from '../segments/segment.ts'
-import type { Node } from './nodes/node.ts'
+import type { JourneyNode } from './nodes/node.ts'
 
 export type JourneyId = Id<'journey'>
 
-export const STATES = ['draft', 'scheduled', 'processing', 'active', 'archived'] as const
-export type State = (typeof STATES)[number]
+export const JOURNEY_STATES = ['draft', 'scheduled', 'processing', 'active', 'archived'] as const
+export type JourneyState = (typeof JOURNEY_STATES)[number]
 
-export const OPERATORS = [
+export const EVENT_OPERATORS = [
   'equal',
   'not_equal',
   'less',
@@ -25,12 +25,12 @@ export const OPERATORS = [
   'before',
   'after',
 ] as const
-export type EventAttribute = { key: string; operator: (typeof OPERATORS)[number]; value?: string }
+export type EventAttribute = { key: string; operator: (typeof EVENT_OPERATORS)[number]; value?: string }
 
 /** At most one group, all of which must hold. */
 export type EventMatch = { name: string; attributes: EventAttribute[][] }
 
-export type Audience =
+export type JourneyAudience =
   | {
       kind: 'segment'
       included_segment_ids: SegmentId[]
@@ -49,23 +49,23 @@ export type EarlyExit = {
   tag_on_early_exit: Record<string, string>
 }
 
-export type Schedule = { start_at: string | null; stop_at: string | null }
+export type JourneySchedule = { start_at: string | null; stop_at: string | null }
 
 /** What an author decides, but for the state. */
-export type Document = {
+export type JourneyDocument = {
   name: string
   description: string
-  audience: Audience
+  audience: JourneyAudience
   early_exit: EarlyExit | null
   reentry_rules: { duration_seconds: number } | null
-  schedule: Schedule | null
-  nodes: Node[]
+  schedule: JourneySchedule | null
+  nodes: JourneyNode[]
 }
 
 export type Journey = {
   id: JourneyId
-  document: Document
-  state: State
+  document: JourneyDocument
+  state: JourneyState
   version: number
   createdSource: string
   scheduleError: string | null
@@ -75,7 +75,7 @@ export type Journey = {
   archivedAt: Date | null
 }
 
-export const DEFAULTS: Omit<Document, 'name'> = {
+export const DOCUMENT_DEFAULTS: Omit<JourneyDocument, 'name'> = {
   description: '',
   audience: { kind: 'segment', included_segment_ids: [], excluded_segment_ids: [], future_additions_only: false },
   early_exit: null,
@@ -91,9 +91,9 @@ export const journeyNotFound = () =>
 export const concurrencyKey = ({ id, version }: Pick<Journey, 'id' | 'version'>) =>
   hash('sha256', `journey ${id} ${version}`, 'base64url').slice(0, 22)
 
-export type Summary = Omit<Journey, 'document' | 'version' | 'scheduleError'> & { name: string }
+export type JourneySummary = Omit<Journey, 'document' | 'version' | 'scheduleError'> & { name: string }
 
-export const summaryObject = (appId: AppId, it: Summary) => ({
+export const summaryObject = (appId: AppId, it: JourneySummary) => ({
   id: it.id,
   app_id: appId,
   name: it.name,

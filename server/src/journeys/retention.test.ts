@@ -8,9 +8,9 @@ import { aUser } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { sql } from '../storage/sql.ts'
-import { forgetOldRuns } from './retention.ts'
-import { deleteOldPasses, endOfPasses, type PassPlace } from './runs/lifecycle-store.ts'
-import { TAKEN } from './runs/run-store.ts'
+import { deleteExpiredRuns } from './retention.ts'
+import { deleteExpiredPassesInPage, endOfPasses, type PassCursor } from './runs/lifecycle-store.ts'
+import { EXCLUSIVE_SLOT } from './runs/run-store.ts'
 import { countPasses } from './sends/message-store.ts'
 
 let server: TestApp
@@ -77,16 +77,16 @@ test('old runs go, unless they keep their user out; those of journeys archived l
   const recent = await put(live.id, { state: 'exited', isByEvent: true })
   const today = clock.now().toISOString().slice(0, 10)
   await aMessage(today)
-  await forgetOldRuns(app.db, clock.now(), 31)
+  await deleteExpiredRuns(app.db, clock.now(), 31)
   expect(await runsOf(app, live.id)).toHaveLength(5)
-  await forgetOldRuns(app.db, new Date(clock.now().getTime() + 1), 30)
+  await deleteExpiredRuns(app.db, new Date(clock.now().getTime() + 1), 30)
   expect((await runsOf(app, live.id)).map(({ id }) => id).sort()).toEqual([keepsOut, waits, barred, recent].sort())
   expect(await runsOf(app, archived.id)).toEqual([])
   const daysLeft = () =>
     app.db.query(sql`select day from journey_messages where app_id = ${app.tenant.id} order by day`)
   const firstDay = old.toISOString().slice(0, 10)
   expect(await daysLeft()).toEqual([{ day: new Date(firstDay) }, { day: new Date(today) }])
-  await forgetOldRuns(app.db, new Date(clock.now().getTime() + 86_400_000), 30)
+  await deleteExpiredRuns(app.db, new Date(clock.now().getTime() + 86_400_000), 30)
   expect(await daysLeft()).toEqual([{ day: new Date(today) }])
 })
 
@@ -112,10 +112,10 @@ test('how often users passed a node is forgotten once its day and the next are o
   await count(journeyId, [gone, back], '2031-05-01', nodeId)
   await count(another, [gone], '2031-05-01', nodeId)
   await count(journeyId, [stays], '2031-05-02', nodeId)
-  await forgetOldRuns(app.db, new Date('2031-05-03T00:00:00Z'), 400)
+  await deleteExpiredRuns(app.db, new Date('2031-05-03T00:00:00Z'), 400)
   expect(await passesOf(journeyId)).toHaveLength(3)
   await count(journeyId, [back], '2031-05-03', nodeId)
-  await forgetOldRuns(app.db, new Date('2031-05-03T00:00:00.001Z'), 400)
+  await deleteExpiredRuns(app.db, new Date('2031-05-03T00:00:00.001Z'), 400)
   expect(await passesOf(journeyId)).toEqual([
     [back, '2031-05-03', 1],
     [stays, '2031-05-02', 1],
@@ -134,9 +134,13 @@ test('page by page, none is left out; who is just being counted is not waited fo
       select 1 from journey_passes
       where app_id = ${app.tenant.id} and journey_id = ${journeyId} and user_id = ${users[4]} for update`)
     let pages = 0
-    for (let after: PassPlace | undefined = { journeyId: TAKEN, userId: TAKEN, nodeId: TAKEN }; after; pages++) {
+    for (
+      let after: PassCursor | undefined = { journeyId: EXCLUSIVE_SLOT, userId: EXCLUSIVE_SLOT, nodeId: EXCLUSIVE_SLOT };
+      after;
+      pages++
+    ) {
       const upTo = await endOfPasses(app.db, app.tenant.id, after, 3)
-      await deleteOldPasses(app.db, app.tenant.id, { after, upTo }, new Date('2031-05-02'))
+      await deleteExpiredPassesInPage(app.db, app.tenant.id, { after, upTo }, new Date('2031-05-02'))
       after = upTo
     }
     expect(pages).toBe(4)

@@ -5,30 +5,30 @@ import type { AppId, UserId } from '../lib/ids.ts'
 import { readSending } from '../sending/read.ts'
 import type { Db } from '../storage/db.ts'
 import {
-  deleteOldMessages,
-  deleteOldPasses,
-  deleteOldRuns,
+  deleteExpiredMessages,
+  deleteExpiredPassesInPage,
+  deleteExpiredRunsInPage,
   deletePassesOf,
   deleteRunsOf,
   endOfPage,
   endOfPasses,
   findArchivedBefore,
-  holdJourneysOf,
-  type PassPlace,
+  lockJourneysOfForShare,
+  type PassCursor,
 } from './runs/lifecycle-store.ts'
-import { TAKEN } from './runs/run-store.ts'
-import { COUNTS_OF, changeCounts } from './stats-store.ts'
-import { exitsOf } from './users/remove.ts'
+import { EXCLUSIVE_SLOT } from './runs/run-store.ts'
+import { COUNT_SHARD, changeCounts } from './stats-store.ts'
+import { countEarlyExits } from './users/remove.ts'
 import { deleteCallsOfUser } from './webhooks/call-store.ts'
 
 const DAY_MS = 86_400_000
 const PAGE = 50_000
 
 /** A deleted user leaves every journey they are in, and no trace in those they were in. The numbers stay: they name nobody. */
-export const forgetRunsOf = (db: Db, appId: AppId, userId: UserId): Promise<void> =>
+export const deleteRunsOfUser = (db: Db, appId: AppId, userId: UserId): Promise<void> =>
   db.transaction(async (db) => {
     await deleteCallsOfUser(db, appId, userId)
-    const journeyIds = await holdJourneysOf(db, appId, userId)
+    const journeyIds = await lockJourneysOfForShare(db, appId, userId)
     const gone = await deleteRunsOf(db, appId, userId, journeyIds)
     // Whoever moves a run locks these after it.
     await deletePassesOf(db, appId, userId)
@@ -36,26 +36,27 @@ export const forgetRunsOf = (db: Db, appId: AppId, userId: UserId): Promise<void
       gone.filter(({ state }) => state === 'waiting'),
       ({ journeyId }) => journeyId,
     )
-    for (const id of journeyIds) await changeCounts(db, appId, id, COUNTS_OF.changes, exitsOf(id, live.get(id) ?? []))
+    for (const id of journeyIds)
+      await changeCounts(db, appId, id, COUNT_SHARD.changes, countEarlyExits(id, live.get(id) ?? []))
   })
 
 /**
  * Runs that ended long ago go, unless they keep their user from entering again, and so do all runs of journeys that were archived
  * then. Every run is looked at once, by pages of their ids: there is no index for what happens once a day.
  */
-export async function forgetOldRuns(db: Db, now: Date, retentionDays: number): Promise<void> {
+export async function deleteExpiredRuns(db: Db, now: Date, retentionDays: number): Promise<void> {
   for (const { id: appId } of await findAllApps(db)) {
     const { settings } = await readSending(db, appId, now)
     const days = Math.min(retentionDays, settings.retentionDays ?? retentionDays)
     const before = new Date(now.getTime() - days * DAY_MS)
     const archived = await findArchivedBefore(db, appId, before)
-    for (let after = TAKEN; ; ) {
+    for (let after = EXCLUSIVE_SLOT; ; ) {
       const upTo = await endOfPage(db, appId, after, PAGE)
-      await deleteOldRuns(db, appId, { after, upTo }, before, archived)
+      await deleteExpiredRunsInPage(db, appId, { after, upTo }, before, archived)
       if (upTo === undefined) break
       after = upTo
     }
-    await deleteOldMessages(db, appId, before)
+    await deleteExpiredMessages(db, appId, before)
     await forgetOldPasses(db, appId, now)
   }
 }
@@ -66,10 +67,10 @@ const PASSES_MS = 2 * DAY_MS
 /** Every row is looked at, by pages: those that are left are of two days, or three. */
 async function forgetOldPasses(db: Db, appId: AppId, now: Date): Promise<void> {
   const before = new Date(now.getTime() - PASSES_MS)
-  let after: PassPlace | undefined = { journeyId: TAKEN, userId: TAKEN, nodeId: TAKEN }
+  let after: PassCursor | undefined = { journeyId: EXCLUSIVE_SLOT, userId: EXCLUSIVE_SLOT, nodeId: EXCLUSIVE_SLOT }
   while (after) {
     const upTo = await endOfPasses(db, appId, after, PAGE)
-    await deleteOldPasses(db, appId, { after, upTo }, before)
+    await deleteExpiredPassesInPage(db, appId, { after, upTo }, before)
     after = upTo
   }
 }

@@ -9,19 +9,19 @@ import type { NewJob } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
 import { ABSENT, hasLiquid, type Sources } from '../templates/render/source.ts'
 import type { JourneysContext } from './context.ts'
-import type { Reading, Use } from './document/reading.ts'
+import type { DocumentReading, Reference } from './document/reading.ts'
 import { activateJob, startJob, stopJob } from './jobs.ts'
 import type { Journey } from './journey.ts'
-import { deleteUses, deleteVersionsUpTo, insertUses, insertVersion } from './store.ts'
+import { deleteReferences, deleteVersionsUpTo, insertReferences, insertVersion } from './store.ts'
 
 /** Older ones are forgotten. */
 const MAX_VERSIONS = 100
 /** Each costs a question. */
 const MAX_BAD_TEXTS = 20
 
-export type Saved = {
+export type JourneyChange = {
   journey: Journey
-  uses: readonly Use[]
+  uses: readonly Reference[]
   fields: string[]
   by: Request
   action: string
@@ -29,12 +29,12 @@ export type Saved = {
 }
 
 /** All but the row itself, which is inserted or updated. */
-export async function saveAround(ctx: JourneysContext, db: Db, appId: AppId, saved: Saved): Promise<void> {
+export async function recordChange(ctx: JourneysContext, db: Db, appId: AppId, saved: JourneyChange): Promise<void> {
   const { journey, uses, fields, by, action, detail } = saved
   const actor = actorOf(by)
   const { id, version, document, state, updatedAt } = journey
-  await deleteUses(db, appId, id)
-  if (uses.length > 0) await insertUses(db, appId, id, uses)
+  await deleteReferences(db, appId, id)
+  if (uses.length > 0) await insertReferences(db, appId, id, uses)
   await insertVersion(db, appId, id, {
     version,
     document,
@@ -64,12 +64,16 @@ function workOf(appId: AppId, { id, state, document: { schedule } }: Journey): N
 }
 
 /** Outside the transaction: other processes do it. They tell of the first bad text, so those after it are asked about again. */
-export async function checkLiquid(ctx: JourneysContext, appId: AppId, { texts, reader }: Reading): Promise<void> {
+export async function checkLiquid(
+  ctx: JourneysContext,
+  appId: AppId,
+  { texts, reader }: DocumentReading,
+): Promise<void> {
   let rest = Object.entries(texts).filter(([, { text }]) => hasLiquid(text))
   for (let told = 0; told < MAX_BAD_TEXTS && rest.length > 0; told++) {
     const bad = await findBadText(ctx, appId, Object.fromEntries(rest))
     if (!bad) return
-    reader.say(bad.field, `has Liquid that cannot be read${bad.problem}`)
+    reader.report(bad.field, `has Liquid that cannot be read${bad.problem}`)
     const at = rest.findIndex(([field]) => field === bad.field)
     rest = at < 0 ? [] : rest.slice(at + 1)
   }

@@ -4,11 +4,11 @@
 import Type from 'typebox'
 import { MAX_NESTING, MAX_NODES } from './document/read-nodes.ts'
 import type { Fields } from './document/reader.ts'
-import { STATES } from './journey.ts'
-import { KINDS } from './nodes/node.ts'
+import { JOURNEY_STATES } from './journey.ts'
+import { NODE_KINDS } from './nodes/node.ts'
 import { attributes, flag, moment, nodeFields, nodes, object, schema, tags, text, uuid, uuids } from './nodes/schema.ts'
 import type { RunState } from './runs/run.ts'
-import { WANTED } from './states/transitions.ts'
+import { REQUESTABLE_STATES } from './states/transitions.ts'
 
 /** Of one user's way through the journey. */
 const RUN_STATES: readonly RunState[] = ['waiting', 'completed', 'exited', 'stopped', 'barred']
@@ -65,7 +65,9 @@ const authored = {
 const key = { type: 'string', description: 'As it was answered last; a 409 when the journey was changed since.' }
 
 export const CreateBody = schema(object(authored, ['name']))
-export const UpdateBody = schema(object({ ...authored, state: { enum: [...WANTED] }, concurrency_key: key }))
+export const UpdateBody = schema(
+  object({ ...authored, state: { enum: [...REQUESTABLE_STATES] }, concurrency_key: key }),
+)
 export const UpdateNodeBody = schema(object({ ...nodeFields, concurrency_key: key }))
 export const DuplicateBody = Type.Unsafe<{ name?: string | null }>(
   object({ name: { type: ['string', 'null'], minLength: 1, maxLength: 300 } }) as never,
@@ -90,7 +92,7 @@ const summary = {
   id: uuid(),
   app_id: uuid(),
   name: { type: 'string' },
-  state: { enum: [...STATES] },
+  state: { enum: [...JOURNEY_STATES] },
   created_at: { type: 'string', format: 'date-time' },
   updated_at: { type: 'string', format: 'date-time' },
   started_at: moment('When it became active.'),
@@ -123,7 +125,7 @@ export const StatsAnswer = schema(
         type: 'object',
         description: 'By the id of the node.',
         additionalProperties: object({
-          kind: { enum: [...KINDS] },
+          kind: { enum: [...NODE_KINDS] },
           waiting: count,
           completed: count,
           exited_early: count,
@@ -150,7 +152,7 @@ const version = {
   fields: { type: 'array', items: { type: 'string' }, description: 'What is different from the version before.' },
 }
 export const VersionsAnswer = schema(object({ versions: { type: 'array', items: object(version) } }, ['versions']))
-export const VersionAnswer = schema(object({ ...version, state: { enum: [...STATES] }, ...authored }))
+export const VersionAnswer = schema(object({ ...version, state: { enum: [...JOURNEY_STATES] }, ...authored }))
 
 const whom = {
   external_id: Type.Optional(Type.String()),
@@ -212,7 +214,7 @@ export const TraceAnswer = schema(
   object(
     {
       journey_id: uuid(),
-      journey_state: { enum: [...STATES] },
+      journey_state: { enum: [...JOURNEY_STATES] },
       onesignal_id: uuid(),
       runs: { type: 'array', items: object(run, Object.keys(run)) },
       next_cursor: { type: 'string', description: 'Only where there are more.' },

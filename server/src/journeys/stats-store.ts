@@ -7,20 +7,20 @@ import type { JourneyId } from './journey.ts'
 import type { NodeId } from './nodes/node.ts'
 
 /** The place is the journey, a node or a branch. */
-export type Count = { placeId: string; fact: string; total: number }
+export type JourneyCount = { placeId: string; fact: string; total: number }
 
 export const findCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
-  db.query<Count>(sql`
+  db.query<JourneyCount>(sql`
     select c.place_id, c.fact, sum(c.count) as total
     from journey_counts c
     where c.app_id = ${appId} and c.journey_id = ${journeyId}
     group by c.place_id, c.fact`)
 
-export type MessageCount = { nodeId: NodeId; state: string; reason: string; count: number }
+export type NodeMessageCount = { nodeId: NodeId; state: string; reason: string; count: number }
 
 /** How the deliveries of all messages of each send node stand. */
 export const findMessageCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
-  db.query<MessageCount>(
+  db.query<NodeMessageCount>(
     sql`
     select m.node_id, c.state, c.reason, sum(c.count)::bigint as count
     from journey_messages m join message_counts c on c.app_id = ${appId} and c.message_id = m.message_id
@@ -33,7 +33,7 @@ export const deleteCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_counts where app_id = ${appId} and journey_id = ${journeyId}`)
 
 /** Whoever counts has a part of the counts, so that they do not wait for each other. The first few are of those who move runs. */
-export const COUNTS_OF = { entry: 4, activation: 5, changes: 6, calls: 7 } as const
+export const COUNT_SHARD = { entry: 4, activation: 5, changes: 6, calls: 7 } as const
 
 export type CountChange = { placeId: string; fact: string; by: number }
 

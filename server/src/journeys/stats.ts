@@ -4,8 +4,8 @@ import type { AppId } from '../lib/ids.ts'
 import { channelStats } from '../messages/counts/summary.ts'
 import type { JourneysContext } from './context.ts'
 import type { JourneyId } from './journey.ts'
-import { allNodes, branchesOf, CHANNEL_OF, type Kind, sendsTemplate } from './nodes/node.ts'
-import { type Count, findCounts, findMessageCounts, type MessageCount } from './stats-store.ts'
+import { allNodes, branchesOf, CHANNEL_OF, type NodeKind, sendsTemplate } from './nodes/node.ts'
+import { findCounts, findMessageCounts, type JourneyCount, type NodeMessageCount } from './stats-store.ts'
 import { getJourney } from './view.ts'
 
 /** Facts about runs; all others that are counted at a node are about its messages. */
@@ -46,11 +46,11 @@ export async function viewStats(ctx: JourneysContext, appId: AppId, id: JourneyI
   }
 }
 
-const isSend = (kind: Kind) => kind.startsWith('send_')
+const isSend = (kind: NodeKind) => kind.startsWith('send_')
 
-const totalsOf = (counts: readonly Count[]) =>
+const totalsOf = (counts: readonly JourneyCount[]) =>
   Object.fromEntries(counts.filter(({ fact }) => !OF_RUNS.has(fact)).map(({ fact, total }) => [fact, total]))
 
 /** In the words in which a message tells how its own deliveries stand; nothing before the first one is sent. */
-const sentBy = (kind: Kind, counts: readonly MessageCount[] | undefined) =>
+const sentBy = (kind: NodeKind, counts: readonly NodeMessageCount[] | undefined) =>
   sendsTemplate(kind) && counts ? channelStats(CHANNEL_OF[kind], counts) : {}

@@ -3,8 +3,8 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, sql } from '../storage/sql.ts'
-import type { UseKind } from './document/reading.ts'
-import type { Document, Journey, JourneyId, State, Summary } from './journey.ts'
+import type { ReferenceKind } from './document/reading.ts'
+import type { Journey, JourneyDocument, JourneyId, JourneyState, JourneySummary } from './journey.ts'
 
 const columns = sql`j.id, j.document, j.state, j.version, j.created_source, j.schedule_error, j.created_at, j.updated_at,
   j.started_at, j.archived_at`
@@ -41,7 +41,7 @@ export async function lockJourney(db: Db, appId: AppId, id: JourneyId): Promise<
 }
 
 /** Until the transaction ends it stays as it is; who moves its runs, or lets somebody in or out, shares it. */
-export async function holdJourney(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
+export async function lockJourneyForShare(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
   await queueToShare(db, id)
   const [found] = await db.query<Journey>(sql`
     select ${columns} from journeys j where j.app_id = ${appId} and j.id = ${id} for share`)
@@ -66,12 +66,12 @@ export async function deleteJourneyRow(db: Db, appId: AppId, id: JourneyId): Pro
   return gone?.name
 }
 
-export type Place = { createdAt: Date; id: JourneyId }
+export type JourneyCursor = { createdAt: Date; id: JourneyId }
 
 /** Newest first, those after a place. */
-export const findJourneys = (db: Db, appId: AppId, after: Place | undefined, limit: number) => {
+export const findJourneys = (db: Db, appId: AppId, after: JourneyCursor | undefined, limit: number) => {
   const from = after ? sql`and (j.created_at, j.id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)` : sql``
-  return db.query<Summary>(sql`
+  return db.query<JourneySummary>(sql`
     select j.id, j.document ->> 'name' as name, j.state, j.created_source, j.created_at, j.updated_at, j.started_at,
       j.archived_at
     from journeys j
@@ -80,17 +80,17 @@ export const findJourneys = (db: Db, appId: AppId, after: Place | undefined, lim
     limit ${limit}`)
 }
 
-export type Version = {
+export type JourneyVersion = {
   version: number
-  document: Document
-  state: State
+  document: JourneyDocument
+  state: JourneyState
   fields: string[]
   changedAt: Date
   changedByKind: string
   changedById: string | null
 }
 
-export const insertVersion = (db: Db, appId: AppId, journeyId: JourneyId, it: Version) =>
+export const insertVersion = (db: Db, appId: AppId, journeyId: JourneyId, it: JourneyVersion) =>
   db.query(sql`
     insert into journey_versions (app_id, journey_id, version, document, state, fields, changed_at, changed_by_kind,
       changed_by_id)
@@ -103,11 +103,11 @@ export const deleteVersionsUpTo = (db: Db, appId: AppId, journeyId: JourneyId, v
   db.query(sql`
     delete from journey_versions where app_id = ${appId} and journey_id = ${journeyId} and version <= ${version}`)
 
-export type VersionLine = Omit<Version, 'document' | 'state'>
+export type VersionSummary = Omit<JourneyVersion, 'document' | 'state'>
 
 /** Newest first, those before a version. */
 export const findVersions = (db: Db, appId: AppId, journeyId: JourneyId, before: number | undefined, limit: number) =>
-  db.query<VersionLine>(sql`
+  db.query<VersionSummary>(sql`
     select v.version, v.fields, v.changed_at, v.changed_by_kind, v.changed_by_id
     from journey_versions v
     where v.app_id = ${appId} and v.journey_id = ${journeyId}
@@ -120,23 +120,23 @@ export async function findVersion(
   appId: AppId,
   journeyId: JourneyId,
   version: number,
-): Promise<Version | undefined> {
-  const [found] = await db.query<Version>(sql`
+): Promise<JourneyVersion | undefined> {
+  const [found] = await db.query<JourneyVersion>(sql`
     select v.version, v.document, v.state, v.fields, v.changed_at, v.changed_by_kind, v.changed_by_id
     from journey_versions v
     where v.app_id = ${appId} and v.journey_id = ${journeyId} and v.version = ${version}`)
   return found
 }
 
-export const deleteUses = (db: Db, appId: AppId, journeyId: JourneyId) =>
+export const deleteReferences = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_uses where app_id = ${appId} and journey_id = ${journeyId}`)
 
 /** Each thing once. */
-export const insertUses = (
+export const insertReferences = (
   db: Db,
   appId: AppId,
   journeyId: JourneyId,
-  uses: readonly { kind: UseKind; id: string }[],
+  uses: readonly { kind: ReferenceKind; id: string }[],
 ) =>
   db.query(sql`
     insert into journey_uses (app_id, kind, used_id, journey_id)
@@ -146,7 +146,7 @@ export const insertUses = (
     where a.id = ${appId}`)
 
 /** Whether a journey that is active, or just about to be, refers to it. */
-export async function isUsedByLiveJourney(db: Db, appId: AppId, kind: UseKind, id: string): Promise<boolean> {
+export async function isUsedByLiveJourney(db: Db, appId: AppId, kind: ReferenceKind, id: string): Promise<boolean> {
   const found = await db.query(sql`
     select 1
     from journey_uses u join journeys j on j.app_id = ${appId} and j.id = u.journey_id
@@ -156,23 +156,24 @@ export async function isUsedByLiveJourney(db: Db, appId: AppId, kind: UseKind, i
 }
 
 /** Which version of a journey is active, and since when. */
-export type Marked = { id: JourneyId; version: number; startedAt: Date | null }
+export type ActiveVersion = { id: JourneyId; version: number; startedAt: Date | null }
 
 const active = (appId: AppId, id: JourneyId | undefined) => sql`
   select j.id, j.version, j.started_at from journeys j
   where j.app_id = ${appId} and j.state = 'active' ${id === undefined ? emptySql : sql`and j.id = ${id}`}
   order by j.id`
 
-export const findActive = (db: Db, appId: AppId, id: JourneyId) => db.query<Marked>(active(appId, id))
+export const findActive = (db: Db, appId: AppId, id: JourneyId) => db.query<ActiveVersion>(active(appId, id))
 
 /** Until the transaction ends it stays as it is, and active. */
-export async function holdActive(db: Db, appId: AppId, id: JourneyId): Promise<Marked[]> {
+export async function lockActiveForShare(db: Db, appId: AppId, id: JourneyId): Promise<ActiveVersion[]> {
   await queueToShare(db, id)
-  return db.query<Marked>(sql`${active(appId, id)} for share`)
+  return db.query<ActiveVersion>(sql`${active(appId, id)} for share`)
 }
 
 /** The same for all. Only one at a time in an app does so: it is no crowd that others could not get past. */
-export const holdAllActive = (db: Db, appId: AppId) => db.query<Marked>(sql`${active(appId, undefined)} for share`)
+export const lockAllActiveForShare = (db: Db, appId: AppId) =>
+  db.query<ActiveVersion>(sql`${active(appId, undefined)} for share`)
 
 export const findJourneysById = (db: Db, appId: AppId, ids: readonly JourneyId[]) =>
   db.query<Journey>(sql`select ${columns} from journeys j where j.app_id = ${appId} and j.id = any(${ids}::uuid[])`)

@@ -21,7 +21,7 @@ import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import type { Permission } from '../lib/permissions.ts'
 import { sql } from '../storage/sql.ts'
-import { branchesOf, type Node } from './nodes/node.ts'
+import { branchesOf, type JourneyNode } from './nodes/node.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-01-01T09:00:00Z')
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => app.close())
 
 /** Without the ids of nodes and branches. */
-const bare = (nodes: Node[]): unknown[] =>
+const bare = (nodes: JourneyNode[]): unknown[] =>
   nodes.map(({ id, ...node }) =>
     'branches' in node
       ? { ...node, branches: branchesOf({ id, ...node }).map(({ id, ...it }) => ({ ...it, nodes: bare(it.nodes) })) }
@@ -130,7 +130,7 @@ describe('view journey', () => {
           }
     const { nodes } = await aJourney(app, { nodes: [nested(10)] })
     const ids: string[] = []
-    const collect = (node: Node) => {
+    const collect = (node: JourneyNode) => {
       ids.push(node.id)
       for (const branch of branchesOf(node)) {
         ids.push(branch.id)

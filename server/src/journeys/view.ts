@@ -5,7 +5,7 @@ import { type AppId, isUuid } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { type Journey, type JourneyId, journeyNotFound, summaryObject } from './journey.ts'
-import { findJourney, findJourneys, findVersion, findVersions, type VersionLine } from './store.ts'
+import { findJourney, findJourneys, findVersion, findVersions, type VersionSummary } from './store.ts'
 
 /** In a path: what is no id names nothing. */
 export function readJourneyId(given: string): JourneyId {
@@ -53,7 +53,7 @@ export async function viewVersion({ db }: JourneysContext, appId: AppId, id: Jou
   return { ...versionLine(found), state: found.state, ...found.document }
 }
 
-const versionLine = (it: VersionLine) => ({
+const versionLine = (it: VersionSummary) => ({
   version: it.version,
   changed_at: it.changedAt.toISOString(),
   changed_by: { kind: it.changedByKind, id: it.changedById },

@@ -3,7 +3,7 @@
 // stops, and whoever goes on with it at a later moment finds out whether that changes anything.
 
 // Chance is all that it shares with the engine: which number a user draws is nobody's rule, only that it is always the same one.
-import { draw } from '../../src/journeys/nodes/pick.ts'
+import { pickNumber } from '../../src/journeys/nodes/pick.ts'
 
 export type Happening = { name: string; n: number; at: Date }
 
@@ -224,7 +224,7 @@ export function* travel(journey: Journey, run: Run, world: World): Generator<und
     )
 
   function drawn({ id, randomize_on_entry: isAnew, branches }: Node): Branch | undefined {
-    let number = draw(journey.id, id, person.id, ...(isAnew ? [run.id()] : [])) * 100
+    let number = pickNumber(journey.id, id, person.id, ...(isAnew ? [run.id()] : [])) * 100
     for (const branch of branches) {
       number -= branch.weight
       if (number < 0) return branch
@@ -248,7 +248,7 @@ export function* travel(journey: Journey, run: Run, world: World): Generator<und
     while (!isOpen(startMs)) startMs += MINUTE
     let endMs = startMs
     while (isOpen(endMs)) endMs += MINUTE
-    return new Date(startMs + Math.floor(draw(run.id(), node.id) * (endMs - startMs)))
+    return new Date(startMs + Math.floor(pickNumber(run.id(), node.id) * (endMs - startMs)))
   }
 
   const isThrough = yield* follow(journey.nodes)

@@ -1,56 +1,60 @@
 // Nodes and branches get their ids from us. One that is sent back with its id is the same one, and whoever waits there stays.
 
 import type { NewId } from '../../lib/ids.ts'
-import { allNodes, branchesOf, type Node, sendsTemplate } from '../nodes/node.ts'
-import type { Reading } from './reading.ts'
+import { allNodes, branchesOf, type JourneyNode, sendsTemplate } from '../nodes/node.ts'
+import type { DocumentReading } from './reading.ts'
 
-export function giveIds(reading: Reading, before: readonly Node[], newId: NewId): void {
+export function giveIds(reading: DocumentReading, before: readonly JourneyNode[], newId: NewId): void {
   const known = new Map(allNodes(before).map((node) => [node.id, node]))
   giveNodeIds(reading, known, newId)
   giveBranchIds(reading, known, newId)
   resolveSenders(reading)
 }
 
-function giveNodeIds({ reader, nodes }: Reading, known: ReadonlyMap<string, Node>, newId: NewId): void {
+function giveNodeIds({ reader, nodes }: DocumentReading, known: ReadonlyMap<string, JourneyNode>, newId: NewId): void {
   const taken = new Set<string>()
   const names = new Set<string>()
   for (const { path, node, givenId } of nodes) {
     const old = givenId === undefined ? undefined : known.get(givenId)
     if (givenId !== undefined && !old)
-      reader.say(`${path}.id`, 'names no node of this journey; new nodes get their id from the server')
-    else if (givenId !== undefined && taken.has(givenId)) reader.say(`${path}.id`, 'is there twice')
+      reader.report(`${path}.id`, 'names no node of this journey; new nodes get their id from the server')
+    else if (givenId !== undefined && taken.has(givenId)) reader.report(`${path}.id`, 'is there twice')
     else if (old && old.kind !== node.kind)
-      reader.say(`${path}.kind`, `cannot change from ${old.kind} to ${node.kind}; leave out the id for a new node`)
+      reader.report(`${path}.kind`, `cannot change from ${old.kind} to ${node.kind}; leave out the id for a new node`)
     node.id = givenId ?? newId()
     taken.add(node.id)
     if (node.client_node_id === undefined) continue
-    if (names.has(node.client_node_id)) reader.say(`${path}.client_node_id`, 'is there twice')
+    if (names.has(node.client_node_id)) reader.report(`${path}.client_node_id`, 'is there twice')
     names.add(node.client_node_id)
   }
 }
 
 /** A branch belongs to its node for good. */
-function giveBranchIds({ reader, branches }: Reading, known: ReadonlyMap<string, Node>, newId: NewId): void {
+function giveBranchIds(
+  { reader, branches }: DocumentReading,
+  known: ReadonlyMap<string, JourneyNode>,
+  newId: NewId,
+): void {
   const taken = new Set<string>()
   for (const { path, node, branch, givenId } of branches) {
     const old = known.get(node.id)
     if (givenId !== undefined && !(old && branchesOf(old).some(({ id }) => id === givenId)))
-      reader.say(`${path}.id`, 'names no branch of this node; new branches get their id from the server')
-    else if (givenId !== undefined && taken.has(givenId)) reader.say(`${path}.id`, 'is there twice')
+      reader.report(`${path}.id`, 'names no branch of this node; new branches get their id from the server')
+    else if (givenId !== undefined && taken.has(givenId)) reader.report(`${path}.id`, 'is there twice')
     else if (givenId !== undefined) taken.add(givenId)
     branch.id = givenId ?? newId()
   }
 }
 
-function resolveSenders({ reader, nodes, senders }: Reading): void {
+function resolveSenders({ reader, nodes, senders }: DocumentReading): void {
   for (const { path, condition, nodeId, clientNodeId } of senders) {
     if (nodeId === undefined && clientNodeId === undefined) continue
     const found = nodes.find(({ node }) =>
       nodeId === undefined ? node.client_node_id === clientNodeId : node.id === nodeId,
     )?.node
     const field = `${path}.${nodeId === undefined ? 'client_node_id' : 'sending_node_id'}`
-    if (!found) reader.say(field, 'names no node of this journey')
-    else if (!sendsTemplate(found.kind)) reader.say(field, 'must name a node that sends push, email or SMS')
+    if (!found) reader.report(field, 'names no node of this journey')
+    else if (!sendsTemplate(found.kind)) reader.report(field, 'must name a node that sends push, email or SMS')
     else condition.sending_node_id = found.id
   }
 }

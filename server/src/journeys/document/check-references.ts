@@ -7,10 +7,10 @@ import { isDefaultId } from '../../segments/segment.ts'
 import { holdSegments } from '../../segments/store.ts'
 import type { Db } from '../../storage/db.ts'
 import { holdTemplates } from '../../templates/store.ts'
-import { holdWebhooks } from '../webhooks/store.ts'
-import type { Use, UseKind } from './reading.ts'
+import { lockWebhooksForShare } from '../webhooks/store.ts'
+import type { Reference, ReferenceKind } from './reading.ts'
 
-const NOUNS: Record<UseKind, string> = {
+const NOUNS: Record<ReferenceKind, string> = {
   segment: 'a segment',
   template: 'a template',
   webhook: 'a journey webhook',
@@ -18,16 +18,21 @@ const NOUNS: Record<UseKind, string> = {
 }
 
 /** What is wrong with each use that is wrong. */
-export async function findBadUses(db: Db, appId: AppId, uses: readonly Use[]): Promise<{ use: Use; demand: string }[]> {
-  const idsOf = (kind: UseKind) => [...new Set(uses.filter((use) => use.kind === kind).map(({ id }) => id))].sort()
+export async function findBrokenReferences(
+  db: Db,
+  appId: AppId,
+  uses: readonly Reference[],
+): Promise<{ use: Reference; demand: string }[]> {
+  const idsOf = (kind: ReferenceKind) =>
+    [...new Set(uses.filter((use) => use.kind === kind).map(({ id }) => id))].sort()
   const stored = idsOf('segment').filter((id) => !isDefaultId(appId, id))
   const templates = new Map(
     (await held(idsOf('template'), (ids) => holdTemplates(db, appId, ids))).map((it) => [it.id, it]),
   )
-  const found: Record<UseKind, ReadonlySet<string>> = {
+  const found: Record<ReferenceKind, ReadonlySet<string>> = {
     segment: new Set((await held(stored, (ids) => holdSegments(db, appId, ids))).map(({ id }) => id)),
     template: new Set(templates.keys()),
-    webhook: new Set((await held(idsOf('webhook'), (ids) => holdWebhooks(db, appId, ids))).map(({ id }) => id)),
+    webhook: new Set((await held(idsOf('webhook'), (ids) => lockWebhooksForShare(db, appId, ids))).map(({ id }) => id)),
     iam: new Set((await held(idsOf('iam'), (ids) => holdMessages(db, appId, ids))).map(({ id }) => id)),
   }
   return uses.flatMap((use) => {

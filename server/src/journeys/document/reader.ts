@@ -12,7 +12,7 @@ const MAX_PROBLEMS = 100
 
 export type Reader = {
   /** Notes what is wrong. */
-  say(path: string, demand: string): undefined
+  report(path: string, demand: string): undefined
   object(path: string, value: unknown): Fields | undefined
   /** The items with their paths; none when there is no list. */
   list(path: string, value: unknown, limits?: { least?: number; most?: number }): [string, unknown][]
@@ -20,17 +20,17 @@ export type Reader = {
   text(path: string, value: unknown, most: number): string | undefined
   integer(path: string, value: unknown, least: number, most: number): number | undefined
   /** False when it is left out. */
-  flag(path: string, value: unknown): boolean
-  word<Word extends string>(path: string, value: unknown, words: readonly Word[]): Word | undefined
+  boolean(path: string, value: unknown): boolean
+  oneOf<Word extends string>(path: string, value: unknown, words: readonly Word[]): Word | undefined
   uuid(path: string, value: unknown): string | undefined
   /** In UTC, as we write times. */
-  moment(path: string, value: unknown): string | undefined
+  time(path: string, value: unknown): string | undefined
   problems: readonly Problem[]
   finish(): void
 }
 
 /** Null means the same as leaving out. */
-export const isGiven = (value: unknown) => value !== undefined && value !== null
+export const isPresent = (value: unknown) => value !== undefined && value !== null
 
 const TIME = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/i
 
@@ -49,17 +49,17 @@ export function createReader(): Reader {
   }
   /** What is required is not there, or is of another kind. */
   const wrong = (path: string, value: unknown, kind: string) =>
-    say(path, isGiven(value) ? `must be ${kind}` : 'is required')
+    say(path, isPresent(value) ? `must be ${kind}` : 'is required')
 
   return {
-    say,
+    report: say,
     object: (path, value) =>
       typeof value === 'object' && value !== null && !Array.isArray(value)
         ? (value as Fields)
         : wrong(path, value, 'an object'),
     list(path, value, { least = 0, most = Number.POSITIVE_INFINITY } = {}) {
       if (!Array.isArray(value)) {
-        if (isGiven(value) || least > 0) wrong(path, value, 'a list')
+        if (isPresent(value) || least > 0) wrong(path, value, 'a list')
         return []
       }
       if (value.length < least || value.length > most) say(path, `must have ${bounds(least, most)} items`)
@@ -75,15 +75,15 @@ export function createReader(): Reader {
       const number = value as number
       return number < least || number > most ? say(path, `must be from ${least} to ${most}`) : number
     },
-    flag(path, value) {
-      if (isGiven(value) && typeof value !== 'boolean') say(path, 'must be true or false')
+    boolean(path, value) {
+      if (isPresent(value) && typeof value !== 'boolean') say(path, 'must be true or false')
       return value === true
     },
-    word: (path, value, words) =>
+    oneOf: (path, value, words) =>
       words.find((word) => word === value) ?? wrong(path, value, `one of ${words.join(', ')}`),
     uuid: (path, value) =>
       typeof value === 'string' && isUuid(value) ? value.toLowerCase() : wrong(path, value, 'a UUID'),
-    moment(path, value) {
+    time(path, value) {
       const ms = typeof value === 'string' ? parseTime(value) : Number.NaN
       return Number.isNaN(ms) ? wrong(path, value, 'an ISO 8601 date and time') : new Date(ms).toISOString()
     },

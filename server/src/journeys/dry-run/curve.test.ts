@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { scaled, secondsUntil } from './curve.ts'
+import { scaleCurve, secondsUntil } from './curve.ts'
 
 const curve = [
   { seconds: 100, share: 0.2 },
@@ -22,7 +22,7 @@ test.each([
 
 test('where nobody did it, nobody does', () => {
   expect(secondsUntil([], 0)).toBeUndefined()
-  expect(secondsUntil(scaled(curve, 0), 0)).toBeUndefined()
+  expect(secondsUntil(scaleCurve(curve, 0), 0)).toBeUndefined()
 })
 
 test('as many do it within a time as did it within that time', () => {

@@ -26,5 +26,5 @@ export function secondsUntil(curve: Curve, drawn: number): number | undefined {
 }
 
 /** Shares of those who did it at all, where only some of them did it the way that is meant. */
-export const scaled = (curve: Curve, by: number): Curve =>
+export const scaleCurve = (curve: Curve, by: number): Curve =>
   curve.map(({ seconds, share }) => ({ seconds, share: share * by }))

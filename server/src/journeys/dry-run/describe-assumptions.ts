@@ -1,12 +1,12 @@
 // What a dry run took for granted, in sentences for whoever plans the journey.
 
 import { hasLiquid } from '../../templates/render/source.ts'
-import { type Order, PAST_DAYS, pastDays } from './options.ts'
-import type { Sampled } from './population.ts'
+import { PAST_DAYS, pastDays, type SimulationOptions } from './options.ts'
+import type { SampleSize } from './population.ts'
 import type { Rates } from './rates.ts'
-import type { Trip } from './simulate-users.ts'
+import type { Simulation } from './simulate-users.ts'
 
-export function assume(order: Order, trip: Trip, sampled: Sampled): string[] {
+export function describeAssumptions(order: SimulationOptions, trip: Simulation, sampled: SampleSize): string[] {
   const { journey, rates, judge } = trip
   return [
     ...onAudience(order, trip, sampled),
@@ -27,7 +27,11 @@ export function assume(order: Order, trip: Trip, sampled: Sampled): string[] {
 const setsLiquid = (it: object) =>
   'assignments' in it && Object.values(it.assignments as Record<string, string>).some(hasLiquid)
 
-function onAudience({ journey, days }: Order, { judge }: Trip, { looked, total }: Sampled): string[] {
+function onAudience(
+  { journey, days }: SimulationOptions,
+  { judge }: Simulation,
+  { looked, total }: SampleSize,
+): string[] {
   const { audience } = journey.document
   const sample =
     looked < total ? [`${looked} of ${total} were walked through, a fair sample; all counts are of the sample.`] : []

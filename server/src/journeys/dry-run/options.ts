@@ -14,7 +14,7 @@ export const PAST_DAYS = 30
 /** For an audience by event: the newest of what is known, as many days as are walked through. */
 export const pastDays = (days: number) => Math.min(days, PAST_DAYS)
 
-export type Order = {
+export type SimulationOptions = {
   appId: AppId
   journey: Journey
   days: number
@@ -24,9 +24,14 @@ export type Order = {
   now: Date
 }
 
-export type Asked = { days?: number | null; sample?: number | 'all' | null; start_at?: string | null }
+export type SimulationRequest = { days?: number | null; sample?: number | 'all' | null; start_at?: string | null }
 
-export function readOrder(appId: AppId, journey: Journey, { days, sample, start_at: start }: Asked, now: Date): Order {
+export function readSimulationOptions(
+  appId: AppId,
+  journey: Journey,
+  { days, sample, start_at: start }: SimulationRequest,
+  now: Date,
+): SimulationOptions {
   const startAt = start === undefined || start === null ? now : new Date(start)
   // Also what is no moment at all, as a 30th of February.
   if (!(Math.abs(startAt.getTime() - now.getTime()) <= 366 * DAY_MS))

@@ -8,13 +8,13 @@ import type { Db } from '../../storage/db.ts'
 import { countActive, countUsers } from '../../users/presence-store.ts'
 import type { EventMatch } from '../journey.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
-import { type ACTIONS, branchesOf, CHANNEL_OF, type Condition, type Node } from '../nodes/node.ts'
-import type { Compiled } from '../runs/compile-journey.ts'
-import { type Curve, LONGEST, scaled, TIMES } from './curve.ts'
+import { type BranchCondition, branchesOf, CHANNEL_OF, type JourneyNode, type MESSAGE_ACTIONS } from '../nodes/node.ts'
+import type { CompiledJourney } from '../runs/compile-journey.ts'
+import { type Curve, LONGEST, scaleCurve, TIMES } from './curve.ts'
 import { DAY_MS, PAST_DAYS } from './options.ts'
 
 export type Channel = (typeof CHANNEL_OF)[keyof typeof CHANNEL_OF]
-export type Action = (typeof ACTIONS)[number]
+export type Action = (typeof MESSAGE_ACTIONS)[number]
 
 export type Rates = {
   /** By nameOf. */
@@ -29,10 +29,10 @@ export type Rates = {
 export const nameOf = ({ name, attributes }: EventMatch) => JSON.stringify([name, attributes])
 export const actionName = (channel: Channel, action: Action) => `${channel} ${action}`
 
-const conditionsOf = (node: Node): Condition[] =>
-  branchesOf(node).flatMap((branch) => ('condition' in branch ? [branch.condition as Condition] : []))
+const conditionsOf = (node: JourneyNode): BranchCondition[] =>
+  branchesOf(node).flatMap((branch) => ('condition' in branch ? [branch.condition as BranchCondition] : []))
 
-export async function learnRates(db: Db, appId: AppId, journey: Compiled, now: Date): Promise<Rates> {
+export async function estimateRates(db: Db, appId: AppId, journey: CompiledJourney, now: Date): Promise<Rates> {
   const past = { after: new Date(now.getTime() - PAST_DAYS * DAY_MS), upTo: now }
   const events = askedEvents(journey)
   const isSessionAsked = journey.exit?.onSession ?? false
@@ -52,7 +52,7 @@ export async function learnRates(db: Db, appId: AppId, journey: Compiled, now: D
     for (const event of events) {
       const curve = curveOf(found.filter(({ name }) => name === event.name))
       const meant = await shareMeant(db, appId, event, past)
-      rates.events.set(nameOf(event), { name: event.name, curve: scaled(curve, meant) })
+      rates.events.set(nameOf(event), { name: event.name, curve: scaleCurve(curve, meant) })
     }
   }
   if (isSessionAsked) rates.sessions = curveOf(await countActive(db, appId, times, now))
@@ -76,7 +76,7 @@ function countAction(action: Action, count: (fact: string) => number): number {
   return Math.max(count('received'), count('delivered'), count('provider_successful'), opened)
 }
 
-function askedEvents({ nodes, exit }: Compiled): EventMatch[] {
+function askedEvents({ nodes, exit }: CompiledJourney): EventMatch[] {
   const asked = nodes.flatMap(conditionsOf).filter((it) => it.kind === 'event_trigger')
   const matches: EventMatch[] = [
     ...asked,
@@ -85,7 +85,7 @@ function askedEvents({ nodes, exit }: Compiled): EventMatch[] {
   return [...new Map(matches.map((it) => [nameOf(it), it])).values()]
 }
 
-function askedActions({ nodes }: Compiled): { channel: Channel; action: Action }[] {
+function askedActions({ nodes }: CompiledJourney): { channel: Channel; action: Action }[] {
   const channels = new Map(
     nodes.flatMap(({ id, kind }) =>
       Object.hasOwn(CHANNEL_OF, kind) ? [[id, CHANNEL_OF[kind as keyof typeof CHANNEL_OF]]] : [],
@@ -98,7 +98,7 @@ function askedActions({ nodes }: Compiled): { channel: Channel; action: Action }
 }
 
 /** The waits of the journey too, so that what happens within one of them is counted and not guessed. */
-function timesOf({ nodes }: Compiled): number[] {
+function timesOf({ nodes }: CompiledJourney): number[] {
   const waits = nodes.flatMap((node) =>
     node.kind === 'wait_until' && node.expiration ? [node.expiration.duration_seconds] : [],
   )

@@ -1,21 +1,21 @@
 // What a dry run answers.
 
-import { branchesOf, CHANNEL_OF, type Kind, type Node, type NodeId } from '../nodes/node.ts'
-import { assume } from './describe-assumptions.ts'
-import { DAY_MS, type Order } from './options.ts'
-import type { Sampled } from './population.ts'
-import type { Trip } from './simulate-users.ts'
+import { branchesOf, CHANNEL_OF, type JourneyNode, type NodeId, type NodeKind } from '../nodes/node.ts'
+import { describeAssumptions } from './describe-assumptions.ts'
+import { DAY_MS, type SimulationOptions } from './options.ts'
+import type { SampleSize } from './population.ts'
+import type { Simulation } from './simulate-users.ts'
 import type { Minutes, NodeTally, Tally } from './tally.ts'
 
 /** Of all who started, at one node, in one minute. */
 const PILE_SHARE = 0.2
 const MOST_PILES = 100
 
-const CHANNELS: Partial<Record<Kind, string>> = { ...CHANNEL_OF, send_iam: 'in_app', send_webhook: 'webhook' }
+const CHANNELS: Partial<Record<NodeKind, string>> = { ...CHANNEL_OF, send_iam: 'in_app', send_webhook: 'webhook' }
 
-export type Report = ReturnType<typeof writeReport>
+export type SimulationReport = ReturnType<typeof writeReport>
 
-export function writeReport(order: Order, trip: Trip, { looked, total }: Sampled) {
+export function writeReport(order: SimulationOptions, trip: Simulation, { looked, total }: SampleSize) {
   const { tally, journey, startAt, days } = trip
   const { nodes } = journey
   const momentOf = (ms: number) => new Date(startAt.getTime() + ms).toISOString()
@@ -24,7 +24,7 @@ export function writeReport(order: Order, trip: Trip, { looked, total }: Sampled
   const factor = 1 / share
   return {
     journey_id: journey.id,
-    users: tally.people,
+    users: tally.users,
     sample_share: rounded(share),
     estimated_total: {
       factor: rounded(factor),
@@ -47,7 +47,7 @@ export function writeReport(order: Order, trip: Trip, { looked, total }: Sampled
     never_reached: nodes.filter(({ id }) => tally.at(id).arrived === 0).map(({ id }) => id),
     pile_ups: pilesOf(nodes, tally, momentOf),
     rates: ratesOf(trip),
-    assumptions: assume(order, trip, { looked, total }),
+    assumptions: describeAssumptions(order, trip, { looked, total }),
   }
 }
 
@@ -56,7 +56,7 @@ const rounded = (value: number) => Math.round(value * 10_000) / 10_000
 type Send = { day: string; node_id: NodeId; channel: string; count: number; reachable: number }
 
 /** In the order of time. */
-function sendsOf(nodes: readonly Node[], tally: Tally): Send[] {
+function sendsOf(nodes: readonly JourneyNode[], tally: Tally): Send[] {
   return nodes
     .flatMap(({ id, kind }) =>
       [...tally.at(id).sends].map(([day, { count, reachable }]): Send => {
@@ -74,7 +74,7 @@ const byDay = (sends: readonly Send[]) =>
     reachable: list.reduce((sum, { reachable }) => sum + reachable, 0),
   }))
 
-const nodeObject = ({ kind }: Node, it: NodeTally, momentOf: (ms: number) => string) => ({
+const nodeObject = ({ kind }: JourneyNode, it: NodeTally, momentOf: (ms: number) => string) => ({
   kind,
   arrived: it.arrived,
   completed: it.completed,
@@ -106,7 +106,7 @@ function timesOf({ timesToComplete, longestMs, completed }: Tally) {
   return { p50_seconds: at(0.5), p90_seconds: at(0.9), max_seconds: Math.floor(longestMs / 1_000) }
 }
 
-function pilesOf(nodes: readonly Node[], tally: Tally, momentOf: (ms: number) => string) {
+function pilesOf(nodes: readonly JourneyNode[], tally: Tally, momentOf: (ms: number) => string) {
   return nodes
     .flatMap(({ id }) =>
       [...tally.at(id).moved.entries()]
@@ -124,7 +124,7 @@ function pilesOf(nodes: readonly Node[], tally: Tally, momentOf: (ms: number) =>
 }
 
 /** The numbers that decided what cannot be known. */
-const ratesOf = ({ rates: { events, sessions, actions } }: Trip) => [
+const ratesOf = ({ rates: { events, sessions, actions } }: Simulation) => [
   ...[...events.values()].map(({ name, curve }) => ({
     kind: 'event' as const,
     name,

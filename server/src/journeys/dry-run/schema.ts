@@ -1,9 +1,9 @@
 import Type from 'typebox'
-import { ACTIONS, KINDS } from '../nodes/node.ts'
+import { MESSAGE_ACTIONS, NODE_KINDS } from '../nodes/node.ts'
 import { object, schema, uuid } from '../nodes/schema.ts'
-import { type Asked, DAYS, SAMPLE } from './options.ts'
+import { DAYS, SAMPLE, type SimulationRequest } from './options.ts'
 
-export const SimulateBody = Type.Unsafe<Asked>(
+export const SimulateBody = Type.Unsafe<SimulationRequest>(
   object({
     days: {
       type: ['integer', 'null'],
@@ -64,7 +64,7 @@ const report = {
     type: 'object',
     description: 'By the id of the node.',
     additionalProperties: object({
-      kind: { enum: [...KINDS] },
+      kind: { enum: [...NODE_KINDS] },
       arrived: count,
       completed: count,
       exited_early: count,
@@ -97,7 +97,7 @@ const report = {
         object({
           kind: { const: 'message' },
           channel: { enum: ['push', 'email', 'sms'] },
-          action: { enum: [...ACTIONS] },
+          action: { enum: [...MESSAGE_ACTIONS] },
           share,
           deliveries: count,
         }),

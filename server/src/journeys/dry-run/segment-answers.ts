@@ -9,13 +9,13 @@ import { clausesOf, dependsOnTime, type Node as Tree } from '../../segments/tree
 import { withTags } from '../../segments/with-tags.ts'
 import type { Db } from '../../storage/db.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
-import { type BranchId, branchesOf, type Condition } from '../nodes/node.ts'
-import type { Compiled } from '../runs/compile-journey.ts'
-import { audienceDemand, type Demand, exitDemands, inStatements } from '../runs/membership.ts'
+import { type BranchCondition, type BranchId, branchesOf } from '../nodes/node.ts'
+import type { CompiledJourney } from '../runs/compile-journey.ts'
+import { audienceDemand, exitDemands, type SegmentDemand, splitIntoStatements } from '../runs/membership.ts'
 import { DAY_MS } from './options.ts'
-import type { Person } from './simulated-user.ts'
+import type { SimulatedUser } from './simulated-user.ts'
 
-export type Judge = {
+export type SegmentAnswers = {
   /** The segments of the audience; undefined where nobody can be in it. */
   audience: { included: Tree; excluded: Tree | undefined } | undefined
   /** Whether one of the segments looks at the time. */
@@ -23,24 +23,29 @@ export type Judge = {
   /** Whether time alone can lead somebody to an early exit, or to what a branch waits for. */
   isExitTimed: boolean
   isBranchTimed(branchId: BranchId): boolean
-  isKnown(person: Person, day: number): boolean
+  isKnown(person: SimulatedUser, day: number): boolean
   /** Finds out what the journey may ask about them on that day. */
-  judge(people: readonly Person[], day: number): Promise<void>
-  mustExit(person: Person): boolean
-  isInAudience(person: Person): boolean
-  meets(person: Person, branchId: BranchId): boolean
+  judge(people: readonly SimulatedUser[], day: number): Promise<void>
+  mustExit(person: SimulatedUser): boolean
+  isInAudience(person: SimulatedUser): boolean
+  meets(person: SimulatedUser, branchId: BranchId): boolean
   /** Whoever was tagged is another one to segments that look at these tags. */
-  tag(person: Person, assignments: Record<string, string>): void
+  tag(person: SimulatedUser, assignments: Record<string, string>): void
 }
 
-export async function createJudge(db: Db, appId: AppId, journey: Compiled, startAt: Date): Promise<Judge> {
+export async function createSegmentAnswers(
+  db: Db,
+  appId: AppId,
+  journey: CompiledJourney,
+  startAt: Date,
+): Promise<SegmentAnswers> {
   const { audience } = journey
-  const demands: Demand[] = []
+  const demands: SegmentDemand[] = []
   const exits = exitDemands(journey).map(({ demand, exitsWhen }) => ({ place: demands.push(demand) - 1, exitsWhen }))
   const entry = audience.kind === 'segment' ? demands.push(audienceDemand(audience)) - 1 : undefined
   const places = new Map<BranchId, number>()
   for (const branch of journey.nodes.flatMap(branchesOf)) {
-    const condition = 'condition' in branch ? (branch.condition as Condition) : undefined
+    const condition = 'condition' in branch ? (branch.condition as BranchCondition) : undefined
     if (condition?.kind !== 'segment_membership') continue
     const { included_segment_ids: included, excluded_segment_ids: excluded } = condition
     places.set(branch.id, demands.push({ included, excluded }) - 1)
@@ -60,19 +65,20 @@ export async function createJudge(db: Db, appId: AppId, journey: Compiled, start
     ),
   )
 
-  const meetsDemand = ({ included, excluded }: Demand, isIn: ReadonlySet<SegmentId>) =>
+  const meetsDemand = ({ included, excluded }: SegmentDemand, isIn: ReadonlySet<SegmentId>) =>
     (included.length === 0 || included.some((id) => isIn.has(id))) &&
     excluded.every((id) => trees.has(id) && !isIn.has(id))
-  const nameOf = ({ tags }: Person, day: number) =>
+  const nameOf = ({ tags }: SimulatedUser, day: number) =>
     `${isTimed ? day : ''} ${tags.size > 0 ? JSON.stringify([...tags].sort()) : ''}`
-  const holds = (person: Person, place: number | undefined) => place !== undefined && (person.holds[place] ?? false)
+  const holds = (person: SimulatedUser, place: number | undefined) =>
+    place !== undefined && (person.holds[place] ?? false)
 
-  async function judgeAlike(people: readonly Person[], judgedAs: string, now: Date): Promise<void> {
-    const { tags } = people[0] as Person
+  async function judgeAlike(people: readonly SimulatedUser[], judgedAs: string, now: Date): Promise<void> {
+    const { tags } = people[0] as SimulatedUser
     const list = [...trees].map(([id, tree]) => ({ id, tree: tags.size > 0 ? withTags(tree, tags, now) : tree }))
     const userIds = [...new Set(people.map(({ userId }) => userId))]
     const found = new Map<UserId, Set<SegmentId>>()
-    for (const some of list.length > 0 ? inStatements(list) : []) {
+    for (const some of list.length > 0 ? splitIntoStatements(list) : []) {
       const nodes = some.map(({ tree }) => tree)
       for (const { userId, holds } of await judgeUsers(db, nodes, { appId, now }, userIds)) {
         const isIn = found.get(userId) ?? new Set()
@@ -114,7 +120,10 @@ export async function createJudge(db: Db, appId: AppId, journey: Compiled, start
 }
 
 /** A deleted segment has nobody in it; where one is excluded, nobody is known to be outside of it. */
-function audienceTrees({ included, excluded }: Demand, trees: ReadonlyMap<SegmentId, Tree>): Judge['audience'] {
+function audienceTrees(
+  { included, excluded }: SegmentDemand,
+  trees: ReadonlyMap<SegmentId, Tree>,
+): SegmentAnswers['audience'] {
   const known = (ids: readonly SegmentId[]) => ids.flatMap((id) => trees.get(id) ?? [])
   if (known(included).length === 0 || known(excluded).length < excluded.length) return undefined
   return {

@@ -2,33 +2,33 @@
 // What becomes of each is for runs/interpret.ts to say, as it is for the engine. People know nothing of each other: those of a page
 // go side by side, a virtual day at a time, only so that what must be asked about them is asked for many at once.
 
-import type { BranchId, Condition, Node, NodeId } from '../nodes/node.ts'
+import type { BranchCondition, BranchId, JourneyNode, NodeId } from '../nodes/node.ts'
 import { CHANNEL_OF, sendsTemplate } from '../nodes/node.ts'
-import { draw } from '../nodes/pick.ts'
-import type { Compiled } from '../runs/compile-journey.ts'
-import { type Answer, interpret, listens, type Outcome, type Question } from '../runs/interpret.ts'
+import { pickNumber } from '../nodes/pick.ts'
+import type { CompiledJourney } from '../runs/compile-journey.ts'
+import { type Fact, interpretRun, listens, type RunOutcome, type RunQuestion } from '../runs/interpret.ts'
 import type { Run, RunEvent, RunId } from '../runs/run.ts'
 import { secondsUntil } from './curve.ts'
 import { DAY_MS } from './options.ts'
 import { actionName, nameOf, type Rates } from './rates.ts'
-import type { Judge } from './segment-answers.ts'
-import type { Person } from './simulated-user.ts'
+import type { SegmentAnswers } from './segment-answers.ts'
+import type { SimulatedUser } from './simulated-user.ts'
 import type { Tally } from './tally.ts'
 
-export type Trip = {
-  journey: Compiled
-  nodeOf: ReadonlyMap<NodeId, Node>
+export type Simulation = {
+  journey: CompiledJourney
+  nodeOf: ReadonlyMap<NodeId, JourneyNode>
   startAt: Date
   days: number
-  judge: Judge
+  judge: SegmentAnswers
   rates: Rates
   tally: Tally
 }
 
-export type Walker = {
-  person: Person
+export type SimulatedRun = {
+  person: SimulatedUser
   run: Run
-  known: Map<string, Answer>
+  known: Map<string, Fact>
   dueMs: number
   /** Waits for being let in again. */
   isOver: boolean
@@ -46,8 +46,8 @@ const WORLD = { heldUntil: undefined }
 /** Whoever opens or clicks something does so within a day, at any time of it. */
 const ACTS_WITHIN_MS = DAY_MS
 
-export function enter(trip: Trip, person: Person, enteredAt: Date, event?: RunEvent): Walker {
-  const walker: Walker = {
+export function startRun(trip: Simulation, person: SimulatedUser, enteredAt: Date, event?: RunEvent): SimulatedRun {
+  const walker: SimulatedRun = {
     person,
     run: newRun(person, (event?.id ?? person.userId) as RunId, enteredAt, event),
     known: new Map(),
@@ -58,12 +58,12 @@ export function enter(trip: Trip, person: Person, enteredAt: Date, event?: RunEv
     sentAtMs: new Map(),
     eventAtMs: new Map(),
   }
-  trip.tally.people++
+  trip.tally.users++
   begin(trip, walker)
   return walker
 }
 
-const newRun = ({ userId }: Person, id: RunId, enteredAt: Date, entryEvent: RunEvent | undefined): Run => ({
+const newRun = ({ userId }: SimulatedUser, id: RunId, enteredAt: Date, entryEvent: RunEvent | undefined): Run => ({
   id,
   userId,
   nodeId: undefined,
@@ -77,7 +77,7 @@ const newRun = ({ userId }: Person, id: RunId, enteredAt: Date, entryEvent: RunE
   hasPassed: false,
 })
 
-function begin(trip: Trip, walker: Walker): void {
+function begin(trip: Simulation, walker: SimulatedRun): void {
   trip.tally.started++
   walker.sentAtMs.clear()
   walker.eventAtMs.clear()
@@ -85,15 +85,15 @@ function begin(trip: Trip, walker: Walker): void {
 }
 
 /** Until the journey's days are over. Afterwards each has ended, or is counted where it still is. */
-export async function walkAll(trip: Trip, walkers: readonly Walker[]): Promise<void> {
+export async function simulateRuns(trip: Simulation, walkers: readonly SimulatedRun[]): Promise<void> {
   const startMs = trip.startAt.getTime()
-  const days: Walker[][] = Array.from({ length: trip.days }, () => [])
-  const put = (walker: Walker) => days[Math.floor((walker.dueMs - startMs) / DAY_MS)]?.push(walker)
+  const days: SimulatedRun[][] = Array.from({ length: trip.days }, () => [])
+  const put = (walker: SimulatedRun) => days[Math.floor((walker.dueMs - startMs) / DAY_MS)]?.push(walker)
   for (const walker of walkers) put(walker)
   for (const [day, due] of days.entries()) {
     let going = due
     while (going.length > 0) {
-      const asking: Walker[] = []
+      const asking: SimulatedRun[] = []
       for (const walker of going) {
         if (goOn(trip, walker, day)) put(walker)
         else asking.push(walker)
@@ -109,13 +109,13 @@ export async function walkAll(trip: Trip, walkers: readonly Walker[]): Promise<v
   for (const walker of walkers) if (!walker.isOver) countInside(trip, walker)
 }
 
-function countInside({ tally }: Trip, { run: { nodeId, arrivedAt } }: Walker): void {
+function countInside({ tally }: Simulation, { run: { nodeId, arrivedAt } }: SimulatedRun): void {
   tally.stillInside++
   if (nodeId && arrivedAt) tally.at(nodeId).waitingAtEnd++
 }
 
 /** As far as the day goes. False when segments must be asked about first. */
-function goOn(trip: Trip, walker: Walker, day: number): boolean {
+function goOn(trip: Simulation, walker: SimulatedRun, day: number): boolean {
   const endMs = trip.startAt.getTime() + (day + 1) * DAY_MS
   while (walker.dueMs < endMs) {
     if (walker.isOver) {
@@ -127,7 +127,7 @@ function goOn(trip: Trip, walker: Walker, day: number): boolean {
     const { run, known, dueMs } = walker
     run.wantsExit = walker.exitAtMs !== undefined && walker.exitAtMs <= dueMs
     if (run.wantsExit) run.exitsLater = walker.exitAtMs === run.enteredAt.getTime()
-    const outcome = interpret(trip.journey, run, new Date(dueMs), known, WORLD)
+    const outcome = interpretRun(trip.journey, run, new Date(dueMs), known, WORLD)
     if (outcome.kind === 'asks') {
       if (!outcome.questions.every((question) => answer(trip, walker, question, day))) return false
     } else {
@@ -138,7 +138,7 @@ function goOn(trip: Trip, walker: Walker, day: number): boolean {
   return true
 }
 
-function reenter(trip: Trip, walker: Walker): void {
+function reenter(trip: Simulation, walker: SimulatedRun): void {
   const { person } = walker
   walker.run = newRun(person, `${person.userId} ${walker.entries++}` as RunId, new Date(walker.dueMs), undefined)
   walker.isOver = false
@@ -146,7 +146,7 @@ function reenter(trip: Trip, walker: Walker): void {
 }
 
 /** False when it is not known yet. */
-function answer(trip: Trip, walker: Walker, question: Question, day: number): boolean {
+function answer(trip: Simulation, walker: SimulatedRun, question: RunQuestion, day: number): boolean {
   const { person, known, dueMs } = walker
   const { judge } = trip
   if (question.kind === 'zone') known.set(question.key, person.zone)
@@ -163,25 +163,33 @@ function answer(trip: Trip, walker: Walker, question: Question, day: number): bo
 }
 
 /** When what the condition waits for happens; undefined: never, as far as can be foreseen, or not yet begun. */
-function momentOf(trip: Trip, walker: Walker, condition: Exclude<Condition, { kind: 'segment_membership' }>) {
+function momentOf(
+  trip: Simulation,
+  walker: SimulatedRun,
+  condition: Exclude<BranchCondition, { kind: 'segment_membership' }>,
+) {
   return condition.kind === 'event_trigger'
     ? eventMoment(trip, walker, nameOf(condition))
     : actionMoment(trip, walker, condition)
 }
 
 /** Counted from when they came in, as the journey counts. */
-function eventMoment({ journey, rates }: Trip, { run, eventAtMs }: Walker, name: string): number | undefined {
+function eventMoment(
+  { journey, rates }: Simulation,
+  { run, eventAtMs }: SimulatedRun,
+  name: string,
+): number | undefined {
   if (eventAtMs.has(name)) return eventAtMs.get(name)
-  const seconds = secondsUntil(rates.events.get(name)?.curve ?? [], draw('event', name, journey.id, run.id))
+  const seconds = secondsUntil(rates.events.get(name)?.curve ?? [], pickNumber('event', name, journey.id, run.id))
   const atMs = seconds === undefined ? undefined : run.enteredAt.getTime() + Math.ceil(seconds * 1_000)
   eventAtMs.set(name, atMs)
   return atMs
 }
 
 function actionMoment(
-  { journey, rates, nodeOf }: Trip,
-  { run, sentAtMs, person }: Walker,
-  { sending_node_id: nodeId, action }: Extract<Condition, { kind: 'on_notification_action' }>,
+  { journey, rates, nodeOf }: Simulation,
+  { run, sentAtMs, person }: SimulatedRun,
+  { sending_node_id: nodeId, action }: Extract<BranchCondition, { kind: 'on_notification_action' }>,
 ): number | undefined {
   const sentMs = sentAtMs.get(nodeId)
   const kind = nodeOf.get(nodeId)?.kind
@@ -189,12 +197,12 @@ function actionMoment(
   const channel = CHANNEL_OF[kind]
   const share = rates.actions.get(actionName(channel, action))?.share ?? 0
   // The same number for all that may be done with a message: who clicks has received it.
-  const drawn = draw('action', nodeId, journey.id, run.id)
+  const drawn = pickNumber('action', nodeId, journey.id, run.id)
   if (drawn >= share || !person.channels.has(channel)) return undefined
   return action === 'received' ? sentMs : sentMs + Math.ceil((drawn / share) * ACTS_WITHIN_MS)
 }
 
-function exitMoment(trip: Trip, walker: Walker): number | undefined {
+function exitMoment(trip: Simulation, walker: SimulatedRun): number | undefined {
   const { exit, id } = trip.journey
   const { run } = walker
   const moments: number[] = []
@@ -204,14 +212,14 @@ function exitMoment(trip: Trip, walker: Walker): number | undefined {
       eventMoment(trip, walker, nameOf({ name: exit.eventName, attributes: [] })) ?? Number.POSITIVE_INFINITY,
     )
   if (exit?.onSession) {
-    const seconds = secondsUntil(trip.rates.sessions ?? [], draw('session', id, run.id))
+    const seconds = secondsUntil(trip.rates.sessions ?? [], pickNumber('session', id, run.id))
     if (seconds !== undefined) moments.push(run.enteredAt.getTime() + Math.ceil(seconds * 1_000))
   }
   const first = Math.min(...moments)
   return Number.isFinite(first) ? first : undefined
 }
 
-function move(trip: Trip, walker: Walker, outcome: Exclude<Outcome, { kind: 'asks' }>): void {
+function move(trip: Simulation, walker: SimulatedRun, outcome: Exclude<RunOutcome, { kind: 'asks' }>): void {
   const { run } = walker
   count(trip, walker, outcome)
   for (const effect of outcome.effects) if (effect.kind === 'tag') trip.judge.tag(walker.person, effect.assignments)
@@ -227,13 +235,13 @@ function move(trip: Trip, walker: Walker, outcome: Exclude<Outcome, { kind: 'ask
   walker.dueMs = nextMoment(trip, walker, outcome.dueAt?.getTime() ?? Number.POSITIVE_INFINITY)
 }
 
-function end({ journey: { reentrySeconds } }: Trip, walker: Walker): void {
+function end({ journey: { reentrySeconds } }: Simulation, walker: SimulatedRun): void {
   walker.isOver = true
   walker.dueMs = reentrySeconds === undefined ? Number.POSITIVE_INFINITY : walker.dueMs + reentrySeconds * 1_000
 }
 
 /** What happens before the time is over wakes a run where it listens; what only time changes is looked at with each new day. */
-function nextMoment(trip: Trip, walker: Walker, dueMs: number): number {
+function nextMoment(trip: Simulation, walker: SimulatedRun, dueMs: number): number {
   const { judge, nodeOf } = trip
   const { run, dueMs: nowMs, exitAtMs } = walker
   const node = run.nodeId && nodeOf.get(run.nodeId)
@@ -249,12 +257,12 @@ function nextMoment(trip: Trip, walker: Walker, dueMs: number): number {
   )
 }
 
-function nextDay({ startAt }: Trip, nowMs: number): number {
+function nextDay({ startAt }: Simulation, nowMs: number): number {
   const startMs = startAt.getTime()
   return startMs + (Math.floor((nowMs - startMs) / DAY_MS) + 1) * DAY_MS
 }
 
-function count(trip: Trip, walker: Walker, outcome: Exclude<Outcome, { kind: 'asks' }>): void {
+function count(trip: Simulation, walker: SimulatedRun, outcome: Exclude<RunOutcome, { kind: 'asks' }>): void {
   const { tally, nodeOf } = trip
   const { run, dueMs, person, sentAtMs } = walker
   const ms = dueMs - trip.startAt.getTime()
@@ -263,7 +271,7 @@ function count(trip: Trip, walker: Walker, outcome: Exclude<Outcome, { kind: 'as
   for (const id of outcome.trail) if (nodeOf.has(id as NodeId)) tally.at(id as NodeId).arrived++
   for (const id of outcome.branches) tally.take(id)
   for (const id of outcome.completed) {
-    const { kind } = nodeOf.get(id) as Node
+    const { kind } = nodeOf.get(id) as JourneyNode
     tally.at(id).completed++
     if (id === run.nodeId && run.arrivedAt) tally.at(id).moved.add(ms, 1)
     if (!kind.startsWith('send_')) continue

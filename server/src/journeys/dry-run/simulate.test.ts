@@ -17,7 +17,7 @@ import { aName, anEmail, aUser } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
-import { draw, drawBranch } from '../nodes/pick.ts'
+import { pickBranch, pickNumber } from '../nodes/pick.ts'
 import { createDryRunContext, endDryRuns, simulate as simulateJourney } from './simulate.ts'
 
 const START = '2030-01-01T09:00:00.000Z'
@@ -166,7 +166,7 @@ describe('a report', () => {
     })
     const found = await report(journey.id, { days: 1 })
     // Nine in New York is 14:00 in UTC; where in the quarter of an hour is drawn.
-    const seconds = 5 * HOUR + draw(users[0]?.id as string, journey.nodes[0].id) * 900
+    const seconds = 5 * HOUR + pickNumber(users[0]?.id as string, journey.nodes[0].id) * 900
     expect(found.time_to_complete.max_seconds).toBe(Math.floor(seconds))
     expect(found).toMatchObject({ completed: 1, still_inside: 0 })
   })
@@ -193,7 +193,7 @@ describe('a report', () => {
       nodes: [{ kind: 'split_range', randomize_on_entry: false, branches }],
     })
     const [node] = journey.nodes
-    const expected = Map.groupBy(users, ({ id }) => drawBranch(journey.id, node, { userId: id, id: 'any' }))
+    const expected = Map.groupBy(users, ({ id }) => pickBranch(journey.id, node, { userId: id, id: 'any' }))
     const found = await report(journey.id)
     for (const { id } of node.branches) expect(found.branches[id].taken).toBe(expected.get(id)?.length ?? 0)
     expect(found.never_reached).toEqual([node.branches[2].nodes[0].id])

@@ -6,9 +6,9 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db, PoolOptions } from '../../storage/db.ts'
 import type { JourneyId } from '../journey.ts'
 import { getJourney } from '../view.ts'
-import { type Asked, readOrder } from './options.ts'
-import type { Report } from './report.ts'
-import type { Outcome, Task } from './thread.ts'
+import { readSimulationOptions, type SimulationRequest } from './options.ts'
+import type { SimulationReport } from './report.ts'
+import type { SimulationOutcome, SimulationTask } from './thread.ts'
 
 export type DryRunContext = {
   db: Db
@@ -41,10 +41,10 @@ export async function simulate(
   ctx: DryRunContext,
   appId: AppId,
   id: JourneyId,
-  asked: Asked,
+  asked: SimulationRequest,
   { now, signal }: { now: Date; signal: AbortSignal },
-): Promise<Report> {
-  const order = readOrder(appId, await getJourney(ctx, appId, id), asked, now)
+): Promise<SimulationReport> {
+  const order = readSimulationOptions(appId, await getJourney(ctx, appId, id), asked, now)
   if (ctx.threads.size >= MOST_THREADS)
     throw running('The server is busy with other dry runs. Try again when they are done.')
   const outcome = await runInThread(ctx, { connection: ctx.connection, order }, signal)
@@ -65,7 +65,11 @@ export async function simulate(
 
 const running = (title: string) => new AppError('conflict', { code: 'journey-simulation-running', title })
 
-function runInThread({ threads, patienceMs }: DryRunContext, task: Task, signal: AbortSignal): Promise<Outcome> {
+function runInThread(
+  { threads, patienceMs }: DryRunContext,
+  task: SimulationTask,
+  signal: AbortSignal,
+): Promise<SimulationOutcome> {
   const thread = new Worker(new URL('./thread.ts', import.meta.url), {
     workerData: task,
     env: {},
@@ -73,7 +77,7 @@ function runInThread({ threads, patienceMs }: DryRunContext, task: Task, signal:
     resourceLimits: { maxOldGenerationSizeMb: MEMORY_MB },
   })
   threads.add(thread)
-  const { promise, resolve, reject } = Promise.withResolvers<Outcome>()
+  const { promise, resolve, reject } = Promise.withResolvers<SimulationOutcome>()
   const deadline = setTimeout(() => resolve({ kind: 'too long' }), patienceMs)
   const leave = () => resolve({ kind: 'too long' })
   signal.addEventListener('abort', leave)

@@ -3,7 +3,7 @@
 import type { UserId } from '../../lib/ids.ts'
 import type { Channel } from './rates.ts'
 
-export type Person = {
+export type SimulatedUser = {
   userId: UserId
   zone: string | null
   lastActive: Date | null
@@ -20,7 +20,7 @@ export type Person = {
 const NO_TAGS: ReadonlyMap<string, string | null> = new Map()
 const NO_CHANNELS: ReadonlySet<Channel> = new Set()
 
-export const aPerson = (userId: UserId): Person => ({
+export const createSimulatedUser = (userId: UserId): SimulatedUser => ({
   userId,
   zone: null,
   lastActive: null,

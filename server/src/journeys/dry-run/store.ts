@@ -8,7 +8,7 @@ import { sql } from '../../storage/sql.ts'
 const DRY_RUN_LOCK = 22_745_571
 
 /** One at a time for an app, over all servers. It ends with the transaction, and so with whoever dies. */
-export async function takeTurn(db: Db, appId: AppId): Promise<boolean> {
+export async function tryLockSimulation(db: Db, appId: AppId): Promise<boolean> {
   const [row] = await db.query<{ taken: boolean }>(
     sql`select pg_try_advisory_xact_lock(${DRY_RUN_LOCK}, hashtext(${appId})) as taken`,
   )
@@ -16,4 +16,4 @@ export async function takeTurn(db: Db, appId: AppId): Promise<boolean> {
 }
 
 /** Between two pages it only thinks, which may take longer than others may be idle. */
-export const allowThinking = (db: Db) => db.query(sql`set local idle_in_transaction_session_timeout = '120s'`)
+export const allowLongIdle = (db: Db) => db.query(sql`set local idle_in_transaction_session_timeout = '120s'`)

@@ -1,6 +1,6 @@
 // What is counted while people walk. It grows with the nodes and the minutes of the journey, not with the people.
 
-import type { BranchId, Node, NodeId } from '../nodes/node.ts'
+import type { BranchId, JourneyNode, NodeId } from '../nodes/node.ts'
 import { DAY_MS } from './options.ts'
 
 const MINUTE_MS = 60_000
@@ -43,7 +43,7 @@ export type NodeTally = {
 /** All times are milliseconds since the start, but for the days of sends. */
 export class Tally {
   /** Those who were walked through; who enters again has started once more. */
-  people = 0
+  users = 0
   started = 0
   completed = 0
   exitedEarly = 0
@@ -56,7 +56,7 @@ export class Tally {
 
   readonly #startMs: number
 
-  constructor(nodes: readonly Node[], startAt: Date) {
+  constructor(nodes: readonly JourneyNode[], startAt: Date) {
     this.#startMs = startAt.getTime()
     this.nodes = new Map(
       nodes.map(({ id }) => [

@@ -4,13 +4,15 @@ import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { AppError, TookTooLong } from '../../lib/errors.ts'
 import { createPool, type PoolOptions } from '../../storage/db.ts'
-import type { Order } from './options.ts'
-import type { Report } from './report.ts'
-import { rehearse } from './run-simulation.ts'
-import { allowThinking, takeTurn } from './store.ts'
+import type { SimulationOptions } from './options.ts'
+import type { SimulationReport } from './report.ts'
+import { runSimulation } from './run-simulation.ts'
+import { allowLongIdle, tryLockSimulation } from './store.ts'
 
-export type Task = { connection: PoolOptions['connection']; order: Order }
-export type Outcome = { kind: 'done'; report: Report } | { kind: 'busy' | 'too long' | 'unavailable' }
+export type SimulationTask = { connection: PoolOptions['connection']; order: SimulationOptions }
+export type SimulationOutcome =
+  | { kind: 'done'; report: SimulationReport }
+  | { kind: 'busy' | 'too long' | 'unavailable' }
 
 const STATEMENT_MS = 60_000
 /** Of 19: the server's own work goes first. */
@@ -19,13 +21,13 @@ const NICENESS = 10
 // Only on Linux a thread has a priority of its own; elsewhere this would slow down the whole server.
 if (process.platform === 'linux') setPriority(NICENESS)
 
-async function run({ connection, order }: Task): Promise<Outcome> {
+async function run({ connection, order }: SimulationTask): Promise<SimulationOutcome> {
   const pool = createPool({ connection, size: 1, statementTimeoutMs: STATEMENT_MS })
   try {
-    return await pool.snapshot(async (db): Promise<Outcome> => {
-      if (!(await takeTurn(db, order.appId))) return { kind: 'busy' }
-      await allowThinking(db)
-      return { kind: 'done', report: await rehearse(db, order) }
+    return await pool.snapshot(async (db): Promise<SimulationOutcome> => {
+      if (!(await tryLockSimulation(db, order.appId))) return { kind: 'busy' }
+      await allowLongIdle(db)
+      return { kind: 'done', report: await runSimulation(db, order) }
     })
   } catch (error) {
     if (error instanceof TookTooLong) return { kind: 'too long' }
@@ -36,4 +38,4 @@ async function run({ connection, order }: Task): Promise<Outcome> {
   }
 }
 
-parentPort?.postMessage(await run(workerData as Task))
+parentPort?.postMessage(await run(workerData as SimulationTask))

@@ -7,12 +7,12 @@ import type { Db } from '../../storage/db.ts'
 import type { JourneysContext } from '../context.ts'
 import { advanceJobs } from '../jobs.ts'
 import type { Journey } from '../journey.ts'
-import { allNodes, type Node, type NodeOf } from '../nodes/node.ts'
+import { allNodes, type JourneyNode, type NodeOf } from '../nodes/node.ts'
 import { listens } from '../runs/interpret.ts'
 import { makeDue } from '../runs/lifecycle-store.ts'
 
 /** In the transaction of the edit, under the lock of the journey: nobody moves its runs meanwhile. */
-export async function askAgain(
+export async function recheckWaits(
   { queue }: JourneysContext,
   db: Db,
   appId: AppId,
@@ -26,7 +26,7 @@ export async function askAgain(
   await queue.enqueue(db, advanceJobs(appId, { id, audience: document.audience }))
 }
 
-function findChanged(before: readonly Node[], after: readonly Node[]): NodeOf<'wait_until'>[] {
+function findChanged(before: readonly JourneyNode[], after: readonly JourneyNode[]): NodeOf<'wait_until'>[] {
   const known = new Map(allNodes(before).map((node) => [node.id, node]))
   return allNodes(after)
     .filter(listens)

@@ -7,7 +7,7 @@ import { aSegment, tagIs } from '../../../test/segments.ts'
 import { aUser } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
-import type { Node } from '../nodes/node.ts'
+import type { JourneyNode } from '../nodes/node.ts'
 import { findRemoved } from './relocate-runs.ts'
 
 let server: TestApp
@@ -90,8 +90,8 @@ test('an update of one node that drops a branch moves those in it', async () => 
 })
 
 test('the next one is found in the order that there was, through the ends of branches', () => {
-  const wait = (id: string): Node => ({ id, kind: 'wait', duration_seconds: 60 })
-  const split = (id: string, ...branches: Node[][]): Node => ({
+  const wait = (id: string): JourneyNode => ({ id, kind: 'wait', duration_seconds: 60 })
+  const split = (id: string, ...branches: JourneyNode[][]): JourneyNode => ({
     id,
     kind: 'split_range',
     randomize_on_entry: false,

@@ -5,13 +5,13 @@ import type { Db } from '../../storage/db.ts'
 import type { JourneysContext } from '../context.ts'
 import { advanceJobs } from '../jobs.ts'
 import type { Journey } from '../journey.ts'
-import { allNodes, type Node } from '../nodes/node.ts'
-import { moveOthers, moveWaiting, type Removed } from '../runs/lifecycle-store.ts'
+import { allNodes, type JourneyNode } from '../nodes/node.ts'
+import { moveOthers, moveWaiting, type RemovedNode } from '../runs/lifecycle-store.ts'
 import { compileProgram, END, type Step } from '../runs/program.ts'
-import { COUNTS_OF, changeCounts } from '../stats-store.ts'
+import { COUNT_SHARD, changeCounts } from '../stats-store.ts'
 
 /** In the transaction of the edit, under the lock of the journey: nobody moves its runs meanwhile. */
-export async function moveOn(
+export async function relocateRuns(
   { queue }: JourneysContext,
   db: Db,
   appId: AppId,
@@ -23,12 +23,12 @@ export async function moveOn(
   const waited = await moveWaiting(db, appId, id, removed, now)
   await moveOthers(db, appId, id, removed, now)
   const changes = waited.map(({ nodeId, total }) => ({ placeId: nodeId, fact: 'waiting', by: -total }))
-  await changeCounts(db, appId, id, COUNTS_OF.changes, changes)
+  await changeCounts(db, appId, id, COUNT_SHARD.changes, changes)
   await queue.enqueue(db, advanceJobs(appId, { id, audience: document.audience }))
 }
 
 /** The next in the order that there was: after the last node of a branch, what comes after all of its branches. */
-export function findRemoved(before: readonly Node[], after: readonly Node[]): Removed[] {
+export function findRemoved(before: readonly JourneyNode[], after: readonly JourneyNode[]): RemovedNode[] {
   const { steps } = compileProgram(before)
   const stays = new Set(allNodes(after).map(({ id }) => id))
   const nextOf = ({ next }: Step): string | null => {

@@ -4,7 +4,7 @@ import type { AppId } from '../../lib/ids.ts'
 import type { JourneysContext } from '../context.ts'
 import type { Fields } from '../document/reader.ts'
 import type { Journey, JourneyId } from '../journey.ts'
-import { allNodes, type Node, type NodeId } from '../nodes/node.ts'
+import { allNodes, type JourneyNode, type NodeId } from '../nodes/node.ts'
 import { mergePatch } from './merge-patch.ts'
 import { changeJourney } from './update.ts'
 
@@ -25,12 +25,12 @@ export function updateNode(
     const node = allNodes(document.nodes).find((node) => node.id === nodeId)
     if (!node) throw nodeNotFound()
     refuseImmutable(node, patch)
-    const changed = { ...(mergePatch(node, patch) as Fields), id: nodeId, kind: node.kind } as Node
+    const changed = { ...(mergePatch(node, patch) as Fields), id: nodeId, kind: node.kind } as JourneyNode
     return { given: { ...document, nodes: replaced(document.nodes, changed) } }
   })
 }
 
-function refuseImmutable(node: Node, patch: Fields): void {
+function refuseImmutable(node: JourneyNode, patch: Fields): void {
   const wrong = (['id', 'kind'] as const).filter(
     (name) => Object.hasOwn(patch, name) && !isSame(patch[name], node[name]),
   )
@@ -43,7 +43,7 @@ function refuseImmutable(node: Node, patch: Fields): void {
 
 const isSame = (given: unknown, own: string) => typeof given === 'string' && given.toLowerCase() === own
 
-const replaced = (nodes: readonly Node[], changed: Node): unknown[] =>
+const replaced = (nodes: readonly JourneyNode[], changed: JourneyNode): unknown[] =>
   nodes.map((node) => {
     if (node.id === changed.id) return changed
     if (!('branches' in node)) return node

@@ -5,27 +5,34 @@ import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JourneysContext } from '../context.ts'
-import { findBadUses } from '../document/check-references.ts'
-import { DOCUMENT_FIELDS, readDocument, refuseReadOnly, usesOf } from '../document/read-document.ts'
-import { type Fields, isGiven } from '../document/reader.ts'
-import type { Reading, Use } from '../document/reading.ts'
-import { followChange } from '../entry/follow-journey.ts'
+import { findBrokenReferences } from '../document/check-references.ts'
+import { DOCUMENT_FIELDS, readDocument, referencesOf, refuseReadOnly } from '../document/read-document.ts'
+import { type Fields, isPresent } from '../document/reader.ts'
+import type { DocumentReading, Reference } from '../document/reading.ts'
+import { refreshTriggers } from '../entry/follow-journey.ts'
 import { clearJob } from '../jobs.ts'
 import {
   concurrencyKey,
-  type Document,
   type Journey,
+  type JourneyDocument,
   type JourneyId,
+  type JourneyState,
   journeyNotFound,
   journeyObject,
-  type State,
 } from '../journey.ts'
-import { checkLiquid, saveAround } from '../save.ts'
-import { changedFields, checkEdits, findObstacles, nextState, notReady, WANTED } from '../states/transitions.ts'
+import { checkLiquid, recordChange } from '../save.ts'
+import {
+  changedFields,
+  checkEdits,
+  findObstacles,
+  journeyNotReady,
+  nextState,
+  REQUESTABLE_STATES,
+} from '../states/transitions.ts'
 import { findJourney, lockJourney, updateJourneyRow } from '../store.ts'
 import { mergePatch } from './merge-patch.ts'
-import { askAgain } from './recheck-waits.ts'
-import { moveOn } from './relocate-runs.ts'
+import { recheckWaits } from './recheck-waits.ts'
+import { relocateRuns } from './relocate-runs.ts'
 
 /** Changes that lose to another server's are worked out again; so many in a row means that something is wrong. */
 const ATTEMPTS = 10
@@ -45,7 +52,7 @@ export const updateJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId,
   })
 
 /** What the journey is to be. `readOnly`: where fields may stand that are not the author's to change. */
-export type Wish = { given: Fields; state?: unknown; readOnly?: Fields }
+export type RequestedChange = { given: Fields; state?: unknown; readOnly?: Fields }
 
 /** `wish` is asked again when somebody else was faster. */
 export function changeJourney(
@@ -54,14 +61,14 @@ export function changeJourney(
   id: JourneyId,
   { concurrency_key: key }: Fields,
   by: Request,
-  wish: (before: Journey) => Wish,
+  wish: (before: Journey) => RequestedChange,
 ): Promise<Journey> {
   return ctx.inTurn(`${appId} ${id}`, async () => {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const before = await findJourney(ctx.db, appId, id)
       if (!before) throw journeyNotFound()
       // What is no string was never ours, so it cannot be current either.
-      if (isGiven(key) && key !== concurrencyKey(before)) throw journeyStale()
+      if (isPresent(key) && key !== concurrencyKey(before)) throw journeyStale()
       const read = readWish(ctx, appId, before, wish(before))
       await checkLiquid(ctx, appId, read.reading)
       const after = await ctx.db.transaction(async (db) => {
@@ -78,9 +85,14 @@ export function changeJourney(
   })
 }
 
-type Read = { document: Document; state: State | undefined; reading: Reading }
+type Read = { document: JourneyDocument; state: JourneyState | undefined; reading: DocumentReading }
 
-function readWish(ctx: JourneysContext, appId: AppId, before: Journey, { given, state, readOnly = {} }: Wish): Read {
+function readWish(
+  ctx: JourneysContext,
+  appId: AppId,
+  before: Journey,
+  { given, state, readOnly = {} }: RequestedChange,
+): Read {
   const { document, reading } = readDocument(given, {
     before: before.document,
     now: ctx.now(),
@@ -89,17 +101,18 @@ function readWish(ctx: JourneysContext, appId: AppId, before: Journey, { given, 
   })
   refuseReadOnly(reading, readOnly, journeyObject(appId, before))
   // Who sends back what they were shown may have been shown `processing`.
-  const wanted = isGiven(state) && state !== before.state ? reading.reader.word('state', state, WANTED) : before.state
+  const wanted =
+    isPresent(state) && state !== before.state ? reading.reader.oneOf('state', state, REQUESTABLE_STATES) : before.state
   return { document, state: wanted, reading }
 }
 
 async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey, read: Read, by: Request) {
   const { document, reading } = read
   const now = ctx.now()
-  const known = new Set(usesOf(before.document).map(keyOf))
-  const bad = await findBadUses(db, appId, reading.uses)
+  const known = new Set(referencesOf(before.document).map(keyOf))
+  const bad = await findBrokenReferences(db, appId, reading.uses)
   // What went missing under a journey that names it already keeps nobody from changing the rest.
-  for (const { use, demand } of bad) if (!known.has(keyOf(use))) reading.reader.say(use.path, demand)
+  for (const { use, demand } of bad) if (!known.has(keyOf(use))) reading.reader.report(use.path, demand)
   reading.reader.finish()
 
   const state = nextState(before.state, read.state)
@@ -110,7 +123,7 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
       ...findObstacles(document, state === 'scheduled' ? 'later' : 'now', now),
       ...bad.map(({ use, demand }) => ({ field: use.path, title: `${use.path} ${demand}` })),
     ]
-    if (obstacles.length > 0) throw notReady(obstacles)
+    if (obstacles.length > 0) throw journeyNotReady(obstacles)
   }
 
   const fields: string[] = changedFields(before.document, document)
@@ -127,13 +140,13 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
   }
   await updateJourneyRow(db, appId, after)
   if (before.state === 'active' && state === 'active') {
-    await moveOn(ctx, db, appId, before, after)
-    await askAgain(ctx, db, appId, before, after)
+    await relocateRuns(ctx, db, appId, before, after)
+    await recheckWaits(ctx, db, appId, before, after)
   }
   // A draft that is taken back, and a journey that was stopped, leave runs behind.
   const hasRun = before.state === 'active' || before.state === 'processing'
   if (hasRun && state !== before.state) await ctx.queue.enqueue(db, [clearJob(appId, after.id)])
-  await saveAround(ctx, db, appId, {
+  await recordChange(ctx, db, appId, {
     journey: after,
     uses: reading.uses,
     fields,
@@ -141,8 +154,8 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
     action: 'journey.update',
     detail: { fields },
   })
-  await followChange(ctx, db, appId, before.state, after, fields)
+  await refreshTriggers(ctx, db, appId, before.state, after, fields)
   return after
 }
 
-const keyOf = ({ kind, id, channel }: Use) => `${kind} ${id} ${channel ?? ''}`
+const keyOf = ({ kind, id, channel }: Reference) => `${kind} ${id} ${channel ?? ''}`

@@ -5,23 +5,23 @@ import type { NewJob } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
 import { advanceJob } from '../jobs.ts'
 import type { JourneyId } from '../journey.ts'
-import type { Compiled } from '../runs/compile-journey.ts'
-import { type Part, partAt } from '../runs/run.ts'
+import type { CompiledJourney } from '../runs/compile-journey.ts'
+import { type RunShard, shardAt } from '../runs/run.ts'
 import { insertRuns, type NewRun } from '../runs/run-store.ts'
-import { COUNTS_OF, changeCountsOf } from '../stats-store.ts'
+import { COUNT_SHARD, changeCountsOf } from '../stats-store.ts'
 
 export type Entered = Awaited<ReturnType<typeof insertRuns>>
 
 /** Whoever may not enter does not. */
-export const enter = (db: Db, appId: AppId, list: readonly NewRun[], now: Date): Promise<Entered> =>
-  list.length > 0 ? insertRuns(db, appId, partAt(now), list, now) : Promise.resolve([])
+export const enterJourneys = (db: Db, appId: AppId, list: readonly NewRun[], now: Date): Promise<Entered> =>
+  list.length > 0 ? insertRuns(db, appId, shardAt(now), list, now) : Promise.resolve([])
 
 export async function countEntered(db: Db, appId: AppId, entered: Entered): Promise<void> {
   const sums = Map.groupBy(entered, ({ journeyId }) => journeyId)
   await changeCountsOf(
     db,
     appId,
-    COUNTS_OF.entry,
+    COUNT_SHARD.entry,
     [...sums].map(([journeyId, list]) => ({ journeyId, placeId: journeyId, fact: 'started', by: list.length })),
   )
 }
@@ -29,10 +29,10 @@ export async function countEntered(db: Db, appId: AppId, entered: Entered): Prom
 /** One job for each part of a journey of which something is to be looked at. */
 export function advanceJobsFor(
   appId: AppId,
-  journeys: ReadonlyMap<JourneyId, Compiled>,
-  runs: Iterable<{ journeyId: JourneyId; part: Part }>,
+  journeys: ReadonlyMap<JourneyId, CompiledJourney>,
+  runs: Iterable<{ journeyId: JourneyId; part: RunShard }>,
 ): NewJob[] {
-  const parts = new Map<string, { journey: Compiled; part: Part }>()
+  const parts = new Map<string, { journey: CompiledJourney; part: RunShard }>()
   for (const { journeyId, part } of runs) {
     const journey = journeys.get(journeyId)
     if (journey) parts.set(`${journeyId} ${part}`, { journey, part })

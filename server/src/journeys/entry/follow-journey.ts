@@ -3,7 +3,7 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { sweepJob } from '../jobs.ts'
-import type { Journey, State } from '../journey.ts'
+import type { Journey, JourneyState } from '../journey.ts'
 import type { EntryContext } from './context.ts'
 import { refreshWatches } from './refresh-watches.ts'
 
@@ -12,14 +12,14 @@ const SETTLED_MS = 60_000
 /** Who these let in or send away may be others now. */
 const RULES = ['audience', 'early_exit', 'nodes']
 
-const isLive = (state: State) => state === 'processing' || state === 'active'
+const isLive = (state: JourneyState) => state === 'processing' || state === 'active'
 
 /** `fields`: what an author changed. */
-export async function followChange(
+export async function refreshTriggers(
   ctx: Pick<EntryContext, 'queue' | 'now'>,
   db: Db,
   appId: AppId,
-  before: State,
+  before: JourneyState,
   { id, state }: Pick<Journey, 'id' | 'state'>,
   fields: readonly string[] = [],
 ): Promise<void> {

@@ -20,7 +20,7 @@ import { virtualClock } from '../../lib/clock.ts'
 import type { Work } from '../../queue/job.ts'
 import { sql } from '../../storage/sql.ts'
 import { type News, noteNews, setWatches } from '../../users/change-feed/change-feed.ts'
-import { reactToNews } from './handle-user-changes.ts'
+import { handleUserChanges } from './handle-user-changes.ts'
 
 let server: TestApp
 let app: TestApp
@@ -202,14 +202,14 @@ describe('a user enters by an event', () => {
     let journeyId = ''
     const live: typeof runs.live = {
       ...runs.live,
-      async holdAll(db, appId) {
-        const held = await runs.live.holdAll(db, appId)
+      async lockAllForShare(db, appId) {
+        const held = await runs.live.lockAllForShare(db, appId)
         journeyId = (await active({ audience: byEvent('bought') })).id
         await told(user, 'bought')
         return held
       },
     }
-    await reactToNews({ ...runs, live })(mine())
+    await handleUserChanges({ ...runs, live })(mine())
     await work()
     expect(await usersIn(journeyId)).toEqual([user.id])
   })
@@ -603,7 +603,7 @@ test('whoever takes news at once lets everybody in once, and counts them once', 
     await note(
       Array.from({ length: 30 }, () => users).flatMap((it) => it.map(({ id }) => ({ userId: id, kind: 'change' }))),
     )
-  await Promise.all([1, 2, 3, 4].map(() => reactToNews(aJourneyWorker(app, clock).runs)(mine())))
+  await Promise.all([1, 2, 3, 4].map(() => handleUserChanges(aJourneyWorker(app, clock).runs)(mine())))
   expect(await newsLeft()).toEqual([])
   const expected = users.map(({ id }) => id).sort()
   for (const { id } of [first, second]) {

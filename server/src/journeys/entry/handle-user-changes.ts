@@ -8,20 +8,20 @@ import { announceNews, type TakenNews, takeNews } from '../../users/change-feed/
 import { findPresence } from '../../users/presence-store.ts'
 import type { JourneyId } from '../journey.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
-import type { Compiled } from '../runs/compile-journey.ts'
+import type { CompiledJourney } from '../runs/compile-journey.ts'
 import type { RunId } from '../runs/run.ts'
 import type { NewRun } from '../runs/run-store.ts'
 import type { EntryContext } from './context.ts'
-import { advanceJobsFor, countEntered, enter } from './enter-users.ts'
-import { judgeDemands } from './judge-demands.ts'
-import { demandsOf, earsOf, type Holds } from './triggers.ts'
-import { type EventNews, wakeByNews } from './wake-runs.ts'
+import { advanceJobsFor, countEntered, enterJourneys } from './enter-users.ts'
+import { findMetDemands } from './judge-demands.ts'
+import { type MeetsDemand, segmentDemandsOf, triggersOf } from './triggers.ts'
+import { type UserEvent, wakeAffectedRuns } from './wake-runs.ts'
 
 const AT_ONCE = 2_000
 /** Then it is another app's turn. */
 const BATCHES_AT_A_STRETCH = 20
 
-export const reactToNews = (ctx: EntryContext) => async (work: Work) => {
+export const handleUserChanges = (ctx: EntryContext) => async (work: Work) => {
   const { appId } = work.job
   for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
     const hasMore = await ctx.db.transaction(async (db) => {
@@ -38,21 +38,21 @@ export const reactToNews = (ctx: EntryContext) => async (work: Work) => {
 /** Whether there may be more. What concerns no active journey is gone with the rest. */
 async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boolean> {
   // After the news, so that what a journey that has just begun was waiting for is not taken before it is known.
-  const [news, live] = await Promise.all([takeNews(db, appId, AT_ONCE), ctx.live.holdAll(db, appId)])
+  const [news, live] = await Promise.all([takeNews(db, appId, AT_ONCE), ctx.live.lockAllForShare(db, appId)])
   const journeys = new Map(live.map((it) => [it.id, it]))
   const hasMore = news.length === AT_ONCE
   if (news.length === 0 || journeys.size === 0) return hasMore
   const now = ctx.now()
   const events = news.flatMap(eventNews)
   const changed = [...new Set(news.filter(({ kind }) => kind === 'change').map(({ userId }) => userId))]
-  const demands = changed.length > 0 ? [...journeys.values()].flatMap((it) => demandsOf(earsOf(it))) : []
-  const holds = await judgeDemands(db, appId, demands, changed, now)
+  const demands = changed.length > 0 ? [...journeys.values()].flatMap((it) => segmentDemandsOf(triggersOf(it))) : []
+  const holds = await findMetDemands(db, appId, demands, changed, now)
 
   const byEvent = await findByEvent(ctx, db, appId, journeys, events)
   const entering = [...byEvent, ...findBySegment(ctx, journeys, changed, holds)]
-  const entered = await enter(db, appId, entering, now)
+  const entered = await enterJourneys(db, appId, entering, now)
   const learnedAt = new Map(byEvent.map(({ id, learnedAt }): [RunId, Date] => [id, learnedAt]))
-  const woken = await wakeByNews(db, appId, { journeys, news, events, changed, holds, learnedAt }, now)
+  const woken = await wakeAffectedRuns(db, appId, { journeys, news, events, changed, holds, learnedAt }, now)
   // In this order everybody locks: users' places, runs, counts, jobs.
   await Promise.all([
     countEntered(db, appId, entered),
@@ -61,16 +61,16 @@ async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boo
   return hasMore
 }
 
-function eventNews({ userId, at, event }: TakenNews): EventNews[] {
+function eventNews({ userId, at, event }: TakenNews): UserEvent[] {
   if (!event) return []
   const properties = event.properties as Record<string, unknown>
   return [{ userId, at, event: { ...event, at: event.at.toISOString(), properties } }]
 }
 
-type Journeys = ReadonlyMap<JourneyId, Compiled>
+type Journeys = ReadonlyMap<JourneyId, CompiledJourney>
 
 /** Every event that is the right one starts a run, unless it came before the journey did. */
-async function findByEvent(ctx: EntryContext, db: Db, appId: AppId, journeys: Journeys, events: readonly EventNews[]) {
+async function findByEvent(ctx: EntryContext, db: Db, appId: AppId, journeys: Journeys, events: readonly UserEvent[]) {
   const found: (NewRun & { learnedAt: Date })[] = []
   for (const { id: journeyId, audience, startedAt } of journeys.values()) {
     if (audience.kind !== 'event_trigger') continue
@@ -84,9 +84,9 @@ async function findByEvent(ctx: EntryContext, db: Db, appId: AppId, journeys: Jo
   return found.filter(({ userId }) => there.has(userId))
 }
 
-function* findBySegment({ newId }: EntryContext, journeys: Journeys, changed: readonly UserId[], holds: Holds) {
+function* findBySegment({ newId }: EntryContext, journeys: Journeys, changed: readonly UserId[], holds: MeetsDemand) {
   for (const journey of journeys.values()) {
-    const { audience } = earsOf(journey)
+    const { audience } = triggersOf(journey)
     if (!audience) continue
     for (const userId of changed) if (holds(userId, audience)) yield { id: newId(), journeyId: journey.id, userId }
   }

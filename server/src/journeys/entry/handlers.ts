@@ -1,11 +1,11 @@
 import type { Handlers } from '../../queue/job.ts'
 import { NEWS } from '../../users/change-feed/change-feed.ts'
-import { PATIENT, SWEEP_JOURNEY } from '../jobs.ts'
+import { RETRIED_FOR_A_DAY, SWEEP_JOURNEY } from '../jobs.ts'
 import type { EntryContext } from './context.ts'
-import { reactToNews } from './handle-user-changes.ts'
+import { handleUserChanges } from './handle-user-changes.ts'
 import { sweepHandler } from './sweep.ts'
 
 export const entryHandlers = (ctx: EntryContext): Handlers => ({
-  [NEWS]: { run: reactToNews(ctx), ...PATIENT },
-  [SWEEP_JOURNEY]: { ...sweepHandler(ctx), ...PATIENT },
+  [NEWS]: { run: handleUserChanges(ctx), ...RETRIED_FOR_A_DAY },
+  [SWEEP_JOURNEY]: { ...sweepHandler(ctx), ...RETRIED_FOR_A_DAY },
 })

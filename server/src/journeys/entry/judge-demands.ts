@@ -1,21 +1,21 @@
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { type Demand, judgeMembership } from '../runs/membership.ts'
-import type { Holds } from './triggers.ts'
+import { findMembership, type SegmentDemand } from '../runs/membership.ts'
+import type { MeetsDemand } from './triggers.ts'
 
 /** All demands of several journeys for many users at once; each demand is asked once, however many make it. */
-export async function judgeDemands(
+export async function findMetDemands(
   db: Db,
   appId: AppId,
-  demands: readonly Demand[],
+  demands: readonly SegmentDemand[],
   userIds: readonly UserId[],
   now: Date,
-): Promise<Holds> {
+): Promise<MeetsDemand> {
   const distinct = new Map(demands.map((demand) => [nameOf(demand), demand]))
   const places = new Map([...distinct.keys()].map((name, n) => [name, n]))
   const placeOf = new Map(demands.map((demand) => [demand, places.get(nameOf(demand)) as number]))
-  const answers = await judgeMembership(db, appId, [...distinct.values()], userIds, now)
+  const answers = await findMembership(db, appId, [...distinct.values()], userIds, now)
   return (userId, demand) => answers.get(userId)?.[placeOf.get(demand) as number] ?? false
 }
 
-const nameOf = ({ included, excluded }: Demand) => `${included} not ${excluded}`
+const nameOf = ({ included, excluded }: SegmentDemand) => `${included} not ${excluded}`

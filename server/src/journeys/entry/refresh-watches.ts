@@ -6,7 +6,7 @@ import type { Db } from '../../storage/db.ts'
 import { setWatches, type Watch } from '../../users/change-feed/change-feed.ts'
 import { compileJourney } from '../runs/compile-journey.ts'
 import { findLiveJourneys } from '../store.ts'
-import { earsOf } from './triggers.ts'
+import { triggersOf } from './triggers.ts'
 
 /**
  * In every transaction that changes which journeys of the app are live, or what one of them listens for, after the change.
@@ -15,7 +15,7 @@ import { earsOf } from './triggers.ts'
 export async function refreshWatches(db: Db, appId: AppId): Promise<void> {
   await lockApp(db, appId)
   const journeys = await findLiveJourneys(db, appId)
-  const watches = journeys.flatMap((journey) => earsOf(compileJourney(journey)).watches)
+  const watches = journeys.flatMap((journey) => triggersOf(compileJourney(journey)).watches)
   const distinct = new Map(watches.map((it): [string, Watch] => [`${it.kind} ${it.name}`, it]))
   await setWatches(db, appId, [...distinct.values()])
 }

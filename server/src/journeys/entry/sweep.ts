@@ -12,14 +12,14 @@ import { dependsOnTime, type Node } from '../../segments/tree.ts'
 import type { Db } from '../../storage/db.ts'
 import { sweepJob } from '../jobs.ts'
 import type { JourneyId } from '../journey.ts'
-import type { Compiled } from '../runs/compile-journey.ts'
-import { inStatements } from '../runs/membership.ts'
-import { findOutside, findRunsAfter, type RunPlace } from '../runs/run-store.ts'
+import type { CompiledJourney } from '../runs/compile-journey.ts'
+import { splitIntoStatements } from '../runs/membership.ts'
+import { findOutside, findRunsAfter, type RunCursor } from '../runs/run-store.ts'
 import type { EntryContext } from './context.ts'
-import { advanceJobsFor, countEntered, enter } from './enter-users.ts'
-import { judgeDemands } from './judge-demands.ts'
-import { demandsOf, earsOf, hearsSegments, isMoved, mayMove } from './triggers.ts'
-import { addPair, lockPairs, NO_EXITS, type Pairs, wake } from './wake-runs.ts'
+import { advanceJobsFor, countEntered, enterJourneys } from './enter-users.ts'
+import { findMetDemands } from './judge-demands.ts'
+import { dependsOnSegments, isRunMoved, mayMoveUser, segmentDemandsOf, triggersOf } from './triggers.ts'
+import { addUser, lockRuns, NO_EXITS, type UsersByJourney, wakeSleeping } from './wake-runs.ts'
 
 const SUBSCRIPTIONS_AT_ONCE = 10_000
 const RUNS_AT_ONCE = 2_000
@@ -39,8 +39,8 @@ async function sweepJourney(ctx: EntryContext, work: Work): Promise<void> {
   const began = ctx.now()
   const journey = await ctx.live.find(ctx.db, appId, id)
   if (!journey) return
-  const ears = earsOf(journey)
-  const ids = demandsOf(ears).flatMap(({ included, excluded }) => [...included, ...excluded])
+  const ears = triggersOf(journey)
+  const ids = segmentDemandsOf(ears).flatMap(({ included, excluded }) => [...included, ...excluded])
   if (ids.length === 0) return
   const trees = await findTrees(ctx.db, appId, ids)
   const sweep: Sweep = { ctx, work, appId, id, now: began }
@@ -49,7 +49,7 @@ async function sweepJourney(ctx: EntryContext, work: Work): Promise<void> {
       sweep,
       ears.audience.included.flatMap((id) => trees.get(id) ?? []),
     )
-  if (hearsSegments(ears)) await sweepRuns(sweep)
+  if (dependsOnSegments(ears)) await sweepRuns(sweep)
   const now = ctx.now()
   const { isFresh } = (payload ?? {}) as { isFresh?: boolean }
   const isFrequent = isFresh || [...trees.values()].some(dependsOnTime)
@@ -68,11 +68,11 @@ async function findTrees(db: Db, appId: AppId, ids: readonly SegmentId[]): Promi
 const mayGoOn = ({ work }: Sweep) => !work.isLeaving() && !work.signal.aborted
 
 /** A step of a sweep; false when there is nothing more to do, because the journey is not active any more. */
-async function step(sweep: Sweep, run: (db: Db, journey: Compiled) => Promise<void>): Promise<boolean> {
+async function step(sweep: Sweep, run: (db: Db, journey: CompiledJourney) => Promise<void>): Promise<boolean> {
   const { ctx, work, appId, id } = sweep
   const isDone = await ctx.db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return false
-    const journey = await ctx.live.hold(db, appId, id)
+    const journey = await ctx.live.lockForShare(db, appId, id)
     if (!journey) return false
     await run(db, journey)
     return true
@@ -83,7 +83,7 @@ async function step(sweep: Sweep, run: (db: Db, journey: Compiled) => Promise<vo
 
 /** Only those who have no run are looked at closely. */
 async function sweepAudience(sweep: Sweep, included: readonly Node[]): Promise<void> {
-  for (const list of inStatements(included.map((tree) => ({ tree }))))
+  for (const list of splitIntoStatements(included.map((tree) => ({ tree }))))
     if (!(await sweepMembers(sweep, { kind: 'any', of: list.map(({ tree }) => tree) }))) return
 }
 
@@ -111,21 +111,21 @@ async function sweepMembers(sweep: Sweep, node: Node): Promise<boolean> {
   return mayGoOn(sweep)
 }
 
-async function letIn({ ctx, appId }: Sweep, db: Db, journey: Compiled, users: readonly UserId[]): Promise<void> {
+async function letIn({ ctx, appId }: Sweep, db: Db, journey: CompiledJourney, users: readonly UserId[]): Promise<void> {
   const now = ctx.now()
-  const { audience } = earsOf(journey)
+  const { audience } = triggersOf(journey)
   if (!audience) return
-  const holds = await judgeDemands(db, appId, [audience], users, now)
+  const holds = await findMetDemands(db, appId, [audience], users, now)
   const members = users.filter((userId) => holds(userId, audience))
   const list = members.map((userId) => ({ id: ctx.newId(), journeyId: journey.id, userId }))
-  const entered = await enter(db, appId, list, now)
+  const entered = await enterJourneys(db, appId, list, now)
   await countEntered(db, appId, entered)
   await ctx.queue.enqueue(db, advanceJobsFor(appId, new Map([[journey.id, journey]]), entered))
 }
 
 async function sweepRuns(sweep: Sweep): Promise<void> {
   const { ctx, appId, id } = sweep
-  let after: RunPlace | undefined
+  let after: RunCursor | undefined
   let isDone = true
   do {
     const runs = await findRunsAfter(ctx.db, appId, id, after, RUNS_AT_ONCE)
@@ -135,13 +135,18 @@ async function sweepRuns(sweep: Sweep): Promise<void> {
   } while (after !== undefined && isDone && mayGoOn(sweep))
 }
 
-async function wakeMoved({ ctx, appId }: Sweep, db: Db, journey: Compiled, users: readonly UserId[]): Promise<void> {
+async function wakeMoved(
+  { ctx, appId }: Sweep,
+  db: Db,
+  journey: CompiledJourney,
+  users: readonly UserId[],
+): Promise<void> {
   const now = ctx.now()
-  const ears = earsOf(journey)
-  const holds = await judgeDemands(db, appId, demandsOf(ears), users, now)
-  const pairs: Pairs = new Map()
-  for (const userId of users) if (mayMove(ears, holds, userId)) addPair(pairs, journey.id, userId)
-  const moved = (await lockPairs(db, appId, pairs)).filter((run) => isMoved(ears, holds, run))
-  const woken = await wake(db, appId, moved, NO_EXITS, now)
+  const ears = triggersOf(journey)
+  const holds = await findMetDemands(db, appId, segmentDemandsOf(ears), users, now)
+  const pairs: UsersByJourney = new Map()
+  for (const userId of users) if (mayMoveUser(ears, holds, userId)) addUser(pairs, journey.id, userId)
+  const moved = (await lockRuns(db, appId, pairs)).filter((run) => isRunMoved(ears, holds, run))
+  const woken = await wakeSleeping(db, appId, moved, NO_EXITS, now)
   await ctx.queue.enqueue(db, advanceJobsFor(appId, new Map([[journey.id, journey]]), woken))
 }

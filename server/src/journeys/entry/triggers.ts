@@ -2,38 +2,38 @@
 
 import type { UserId } from '../../lib/ids.ts'
 import type { Watch } from '../../users/change-feed/change-feed.ts'
-import type { Condition, NodeId } from '../nodes/node.ts'
-import type { Compiled } from '../runs/compile-journey.ts'
+import type { BranchCondition, NodeId } from '../nodes/node.ts'
+import type { CompiledJourney } from '../runs/compile-journey.ts'
 import { listens } from '../runs/interpret.ts'
-import { audienceDemand, type Demand, exitDemands } from '../runs/membership.ts'
-import type { Listener } from '../runs/run-store.ts'
+import { audienceDemand, exitDemands, type SegmentDemand } from '../runs/membership.ts'
+import type { LiveRun } from '../runs/run-store.ts'
 
-export type Ears = {
+export type Triggers = {
   /** Who is in this may enter. */
-  audience: Demand | undefined
+  audience: SegmentDemand | undefined
   /** What runs wait for, by the nodes where they do. */
-  waits: ReadonlyMap<NodeId, readonly Condition[]>
+  waits: ReadonlyMap<NodeId, readonly BranchCondition[]>
   /** The part of it that looks at segments. */
-  waitDemands: ReadonlyMap<NodeId, readonly Demand[]>
-  exits: readonly { demand: Demand; exitsWhen: boolean }[]
+  waitDemands: ReadonlyMap<NodeId, readonly SegmentDemand[]>
+  exits: readonly { demand: SegmentDemand; exitsWhen: boolean }[]
   watches: readonly Watch[]
 }
 
-const known = new WeakMap<Compiled, Ears>()
+const known = new WeakMap<CompiledJourney, Triggers>()
 
-export function earsOf(journey: Compiled): Ears {
+export function triggersOf(journey: CompiledJourney): Triggers {
   const ears = known.get(journey) ?? findEars(journey)
   known.set(journey, ears)
   return ears
 }
 
-function findEars(journey: Compiled): Ears {
+function findEars(journey: CompiledJourney): Triggers {
   const { audience, exit, nodes } = journey
   const waits = new Map(
     nodes.filter(listens).map(({ id, branches }) => [id, branches.map(({ condition }) => condition)]),
   )
   const waitDemands = new Map(
-    [...waits].map(([id, conditions]): [NodeId, Demand[]] => [
+    [...waits].map(([id, conditions]): [NodeId, SegmentDemand[]] => [
       id,
       conditions.flatMap((it) =>
         it.kind === 'segment_membership'
@@ -55,33 +55,37 @@ function findEars(journey: Compiled): Ears {
     ...all.flatMap((it) => (it.kind === 'event_trigger' ? [it.name] : [])),
   ]
   const watches: Watch[] = [...new Set(events)].map((name) => ({ kind: 'event', name }))
-  if (demandsOf(ears).length > 0) watches.push({ kind: 'change', name: '' })
+  if (segmentDemandsOf(ears).length > 0) watches.push({ kind: 'change', name: '' })
   if (exit?.onSession) watches.push({ kind: 'session', name: '' })
   if (all.some(({ kind }) => kind === 'on_notification_action')) watches.push({ kind: 'action', name: '' })
   return { ...ears, watches }
 }
 
 /** All that can only be answered by looking at segments. */
-export const demandsOf = ({ audience, waitDemands, exits }: Omit<Ears, 'watches'>): Demand[] => [
+export const segmentDemandsOf = ({ audience, waitDemands, exits }: Omit<Triggers, 'watches'>): SegmentDemand[] => [
   ...(audience ? [audience] : []),
   ...exits.map(({ demand }) => demand),
   ...[...waitDemands.values()].flat(),
 ]
 
 /** Whether segments can matter to runs that are under way. */
-export const hearsSegments = ({ exits, waitDemands }: Ears): boolean =>
+export const dependsOnSegments = ({ exits, waitDemands }: Triggers): boolean =>
   exits.length > 0 || [...waitDemands.values()].some((demands) => demands.length > 0)
 
-export type Holds = (userId: UserId, demand: Demand) => boolean
+export type MeetsDemand = (userId: UserId, demand: SegmentDemand) => boolean
 
-const mustExit = ({ exits }: Ears, holds: Holds, userId: UserId) =>
+const mustExit = ({ exits }: Triggers, holds: MeetsDemand, userId: UserId) =>
   exits.some(({ demand, exitsWhen }) => holds(userId, demand) === exitsWhen)
 
 /** Whether a run of this user would be moved by the segments they are in, wherever it is. */
-export const mayMove = (ears: Ears, holds: Holds, userId: UserId): boolean =>
+export const mayMoveUser = (ears: Triggers, holds: MeetsDemand, userId: UserId): boolean =>
   mustExit(ears, holds, userId) || [...ears.waitDemands.values()].flat().some((demand) => holds(userId, demand))
 
 /** Whether this run is, where it is. Who was to leave when they came in is done with the first node before. */
-export const isMoved = (ears: Ears, holds: Holds, { userId, nodeId, hasPassed, exitsLater }: Listener): boolean =>
+export const isRunMoved = (
+  ears: Triggers,
+  holds: MeetsDemand,
+  { userId, nodeId, hasPassed, exitsLater }: LiveRun,
+): boolean =>
   ((hasPassed || !exitsLater) && mustExit(ears, holds, userId)) ||
   (nodeId !== null && (ears.waitDemands.get(nodeId) ?? []).some((demand) => holds(userId, demand)))

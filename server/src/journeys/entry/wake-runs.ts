@@ -6,36 +6,36 @@ import type { Db } from '../../storage/db.ts'
 import type { TakenNews } from '../../users/change-feed/change-feed.ts'
 import type { JourneyId } from '../journey.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
-import type { Compiled } from '../runs/compile-journey.ts'
+import type { CompiledJourney } from '../runs/compile-journey.ts'
 import type { RunEvent, RunId } from '../runs/run.ts'
-import { type Exits, type Listener, lockRunsOf, wakeRuns } from '../runs/run-store.ts'
-import { type Ears, earsOf, type Holds, isMoved, mayMove } from './triggers.ts'
+import { type EarlyExits, type LiveRun, lockRunsOfUsers, wakeRuns } from '../runs/run-store.ts'
+import { isRunMoved, type MeetsDemand, mayMoveUser, type Triggers, triggersOf } from './triggers.ts'
 
-type Journeys = ReadonlyMap<JourneyId, Compiled>
+type Journeys = ReadonlyMap<JourneyId, CompiledJourney>
 
 /** Whose runs, in which journeys. */
-export type Pairs = Map<JourneyId, Set<UserId>>
+export type UsersByJourney = Map<JourneyId, Set<UserId>>
 
-export function addPair(pairs: Pairs, journeyId: JourneyId, userId: UserId): void {
+export function addUser(pairs: UsersByJourney, journeyId: JourneyId, userId: UserId): void {
   const users = pairs.get(journeyId) ?? new Set()
   pairs.set(journeyId, users.add(userId))
 }
 
-export async function lockPairs(db: Db, appId: AppId, pairs: Pairs): Promise<Listener[]> {
+export async function lockRuns(db: Db, appId: AppId, pairs: UsersByJourney): Promise<LiveRun[]> {
   const list = [...pairs].flatMap(([journeyId, users]) => [...users].map((userId) => ({ journeyId, userId })))
   if (list.length === 0) return []
   const journeyIds = list.map(({ journeyId }) => journeyId)
-  return lockRunsOf(db, appId, { journeyIds, userIds: list.map(({ userId }) => userId) })
+  return lockRunsOfUsers(db, appId, { journeyIds, userIds: list.map(({ userId }) => userId) })
 }
 
 /** Answers those that were not about to be looked at anyway. */
-export async function wake(
+export async function wakeSleeping(
   db: Db,
   appId: AppId,
-  runs: readonly Listener[],
-  exits: Exits,
+  runs: readonly LiveRun[],
+  exits: EarlyExits,
   now: Date,
-): Promise<Listener[]> {
+): Promise<LiveRun[]> {
   const isExit = (id: RunId) => exits.atOnce.has(id) || exits.later.has(id)
   const asleep = runs.filter(({ id, dueAt }) => isExit(id) || dueAt === null || dueAt > now)
   const ids = asleep.map(({ id }) => id)
@@ -43,45 +43,45 @@ export async function wake(
   return asleep
 }
 
-export const NO_EXITS: Exits = { atOnce: new Set(), later: new Set() }
+export const NO_EXITS: EarlyExits = { atOnce: new Set(), later: new Set() }
 
 /** An event as runs keep it. `at`: when we learned of it. */
-export type EventNews = { userId: UserId; at: Date; event: RunEvent }
+export type UserEvent = { userId: UserId; at: Date; event: RunEvent }
 
-export type Happened = {
+export type UserChanges = {
   journeys: Journeys
   news: readonly TakenNews[]
-  events: readonly EventNews[]
+  events: readonly UserEvent[]
   /** Users that are different, and what holds for them now. */
   changed: readonly UserId[]
-  holds: Holds
+  holds: MeetsDemand
   /** For runs that have just come in by an event: when we learned of it. */
   learnedAt: ReadonlyMap<RunId, Date>
 }
 
-export async function wakeByNews(db: Db, appId: AppId, happened: Happened, now: Date): Promise<Listener[]> {
+export async function wakeAffectedRuns(db: Db, appId: AppId, happened: UserChanges, now: Date): Promise<LiveRun[]> {
   const { journeys, news, events, changed, holds } = happened
   const sessions = news.filter(({ kind }) => kind === 'session')
   const actions = news.filter(({ kind }) => kind === 'action')
-  const pairs: Pairs = new Map()
+  const pairs: UsersByJourney = new Map()
   for (const journey of journeys.values()) {
-    const ears = earsOf(journey)
-    for (const it of events) if (hearsEvent(journey, ears, it)) addPair(pairs, journey.id, it.userId)
-    if (journey.exit?.onSession) for (const { userId } of sessions) addPair(pairs, journey.id, userId)
-    if (hearsActions(ears)) for (const { userId } of actions) addPair(pairs, journey.id, userId)
-    for (const userId of changed) if (mayMove(ears, holds, userId)) addPair(pairs, journey.id, userId)
+    const ears = triggersOf(journey)
+    for (const it of events) if (hearsEvent(journey, ears, it)) addUser(pairs, journey.id, it.userId)
+    if (journey.exit?.onSession) for (const { userId } of sessions) addUser(pairs, journey.id, userId)
+    if (hearsActions(ears)) for (const { userId } of actions) addUser(pairs, journey.id, userId)
+    for (const userId of changed) if (mayMoveUser(ears, holds, userId)) addUser(pairs, journey.id, userId)
   }
-  const runs = await lockPairs(db, appId, pairs)
+  const runs = await lockRuns(db, appId, pairs)
 
   const eventsOf = Map.groupBy(events, ({ userId }) => userId)
   const sessionsOf = Map.groupBy(sessions, ({ userId }) => userId)
   const acted = new Set(actions.map(({ runId }) => runId))
   const isChanged = new Set(changed)
   const exits = { atOnce: new Set<RunId>(), later: new Set<RunId>() }
-  const awake: Listener[] = []
+  const awake: LiveRun[] = []
   for (const run of runs) {
-    const journey = journeys.get(run.journeyId) as Compiled
-    const ears = earsOf(journey)
+    const journey = journeys.get(run.journeyId) as CompiledJourney
+    const ears = triggersOf(journey)
     const own = eventsOf.get(run.userId) ?? []
     const since = sinceOf(journey, run, happened.learnedAt)
     const leaving = own.filter((it) => it.event.name === journey.exit?.eventName && isDuring(run, since, it))
@@ -95,34 +95,38 @@ export async function wakeByNews(db: Db, appId: AppId, happened: Happened, now: 
       leaving.length > 0 ||
       own.some((it) => waitsFor(ears, run, it)) ||
       (acted.has(run.id) && waitsForAction(ears, run)) ||
-      (isChanged.has(run.userId) && isMoved(ears, holds, run))
+      (isChanged.has(run.userId) && isRunMoved(ears, holds, run))
     )
       awake.push(run)
   }
-  return wake(db, appId, awake, exits, now)
+  return wakeSleeping(db, appId, awake, exits, now)
 }
 
-const hearsEvent = ({ exit }: Compiled, { waits }: Ears, { event }: EventNews) =>
+const hearsEvent = ({ exit }: CompiledJourney, { waits }: Triggers, { event }: UserEvent) =>
   exit?.eventName === event.name ||
   [...waits.values()].flat().some((it) => it.kind === 'event_trigger' && matchesEvent(it, event))
 
-const hearsActions = ({ waits }: Ears) => [...waits.values()].flat().some(isAction)
+const hearsActions = ({ waits }: Triggers) => [...waits.values()].flat().some(isAction)
 
 const isAction = ({ kind }: { kind: string }) => kind === 'on_notification_action'
 
-const conditionsAt = ({ waits }: Ears, { nodeId }: Listener) => (nodeId === null ? [] : (waits.get(nodeId) ?? []))
+const conditionsAt = ({ waits }: Triggers, { nodeId }: LiveRun) => (nodeId === null ? [] : (waits.get(nodeId) ?? []))
 
-const waitsFor = (ears: Ears, run: Listener, { event }: EventNews) =>
+const waitsFor = (ears: Triggers, run: LiveRun, { event }: UserEvent) =>
   conditionsAt(ears, run).some((it) => it.kind === 'event_trigger' && matchesEvent(it, event))
 
-const waitsForAction = (ears: Ears, run: Listener) => conditionsAt(ears, run).some(isAction)
+const waitsForAction = (ears: Triggers, run: LiveRun) => conditionsAt(ears, run).some(isAction)
 
 /** From when on what happens concerns the run. */
-function sinceOf({ startedAt }: Compiled, { id, enteredAt }: Listener, learnedAt: ReadonlyMap<RunId, Date>): Date {
+function sinceOf(
+  { startedAt }: CompiledJourney,
+  { id, enteredAt }: LiveRun,
+  learnedAt: ReadonlyMap<RunId, Date>,
+): Date {
   const at = learnedAt.get(id) ?? enteredAt
   return startedAt && startedAt > at ? startedAt : at
 }
 
 /** The event by which it came in counts: who enters and is to leave by the same one does the first step, and leaves. */
-const isDuring = ({ entryEvent }: Listener, since: Date, { at, event }: EventNews) =>
+const isDuring = ({ entryEvent }: LiveRun, since: Date, { at, event }: UserEvent) =>
   entryEvent ? at > since || Date.parse(event.at) >= Date.parse(entryEvent.at) : at >= since

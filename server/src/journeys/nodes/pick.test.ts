@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../lib/ids.ts'
 import type { NodeOf } from './node.ts'
-import { draw, drawBranch } from './pick.ts'
+import { pickBranch, pickNumber } from './pick.ts'
 
 const split = (weights: number[], randomize = false): NodeOf<'split_range'> => ({
   kind: 'split_range',
@@ -11,15 +11,15 @@ const split = (weights: number[], randomize = false): NodeOf<'split_range'> => (
 })
 
 test('the same names draw the same number', () => {
-  expect(draw('a', 'b')).toBe(draw('a', 'b'))
-  expect(draw('a', 'b')).not.toBe(draw('b', 'a'))
+  expect(pickNumber('a', 'b')).toBe(pickNumber('a', 'b'))
+  expect(pickNumber('a', 'b')).not.toBe(pickNumber('b', 'a'))
 })
 
 test('by their weights', () => {
   const node = split([10, 0, 60, 30])
   const counts = new Map<string, number>()
   for (let n = 0; n < 20_000; n++) {
-    const branch = drawBranch('a journey', node, { userId: `user ${n}`, id: 'a run' })
+    const branch = pickBranch('a journey', node, { userId: `user ${n}`, id: 'a run' })
     counts.set(branch, (counts.get(branch) ?? 0) + 1)
   }
   expect(counts.get('branch 1')).toBeUndefined()
@@ -35,7 +35,7 @@ test('a user stays on a branch, unless every run draws anew', () => {
   const drawn = (randomize: boolean) =>
     new Set(
       Array.from({ length: 50 }, () =>
-        drawBranch('a journey', split([50, 50], randomize), { userId: 'a user', id: newId() }),
+        pickBranch('a journey', split([50, 50], randomize), { userId: 'a user', id: newId() }),
       ),
     )
   expect(drawn(false).size).toBe(1)

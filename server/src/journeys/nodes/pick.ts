@@ -9,16 +9,16 @@ import type { BranchId, NodeOf } from './node.ts'
 const BITS = 48
 
 /** From 0 up to 1. */
-export const draw = (...names: string[]): number =>
+export const pickNumber = (...names: string[]): number =>
   Number.parseInt(hash('sha256', names.join(' '), 'hex').slice(0, BITS / 4), 16) / 2 ** BITS
 
 /** The same branch for a user whenever they come by, unless every run is to draw anew. */
-export function drawBranch(
+export function pickBranch(
   journeyId: JourneyId,
   node: NodeOf<'split_range'>,
   { userId, id }: { userId: UserId; id: RunId },
 ): BranchId {
-  const drawn = draw(journeyId, node.id, userId, ...(node.randomize_on_entry ? [id] : [])) * 100
+  const drawn = pickNumber(journeyId, node.id, userId, ...(node.randomize_on_entry ? [id] : [])) * 100
   let reached = 0
   for (const branch of node.branches) {
     reached += branch.weight

@@ -1,8 +1,8 @@
 // How nodes and branches look on the wire, and the words that schemas of journeys are made of.
 
 import Type, { type TSchema } from 'typebox'
-import { OPERATORS } from '../journey.ts'
-import { ACTIONS, KINDS, type Kind } from './node.ts'
+import { EVENT_OPERATORS } from '../journey.ts'
+import { MESSAGE_ACTIONS, NODE_KINDS, type NodeKind } from './node.ts'
 
 export const uuid = (description?: string) => ({ type: 'string', format: 'uuid', ...(description && { description }) })
 export const uuids = (description?: string) => ({ type: 'array', items: uuid(), ...(description && { description }) })
@@ -38,7 +38,11 @@ export const attributes = {
   items: {
     type: 'array',
     items: object(
-      { key: text(255), operator: { enum: [...OPERATORS] }, value: text(1_024, 'Not for exists and not_exists.') },
+      {
+        key: text(255),
+        operator: { enum: [...EVENT_OPERATORS] },
+        value: text(1_024, 'Not for exists and not_exists.'),
+      },
       ['key', 'operator'],
     ),
   },
@@ -57,7 +61,7 @@ const condition = {
     object(
       {
         kind: { const: 'on_notification_action' },
-        action: { enum: [...ACTIONS] },
+        action: { enum: [...MESSAGE_ACTIONS] },
         sending_node_id: uuid('The node that sends the message.'),
         client_node_id: text(255, 'The same by its client_node_id; not answered.'),
       },
@@ -129,7 +133,7 @@ export const nodeFields = {
 }
 
 /** What each kind cannot do without. */
-const REQUIRED: Record<Kind, (keyof typeof nodeFields)[]> = {
+const REQUIRED: Record<NodeKind, (keyof typeof nodeFields)[]> = {
   wait: ['duration_seconds'],
   time_window: ['relative_to'],
   send_push: ['template_id'],
@@ -149,11 +153,11 @@ export const components: Record<string, TSchema> = {
     object(
       {
         id: uuid('Given by the server. Sent back, it keeps the node and those who wait there.'),
-        kind: { enum: [...KINDS], description: 'Says which of the other fields it has; it never changes.' },
+        kind: { enum: [...NODE_KINDS], description: 'Says which of the other fields it has; it never changes.' },
         ...nodeFields,
       },
       ['kind'],
-      { oneOf: KINDS.map((kind) => ({ properties: { kind: { const: kind } }, required: REQUIRED[kind] })) },
+      { oneOf: NODE_KINDS.map((kind) => ({ properties: { kind: { const: kind } }, required: REQUIRED[kind] })) },
     ),
   ),
   JourneyBranch: schema(

@@ -2,20 +2,20 @@
 // put forward or back are as anybody would expect.
 
 import { DAY_MS, dayOf, instantOf, nextTimeOfDay, type TimeZone, wallOf } from '../../lib/time-zone.ts'
-import type { TimePoint, Window } from './node.ts'
+import type { TimeOfDay, TimeWindow } from './node.ts'
 
 const MINUTE_MS = 60_000
 const DAYS_AHEAD = 8
 
 type Opening = { start: Date; end: Date }
 
-const timeOf = ({ hour, minute }: TimePoint) => (hour * 60 + minute) * MINUTE_MS
+const timeOf = ({ hour, minute }: TimeOfDay) => (hour * 60 + minute) * MINUTE_MS
 
 /** 1 is Monday, as in the interface. */
 const weekdayOf = (dayMs: number) => ((Math.floor(dayMs / DAY_MS) + 3) % 7) + 1
 
 /** The window on the day that begins at `day` on the wall; undefined on other days than its own. */
-function openingOn(zone: TimeZone, window: Window, day: number): Opening | undefined {
+function openingOn(zone: TimeZone, window: TimeWindow, day: number): Opening | undefined {
   if (window.day_of_week !== undefined && window.day_of_week !== weekdayOf(day)) return undefined
   const start = timeOf(window.start)
   const end = timeOf(window.end)
@@ -26,7 +26,12 @@ function openingOn(zone: TimeZone, window: Window, day: number): Opening | undef
 }
 
 /** The moment itself while a window is open, else one inside the next; `drawn` says which. Undefined where none ever opens. */
-export function whenOpen(windows: readonly Window[], zone: TimeZone, now: Date, drawn: number): Date | undefined {
+export function findOpenTime(
+  windows: readonly TimeWindow[],
+  zone: TimeZone,
+  now: Date,
+  drawn: number,
+): Date | undefined {
   const today = dayOf(wallOf(zone, now))
   let next: Opening | undefined
   // Yesterday's may last until today.
@@ -41,7 +46,7 @@ export function whenOpen(windows: readonly Window[], zone: TimeZone, now: Date, 
 }
 
 /** When their clock shows the same time of day again. */
-export function sameTimeOfDay(zone: TimeZone, lastActive: Date, now: Date): Date {
+export function findSameTimeOfDay(zone: TimeZone, lastActive: Date, now: Date): Date {
   const wall = wallOf(zone, lastActive)
   return nextTimeOfDay(zone, wall - dayOf(wall), now)
 }

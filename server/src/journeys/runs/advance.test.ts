@@ -19,7 +19,7 @@ import { sql } from '../../storage/sql.ts'
 import { advanceJob } from '../jobs.ts'
 import { findSent } from '../sends/message-store.ts'
 import { changeCounts } from '../stats-store.ts'
-import { partAt, type RunEvent } from './run.ts'
+import { type RunEvent, shardAt } from './run.ts'
 import { insertRuns } from './run-store.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
@@ -80,10 +80,10 @@ async function enter(journey: Journey, users: readonly MadeUser[], properties: F
   const event = (): RunEvent => ({ id: newId(), name: ENTRY, at: now.toISOString(), properties })
   const runs = users.map(({ id }) => ({ id: newId(), journeyId: journey.id, userId: id, event: event() }))
   await db.transaction(async (db) => {
-    await insertRuns(db, tenant.id, partAt(now), runs, now)
+    await insertRuns(db, tenant.id, shardAt(now), runs, now)
     await changeCounts(db, tenant.id, journey.id, 4, [{ placeId: journey.id, fact: 'started', by: runs.length }])
     const audience = { kind: 'event_trigger' } as const
-    await createQueue({ clock, newId }).enqueue(db, [advanceJob(tenant.id, { id: journey.id, audience }, partAt(now))])
+    await createQueue({ clock, newId }).enqueue(db, [advanceJob(tenant.id, { id: journey.id, audience }, shardAt(now))])
   })
   await work()
   return runs.map(({ id }) => id)

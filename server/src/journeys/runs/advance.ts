@@ -9,18 +9,18 @@ import type { Db } from '../../storage/db.ts'
 import { findPresent } from '../../users/presence-store.ts'
 import { advanceJob, readAdvanceKey } from '../jobs.ts'
 import type { JourneyId } from '../journey.ts'
-import { findSending, heldUntil } from '../sends/hold.ts'
-import { NotLookedUp, NotOpen, openNodeMessage } from '../sends/send.ts'
+import { findSending, sendsHeldUntil } from '../sends/hold.ts'
+import { HostsNotLookedUp, MessageNotOpen, openNodeMessage } from '../sends/send.ts'
 import { changeCounts } from '../stats-store.ts'
-import { type Asked, answer, type Traveller } from './answer-questions.ts'
+import { type AskingRun, answerQuestions, type RunWithFacts } from './answer-questions.ts'
 import { applyEffects } from './apply-effects.ts'
-import type { Compiled } from './compile-journey.ts'
+import type { CompiledJourney } from './compile-journey.ts'
 import type { RunsContext } from './context.ts'
 import { countMoves } from './count-moves.ts'
-import { interpret, type Outcome, type World } from './interpret.ts'
-import { reenter } from './reenter.ts'
-import type { Part } from './run.ts'
-import { findNextDue, type Locked, lockDue, type RunChange, updateRuns } from './run-store.ts'
+import { interpretRun, type RunOutcome, type SendingConditions } from './interpret.ts'
+import { reenterUsers } from './reenter.ts'
+import type { RunShard } from './run.ts'
+import { findNextDue, type LockedRun, lockDue, type RunChange, updateRuns } from './run-store.ts'
 
 const AT_ONCE = 2_000
 /** Then it is another app's turn. */
@@ -36,7 +36,7 @@ export const advanceRuns = (ctx: RunsContext) => async (work: Work) => {
   for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
     const hasMore = await preparing(ctx, appId, journeyId, (areLookedUp) =>
       ctx.db.transaction(async (db) => {
-        const [isMine, journey] = await Promise.all([work.stillMine(db), ctx.live.hold(db, appId, journeyId)])
+        const [isMine, journey] = await Promise.all([work.stillMine(db), ctx.live.lockForShare(db, appId, journeyId)])
         if (!isMine || !journey) return false
         const hasMore = await advanceBatch(ctx, db, appId, journey, part, { ready, areLookedUp })
         // With the batch: what moved runs is not what ended its workers before.
@@ -65,13 +65,13 @@ async function preparing(
     try {
       return await run(areLookedUp)
     } catch (error) {
-      if (error instanceof NotLookedUp) {
+      if (error instanceof HostsNotLookedUp) {
         await lookUpUsers(ctx.engine, appId, error.userIds)
         areLookedUp = true
         continue
       }
-      const journey = error instanceof NotOpen ? await ctx.live.find(ctx.db, appId, journeyId) : undefined
-      if (!(error instanceof NotOpen) || !journey) throw error
+      const journey = error instanceof MessageNotOpen ? await ctx.live.find(ctx.db, appId, journeyId) : undefined
+      if (!(error instanceof MessageNotOpen) || !journey) throw error
       for (const key of error.keys) await openNodeMessage(ctx, appId, journey, key)
     }
 }
@@ -80,8 +80,8 @@ async function advanceBatch(
   ctx: RunsContext,
   db: Db,
   appId: AppId,
-  journey: Compiled,
-  part: Part,
+  journey: CompiledJourney,
+  part: RunShard,
   { ready, areLookedUp }: Beforehand,
 ): Promise<boolean> {
   const now = ctx.now()
@@ -99,13 +99,13 @@ async function advanceBatch(
       appId,
       journey,
       waiting.filter(({ userId }) => present.has(userId)),
-      { heldUntil: sending && heldUntil(sending, now) },
+      { heldUntil: sending && sendsHeldUntil(sending, now) },
       now,
     )),
   ]
   const mailed = areLookedUp ? [] : moves.filter(sendsMail)
-  if (mailed.length > 0) throw new NotLookedUp(mailed.map(({ run }) => run.userId))
-  const reentered = await reenter(ctx, db, appId, journey, part, over, now)
+  if (mailed.length > 0) throw new HostsNotLookedUp(mailed.map(({ run }) => run.userId))
+  const reentered = await reenterUsers(ctx, db, appId, journey, part, over, now)
   const [, , next] = await Promise.all([
     writeMoves(db, appId, journey, moves, now),
     changeCounts(db, appId, journey.id, part, [...countMoves(journey.id, moves), ...reentered]),
@@ -119,10 +119,10 @@ async function advanceBatch(
   return hasMore
 }
 
-export type Move = { run: Locked; outcome: Exclude<Outcome, { kind: 'asks' }> }
+export type RunMove = { run: LockedRun; outcome: Exclude<RunOutcome, { kind: 'asks' }> }
 
 /** Its user was deleted; what is left of the run goes soon. */
-const leaveEarly = (run: Locked): Move => ({
+const leaveEarly = (run: LockedRun): RunMove => ({
   run,
   outcome: {
     ...{ kind: 'ends', state: 'exited', nodeId: run.nodeId },
@@ -130,35 +130,41 @@ const leaveEarly = (run: Locked): Move => ({
   },
 })
 
-const sendsMail = ({ outcome }: Move) =>
+const sendsMail = ({ outcome }: RunMove) =>
   outcome.effects.some((effect) => effect.kind === 'send' && effect.node.kind === 'send_email')
 
 /** Interprets each until it rests or ends. What they ask for is found out for all of them together. */
 async function findMoves(
   db: Db,
   appId: AppId,
-  journey: Compiled,
-  runs: readonly Locked[],
-  world: World,
+  journey: CompiledJourney,
+  runs: readonly LockedRun[],
+  world: SendingConditions,
   now: Date,
-): Promise<Move[]> {
-  const moves: Move[] = []
-  let open = runs.map((run): Traveller<Locked> => ({ run, known: new Map() }))
+): Promise<RunMove[]> {
+  const moves: RunMove[] = []
+  let open = runs.map((run): RunWithFacts<LockedRun> => ({ run, known: new Map() }))
   while (open.length > 0) {
-    const asked: (Asked & { traveller: Traveller<Locked> })[] = []
+    const asked: (AskingRun & { traveller: RunWithFacts<LockedRun> })[] = []
     for (const traveller of open) {
-      const outcome = interpret(journey, traveller.run, now, traveller.known, world)
+      const outcome = interpretRun(journey, traveller.run, now, traveller.known, world)
       if (outcome.kind === 'asks') asked.push({ traveller, questions: outcome.questions })
       else moves.push({ run: traveller.run, outcome })
     }
-    if (asked.length > 0) await answer(db, appId, journey, asked, now)
+    if (asked.length > 0) await answerQuestions(db, appId, journey, asked, now)
     open = asked.map(({ traveller }) => traveller)
   }
   return moves
 }
 
 /** Most of a batch go the same way. */
-async function writeMoves(db: Db, appId: AppId, journey: Compiled, moves: readonly Move[], now: Date): Promise<void> {
+async function writeMoves(
+  db: Db,
+  appId: AppId,
+  journey: CompiledJourney,
+  moves: readonly RunMove[],
+  now: Date,
+): Promise<void> {
   if (moves.length === 0) return
   const changes: RunChange[] = []
   const known = new Map<string, number>()
@@ -175,14 +181,14 @@ async function writeMoves(db: Db, appId: AppId, journey: Compiled, moves: readon
   await updateRuns(db, appId, changes, { places: moves.map(({ run }) => run.place), changes: which, met }, now)
 }
 
-function nameOf(outcome: Move['outcome'], from: string | undefined): string {
+function nameOf(outcome: RunMove['outcome'], from: string | undefined): string {
   const { kind, nodeId, trail } = outcome
   if (kind === 'ends') return `${kind} ${outcome.state} ${nodeId} ${from} ${trail}`
   const { arrivedAt, untilAt, dueAt, exitsLater } = outcome
   return `${nodeId} ${arrivedAt?.getTime()} ${untilAt?.getTime()} ${dueAt?.getTime()} ${exitsLater} ${trail}`
 }
 
-function changeOf(journey: Compiled, outcome: Move['outcome'], now: Date): RunChange {
+function changeOf(journey: CompiledJourney, outcome: RunMove['outcome'], now: Date): RunChange {
   const { kind, nodeId, trail } = outcome
   if (kind === 'rests')
     return {

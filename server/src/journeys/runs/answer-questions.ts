@@ -6,28 +6,34 @@ import { findRunActions } from '../../messages/feedback/run-action-store.ts'
 import type { Db } from '../../storage/db.ts'
 import { findPresence } from '../../users/presence-store.ts'
 import { matchesEntry, matchesEvent } from '../nodes/match-event.ts'
-import type { Condition } from '../nodes/node.ts'
+import type { BranchCondition } from '../nodes/node.ts'
 import { findSent } from '../sends/message-store.ts'
-import type { Compiled } from './compile-journey.ts'
-import type { Answer, Known, Question } from './interpret.ts'
-import { type Demand, exitDemands, judgeMembership } from './membership.ts'
+import type { CompiledJourney } from './compile-journey.ts'
+import type { Fact, Facts, RunQuestion } from './interpret.ts'
+import { exitDemands, findMembership, type SegmentDemand } from './membership.ts'
 import type { Run, RunEvent } from './run.ts'
 
 /** A run with what is known of its user so far. */
-export type Traveller<R extends Run = Run> = { run: R; known: Map<string, Answer> & Known }
-export type Asked = { traveller: Traveller; questions: readonly Question[] }
+export type RunWithFacts<R extends Run = Run> = { run: R; known: Map<string, Fact> & Facts }
+export type AskingRun = { traveller: RunWithFacts; questions: readonly RunQuestion[] }
 
-type One<Q extends Question = Question> = { traveller: Traveller; question: Q }
+type One<Q extends RunQuestion = RunQuestion> = { traveller: RunWithFacts; question: Q }
 
-type Of<Kind extends Condition['kind']> = One<
-  Extract<Question, { kind: 'condition' }> & { condition: Extract<Condition, { kind: Kind }> }
+type Of<Kind extends BranchCondition['kind']> = One<
+  Extract<RunQuestion, { kind: 'condition' }> & { condition: Extract<BranchCondition, { kind: Kind }> }
 >
 
 /** Writes the answers down with each. */
-export async function answer(db: Db, appId: AppId, journey: Compiled, asked: readonly Asked[], now: Date) {
+export async function answerQuestions(
+  db: Db,
+  appId: AppId,
+  journey: CompiledJourney,
+  asked: readonly AskingRun[],
+  now: Date,
+) {
   const all = asked.flatMap(({ traveller, questions }) => questions.map((question): One => ({ traveller, question })))
-  const ones = (test: (question: Question) => boolean) => all.filter(({ question }) => test(question))
-  const conditions = <Kind extends Condition['kind']>(kind: Kind) =>
+  const ones = (test: (question: RunQuestion) => boolean) => all.filter(({ question }) => test(question))
+  const conditions = <Kind extends BranchCondition['kind']>(kind: Kind) =>
     ones((it) => it.kind === 'condition' && it.condition.kind === kind) as Of<Kind>[]
   await answerPresence(
     db,
@@ -45,7 +51,7 @@ export async function answer(db: Db, appId: AppId, journey: Compiled, asked: rea
   await answerActions(db, appId, journey, conditions('on_notification_action'), now)
 }
 
-const note = ({ traveller, question }: One, value: Answer) => traveller.known.set(question.key, value)
+const note = ({ traveller, question }: One, value: Fact) => traveller.known.set(question.key, value)
 
 const usersOf = (asked: readonly One[]): UserId[] => [...new Set(asked.map(({ traveller }) => traveller.run.userId))]
 
@@ -58,11 +64,11 @@ async function answerPresence(db: Db, appId: AppId, asked: readonly One[]) {
   }
 }
 
-async function answerMembership(db: Db, appId: AppId, journey: Compiled, asked: readonly One[], now: Date) {
+async function answerMembership(db: Db, appId: AppId, journey: CompiledJourney, asked: readonly One[], now: Date) {
   if (asked.length === 0) return
-  const demands: Demand[] = []
+  const demands: SegmentDemand[] = []
   const places = new Map<string, number>()
-  const placeOf = (demand: Demand) => {
+  const placeOf = (demand: SegmentDemand) => {
     const name = JSON.stringify(demand)
     const place = places.get(name) ?? demands.push(demand) - 1
     places.set(name, place)
@@ -70,7 +76,7 @@ async function answerMembership(db: Db, appId: AppId, journey: Compiled, asked: 
   }
   const rules = exitDemands(journey).map(({ demand, exitsWhen }) => ({ place: placeOf(demand), exitsWhen }))
   const demanded = asked.map((one) => ({ one, place: demandOf(one.question, placeOf) }))
-  const found = await judgeMembership(db, appId, demands, usersOf(asked), now)
+  const found = await findMembership(db, appId, demands, usersOf(asked), now)
   for (const { one, place } of demanded) {
     const holds = found.get(one.traveller.run.userId) ?? []
     const isIn = (place: number) => holds[place] ?? false
@@ -78,14 +84,14 @@ async function answerMembership(db: Db, appId: AppId, journey: Compiled, asked: 
   }
 }
 
-function demandOf(question: Question, placeOf: (demand: Demand) => number): number | undefined {
+function demandOf(question: RunQuestion, placeOf: (demand: SegmentDemand) => number): number | undefined {
   if (question.kind !== 'condition' || question.condition.kind !== 'segment_membership') return undefined
   const { included_segment_ids: included, excluded_segment_ids: excluded } = question.condition
   return placeOf({ included, excluded })
 }
 
 /** Events count from the one by which the run came in, or from when it came in. */
-function sinceOf({ startedAt }: Compiled, { entryEvent, enteredAt }: Run): Date {
+function sinceOf({ startedAt }: CompiledJourney, { entryEvent, enteredAt }: Run): Date {
   if (entryEvent) return new Date(entryEvent.at)
   return startedAt && startedAt > enteredAt ? startedAt : enteredAt
 }
@@ -98,7 +104,7 @@ const eventOf = (name: string, { id, at, properties }: Found): RunEvent => ({
 })
 
 /** Each is told the last of the events that are meant. */
-async function answerEvents(db: Db, appId: AppId, journey: Compiled, asked: readonly Of<'event_trigger'>[]) {
+async function answerEvents(db: Db, appId: AppId, journey: CompiledJourney, asked: readonly Of<'event_trigger'>[]) {
   if (asked.length === 0) return
   const wanted = asked.map(({ traveller: { run }, question: { condition, upTo } }, n) => ({
     n,
@@ -125,7 +131,7 @@ async function answerEvents(db: Db, appId: AppId, journey: Compiled, asked: read
 async function answerActions(
   db: Db,
   appId: AppId,
-  journey: Compiled,
+  journey: CompiledJourney,
   asked: readonly Of<'on_notification_action'>[],
   now: Date,
 ) {

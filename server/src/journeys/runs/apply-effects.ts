@@ -6,20 +6,20 @@ import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Adding } from '../../messages/expand/add-recipients.ts'
 import type { Db } from '../../storage/db.ts'
 import { setTags } from '../../users/properties/set-tags.ts'
-import { callJob } from '../jobs.ts'
-import type { Kind } from '../nodes/node.ts'
+import { webhookCallsJob } from '../jobs.ts'
+import type { NodeKind } from '../nodes/node.ts'
 import { sendToRuns } from '../sends/send.ts'
 import { insertCalls } from '../webhooks/call-store.ts'
-import type { Move } from './advance.ts'
-import type { Compiled } from './compile-journey.ts'
+import type { RunMove } from './advance.ts'
+import type { CompiledJourney } from './compile-journey.ts'
 import type { RunsContext } from './context.ts'
-import type { Effect } from './interpret.ts'
+import type { RunEffect } from './interpret.ts'
 import { renderTags } from './render-tags.ts'
-import type { Locked } from './run-store.ts'
+import type { LockedRun } from './run-store.ts'
 
-type Done<Kind extends Effect['kind']> = { run: Locked; effect: Extract<Effect, { kind: Kind }> }
+type Done<Kind extends RunEffect['kind']> = { run: LockedRun; effect: Extract<RunEffect, { kind: Kind }> }
 
-const effectsOf = <Kind extends Effect['kind']>(moves: readonly Move[], kind: Kind): Done<Kind>[] =>
+const effectsOf = <Kind extends RunEffect['kind']>(moves: readonly RunMove[], kind: Kind): Done<Kind>[] =>
   moves.flatMap(({ run, outcome }) =>
     outcome.effects.flatMap((effect) => (effect.kind === kind ? [{ run, effect } as Done<Kind>] : [])),
   )
@@ -28,8 +28,8 @@ export async function applyEffects(
   ctx: RunsContext,
   db: Db,
   appId: AppId,
-  journey: Compiled,
-  moves: readonly Move[],
+  journey: CompiledJourney,
+  moves: readonly RunMove[],
   adding: Adding | undefined,
   now: Date,
 ): Promise<void> {
@@ -53,10 +53,10 @@ export async function applyEffects(
     const webhooks = [...new Set(calls.map(({ webhookId }) => webhookId))]
     await ctx.queue.enqueue(
       db,
-      webhooks.map((id) => callJob(appId, id)),
+      webhooks.map((id) => webhookCallsJob(appId, id)),
     )
   }
-  const areSeveral = (kind: Kind) => journey.nodes.filter((node) => node.kind === kind).length > 1
+  const areSeveral = (kind: NodeKind) => journey.nodes.filter((node) => node.kind === kind).length > 1
   const sends = effectsOf(moves, 'send').map(({ run, effect: { node, place } }) => ({
     run,
     node,

@@ -1,11 +1,11 @@
 // A journey that runs, as whoever moves its runs needs it.
 
 import type { SegmentId } from '../../segments/segment.ts'
-import type { Audience, Journey, JourneyId } from '../journey.ts'
-import { allNodes, type Node } from '../nodes/node.ts'
+import type { Journey, JourneyAudience, JourneyId } from '../journey.ts'
+import { allNodes, type JourneyNode } from '../nodes/node.ts'
 import { compileProgram, type Program } from './program.ts'
 
-export type Exit = {
+export type ExitRules = {
   /** Leave when in one of these. */
   segmentIds: SegmentId[]
   whenNotInAudience: boolean
@@ -16,20 +16,20 @@ export type Exit = {
   looksAtSegments: boolean
 }
 
-export type Compiled = {
+export type CompiledJourney = {
   id: JourneyId
   name: string
   version: number
-  audience: Audience
-  exit: Exit | undefined
+  audience: JourneyAudience
+  exit: ExitRules | undefined
   /** After how long somebody may enter again; undefined: never, or, where an event lets in, at any time. */
   reentrySeconds: number | undefined
   startedAt: Date | null
   program: Program
-  nodes: Node[]
+  nodes: JourneyNode[]
 }
 
-export function compileJourney({ id, version, startedAt, document }: Journey): Compiled {
+export function compileJourney({ id, version, startedAt, document }: Journey): CompiledJourney {
   const { name, audience, early_exit: early, reentry_rules: reentry, nodes } = document
   return {
     id,
@@ -44,7 +44,7 @@ export function compileJourney({ id, version, startedAt, document }: Journey): C
   }
 }
 
-function exitOf({ rules, tag_on_early_exit: tags }: NonNullable<Journey['document']['early_exit']>): Exit {
+function exitOf({ rules, tag_on_early_exit: tags }: NonNullable<Journey['document']['early_exit']>): ExitRules {
   const segmentIds = rules.on_segment?.included_segment_ids ?? []
   return {
     segmentIds,

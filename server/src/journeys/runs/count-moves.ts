@@ -2,9 +2,9 @@
 
 import type { JourneyId } from '../journey.ts'
 import type { CountChange } from '../stats-store.ts'
-import type { Move } from './advance.ts'
+import type { RunMove } from './advance.ts'
 
-export function countMoves(journeyId: JourneyId, moves: readonly Move[]): CountChange[] {
+export function countMoves(journeyId: JourneyId, moves: readonly RunMove[]): CountChange[] {
   const sums = new Map<string, CountChange>()
   const add = (placeId: string, fact: string, by: number) => {
     const name = `${fact} ${placeId}`

@@ -3,34 +3,34 @@
 // once more when that is known; what it does to the world comes back as effects.
 
 import { timeZoneOf } from '../../lib/time-zone.ts'
-import type { BranchId, Condition, Node, NodeId, NodeOf } from '../nodes/node.ts'
-import { draw, drawBranch } from '../nodes/pick.ts'
-import { sameTimeOfDay, whenOpen } from '../nodes/window-times.ts'
-import type { Compiled } from './compile-journey.ts'
+import type { BranchCondition, BranchId, JourneyNode, NodeId, NodeOf } from '../nodes/node.ts'
+import { pickBranch, pickNumber } from '../nodes/pick.ts'
+import { findOpenTime, findSameTimeOfDay } from '../nodes/window-times.ts'
+import type { CompiledJourney } from './compile-journey.ts'
 import { END, type Next, type Step } from './program.ts'
 import type { Run, RunEvent } from './run.ts'
 
 /** What a rule must know. Each has a name by which its answer is found. */
-export type Question =
+export type RunQuestion =
   | { key: 'zone'; kind: 'zone' }
   | { key: 'last active'; kind: 'last active' }
   /** Whether one of the rules of early exit that look at segments is met. */
   | { key: 'exit'; kind: 'exit' }
   /** `upTo`: events count that happened by then. */
-  | { key: string; kind: 'condition'; condition: Condition; upTo?: Date }
+  | { key: string; kind: 'condition'; condition: BranchCondition; upTo?: Date }
 
 /** The user's time zone or null, when they were last there, whether something holds, and the event that makes it so. */
-export type Answer = string | Date | boolean | RunEvent | null
+export type Fact = string | Date | boolean | RunEvent | null
 /** By the keys of questions. */
-export type Known = ReadonlyMap<string, Answer>
+export type Facts = ReadonlyMap<string, Fact>
 
 /** What holds for all runs of the app at the moment. */
-export type World = {
+export type SendingConditions = {
   /** Nothing may be sent before, as far as can be told: runs wait at their send nodes. */
   heldUntil: Date | undefined
 }
 
-export type Effect =
+export type RunEffect =
   /** `place`: how many nodes and branches of the trail led here. */
   | { kind: 'send'; node: NodeOf<'send_push' | 'send_email' | 'send_sms'>; place: number }
   | { kind: 'grant'; iamId: string; seconds: number | null }
@@ -43,7 +43,7 @@ export type Trail = (NodeId | BranchId)[]
 
 type Way = {
   trail: Trail
-  effects: Effect[]
+  effects: RunEffect[]
   /** Nodes that it was done with, and branches that it took. */
   completed: NodeId[]
   branches: BranchId[]
@@ -51,8 +51,8 @@ type Way = {
   met: RunEvent[]
 }
 
-export type Outcome =
-  | { kind: 'asks'; questions: Question[] }
+export type RunOutcome =
+  | { kind: 'asks'; questions: RunQuestion[] }
   /** `dueAt`: when to look again; undefined while only something that happens can move it. */
   | (Way & {
       kind: 'rests'
@@ -65,13 +65,19 @@ export type Outcome =
   /** `nodeId`: where it stood when it left early. */
   | (Way & { kind: 'ends'; state: 'completed' | 'exited'; nodeId: NodeId | undefined })
 
-type Decision =
-  | { kind: 'asks'; questions: Question[] }
+type NodeDecision =
+  | { kind: 'asks'; questions: RunQuestion[] }
   | { kind: 'rests'; untilAt: Date | undefined; dueAt: Date | undefined }
-  | { kind: 'goes'; next: Next; branchId?: BranchId; effect?: Effect; met?: RunEvent | undefined }
+  | { kind: 'goes'; next: Next; branchId?: BranchId; effect?: RunEffect; met?: RunEvent | undefined }
   | { kind: 'exits' }
 
-export function interpret(journey: Compiled, run: Run, now: Date, known: Known, world: World): Outcome {
+export function interpretRun(
+  journey: CompiledJourney,
+  run: Run,
+  now: Date,
+  known: Facts,
+  world: SendingConditions,
+): RunOutcome {
   const { program } = journey
   const way: Way = { trail: [], effects: [], completed: [], branches: [], met: [] }
   let at: Next = run.nodeId === undefined ? program.start : (program.stepOf.get(run.nodeId) ?? END)
@@ -84,7 +90,7 @@ export function interpret(journey: Compiled, run: Run, now: Date, known: Known, 
     const step = program.steps[at] as Step
     const { id: nodeId } = step.node
     // What looks at the user after a tag is to see it: the run goes on once it is written.
-    const paused: Outcome = {
+    const paused: RunOutcome = {
       ...{ kind: 'rests', nodeId, arrivedAt: undefined, untilAt: undefined, dueAt: now, exitsLater: false },
       ...way,
     }
@@ -129,9 +135,9 @@ export function interpret(journey: Compiled, run: Run, now: Date, known: Known, 
   }
 }
 
-function exited({ exit }: Compiled, way: Way, nodeId: NodeId): Outcome {
+function exited({ exit }: CompiledJourney, way: Way, nodeId: NodeId): RunOutcome {
   const assignments = exit?.tags ?? {}
-  const effects: Effect[] = Object.keys(assignments).length > 0 ? [{ kind: 'tag', assignments, met: way.met }] : []
+  const effects: RunEffect[] = Object.keys(assignments).length > 0 ? [{ kind: 'tag', assignments, met: way.met }] : []
   return { kind: 'ends', state: 'exited', nodeId, ...way, effects: [...way.effects, ...effects] }
 }
 
@@ -139,11 +145,11 @@ type Moment = {
   now: Date
   arrivedAt: Date | undefined
   untilAt: Date | undefined
-  known: Known
-  world: World
+  known: Facts
+  world: SendingConditions
 }
 
-function decide(journey: Compiled, step: Step, run: Run, moment: Moment): Decision {
+function decide(journey: CompiledJourney, step: Step, run: Run, moment: Moment): NodeDecision {
   const { node, next } = step
   const { now, known, world } = moment
   switch (node.kind) {
@@ -163,7 +169,7 @@ function decide(journey: Compiled, step: Step, run: Run, moment: Moment): Decisi
     case 'tag':
       return { kind: 'goes', next, effect: { kind: 'tag', assignments: node.assignments, met: [] } }
     case 'split_range':
-      return take(step, drawBranch(journey.id, node, run))
+      return take(step, pickBranch(journey.id, node, run))
     case 'yes_no': {
       const [yes, no] = node.branches
       const question = asked(yes)
@@ -176,57 +182,56 @@ function decide(journey: Compiled, step: Step, run: Run, moment: Moment): Decisi
   }
 }
 
-const asked = ({ id, condition }: { id: BranchId; condition: Condition }, upTo?: Date): Question => ({
+const asked = ({ id, condition }: { id: BranchId; condition: BranchCondition }, upTo?: Date): RunQuestion => ({
   key: id,
   kind: 'condition',
   condition,
   ...(upTo && { upTo }),
 })
 
-const take = ({ branches }: Step, id: BranchId, by?: Answer): Decision => ({
+const take = ({ branches }: Step, id: BranchId, by?: Fact): NodeDecision => ({
   kind: 'goes',
   next: branches.find((it) => it.id === id)?.next ?? END,
   branchId: id,
   met: isEvent(by) ? by : undefined,
 })
 
-const isEvent = (it: Answer | undefined): it is RunEvent =>
-  typeof it === 'object' && it !== null && !(it instanceof Date)
+const isEvent = (it: Fact | undefined): it is RunEvent => typeof it === 'object' && it !== null && !(it instanceof Date)
 
 const secondsAfter = (at: Date, seconds: number) => new Date(at.getTime() + seconds * 1_000)
 
 /** Rests from when it arrives until a moment that is fixed then. */
-function restUntil({ now, arrivedAt, untilAt }: Moment, next: Next, fix: () => Date | undefined): Decision {
+function restUntil({ now, arrivedAt, untilAt }: Moment, next: Next, fix: () => Date | undefined): NodeDecision {
   const until = arrivedAt === undefined ? fix() : untilAt
   return until && until <= now ? { kind: 'goes', next } : { kind: 'rests', untilAt: until, dueAt: until }
 }
 
-const PRESENCE: Question[] = [
+const PRESENCE: RunQuestion[] = [
   { key: 'last active', kind: 'last active' },
   { key: 'zone', kind: 'zone' },
 ]
 
-function atWindow(node: NodeOf<'time_window'>, run: Run, moment: Moment, next: Next): Decision {
+function atWindow(node: NodeOf<'time_window'>, run: Run, moment: Moment, next: Next): NodeDecision {
   const { now, arrivedAt, known } = moment
   if (arrivedAt !== undefined) return restUntil(moment, next, () => undefined)
   if (node.relative_to === 'last_active_time') {
     const [lastActive, zone] = [known.get('last active'), known.get('zone')]
     if (lastActive === undefined || zone === undefined) return { kind: 'asks', questions: PRESENCE }
     return restUntil(moment, next, () =>
-      lastActive instanceof Date ? sameTimeOfDay(timeZoneOf(zone as string | null), lastActive, now) : now,
+      lastActive instanceof Date ? findSameTimeOfDay(timeZoneOf(zone as string | null), lastActive, now) : now,
     )
   }
   const ownZone = node.use_user_time_zone ? known.get('zone') : null
   if (ownZone === undefined) return { kind: 'asks', questions: [{ key: 'zone', kind: 'zone' }] }
   const zone = timeZoneOf(ownZone as string | null, node.time_zone)
-  return restUntil(moment, next, () => whenOpen(node.windows, zone, now, draw(run.id, node.id)))
+  return restUntil(moment, next, () => findOpenTime(node.windows, zone, now, pickNumber(run.id, node.id)))
 }
 
 /**
  * The first condition that holds decides. What is seen only after the time is over counts if it came in time; of segments and
  * messages nobody knows when that was, so that whoever is there by then is taken to have been.
  */
-function untilHeld(step: Step, node: NodeOf<'wait_until'>, { now, arrivedAt, untilAt, known }: Moment): Decision {
+function untilHeld(step: Step, node: NodeOf<'wait_until'>, { now, arrivedAt, untilAt, known }: Moment): NodeDecision {
   const questions = node.branches.map((it) => asked(it, untilAt)).filter(({ key }) => !known.has(key))
   if (questions.length > 0) return { kind: 'asks', questions }
   const met = node.branches.find(({ id }) => known.get(id))
@@ -239,4 +244,4 @@ function untilHeld(step: Step, node: NodeOf<'wait_until'>, { now, arrivedAt, unt
 }
 
 /** Whether something other than time can move a run that rests here. */
-export const listens = (node: Node): node is NodeOf<'wait_until'> => node.kind === 'wait_until'
+export const listens = (node: JourneyNode): node is NodeOf<'wait_until'> => node.kind === 'wait_until'

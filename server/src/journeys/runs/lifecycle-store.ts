@@ -5,8 +5,8 @@ import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 import type { JourneyId } from '../journey.ts'
 import type { NodeId } from '../nodes/node.ts'
-import type { Part, RunEvent, RunId, RunState } from './run.ts'
-import { TAKEN } from './run-store.ts'
+import type { RunEvent, RunId, RunShard, RunState } from './run.ts'
+import { EXCLUSIVE_SLOT, type RunCursor } from './run-store.ts'
 
 /** Planned for their values: how many rows there are changes from nothing to millions. */
 const UNPREPARED = { prepare: false } as const
@@ -16,15 +16,15 @@ const LONG = { prepare: false, timeoutMs: 60_000 } as const
 // ---- activation
 
 /** `isCleared`: what was left of an earlier activation is gone. `enteredTo`: the last subscription that was looked at. */
-export type Progress = { isCleared: boolean; enteredTo: SubscriptionId | null }
+export type ActivationProgress = { isCleared: boolean; enteredTo: SubscriptionId | null }
 
-export async function findProgress(db: Db, appId: AppId, id: JourneyId): Promise<Progress | undefined> {
-  const [found] = await db.query<Progress>(sql`
+export async function findProgress(db: Db, appId: AppId, id: JourneyId): Promise<ActivationProgress | undefined> {
+  const [found] = await db.query<ActivationProgress>(sql`
     select j.is_cleared, j.entered_to from journeys j where j.app_id = ${appId} and j.id = ${id}`)
   return found
 }
 
-export const writeProgress = (db: Db, appId: AppId, id: JourneyId, { isCleared, enteredTo }: Progress) =>
+export const writeProgress = (db: Db, appId: AppId, id: JourneyId, { isCleared, enteredTo }: ActivationProgress) =>
   db.query(sql`
     update journeys set is_cleared = ${isCleared}, entered_to = ${enteredTo}
     where app_id = ${appId} and id = ${id}`)
@@ -44,10 +44,7 @@ export const deleteRuns = (db: Db, appId: AppId, journeyId: JourneyId, limit: nu
     UNPREPARED,
   )
 
-/** Where a run stands among those of its journey. */
-export type Place = { userId: UserId; slot: string }
-
-const beyond = (after: Place | undefined) =>
+const beyond = (after: RunCursor | undefined) =>
   after ? sql`and (r.user_id, r.slot) > (${after.userId}::uuid, ${after.slot}::uuid)` : sql``
 
 /** The last of the next `size` runs; undefined when no more follow. */
@@ -55,10 +52,10 @@ export async function endOfRuns(
   db: Db,
   appId: AppId,
   journeyId: JourneyId,
-  after: Place | undefined,
+  after: RunCursor | undefined,
   size: number,
-): Promise<Place | undefined> {
-  const [found] = await db.query<Place>(
+): Promise<RunCursor | undefined> {
+  const [found] = await db.query<RunCursor>(
     sql`
     select r.user_id, r.slot from journey_runs r
     where r.app_id = ${appId} and r.journey_id = ${journeyId} ${beyond(after)}
@@ -70,18 +67,18 @@ export async function endOfRuns(
 }
 
 /** Those that wait at a node, by node. */
-export type Waited = { nodeId: NodeId; total: number }
+export type WaitingCount = { nodeId: NodeId; total: number }
 
 /** Those under way in a stretch of runs. They stay where they are. Answers how many waited at which node. */
 export const stopRuns = (
   db: Db,
   appId: AppId,
   journeyId: JourneyId,
-  { after, upTo }: { after: Place | undefined; upTo: Place | undefined },
+  { after, upTo }: { after: RunCursor | undefined; upTo: RunCursor | undefined },
   now: Date,
 ) => {
   const end = upTo ? sql`and (r.user_id, r.slot) <= (${upTo.userId}::uuid, ${upTo.slot}::uuid)` : sql``
-  return db.query<Waited>(
+  return db.query<WaitingCount>(
     sql`
     with stopped as (
       update journey_runs r
@@ -131,13 +128,13 @@ export const deletePassesOf = (db: Db, appId: AppId, userId: UserId) =>
 // ---- edits
 
 /** A node that is gone, and the one where its runs go on; null where nothing follows. */
-export type Removed = { nodeId: NodeId; next: NodeId | null }
+export type RemovedNode = { nodeId: NodeId; next: NodeId | null }
 
-const removedRows = (list: readonly Removed[]) => rows(list.map(({ nodeId, next }) => ({ node: nodeId, next })))
+const removedRows = (list: readonly RemovedNode[]) => rows(list.map(({ nodeId, next }) => ({ node: nodeId, next })))
 
 /** Runs that wait at nodes that are gone, to where they go on. Answers how many waited at which. */
-export const moveWaiting = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly Removed[], now: Date) =>
-  db.query<Waited>(
+export const moveWaiting = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly RemovedNode[], now: Date) =>
+  db.query<WaitingCount>(
     sql`
     with moved as (
       update journey_runs r
@@ -152,7 +149,7 @@ export const moveWaiting = (db: Db, appId: AppId, journeyId: JourneyId, list: re
   )
 
 /** The others at such nodes: those that were about to come there, and those after whom nothing follows, who are done. */
-export const moveOthers = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly Removed[], now: Date) =>
+export const moveOthers = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly RemovedNode[], now: Date) =>
   db.query(
     sql`
     update journey_runs r
@@ -183,11 +180,11 @@ export const makeDue = (
 // ---- one user
 
 /** Of one user, as far as who takes it out of the journey must know. */
-export type Ended = { id: RunId; nodeId: NodeId | null; hasArrived: boolean }
+export type EndedRun = { id: RunId; nodeId: NodeId | null; hasArrived: boolean }
 
 /** Those under way. */
 export const lockRunsOf = (db: Db, appId: AppId, journeyId: JourneyId, userId: UserId) =>
-  db.query<Ended & { part: Part }>(sql`
+  db.query<EndedRun & { part: RunShard }>(sql`
     select r.id, r.part, r.node_id, r.arrived_at is not null as has_arrived from journey_runs r
     where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.user_id = ${userId} and r.state = 'waiting'
     order by r.slot
@@ -201,7 +198,7 @@ export const exitRuns = (db: Db, appId: AppId, ids: readonly RunId[], mayEnterAt
     where app_id = ${appId} and id = any(${ids}::uuid[])`)
 
 /** Journeys that the user is in, or was. Until the transaction ends nobody changes them. */
-export async function holdJourneysOf(db: Db, appId: AppId, userId: UserId): Promise<JourneyId[]> {
+export async function lockJourneysOfForShare(db: Db, appId: AppId, userId: UserId): Promise<JourneyId[]> {
   const found = await db.query<{ id: JourneyId }>(
     sql`
     select j.id from journeys j
@@ -216,7 +213,7 @@ export async function holdJourneysOf(db: Db, appId: AppId, userId: UserId): Prom
 }
 
 export const deleteRunsOf = (db: Db, appId: AppId, userId: UserId, journeyIds: readonly JourneyId[]) =>
-  db.query<Ended & { journeyId: JourneyId; state: RunState }>(
+  db.query<EndedRun & { journeyId: JourneyId; state: RunState }>(
     sql`
     delete from journey_runs r
     where r.app_id = ${appId} and r.journey_id = any(${journeyIds}::uuid[]) and r.user_id = ${userId}
@@ -278,7 +275,7 @@ export async function endOfPage(db: Db, appId: AppId, after: RunId, size: number
 }
 
 /** In a page: what ended before and keeps nobody out, and all of these journeys. */
-export const deleteOldRuns = (
+export const deleteExpiredRunsInPage = (
   db: Db,
   appId: AppId,
   { after, upTo }: { after: RunId; upTo: RunId | undefined },
@@ -289,24 +286,24 @@ export const deleteOldRuns = (
     sql`
     delete from journey_runs r
     where r.app_id = ${appId} and r.id > ${after}::uuid ${upTo ? sql`and r.id <= ${upTo}::uuid` : sql``}
-      and ((r.ended_at < ${before}::timestamptz and r.slot <> ${TAKEN}::uuid) or r.journey_id = any(${archived}::uuid[]))`,
+      and ((r.ended_at < ${before}::timestamptz and r.slot <> ${EXCLUSIVE_SLOT}::uuid) or r.journey_id = any(${archived}::uuid[]))`,
     UNPREPARED,
   )
 
 /** Where a row of passes stands among those of the app. */
-export type PassPlace = { journeyId: JourneyId; userId: UserId; nodeId: NodeId }
+export type PassCursor = { journeyId: JourneyId; userId: UserId; nodeId: NodeId }
 
-const passPlace = ({ journeyId, userId, nodeId }: PassPlace) =>
+const passPlace = ({ journeyId, userId, nodeId }: PassCursor) =>
   sql`(${journeyId}::uuid, ${userId}::uuid, ${nodeId}::uuid)`
 
 /** The last of the next `size` rows; undefined when no more follow. */
 export async function endOfPasses(
   db: Db,
   appId: AppId,
-  after: PassPlace,
+  after: PassCursor,
   size: number,
-): Promise<PassPlace | undefined> {
-  const [found] = await db.query<PassPlace>(
+): Promise<PassCursor | undefined> {
+  const [found] = await db.query<PassCursor>(
     sql`
     select p.journey_id, p.user_id, p.node_id from journey_passes p
     where p.app_id = ${appId} and (p.journey_id, p.user_id, p.node_id) > ${passPlace(after)}
@@ -318,10 +315,10 @@ export async function endOfPasses(
 }
 
 /** In a stretch: what was last counted before that day. Whom somebody is just counting again is left to them. */
-export const deleteOldPasses = (
+export const deleteExpiredPassesInPage = (
   db: Db,
   appId: AppId,
-  { after, upTo }: { after: PassPlace; upTo: PassPlace | undefined },
+  { after, upTo }: { after: PassCursor; upTo: PassCursor | undefined },
   before: Date,
 ) => {
   const end = upTo ? sql`and (p.journey_id, p.user_id, p.node_id) <= ${passPlace(upTo)}` : sql``
@@ -337,6 +334,6 @@ export const deleteOldPasses = (
   )
 }
 
-export const deleteOldMessages = (db: Db, appId: AppId, before: Date) =>
+export const deleteExpiredMessages = (db: Db, appId: AppId, before: Date) =>
   db.query(sql`
     delete from journey_messages where app_id = ${appId} and day <= ${before}::timestamptz - interval '24 hours'`)

@@ -6,14 +6,14 @@ import { getSegmentsById, treeOf } from '../../segments/read.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import { clausesOf, type Node } from '../../segments/tree.ts'
 import type { Db } from '../../storage/db.ts'
-import type { Audience } from '../journey.ts'
-import type { Compiled } from './compile-journey.ts'
+import type { JourneyAudience } from '../journey.ts'
+import type { CompiledJourney } from './compile-journey.ts'
 
 /**
  * In one of the included segments, and in none of the excluded ones. Without included ones it asks for everybody else; an
  * audience always has some.
  */
-export type Demand = { included: readonly SegmentId[]; excluded: readonly SegmentId[] }
+export type SegmentDemand = { included: readonly SegmentId[]; excluded: readonly SegmentId[] }
 
 /** So many filters fit into one statement. */
 const MAX_CLAUSES = 2_000
@@ -22,10 +22,10 @@ const MAX_CLAUSES = 2_000
  * For each user whether they meet each demand. Nobody is in a segment that was deleted; where one is excluded, nobody can be
  * told to be outside of it, so nobody is meant. Who has no subscriptions meets no demand.
  */
-export async function judgeMembership(
+export async function findMembership(
   db: Db,
   appId: AppId,
-  demands: readonly Demand[],
+  demands: readonly SegmentDemand[],
   userIds: readonly UserId[],
   now: Date,
 ): Promise<Map<UserId, boolean[]>> {
@@ -52,7 +52,7 @@ type Tree = { id: SegmentId; tree: Node }
 /** Of users who have subscriptions. */
 async function findSegmentsOf(db: Db, appId: AppId, trees: readonly Tree[], userIds: readonly UserId[], now: Date) {
   const found = new Map<UserId, Set<SegmentId>>()
-  for (const some of inStatements(trees)) {
+  for (const some of splitIntoStatements(trees)) {
     const nodes = some.map(({ tree }) => tree)
     for (const { userId, holds } of await judgeUsers(db, nodes, { appId, now }, userIds)) {
       const isIn = found.get(userId) ?? new Set()
@@ -64,7 +64,7 @@ async function findSegmentsOf(db: Db, appId: AppId, trees: readonly Tree[], user
 }
 
 /** In lists that fit into one statement each; almost always there is one. */
-export function inStatements<T extends { tree: Node }>(trees: readonly T[]): T[][] {
+export function splitIntoStatements<T extends { tree: Node }>(trees: readonly T[]): T[][] {
   const lists: T[][] = [[]]
   let size = 0
   for (const it of trees) {
@@ -79,14 +79,14 @@ export function inStatements<T extends { tree: Node }>(trees: readonly T[]): T[]
   return lists
 }
 
-export const audienceDemand = (audience: Extract<Audience, { kind: 'segment' }>): Demand => ({
+export const audienceDemand = (audience: Extract<JourneyAudience, { kind: 'segment' }>): SegmentDemand => ({
   included: audience.included_segment_ids,
   excluded: audience.excluded_segment_ids,
 })
 
 /** The rules of early exit that look at segments: a run leaves when its user meets the demand, or when they do not. */
-export function exitDemands({ exit, audience }: Compiled): { demand: Demand; exitsWhen: boolean }[] {
-  const rules: { demand: Demand; exitsWhen: boolean }[] = []
+export function exitDemands({ exit, audience }: CompiledJourney): { demand: SegmentDemand; exitsWhen: boolean }[] {
+  const rules: { demand: SegmentDemand; exitsWhen: boolean }[] = []
   if (exit && exit.segmentIds.length > 0)
     rules.push({ demand: { included: exit.segmentIds, excluded: [] }, exitsWhen: true })
   if (exit?.whenNotInAudience && audience.kind === 'segment')

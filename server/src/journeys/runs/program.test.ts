@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import { allNodes, branchesOf, type Node } from '../nodes/node.ts'
+import { allNodes, branchesOf, type JourneyNode } from '../nodes/node.ts'
 import { compileProgram, END, type Program } from './program.ts'
 
 let made = 0
-const wait = (): Node => ({ id: `wait ${++made}`, kind: 'wait', duration_seconds: 60 })
-const split = (...lists: Node[][]): Node => ({
+const wait = (): JourneyNode => ({ id: `wait ${++made}`, kind: 'wait', duration_seconds: 60 })
+const split = (...lists: JourneyNode[][]): JourneyNode => ({
   id: `split ${++made}`,
   kind: 'split_range',
   randomize_on_entry: false,
@@ -20,7 +20,7 @@ function numbers(seed: number) {
   }
 }
 
-function aTree(random: (below: number) => number, depth: number): Node[] {
+function aTree(random: (below: number) => number, depth: number): JourneyNode[] {
   return Array.from({ length: random(4) }, () =>
     depth > 0 && random(3) === 0
       ? split(...Array.from({ length: 1 + random(3) }, () => aTree(random, depth - 1)))
@@ -29,7 +29,7 @@ function aTree(random: (below: number) => number, depth: number): Node[] {
 }
 
 /** The way of a user through the tree as the rules say it: siblings in order, and on behind the branching node. */
-function* walkTree(nodes: readonly Node[], choose: (node: Node) => number): Generator<string> {
+function* walkTree(nodes: readonly JourneyNode[], choose: (node: JourneyNode) => number): Generator<string> {
   for (const node of nodes) {
     yield node.id
     const branches = branchesOf(node)
@@ -39,7 +39,7 @@ function* walkTree(nodes: readonly Node[], choose: (node: Node) => number): Gene
   }
 }
 
-function* walkProgram({ steps, start }: Program, choose: (node: Node) => number): Generator<string> {
+function* walkProgram({ steps, start }: Program, choose: (node: JourneyNode) => number): Generator<string> {
   for (let at = start; at !== END; ) {
     const step = steps[at]
     if (!step) throw new Error(`there is no step ${at}`)
@@ -66,7 +66,7 @@ describe('a program', () => {
     const outer = split([inA, inner], [])
     const { steps, stepOf } = compileProgram([outer, last])
     const after = stepOf.get(last.id)
-    const at = (node: Node) => steps[stepOf.get(node.id) as number]
+    const at = (node: JourneyNode) => steps[stepOf.get(node.id) as number]
     expect(at(outer)?.branches.map(({ next }) => next)).toEqual([stepOf.get(inA.id), after])
     expect(at(inner)?.next).toBe(after)
     expect(at(inner)?.branches.map(({ next }) => next)).toEqual([(stepOf.get(inner.id) as number) + 1, after])
@@ -84,7 +84,7 @@ describe('a program', () => {
           if (next !== END && next <= n) expect.fail(`seed ${seed}: step ${n} leads back to ${next}`)
       for (let user = 0; user < 5; user++) {
         const chosen = new Map(allNodes(nodes).map((node) => [node.id, random(branchesOf(node).length + 1) - 1]))
-        const choose = ({ id }: Node) => chosen.get(id) as number
+        const choose = ({ id }: JourneyNode) => chosen.get(id) as number
         expect([...walkProgram(program, choose)], `seed ${seed}`).toEqual([...walkTree(nodes, choose)])
       }
     }

@@ -1,14 +1,14 @@
 // A journey compiled: its tree of nodes as a flat list of steps, each with the step that comes after it. Whoever moves users
 // needs to know no tree: a position is the number of a step.
 
-import { type BranchId, branchesOf, type Node, type NodeId } from '../nodes/node.ts'
+import { type BranchId, branchesOf, type JourneyNode, type NodeId } from '../nodes/node.ts'
 
 /** The number of the step that comes next; END when the journey is over. */
 export type Next = number
 export const END: Next = -1
 
 export type Step = {
-  node: Node
+  node: JourneyNode
   /** Once the node is done with a user; for branching nodes, whom no branch took. */
   next: Next
   /** Where each branch leads. An empty one leads on to where all of them meet. */
@@ -24,14 +24,14 @@ export type Program = {
 }
 
 /** Steps stand in the order of the tree, each before what is nested in it: so all that can follow on a step has a higher number. */
-export function compileProgram(nodes: readonly Node[]): Program {
+export function compileProgram(nodes: readonly JourneyNode[]): Program {
   const steps: Step[] = []
   const start = place(steps, nodes, END)
   return { steps, start, stepOf: new Map(steps.map(({ node }, n) => [node.id, n])) }
 }
 
 /** The first step of a list whose users go to `after` when it is over. */
-function place(steps: Step[], nodes: readonly Node[], after: Next): Next {
+function place(steps: Step[], nodes: readonly JourneyNode[], after: Next): Next {
   if (nodes.length === 0) return after
   const first = steps.length
   for (const [n, node] of nodes.entries()) {
@@ -45,5 +45,5 @@ function place(steps: Step[], nodes: readonly Node[], after: Next): Next {
 }
 
 /** How many steps a node and all that is nested in it make. */
-const sizeOf = (node: Node): number =>
+const sizeOf = (node: JourneyNode): number =>
   1 + branchesOf(node).reduce((sum, { nodes }) => sum + nodes.reduce((sum, inner) => sum + sizeOf(inner), 0), 0)

@@ -4,19 +4,19 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { CountChange } from '../stats-store.ts'
-import type { Compiled } from './compile-journey.ts'
+import type { CompiledJourney } from './compile-journey.ts'
 import type { RunsContext } from './context.ts'
-import { audienceDemand, judgeMembership } from './membership.ts'
-import type { Part } from './run.ts'
-import { freeSlots, insertRuns, type Locked } from './run-store.ts'
+import { audienceDemand, findMembership } from './membership.ts'
+import type { RunShard } from './run.ts'
+import { freeSlots, insertRuns, type LockedRun } from './run-store.ts'
 
-export async function reenter(
+export async function reenterUsers(
   { newId }: Pick<RunsContext, 'newId'>,
   db: Db,
   appId: AppId,
-  { id: journeyId, audience }: Compiled,
-  part: Part,
-  over: readonly Locked[],
+  { id: journeyId, audience }: CompiledJourney,
+  part: RunShard,
+  over: readonly LockedRun[],
   now: Date,
 ): Promise<CountChange[]> {
   if (over.length === 0) return []
@@ -27,7 +27,7 @@ export async function reenter(
   )
   if (audience.kind !== 'segment') return []
   const users = over.map(({ userId }) => userId)
-  const members = await judgeMembership(db, appId, [audienceDemand(audience)], users, now)
+  const members = await findMembership(db, appId, [audienceDemand(audience)], users, now)
   const again = users.filter((userId) => members.get(userId)?.[0])
   const entered = await insertRuns(
     db,

@@ -10,14 +10,14 @@ import { hasLiquid, type Sources } from '../../templates/render/source.ts'
 import { scopeOf } from '../../templates/scope.ts'
 import type { TagChange } from '../../users/properties/set-tags.ts'
 import { loadPointed } from '../../users/store.ts'
-import type { Compiled } from './compile-journey.ts'
+import type { CompiledJourney } from './compile-journey.ts'
 import type { RunsContext } from './context.ts'
 import type { RunEvent } from './run.ts'
 import { runData } from './run-data.ts'
-import type { Locked } from './run-store.ts'
+import type { LockedRun } from './run-store.ts'
 
 /** `met`: by what has just moved it on, which its row does not know yet. */
-type Tagged = { run: Locked; assignments: Record<string, string>; met: readonly RunEvent[] }
+type Tagged = { run: LockedRun; assignments: Record<string, string>; met: readonly RunEvent[] }
 
 const MAX_VALUE = 1_024
 
@@ -27,7 +27,7 @@ export async function renderTags(
   { renderer, log }: Pick<RunsContext, 'renderer' | 'log'>,
   db: Db,
   appId: AppId,
-  journey: Compiled,
+  journey: CompiledJourney,
   list: readonly Tagged[],
   now: Date,
 ): Promise<TagChange[]> {
@@ -48,7 +48,7 @@ export async function renderTags(
 }
 
 /** None for users that are gone. */
-async function itemsFor(db: Db, appId: AppId, journey: Compiled, list: readonly Tagged[]) {
+async function itemsFor(db: Db, appId: AppId, journey: CompiledJourney, list: readonly Tagged[]) {
   const refs = [...new Set(list.map(({ run }) => run.userId))].map((id) => ({ id }))
   const users = await loadPointed(db, appId, refs, { subscriptions: true, purchases: false })
   const owners = new Map(users.flatMap((user) => (user ? [[user.id, user]] : [])))

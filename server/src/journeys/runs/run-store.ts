@@ -5,10 +5,10 @@ import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 import type { JourneyId } from '../journey.ts'
 import type { NodeId } from '../nodes/node.ts'
-import { PARTS, type Part, type Run, type RunEvent, type RunId, type RunState } from './run.ts'
+import { RUN_SHARDS, type Run, type RunEvent, type RunId, type RunShard, type RunState } from './run.ts'
 
 /** Of a run that keeps its user from entering again. */
-export const TAKEN = '00000000-0000-0000-0000-000000000000'
+export const EXCLUSIVE_SLOT = '00000000-0000-0000-0000-000000000000'
 
 /** Planned for their values: how many rows there are changes from nothing to millions. */
 const UNPREPARED = { prepare: false } as const
@@ -17,8 +17,8 @@ const UNPREPARED = { prepare: false } as const
 export type NewRun = { id: RunId; journeyId: JourneyId; userId: UserId; event?: RunEvent }
 
 /** Answers the ones that were entered: those whose user may not enter (again) are not. They are due at once. */
-export const insertRuns = (db: Db, appId: AppId, part: Part, list: readonly NewRun[], now: Date) =>
-  db.query<{ id: RunId; journeyId: JourneyId; part: Part }>(sql`
+export const insertRuns = (db: Db, appId: AppId, part: RunShard, list: readonly NewRun[], now: Date) =>
+  db.query<{ id: RunId; journeyId: JourneyId; part: RunShard }>(sql`
     insert into journey_runs (app_id, id, journey_id, user_id, part, slot, due_at, entered_at, entry_event)
     select a.id, r.id, r.journey_id, r.user_id, ${part}::smallint, r.slot, ${now}::timestamptz, ${now}::timestamptz, r.event
     from apps a cross join jsonb_to_recordset(${rows(
@@ -26,7 +26,7 @@ export const insertRuns = (db: Db, appId: AppId, part: Part, list: readonly NewR
         id,
         journey_id: journeyId,
         user_id: userId,
-        slot: event ? id : TAKEN,
+        slot: event ? id : EXCLUSIVE_SLOT,
         event,
       })),
     )}::jsonb) as r(id uuid, journey_id uuid, user_id uuid, slot uuid, event jsonb)
@@ -47,11 +47,11 @@ export const insertRunsOf = (
   { state, seed }: { state: 'waiting' | 'barred'; seed: string },
   now: Date,
 ) =>
-  db.query<{ part: Part }>(
+  db.query<{ part: RunShard }>(
     sql`
     insert into journey_runs (app_id, id, journey_id, user_id, part, slot, state, due_at, entered_at)
-    select a.id, md5(${seed}::text || u.user_id)::uuid, ${journeyId}::uuid, u.user_id, get_byte(uuid_send(u.user_id), 15) % ${PARTS.length},
-      ${TAKEN}::uuid, ${state}, case when ${state} = 'waiting' then ${now}::timestamptz end, ${now}::timestamptz
+    select a.id, md5(${seed}::text || u.user_id)::uuid, ${journeyId}::uuid, u.user_id, get_byte(uuid_send(u.user_id), 15) % ${RUN_SHARDS.length},
+      ${EXCLUSIVE_SLOT}::uuid, ${state}, case when ${state} = 'waiting' then ${now}::timestamptz end, ${now}::timestamptz
     from apps a cross join unnest(${userIds}::uuid[]) u(user_id)
     where a.id = ${appId}
     on conflict (app_id, journey_id, user_id, slot) do nothing
@@ -60,7 +60,7 @@ export const insertRunsOf = (
   )
 
 /** Where a row is, for as long as it is locked. */
-export type Locked = Run & { place: string; state: RunState; pathLength: number }
+export type LockedRun = Run & { place: string; state: RunState; pathLength: number }
 
 type Row = {
   place: string
@@ -84,10 +84,10 @@ export async function lockDue(
   db: Db,
   appId: AppId,
   journeyId: JourneyId,
-  part: Part,
+  part: RunShard,
   now: Date,
   limit: number,
-): Promise<Locked[]> {
+): Promise<LockedRun[]> {
   const found = await db.query<Row>(
     sql`
     select r.ctid::text as place, r.id, r.user_id, r.state, r.node_id, r.arrived_at, r.until_at, r.entered_at, r.entry_event,
@@ -122,13 +122,17 @@ export type RunChange = {
 }
 
 /** Runs by their places, which of the changes is theirs, and the events by which conditions of each were met. */
-export type Moved = { places: readonly string[]; changes: readonly number[]; met: readonly (readonly RunEvent[])[] }
+export type RunUpdates = {
+  places: readonly string[]
+  changes: readonly number[]
+  met: readonly (readonly RunEvent[])[]
+}
 
 export const updateRuns = (
   db: Db,
   appId: AppId,
   changes: readonly RunChange[],
-  { places, changes: which, met }: Moved,
+  { places, changes: which, met }: RunUpdates,
   now: Date,
 ) =>
   db.query(
@@ -148,7 +152,12 @@ export const updateRuns = (
   )
 
 /** When the next run of a part is due. */
-export async function findNextDue(db: Db, appId: AppId, journeyId: JourneyId, part: Part): Promise<Date | undefined> {
+export async function findNextDue(
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  part: RunShard,
+): Promise<Date | undefined> {
   const [found] = await db.query<{ dueAt: Date }>(
     sql`
     select r.due_at from journey_runs r
@@ -177,11 +186,11 @@ export const findRunData = (db: Db, appId: AppId, ids: readonly RunId[]) =>
     where r.app_id = ${appId} and r.id = any(${ids}::uuid[])`)
 
 /** A run to which something may have happened that matters. */
-export type Listener = {
+export type LiveRun = {
   id: RunId
   journeyId: JourneyId
   userId: UserId
-  part: Part
+  part: RunShard
   nodeId: NodeId | null
   dueAt: Date | null
   enteredAt: Date
@@ -197,12 +206,12 @@ const listener = sql`r.id, r.journey_id, r.user_id, r.part, r.node_id, r.due_at,
  * The live runs of users in journeys. Whoever is moving one is waited for, and it comes back as they leave it: so nothing is
  * missed by a run that is just about to rest where it would have mattered.
  */
-export const lockRunsOf = (
+export const lockRunsOfUsers = (
   db: Db,
   appId: AppId,
   { journeyIds, userIds }: { journeyIds: readonly JourneyId[]; userIds: readonly UserId[] },
 ) =>
-  db.query<Listener>(
+  db.query<LiveRun>(
     sql`
     select ${listener}
     from unnest(${journeyIds}::uuid[], ${userIds}::uuid[]) p(journey_id, user_id)
@@ -214,10 +223,10 @@ export const lockRunsOf = (
   )
 
 /** Those that leave early: at once, or, where what let them in makes them leave, when they are done with the first node. */
-export type Exits = { atOnce: ReadonlySet<RunId>; later: ReadonlySet<RunId> }
+export type EarlyExits = { atOnce: ReadonlySet<RunId>; later: ReadonlySet<RunId> }
 
 /** Those that are locked are to be looked at, now. */
-export const wakeRuns = (db: Db, appId: AppId, ids: readonly RunId[], { atOnce, later }: Exits, now: Date) =>
+export const wakeRuns = (db: Db, appId: AppId, ids: readonly RunId[], { atOnce, later }: EarlyExits, now: Date) =>
   db.query(
     sql`
     update journey_runs r
@@ -228,16 +237,22 @@ export const wakeRuns = (db: Db, appId: AppId, ids: readonly RunId[], { atOnce, 
     UNPREPARED,
   )
 
-export type RunPlace = { userId: UserId; slot: string }
+export type RunCursor = { userId: UserId; slot: string }
 
 /** The live runs of a journey after a place, in the order of their users. */
-export const findRunsAfter = (db: Db, appId: AppId, journeyId: JourneyId, after: RunPlace | undefined, limit: number) =>
-  db.query<Listener & RunPlace>(
+export const findRunsAfter = (
+  db: Db,
+  appId: AppId,
+  journeyId: JourneyId,
+  after: RunCursor | undefined,
+  limit: number,
+) =>
+  db.query<LiveRun & RunCursor>(
     sql`
     select ${listener}, r.slot
     from journey_runs r
     where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.state = 'waiting'
-      and (r.user_id, r.slot) > (${after?.userId ?? TAKEN}::uuid, ${after?.slot ?? TAKEN}::uuid)
+      and (r.user_id, r.slot) > (${after?.userId ?? EXCLUSIVE_SLOT}::uuid, ${after?.slot ?? EXCLUSIVE_SLOT}::uuid)
     order by r.user_id, r.slot
     limit ${limit}`,
     UNPREPARED,
@@ -251,6 +266,6 @@ export const findOutside = (db: Db, appId: AppId, journeyId: JourneyId, userIds:
     from unnest(${userIds}::uuid[]) m(user_id)
     where not exists (
       select 1 from journey_runs r
-      where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.user_id = m.user_id and r.slot = ${TAKEN}::uuid)`,
+      where r.app_id = ${appId} and r.journey_id = ${journeyId} and r.user_id = m.user_id and r.slot = ${EXCLUSIVE_SLOT}::uuid)`,
     UNPREPARED,
   )

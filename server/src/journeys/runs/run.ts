@@ -7,8 +7,8 @@ import type { NodeId } from '../nodes/node.ts'
 export type { RunId } from '../../messages/message.ts'
 
 /** Workers share a journey by parts. A run stays in the one that it came into. */
-export const PARTS = [0, 1, 2, 3] as const
-export type Part = (typeof PARTS)[number]
+export const RUN_SHARDS = [0, 1, 2, 3] as const
+export type RunShard = (typeof RUN_SHARDS)[number]
 
 const MINUTE_MS = 60_000
 
@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000
  * Of those who come in now. Each part has a job of its own, so that a few who come together should share one; over the minutes all
  * parts get as many.
  */
-export const partAt = (now: Date): Part => (Math.floor(now.getTime() / MINUTE_MS) % PARTS.length) as Part
+export const shardAt = (now: Date): RunShard => (Math.floor(now.getTime() / MINUTE_MS) % RUN_SHARDS.length) as RunShard
 
 export type RunEvent = { id: string; name: string; at: string; properties: Record<string, unknown> }
 

@@ -5,7 +5,7 @@ import { readSending, type Sending } from '../../sending/read.ts'
 import type { Db } from '../../storage/db.ts'
 import { advanceJobs } from '../jobs.ts'
 import { sendsTemplate } from '../nodes/node.ts'
-import { type Compiled, compileJourney } from '../runs/compile-journey.ts'
+import { type CompiledJourney, compileJourney } from '../runs/compile-journey.ts'
 import type { RunsContext } from '../runs/context.ts'
 import { makeDue } from '../runs/lifecycle-store.ts'
 import { findLiveJourneys, lockJourney } from '../store.ts'
@@ -17,19 +17,19 @@ const SOON_MS = 60_000
 export const findSending = async (
   db: Db,
   appId: AppId,
-  { nodes }: Pick<Compiled, 'nodes'>,
+  { nodes }: Pick<CompiledJourney, 'nodes'>,
   now: Date,
 ): Promise<Sending | undefined> =>
   nodes.some(({ kind }) => sendsTemplate(kind)) ? readSending(db, appId, now) : undefined
 
 /** Until when the app may not send, as far as can be told; undefined when it may. */
-export function heldUntil({ hold }: Sending, now: Date): Date | undefined {
+export function sendsHeldUntil({ hold }: Sending, now: Date): Date | undefined {
   if (hold?.reason !== 'disabled') return undefined
   return hold.until && hold.until > now ? hold.until : new Date(now.getTime() + SOON_MS)
 }
 
 /** The app may send again, or may do so sooner: who waits for it is looked at. Under the journey's lock nobody moves them meanwhile. */
-export async function releaseHeld({ db, now, queue }: RunsContext, appId: AppId): Promise<void> {
+export async function wakeHeldRuns({ db, now, queue }: RunsContext, appId: AppId): Promise<void> {
   for (const journey of await findLiveJourneys(db, appId)) {
     const { nodes } = compileJourney(journey)
     const senders = nodes.filter(({ kind }) => sendsTemplate(kind)).map(({ id }) => ({ nodeId: id, seconds: null }))

@@ -9,7 +9,7 @@ import type { RunId } from '../runs/run.ts'
 
 type MessageId = Id<'message'>
 
-export type Sent = { runId: RunId; nodeId: NodeId; messageId: MessageId }
+export type SentMessage = { runId: RunId; nodeId: NodeId; messageId: MessageId }
 
 /**
  * The messages by which runs may have been sent something at nodes: those of the days between coming there and going on. A node
@@ -22,7 +22,7 @@ export const findSent = (
   asked: readonly { runId: RunId; nodeId: NodeId }[],
   now: Date,
 ) =>
-  db.query<Sent>(
+  db.query<SentMessage>(
     sql`
     select w."runId" as run_id, w."nodeId" as node_id, m.message_id
     from jsonb_to_recordset(${rows(asked)}::jsonb) as w("runId" uuid, "nodeId" uuid)
@@ -35,10 +35,10 @@ export const findSent = (
   )
 
 /** Of a day and a version of the template; `nth`: for who passes the node for the nth time that day, counted from 0. */
-export type MessageKey = { nodeId: NodeId; day: Date; templateId: string; revision: number; nth: number }
+export type NodeMessageKey = { nodeId: NodeId; day: Date; templateId: string; revision: number; nth: number }
 
 /** Answers each that is there, with its place in the list. */
-export const findNodeMessages = (db: Db, appId: AppId, journeyId: JourneyId, keys: readonly MessageKey[]) =>
+export const findNodeMessages = (db: Db, appId: AppId, journeyId: JourneyId, keys: readonly NodeMessageKey[]) =>
   db.query<{ n: number; messageId: MessageId }>(
     sql`
     select k.n, m.message_id
@@ -54,7 +54,7 @@ export async function insertNodeMessage(
   db: Db,
   appId: AppId,
   journeyId: JourneyId,
-  { nodeId, day, templateId, revision, nth }: MessageKey,
+  { nodeId, day, templateId, revision, nth }: NodeMessageKey,
   messageId: MessageId,
 ): Promise<boolean> {
   const inserted = await db.query(sql`
@@ -68,13 +68,13 @@ export async function insertNodeMessage(
   return inserted.length > 0
 }
 
-export type Passes = { userId: UserId; nodeId: NodeId; count: number }
+export type NodePasses = { userId: UserId; nodeId: NodeId; count: number }
 
 /**
  * Adds to how often users passed nodes today, in the order that everybody writes in: whoever does so at once waits, and counts on.
  * Answers how often it was with these, and on which day, which is the next one where others have begun it meanwhile.
  */
-export const countPasses = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly Passes[], day: Date) =>
+export const countPasses = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly NodePasses[], day: Date) =>
   db.query<{ userId: UserId; nodeId: NodeId; day: Date; passes: number }>(
     sql`
     insert into journey_passes (app_id, journey_id, user_id, node_id, day, passes)

@@ -14,7 +14,7 @@ import { createQueue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import { advanceJobs } from '../jobs.ts'
-import { PARTS } from '../runs/run.ts'
+import { RUN_SHARDS } from '../runs/run.ts'
 import { insertRuns } from '../runs/run-store.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
@@ -152,7 +152,7 @@ test('whoever moves runs of the same users at once gives each another one', asyn
   const users = await Promise.all(Array.from({ length: 30 }, () => somebody()))
   const now = clock.now()
   const { db, tenant } = app
-  for (const part of PARTS) {
+  for (const part of RUN_SHARDS) {
     const runs = users.map(({ id }) => {
       const event = { id: newId(), name: ENTRY, at: now.toISOString(), properties: {} }
       return { id: newId(), journeyId, userId: id, event }
@@ -161,9 +161,9 @@ test('whoever moves runs of the same users at once gives each another one', asyn
   }
   const jobs = advanceJobs(tenant.id, { id: journeyId, audience: { kind: 'event_trigger' } })
   await createQueue({ clock, newId }).enqueue(db, jobs)
-  await Promise.all(PARTS.map(() => work()))
+  await Promise.all(RUN_SHARDS.map(() => work()))
   await work()
-  for (const user of users) expect(new Set(await messagesTo(user)).size).toBe(PARTS.length)
+  for (const user of users) expect(new Set(await messagesTo(user)).size).toBe(RUN_SHARDS.length)
 })
 
 test('whoever dies while moving runs has neither moved nor sent to them; two others do both, once', async () => {

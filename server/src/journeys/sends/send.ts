@@ -11,26 +11,32 @@ import { openMessage, type PreparedMessage, prepareFromTemplate } from '../../me
 import type { Db } from '../../storage/db.ts'
 import { findRevisions } from '../../templates/store.ts'
 import type { NodeOf } from '../nodes/node.ts'
-import type { Compiled } from '../runs/compile-journey.ts'
+import type { CompiledJourney } from '../runs/compile-journey.ts'
 import type { RunsContext } from '../runs/context.ts'
 import type { Run } from '../runs/run.ts'
-import { countPasses, findNodeMessages, insertNodeMessage, type MessageKey, type Passes } from './message-store.ts'
+import {
+  countPasses,
+  findNodeMessages,
+  insertNodeMessage,
+  type NodeMessageKey,
+  type NodePasses,
+} from './message-store.ts'
 
 type SendNode = NodeOf<'send_push' | 'send_email' | 'send_sms'>
 /** `step`: its place among all that the run sends; 0 where the journey has no other node like this one. */
 type Send = { run: Pick<Run, 'id' | 'userId'>; node: SendNode; step: number }
 
 /** Messages that are to be opened first: outside the transaction, because their content may take other processes. */
-export class NotOpen extends Error {
-  readonly keys: readonly MessageKey[]
-  constructor(keys: readonly MessageKey[]) {
+export class MessageNotOpen extends Error {
+  readonly keys: readonly NodeMessageKey[]
+  constructor(keys: readonly NodeMessageKey[]) {
     super(`messages of nodes ${keys.map(({ nodeId }) => nodeId).join(', ')} are not open`)
     this.keys = keys
   }
 }
 
 /** Users whose mailboxes are to be looked for first: outside the transaction, because the network is asked. */
-export class NotLookedUp extends Error {
+export class HostsNotLookedUp extends Error {
   readonly userIds: readonly UserId[]
   constructor(userIds: readonly UserId[]) {
     super(`mailboxes of ${userIds.length} users are not looked up`)
@@ -42,7 +48,7 @@ export async function sendToRuns(
   ctx: RunsContext,
   db: Db,
   appId: AppId,
-  journey: Compiled,
+  journey: CompiledJourney,
   sends: readonly Send[],
   adding: Adding,
   now: Date,
@@ -55,7 +61,7 @@ export async function sendToRuns(
   const found = await findNodeMessages(db, appId, journey.id, keys)
   const idOf = new Map(found.map(({ n, messageId }) => [n, messageId]))
   const missing = keys.filter((_, n) => !idOf.has(n))
-  if (missing.length > 0) throw new NotOpen(missing)
+  if (missing.length > 0) throw new MessageNotOpen(missing)
   const recipients = groups.flatMap(({ runs }, n) =>
     runs.map(({ run, step }) => ({ messageId: idOf.get(n) as MessageId, runId: run.id, userId: run.userId, step })),
   )
@@ -64,13 +70,13 @@ export async function sendToRuns(
 }
 
 type Sendable = Send & { revision: number }
-type Pass = Send & { key: MessageKey }
+type Pass = Send & { key: NodeMessageKey }
 
 async function findSendable(
   ctx: RunsContext,
   db: Db,
   appId: AppId,
-  journey: Compiled,
+  journey: CompiledJourney,
   sends: readonly Send[],
 ): Promise<Sendable[]> {
   const byNode = Map.groupBy(sends, ({ node }) => node)
@@ -101,14 +107,14 @@ const MOST_A_DAY = 50
 async function findPasses(
   db: Db,
   appId: AppId,
-  journey: Compiled,
+  journey: CompiledJourney,
   sends: readonly Sendable[],
   now: Date,
 ): Promise<Pass[]> {
   const today = new Date(dayOf(now.getTime()))
   const isCounted = ({ node }: Send) => node.kind === 'send_push' && comeAgain(journey)
   const ofUser = Map.groupBy(sends.filter(isCounted), ({ run, node }) => `${run.userId} ${node.id}`)
-  const list = [...ofUser.values()].map((own): Passes => {
+  const list = [...ofUser.values()].map((own): NodePasses => {
     const { run, node } = own[0] as Sendable
     return { userId: run.userId, nodeId: node.id, count: own.length }
   })
@@ -128,14 +134,15 @@ async function findPasses(
 }
 
 /** Whether a user may pass a node twice in a day. */
-const comeAgain = ({ audience, reentrySeconds }: Compiled) =>
+const comeAgain = ({ audience, reentrySeconds }: CompiledJourney) =>
   audience.kind === 'event_trigger' || (reentrySeconds !== undefined && reentrySeconds * 1_000 < DAY_MS)
 
-const nameOfKey = ({ nodeId, day, nth }: MessageKey) => `${nodeId} ${day.getTime()} ${nth}`
+const nameOfKey = ({ nodeId, day, nth }: NodeMessageKey) => `${nodeId} ${day.getTime()} ${nth}`
 
-const laneOf = ({ audience }: Compiled): Lane => (audience.kind === 'event_trigger' ? 'direct' : 'bulk')
+const laneOf = ({ audience }: CompiledJourney): Lane => (audience.kind === 'event_trigger' ? 'direct' : 'bulk')
 
-const nameOf = ({ templateId, revision }: Pick<MessageKey, 'templateId' | 'revision'>) => `${templateId} ${revision}`
+const nameOf = ({ templateId, revision }: Pick<NodeMessageKey, 'templateId' | 'revision'>) =>
+  `${templateId} ${revision}`
 
 /** A batch that began just before midnight still adds to the day before. */
 const AFTERWARDS_MS = 3_600_000
@@ -144,8 +151,8 @@ const AFTERWARDS_MS = 3_600_000
 export async function openNodeMessage(
   ctx: RunsContext,
   appId: AppId,
-  journey: Compiled,
-  key: MessageKey,
+  journey: CompiledJourney,
+  key: NodeMessageKey,
 ): Promise<void> {
   const now = ctx.now()
   const prepared = await prepareFromTemplate(ctx, appId, key.templateId, now).catch((error: unknown) => {
@@ -173,8 +180,8 @@ function open(
   ctx: RunsContext,
   db: Db,
   appId: AppId,
-  journey: Compiled,
-  { day }: MessageKey,
+  journey: CompiledJourney,
+  { day }: NodeMessageKey,
   prepared: PreparedMessage,
   now: Date,
 ) {

@@ -7,22 +7,22 @@ import type { Handlers, Work } from '../../queue/job.ts'
 import { READS_AUDIENCE, type ScanAudience } from '../../segments/scan.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JourneysContext } from '../context.ts'
-import { findBadUses } from '../document/check-references.ts'
-import { usesOf } from '../document/read-document.ts'
-import { followChange } from '../entry/follow-journey.ts'
+import { findBrokenReferences } from '../document/check-references.ts'
+import { referencesOf } from '../document/read-document.ts'
+import { refreshTriggers } from '../entry/follow-journey.ts'
 import {
   ACTIVATE_JOURNEY,
   activateJob,
   advanceJobs,
   CLEAR_JOURNEY,
   clearJob,
-  PATIENT,
+  RETRIED_FOR_A_DAY,
   START_JOURNEY,
   STOP_JOURNEY,
   startJob,
   stopJob,
 } from '../jobs.ts'
-import type { Journey, JourneyId, State } from '../journey.ts'
+import type { Journey, JourneyId, JourneyState } from '../journey.ts'
 import { findProgress, writeProgress } from '../runs/lifecycle-store.ts'
 import { findJourney, lockJourney, updateJourneyRow } from '../store.ts'
 import { clearJourney, clearRuns } from './clear.ts'
@@ -35,16 +35,16 @@ const STEPS_IN_A_TURN = 20
 const MAX_TURN_MS = 60_000
 
 export const journeyHandlers = (ctx: JourneysContext, scanAudience: ScanAudience): Handlers => ({
-  [ACTIVATE_JOURNEY]: { run: activateJourney({ ...ctx, scanAudience }), ...READS_AUDIENCE, ...PATIENT },
-  [CLEAR_JOURNEY]: { run: clearJourney(ctx), ...PATIENT },
-  [START_JOURNEY]: { run: ({ job }) => startJourney(ctx, job.appId, job.key), ...PATIENT },
-  [STOP_JOURNEY]: { run: ({ job }) => stopJourney(ctx, job.appId, job.key), ...PATIENT },
+  [ACTIVATE_JOURNEY]: { run: activateJourney({ ...ctx, scanAudience }), ...READS_AUDIENCE, ...RETRIED_FOR_A_DAY },
+  [CLEAR_JOURNEY]: { run: clearJourney(ctx), ...RETRIED_FOR_A_DAY },
+  [START_JOURNEY]: { run: ({ job }) => startJourney(ctx, job.appId, job.key), ...RETRIED_FOR_A_DAY },
+  [STOP_JOURNEY]: { run: ({ job }) => stopJourney(ctx, job.appId, job.key), ...RETRIED_FOR_A_DAY },
 })
 
 type Step = (db: Db, journey: Journey, now: Date) => Promise<Partial<Journey> | undefined>
 
 /** Nothing happens to a journey that is gone, or in another state than this step is for. */
-const inState = (ctx: JourneysContext, appId: AppId, id: JourneyId, state: State, step: Step): Promise<void> =>
+const inState = (ctx: JourneysContext, appId: AppId, id: JourneyId, state: JourneyState, step: Step): Promise<void> =>
   ctx.db.transaction(async (db) => {
     const journey = await lockJourney(db, appId, id)
     if (journey?.state !== state) return
@@ -53,7 +53,7 @@ const inState = (ctx: JourneysContext, appId: AppId, id: JourneyId, state: State
     if (!changes) return
     const after = { ...journey, ...changes, updatedAt: now }
     await updateJourneyRow(db, appId, after)
-    await followChange(ctx, db, appId, state, after)
+    await refreshTriggers(ctx, db, appId, state, after)
   })
 
 const momentOf = ({ document: { schedule } }: Journey, name: 'start_at' | 'stop_at') =>
@@ -123,7 +123,7 @@ const activateFurther = (
     }
     const after: Journey = { ...journey, state: 'active', startedAt: now, updatedAt: now }
     await updateJourneyRow(db, appId, after)
-    await followChange(ctx, db, appId, journey.state, after)
+    await refreshTriggers(ctx, db, appId, journey.state, after)
     const stopAt = momentOf(journey, 'stop_at')
     const { audience } = journey.document
     await ctx.queue.enqueue(db, [
@@ -144,7 +144,9 @@ const startJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId) =>
     }
     const problems = [
       ...findObstacles(journey.document, 'now', now).map(({ title }) => title),
-      ...(await findBadUses(db, appId, usesOf(journey.document))).map(({ use, demand }) => `${use.path} ${demand}`),
+      ...(await findBrokenReferences(db, appId, referencesOf(journey.document))).map(
+        ({ use, demand }) => `${use.path} ${demand}`,
+      ),
     ]
     if (problems.length > 0) return { scheduleError: problems.join('; ') }
     await ctx.queue.enqueue(db, [activateJob(appId, id)])

@@ -54,9 +54,9 @@ test.each<['archived' | 'deleted', (id: string) => Promise<{ status: number }>]>
 ])('a journey can be %s while its runs are always being moved', async (_, end) => {
   const { id } = await anInhabitedJourney()
   const live = createLiveJourneys()
-  const hold = () => app.db.transaction((db) => live.hold(db, app.tenant.id, id))
+  const hold = () => app.db.transaction((db) => live.lockForShare(db, app.tenant.id, id))
   const { ending, next } = await app.db.transaction(async (db) => {
-    expect(await live.hold(db, app.tenant.id, id)).toBeDefined()
+    expect(await live.lockForShare(db, app.tenant.id, id)).toBeDefined()
     const ending = end(id)
     await untilBlocked(app)
     // Whoever would move the next ones comes after who waits to end it.

@@ -7,17 +7,17 @@ import type { Work } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JourneysContext } from '../context.ts'
 import { clearJob } from '../jobs.ts'
-import type { JourneyId, State } from '../journey.ts'
+import type { JourneyId, JourneyState } from '../journey.ts'
 import {
   deleteMessages,
   deletePasses,
   deleteRuns,
   endOfRuns,
   findMessageIds,
-  type Place,
   stopRuns,
 } from '../runs/lifecycle-store.ts'
-import { COUNTS_OF, changeCounts, deleteCounts } from '../stats-store.ts'
+import type { RunCursor } from '../runs/run-store.ts'
+import { COUNT_SHARD, changeCounts, deleteCounts } from '../stats-store.ts'
 import { lockJourney } from '../store.ts'
 import { deleteCallsOfJourney } from '../webhooks/call-store.ts'
 
@@ -26,7 +26,7 @@ const AT_ONCE = 10_000
 const BATCHES_AT_A_STRETCH = 20
 
 /** `after`: the last run of an archived journey that was looked at. */
-type Reach = { after?: Place | undefined }
+type Reach = { after?: RunCursor | undefined }
 
 export const clearJourney = (ctx: JourneysContext) => async (work: Work) => {
   const { appId, key: id, payload } = work.job
@@ -46,7 +46,7 @@ const clearSome = (ctx: JourneysContext, work: Work, id: JourneyId, reach: Reach
     const { appId } = work.job
     if (!(await work.stillMine(db))) return undefined
     const journey = await lockJourney(db, appId, id)
-    const state: State | 'gone' = journey?.state ?? 'gone'
+    const state: JourneyState | 'gone' = journey?.state ?? 'gone'
     if (state === 'processing' || state === 'active') return undefined
     if (state === 'archived') return stopSome(ctx, db, appId, id, reach.after)
     if (state === 'gone') {
@@ -60,20 +60,20 @@ const clearSome = (ctx: JourneysContext, work: Work, id: JourneyId, reach: Reach
 export async function clearRuns(db: Db, appId: AppId, id: JourneyId): Promise<boolean> {
   const gone = await deleteRuns(db, appId, id, AT_ONCE)
   const live = gone.filter(({ state }) => state === 'waiting').length
-  await changeCounts(db, appId, id, COUNTS_OF.changes, [{ placeId: id, fact: 'started', by: -live }])
+  await changeCounts(db, appId, id, COUNT_SHARD.changes, [{ placeId: id, fact: 'started', by: -live }])
   if (gone.length === AT_ONCE || (await deletePasses(db, appId, id, AT_ONCE)) === AT_ONCE) return false
   await deleteCounts(db, appId, id)
   return true
 }
 
 /** An archived journey stays so: what was stopped once need not be looked at again. */
-async function stopSome(ctx: JourneysContext, db: Db, appId: AppId, id: JourneyId, after: Place | undefined) {
+async function stopSome(ctx: JourneysContext, db: Db, appId: AppId, id: JourneyId, after: RunCursor | undefined) {
   // Before anybody is stopped: what waits to be sent is the most urgent.
   if (!after) await cancelWork(ctx, db, appId, id)
   const upTo = await endOfRuns(db, appId, id, after, AT_ONCE)
   const waited = await stopRuns(db, appId, id, { after, upTo }, ctx.now())
   const changes = waited.map(({ nodeId, total }) => ({ placeId: nodeId, fact: 'waiting', by: -total }))
-  await changeCounts(db, appId, id, COUNTS_OF.changes, changes)
+  await changeCounts(db, appId, id, COUNT_SHARD.changes, changes)
   if (upTo) return { after: upTo }
   return (await deletePasses(db, appId, id, AT_ONCE)) === AT_ONCE ? { after } : undefined
 }

@@ -15,13 +15,13 @@ import type { SegmentId } from '../../segments/segment.ts'
 import type { Node } from '../../segments/tree.ts'
 import type { Db } from '../../storage/db.ts'
 import { type Sql, sql } from '../../storage/sql.ts'
-import type { Audience, Journey } from '../journey.ts'
+import type { Journey, JourneyAudience } from '../journey.ts'
 import { insertRunsOf } from '../runs/run-store.ts'
-import { COUNTS_OF, changeCounts } from '../stats-store.ts'
+import { COUNT_SHARD, changeCounts } from '../stats-store.ts'
 
 export const RANGE = 10_000
 
-type Segments = Extract<Audience, { kind: 'segment' }>
+type SegmentAudience = Extract<JourneyAudience, { kind: 'segment' }>
 
 /** Users who are to enter, a list in PostgreSQL's own notation, and where the next range begins: undefined when nobody is left. */
 export type Entrants = { ids: string; upTo: SubscriptionId | undefined; nextSize?: number }
@@ -61,11 +61,11 @@ export async function enterUsers(
   const isBar = audience.kind === 'segment' && audience.future_additions_only
   const entered = await insertRunsOf(db, appId, id, ids, { state: isBar ? 'barred' : 'waiting', seed }, now)
   if (!isBar)
-    await changeCounts(db, appId, id, COUNTS_OF.activation, [{ placeId: id, fact: 'started', by: entered.length }])
+    await changeCounts(db, appId, id, COUNT_SHARD.activation, [{ placeId: id, fact: 'started', by: entered.length }])
 }
 
 /** Whom the audience means, as far as segments tell. */
-async function usersOf(db: Db, scope: Scope, audience: Segments): Promise<(range: Range) => Sql> {
+async function usersOf(db: Db, scope: Scope, audience: SegmentAudience): Promise<(range: Range) => Sql> {
   const { included_segment_ids: included, excluded_segment_ids: excluded, future_additions_only: isBar } = audience
   const segments = await getSegmentsById({ db }, scope.appId, [...included, ...excluded])
   const treesOf = (ids: readonly SegmentId[]) => ids.flatMap((id) => segments.get(id) ?? []).map(treeOf)

@@ -2,14 +2,14 @@
 
 import { isDeepStrictEqual } from 'node:util'
 import { AppError } from '../../lib/errors.ts'
-import type { Document, State } from '../journey.ts'
-import { allNodes, type Node } from '../nodes/node.ts'
+import type { JourneyDocument, JourneyState } from '../journey.ts'
+import { allNodes, type JourneyNode } from '../nodes/node.ts'
 
 /** What an author can ask for. `processing` is ours: it is what comes of asking for `active`. */
-export const WANTED = ['draft', 'scheduled', 'active', 'archived'] as const
-export type Wanted = (typeof WANTED)[number]
+export const REQUESTABLE_STATES = ['draft', 'scheduled', 'active', 'archived'] as const
+export type RequestableState = (typeof REQUESTABLE_STATES)[number]
 
-const MOVES: Record<State, Partial<Record<Wanted, State>>> = {
+const MOVES: Record<JourneyState, Partial<Record<RequestableState, JourneyState>>> = {
   draft: { active: 'processing', scheduled: 'scheduled' },
   scheduled: { draft: 'draft' },
   processing: { draft: 'draft', active: 'processing' },
@@ -20,7 +20,7 @@ const MOVES: Record<State, Partial<Record<Wanted, State>>> = {
 const notPossible = (title: string, field: string) => ({ code: 'journey-invalid-state', title, meta: { field } })
 
 /** Asking for what is so already changes nothing. */
-export function nextState(state: State, wanted: State | undefined): State {
+export function nextState(state: JourneyState, wanted: JourneyState | undefined): JourneyState {
   if (wanted === undefined || wanted === state) return state
   const next = wanted === 'processing' ? undefined : MOVES[state][wanted]
   if (next === undefined) {
@@ -32,14 +32,14 @@ export function nextState(state: State, wanted: State | undefined): State {
 }
 
 /** Throws with everything that cannot be changed while the journey is in this state. */
-export function checkEdits(state: State, before: Document, after: Document): void {
+export function checkEdits(state: JourneyState, before: JourneyDocument, after: JourneyDocument): void {
   const problems = refusedEdits(state, before, after).map(([field, why]) => notPossible(`${field} ${why}`, field))
   if (problems.length > 0) throw new AppError('unprocessable', ...problems)
 }
 
 type Refused = [field: string, why: string]
 
-function refusedEdits(state: State, before: Document, after: Document): Refused[] {
+function refusedEdits(state: JourneyState, before: JourneyDocument, after: JourneyDocument): Refused[] {
   const changed = changedFields(before, after)
   switch (state) {
     case 'draft':
@@ -57,11 +57,14 @@ function refusedEdits(state: State, before: Document, after: Document): Refused[
   }
 }
 
-export const changedFields = (before: Document, after: Document) =>
-  (Object.keys(after) as (keyof Document)[]).filter((field) => !isDeepStrictEqual(before[field], after[field]))
+export const changedFields = (before: JourneyDocument, after: JourneyDocument) =>
+  (Object.keys(after) as (keyof JourneyDocument)[]).filter((field) => !isDeepStrictEqual(before[field], after[field]))
 
 /** Who was admitted, and who was counted as being there already, was decided when it was activated. */
-function refusedEntry({ audience: old, schedule }: Document, { audience: now, schedule: next }: Document): Refused[] {
+function refusedEntry(
+  { audience: old, schedule }: JourneyDocument,
+  { audience: now, schedule: next }: JourneyDocument,
+): Refused[] {
   const refused: Refused[] = []
   if ((schedule?.start_at ?? null) !== (next?.start_at ?? null))
     refused.push(['schedule.start_at', 'cannot be changed: the journey has started'])
@@ -78,7 +81,7 @@ function refusedEntry({ audience: old, schedule }: Document, { audience: now, sc
 }
 
 /** Who is in which branch was drawn by the weights there were. What lies inside the branches may change. */
-function refusedSplits(before: readonly Node[], after: readonly Node[]): Refused[] {
+function refusedSplits(before: readonly JourneyNode[], after: readonly JourneyNode[]): Refused[] {
   const old = new Map(allNodes(before).map((node) => [node.id, node]))
   return allNodes(after).flatMap((node): Refused[] => {
     const was = old.get(node.id)
@@ -90,16 +93,20 @@ function refusedSplits(before: readonly Node[], after: readonly Node[]): Refused
   })
 }
 
-const drawOf = (node: Extract<Node, { kind: 'split_range' }>) => ({
+const drawOf = (node: Extract<JourneyNode, { kind: 'split_range' }>) => ({
   randomize: node.randomize_on_entry,
   weights: node.branches.map(({ id, weight }) => [id, weight]),
 })
 
-export type NotReady = { field: string; title: string }
+export type Obstacle = { field: string; title: string }
 
 /** What keeps a journey from being started, whether now or by its schedule. */
-export function findObstacles({ audience, nodes, schedule }: Document, wanted: 'now' | 'later', now: Date): NotReady[] {
-  const obstacles: NotReady[] = []
+export function findObstacles(
+  { audience, nodes, schedule }: JourneyDocument,
+  wanted: 'now' | 'later',
+  now: Date,
+): Obstacle[] {
+  const obstacles: Obstacle[] = []
   const say = (field: string, demand: string) => obstacles.push({ field, title: `${field} ${demand}` })
   if (nodes.length === 0) say('nodes', 'must not be empty when a journey is activated')
   if (audience.kind === 'segment' && audience.included_segment_ids.length === 0)
@@ -114,7 +121,7 @@ export function findObstacles({ audience, nodes, schedule }: Document, wanted: '
   return obstacles
 }
 
-export const notReady = (obstacles: readonly NotReady[]) =>
+export const journeyNotReady = (obstacles: readonly Obstacle[]) =>
   new AppError(
     'unprocessable',
     ...obstacles.map(({ field, title }) => ({ code: 'journey-not-ready', title, meta: { field } })),

@@ -7,14 +7,14 @@ import { AppError, invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { JourneysContext } from '../context.ts'
 import { advanceJob } from '../jobs.ts'
-import { type Audience, type JourneyId, journeyNotFound } from '../journey.ts'
-import { partAt, type RunEvent, type RunId } from '../runs/run.ts'
+import { type JourneyAudience, type JourneyId, journeyNotFound } from '../journey.ts'
+import { type RunEvent, type RunId, shardAt } from '../runs/run.ts'
 import { insertRuns, wakeRuns } from '../runs/run-store.ts'
-import { COUNTS_OF, changeCounts } from '../stats-store.ts'
-import { holdJourney } from '../store.ts'
-import { findUser, readWhom, type Whom } from './resolve-user.ts'
+import { COUNT_SHARD, changeCounts } from '../stats-store.ts'
+import { lockJourneyForShare } from '../store.ts'
+import { readUserQuery, resolveUser, type UserQuery } from './resolve-user.ts'
 
-export type AddUser = Whom & { event?: { properties?: Record<string, unknown> } }
+export type AddUserInput = UserQuery & { event?: { properties?: Record<string, unknown> } }
 
 const notActive = (state: string) =>
   new AppError('unprocessable', {
@@ -32,22 +32,22 @@ export async function addUser(
   ctx: JourneysContext,
   appId: AppId,
   id: JourneyId,
-  body: AddUser,
+  body: AddUserInput,
   by: Request,
 ): Promise<RunId> {
-  readWhom(body)
+  readUserQuery(body)
   return ctx.db.transaction(async (db) => {
-    const journey = await holdJourney(db, appId, id)
+    const journey = await lockJourneyForShare(db, appId, id)
     if (!journey) throw journeyNotFound()
     const { audience, early_exit: early } = journey.document
     const now = ctx.now()
     const event = readEvent(audience, body, () => ({ id: ctx.newId(), at: now.toISOString() }))
-    const userId = await findUser(db, appId, body)
+    const userId = await resolveUser(db, appId, body)
     if (journey.state !== 'active') throw notActive(journey.state)
     const [run] = await insertRuns(
       db,
       appId,
-      partAt(now),
+      shardAt(now),
       [{ id: ctx.newId(), journeyId: id, userId, ...(event && { event }) }],
       now,
     )
@@ -55,7 +55,7 @@ export async function addUser(
     // As for anybody who comes in by the event that makes them leave.
     if (event && event.name === early?.rules.on_event?.name)
       await wakeRuns(db, appId, [run.id], { atOnce: new Set(), later: new Set([run.id]) }, now)
-    await changeCounts(db, appId, id, COUNTS_OF.changes, [{ placeId: id, fact: 'started', by: 1 }])
+    await changeCounts(db, appId, id, COUNT_SHARD.changes, [{ placeId: id, fact: 'started', by: 1 }])
     await insertAuditEntries(
       db,
       appId,
@@ -78,8 +78,8 @@ export async function addUser(
 
 /** What the nodes of a journey that events trigger may ask about. It is taken as it is: to add by hand is to know better. */
 function readEvent(
-  audience: Audience,
-  { event }: AddUser,
+  audience: JourneyAudience,
+  { event }: AddUserInput,
   make: () => Pick<RunEvent, 'id' | 'at'>,
 ): RunEvent | undefined {
   if (audience.kind !== 'event_trigger') {

@@ -1,7 +1,7 @@
 // How a run stands, in words that a person who asks can be told.
 
-import type { State } from '../journey.ts'
-import type { Condition, Node } from '../nodes/node.ts'
+import type { JourneyState } from '../journey.ts'
+import type { BranchCondition, JourneyNode } from '../nodes/node.ts'
 import type { TracedRun } from '../runs/lifecycle-store.ts'
 import type { RunState } from '../runs/run.ts'
 
@@ -14,14 +14,14 @@ const ENDED: Record<Exclude<RunState, 'waiting'>, string> = {
     'The user was in the audience when the journey was activated, and it is for those who come later: they do not enter.',
 }
 
-const NOT_ACTIVE: Record<Exclude<State, 'active'>, string> = {
+const NOT_ACTIVE: Record<Exclude<JourneyState, 'active'>, string> = {
   draft: 'The journey is a draft again; the user is about to be taken out.',
   scheduled: 'The journey has not begun; the user is about to be taken out.',
   processing: 'The user is in, and begins when the journey is active.',
   archived: 'The journey was archived; the user is about to be stopped.',
 }
 
-const CONDITIONS: Record<Condition['kind'], string> = {
+const CONDITIONS: Record<BranchCondition['kind'], string> = {
   segment_membership: 'the user comes into a segment',
   on_notification_action: 'something becomes of a message that was sent to the user',
   event_trigger: 'an event of the user',
@@ -30,10 +30,10 @@ const CONDITIONS: Record<Condition['kind'], string> = {
 type Told = Pick<TracedRun, 'state' | 'nodeId' | 'arrivedAt' | 'untilAt' | 'dueAt'>
 
 /** `heldBy`: why it may not go on, where it may not. */
-export function runInWords(
-  journeyState: State,
+export function describeRun(
+  journeyState: JourneyState,
   run: Told,
-  node: Node | undefined,
+  node: JourneyNode | undefined,
   heldBy: string | undefined,
   now: Date,
 ): string {

@@ -6,24 +6,24 @@ import type { AppId } from '../../lib/ids.ts'
 import type { JourneysContext } from '../context.ts'
 import { advanceJob } from '../jobs.ts'
 import { type JourneyId, journeyNotFound } from '../journey.ts'
-import { type Ended, exitRuns, lockRunsOf } from '../runs/lifecycle-store.ts'
-import { COUNTS_OF, type CountChange, changeCounts } from '../stats-store.ts'
-import { holdJourney } from '../store.ts'
-import { findUser, readWhom, type Whom } from './resolve-user.ts'
+import { type EndedRun, exitRuns, lockRunsOf } from '../runs/lifecycle-store.ts'
+import { COUNT_SHARD, type CountChange, changeCounts } from '../stats-store.ts'
+import { lockJourneyForShare } from '../store.ts'
+import { readUserQuery, resolveUser, type UserQuery } from './resolve-user.ts'
 
 /** Answers how many runs ended. */
 export async function removeUser(
   ctx: JourneysContext,
   appId: AppId,
   id: JourneyId,
-  whom: Whom,
+  whom: UserQuery,
   by: Request,
 ): Promise<number> {
-  readWhom(whom)
+  readUserQuery(whom)
   return ctx.db.transaction(async (db) => {
-    const journey = await holdJourney(db, appId, id)
+    const journey = await lockJourneyForShare(db, appId, id)
     if (!journey) throw journeyNotFound()
-    const userId = await findUser(db, appId, whom)
+    const userId = await resolveUser(db, appId, whom)
     const runs = await lockRunsOf(db, appId, id, userId)
     if (runs.length === 0) return 0
     const now = ctx.now()
@@ -32,7 +32,7 @@ export async function removeUser(
     const mayEnterAt = isAgain ? new Date(now.getTime() + reentry.duration_seconds * 1_000) : null
     const ids = runs.map(({ id }) => id)
     await exitRuns(db, appId, ids, mayEnterAt, now)
-    await changeCounts(db, appId, id, COUNTS_OF.changes, exitsOf(id, runs))
+    await changeCounts(db, appId, id, COUNT_SHARD.changes, countEarlyExits(id, runs))
     await insertAuditEntries(
       db,
       appId,
@@ -58,7 +58,7 @@ export async function removeUser(
 }
 
 /** What runs that end before their time add to the numbers. */
-export const exitsOf = (journeyId: JourneyId, runs: readonly Ended[]): CountChange[] =>
+export const countEarlyExits = (journeyId: JourneyId, runs: readonly EndedRun[]): CountChange[] =>
   runs.flatMap(({ nodeId, hasArrived }) => [
     { placeId: journeyId, fact: 'exited_early', by: 1 },
     ...(nodeId ? [{ placeId: nodeId, fact: 'exited_early', by: 1 }] : []),

@@ -6,15 +6,15 @@ import type { Db } from '../../storage/db.ts'
 import { EXTERNAL_ID, ONESIGNAL_ID, readUserRef } from '../../users/aliases/identity.ts'
 import { findOwners } from '../../users/store.ts'
 
-export type Whom = { external_id?: string; onesignal_id?: string }
+export type UserQuery = { external_id?: string; onesignal_id?: string }
 
-export async function findUser(db: Db, appId: AppId, whom: Whom): Promise<UserId> {
-  const [userId] = await findOwners(db, appId, [readWhom(whom)])
+export async function resolveUser(db: Db, appId: AppId, whom: UserQuery): Promise<UserId> {
+  const [userId] = await findOwners(db, appId, [readUserQuery(whom)])
   if (userId === undefined) throw userNotFound()
   return userId
 }
 
-export function readWhom({ external_id: externalId, onesignal_id: id }: Whom) {
+export function readUserQuery({ external_id: externalId, onesignal_id: id }: UserQuery) {
   if ((externalId === undefined) === (id === undefined))
     throw invalid('Name the user by one of external_id and onesignal_id')
   return id === undefined ? readUserRef(EXTERNAL_ID, externalId as string) : readUserRef(ONESIGNAL_ID, id)

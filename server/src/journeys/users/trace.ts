@@ -6,13 +6,13 @@ import { readSending } from '../../sending/read.ts'
 import type { JourneysContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
 import type { Journey, JourneyId } from '../journey.ts'
-import { allNodes, branchesOf, type Node, sendsTemplate } from '../nodes/node.ts'
+import { allNodes, branchesOf, type JourneyNode, sendsTemplate } from '../nodes/node.ts'
 import { findRunsOf, type TracedRun } from '../runs/lifecycle-store.ts'
 import { getJourney } from '../view.ts'
-import { runInWords } from './describe-run.ts'
-import { findUser, type Whom } from './resolve-user.ts'
+import { describeRun } from './describe-run.ts'
+import { resolveUser, type UserQuery } from './resolve-user.ts'
 
-export type TraceQuery = Whom & { limit: number; cursor?: string }
+export type TraceQuery = UserQuery & { limit: number; cursor?: string }
 
 export async function traceUser(
   { db, now: clock }: JourneysContext,
@@ -23,7 +23,7 @@ export async function traceUser(
   const mark = cursor === undefined ? undefined : readCursor(cursor)
   const after = mark && { enteredAt: mark.at, id: mark.id }
   const journey = await getJourney({ db }, appId, id)
-  const userId = await findUser(db, appId, whom)
+  const userId = await resolveUser(db, appId, whom)
   // One more than is shown tells whether there is another page.
   const found = await findRunsOf(db, appId, id, userId, after, limit + 1)
   const page = found.slice(0, limit)
@@ -42,7 +42,7 @@ export async function traceUser(
   }
 }
 
-type Places = { nodes: ReadonlyMap<string, Node>; branches: ReadonlySet<string> }
+type Places = { nodes: ReadonlyMap<string, JourneyNode>; branches: ReadonlySet<string> }
 
 function placesOf({ document }: Journey): Places {
   const nodes = allNodes(document.nodes)
@@ -70,7 +70,7 @@ function runObject(journey: Journey, run: TracedRun, known: Places, heldBy: stri
     held: isHeld,
     held_reason: isHeld ? heldBy : null,
     may_enter_again_at: isLive ? null : (run.dueAt?.toISOString() ?? null),
-    explanation: runInWords(journey.state, run, node, isHeld ? heldBy : undefined, now),
+    explanation: describeRun(journey.state, run, node, isHeld ? heldBy : undefined, now),
     path: run.path.map((id, n) => ({ ...placeObject(id, known), at: run.pathAt[n]?.toISOString() ?? null })),
   }
 }

@@ -7,9 +7,9 @@ import type { JourneyId } from '../journey.ts'
 import type { NodeId } from '../nodes/node.ts'
 import type { RunId } from '../runs/run.ts'
 
-export type NewCall = { id: string; nodeId: NodeId; webhookId: string; runId: RunId; userId: UserId }
+export type NewWebhookCall = { id: string; nodeId: NodeId; webhookId: string; runId: RunId; userId: UserId }
 
-export const insertCalls = (db: Db, appId: AppId, journeyId: JourneyId, calls: readonly NewCall[], now: Date) =>
+export const insertCalls = (db: Db, appId: AppId, journeyId: JourneyId, calls: readonly NewWebhookCall[], now: Date) =>
   db.query(sql`
     insert into journey_calls (app_id, id, journey_id, node_id, run_id, user_id, webhook_id, called_at, due_at)
     select a.id, r.id, ${journeyId}::uuid, r."nodeId", r."runId", r."userId", r."webhookId", ${now}::timestamptz,
@@ -19,11 +19,11 @@ export const insertCalls = (db: Db, appId: AppId, journeyId: JourneyId, calls: r
       as r(id uuid, "nodeId" uuid, "webhookId" uuid, "runId" uuid, "userId" uuid)
     where a.id = ${appId}`)
 
-export type Call = NewCall & { journeyId: JourneyId; calledAt: Date; attempts: number }
+export type WebhookCall = NewWebhookCall & { journeyId: JourneyId; calledAt: Date; attempts: number }
 
 /** What has waited longest. Only whoever has the webhook's job takes them. */
 export const findDueCalls = (db: Db, appId: AppId, webhookId: string, now: Date, limit: number) =>
-  db.query<Call>(sql`
+  db.query<WebhookCall>(sql`
     select c.id, c.journey_id, c.node_id, c.run_id, c.user_id, c.webhook_id, c.called_at, c.attempts
     from journey_calls c
     where c.app_id = ${appId} and c.webhook_id = ${webhookId} and c.due_at <= ${now}

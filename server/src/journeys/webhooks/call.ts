@@ -12,15 +12,21 @@ import type { Db } from '../../storage/db.ts'
 import { EXTERNAL_ID } from '../../users/aliases/identity.ts'
 import { loadPointed } from '../../users/store.ts'
 import type { User } from '../../users/working-set.ts'
-import { callJob } from '../jobs.ts'
+import { webhookCallsJob } from '../jobs.ts'
 import type { RunEvent, RunId } from '../runs/run.ts'
 import { findRunData } from '../runs/run-store.ts'
-import { COUNTS_OF, changeCounts } from '../stats-store.ts'
-import { type Call, deferCalls, deleteCalls, findDueCalls, findNextCall } from './call-store.ts'
+import { COUNT_SHARD, changeCounts } from '../stats-store.ts'
+import { deferCalls, deleteCalls, findDueCalls, findNextCall, type WebhookCall } from './call-store.ts'
 import { findWebhook } from './store.ts'
 import { type JourneyWebhook, signingSecrets } from './webhook.ts'
 
-export type CallContext = { db: Db; now: () => Date; queue: Queue; secrets: SecretBox; sendWebhook: SendWebhook }
+export type WebhookCallsContext = {
+  db: Db
+  now: () => Date
+  queue: Queue
+  secrets: SecretBox
+  sendWebhook: SendWebhook
+}
 
 /** Requests under way at once. */
 const AT_ONCE = 20
@@ -31,10 +37,10 @@ const PAUSE_MS = { first: 5 * SECOND_MS, longest: 3_600 * SECOND_MS }
 const HELD_MS = 60 * SECOND_MS
 const LIFE_MS = 86_400 * SECOND_MS
 
-export const callWebhook = (ctx: CallContext) => async (work: Work) => {
+export const deliverCalls = (ctx: WebhookCallsContext) => async (work: Work) => {
   const { appId, key } = work.job
   if (await isHeld(ctx, appId)) {
-    await ctx.queue.enqueue(ctx.db, [callJob(appId, key, new Date(ctx.now().getTime() + HELD_MS))])
+    await ctx.queue.enqueue(ctx.db, [webhookCallsJob(appId, key, new Date(ctx.now().getTime() + HELD_MS))])
     return
   }
   for (let round = 0; round < ROUNDS && !work.signal.aborted; round++) {
@@ -45,11 +51,11 @@ export const callWebhook = (ctx: CallContext) => async (work: Work) => {
     await settle(ctx, work, calls, outcomes)
   }
   const next = await findNextCall(ctx.db, appId, key)
-  if (next) await ctx.queue.enqueue(ctx.db, [callJob(appId, key, next)])
+  if (next) await ctx.queue.enqueue(ctx.db, [webhookCallsJob(appId, key, next)])
 }
 
 /** Whoever paused all sending, or restored a database, wants nobody to be told anything. The limit is not about webhooks. */
-async function isHeld({ db, now }: CallContext, appId: AppId): Promise<boolean> {
+async function isHeld({ db, now }: WebhookCallsContext, appId: AppId): Promise<boolean> {
   const { hold } = await readSending(db, appId, now())
   return hold !== undefined && hold.reason !== 'disabled'
 }
@@ -57,10 +63,10 @@ async function isHeld({ db, now }: CallContext, appId: AppId): Promise<boolean> 
 const GONE: Outcome = { kind: 'gone', reason: 'the webhook was deleted' }
 
 async function send(
-  { db, now, secrets, sendWebhook }: CallContext,
+  { db, now, secrets, sendWebhook }: WebhookCallsContext,
   appId: AppId,
   webhook: JourneyWebhook,
-  calls: readonly Call[],
+  calls: readonly WebhookCall[],
 ): Promise<Outcome[]> {
   const refs = [...new Set(calls.map(({ userId }) => userId))].map((id) => ({ id }))
   const users = await loadPointed(db, appId, refs, { subscriptions: false, purchases: false })
@@ -89,7 +95,7 @@ async function send(
 
 const bodyOf = (
   appId: AppId,
-  { journeyId, nodeId, runId, userId, calledAt }: Call,
+  { journeyId, nodeId, runId, userId, calledAt }: WebhookCall,
   user: User | undefined,
   run: { name: string; entryEvent: RunEvent | null } | undefined,
 ) =>
@@ -114,9 +120,9 @@ const bodyOf = (
 
 /** Refused, not answered or not reached: all may be mended within the day. */
 async function settle(
-  { db, now }: CallContext,
+  { db, now }: WebhookCallsContext,
   { job: { appId }, stillMine, noteProgress }: Work,
-  calls: readonly Call[],
+  calls: readonly WebhookCall[],
   outcomes: readonly Outcome[],
 ): Promise<void> {
   const at = now()
@@ -143,7 +149,7 @@ async function settle(
         db,
         appId,
         journeyId,
-        COUNTS_OF.calls,
+        COUNT_SHARD.calls,
         list.map(({ id, nodeId }) => ({ placeId: nodeId, fact: over.get(id) as string, by: 1 })),
       )
   })

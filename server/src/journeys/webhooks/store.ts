@@ -24,7 +24,7 @@ export async function lockWebhook(db: Db, appId: AppId, id: JourneyWebhookId): P
 }
 
 /** Those of them that are there; until the transaction ends nobody changes or deletes them. */
-export const holdWebhooks = (db: Db, appId: AppId, ids: readonly JourneyWebhookId[]) =>
+export const lockWebhooksForShare = (db: Db, appId: AppId, ids: readonly JourneyWebhookId[]) =>
   db.query<{ id: JourneyWebhookId }>(sql`
     select w.id from journey_webhooks w where w.app_id = ${appId} and w.id = any(${ids}::uuid[]) order by w.id for share`)
 
