@@ -1,7 +1,7 @@
 // Bodies and names that are meant to hurt, against a whole server: nobody else may notice them.
 
 import { request } from 'node:http'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type TestApp, testApp } from './app.ts'
 
 const MB = 1_048_576
@@ -71,6 +71,24 @@ describe('the event loop', () => {
     console.log(`longest turn ${Math.round(longest)} ms; parsing 5 MB of "[]," takes ${Math.round(reference)} ms`)
     expect(answered).toBe(status)
     expect(longest).toBeLessThan(reference * 0.75)
+  })
+
+  test('9,500 events are written for PostgreSQL by parts, each of an eighth of them or less', async () => {
+    const stringify = JSON.stringify
+    const sizes: number[] = []
+    const spy = vi.spyOn(JSON, 'stringify').mockImplementation((...args: Parameters<typeof stringify>) => {
+      const text = stringify(...args)
+      if (text?.startsWith('[{') && text.includes('"event_id"')) sizes.push(text.length)
+      return text
+    })
+    try {
+      expect(await post(`/apps/${app.tenant.id}/custom_events`, Buffer.from(stringify(events)))).toBe(202)
+    } finally {
+      spy.mockRestore()
+    }
+    const sum = sizes.reduce((total, size) => total + size, 0)
+    expect(sum).toBeGreaterThan(stringify(events).length)
+    expect(Math.max(...sizes)).toBeLessThan(sum / 8)
   })
 
   test('gets its turns during 64 such bodies from eight addresses at once', async () => {

@@ -6,7 +6,7 @@
 
 import type { AppId, Id, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { emptySql, rows, type Sql, sql } from '../storage/sql.ts'
+import { emptySql, rowsInTurns, type Sql, sql } from '../storage/sql.ts'
 
 export type EventId = Id<'event'>
 
@@ -49,10 +49,11 @@ export async function insertEvents(
     at,
     properties,
   }))
+  const written = await rowsInTurns(given)
   const found = await db.query<{ n: number | null }>(sql`
     with found as materialized (
       select r.n, r.event_id, r.key, r.name, r.at, r.properties, ${user} as user_id
-      from jsonb_to_recordset(${rows(given)}::jsonb)
+      from jsonb_to_recordset(${written}::jsonb)
         as r(n integer, id uuid, label text, value text, event_id uuid, key uuid, name text, at timestamptz,
           properties jsonb)
     ), firsts as materialized (

@@ -277,6 +277,14 @@ describe('the server', () => {
 })
 
 describe('silent connections', () => {
+  test('are cut after 30 s, looked for every 2 s', () => {
+    const { server } = fakeServer({}).app
+    expect([
+      server.headersTimeout,
+      (server as { connectionsCheckingInterval?: number }).connectionsCheckingInterval,
+    ]).toEqual([30_000, 2_000])
+  })
+
   test.each([
     ['say nothing', '', ''],
     ['say half a line', 'GET /hea', ''],
