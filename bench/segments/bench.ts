@@ -4,7 +4,7 @@
 import pg from 'pg'
 import { createLog } from '../../server/src/lib/log.ts'
 import { endOfRange, findInRange } from '../../server/src/segments/audience.ts'
-import { readFilters } from '../../server/src/segments/filters.ts'
+import { readFilters } from '../../server/src/segments/filters/read-filters.ts'
 import { indexTags } from '../../server/src/segments/index-tags.ts'
 import { createPool, type Pool } from '../../server/src/storage/db.ts'
 import { connectEmbedded } from '../../server/src/storage/embedded/attach.ts'

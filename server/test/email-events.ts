@@ -1,6 +1,6 @@
 // Makers for tests about what became of emails.
 
-import { loadEvents } from '../src/email/metrics/load.ts'
+import { loadEvents } from '../src/email/metrics/load-events.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import type { TestApp } from './app.ts'
 import { aName } from './users.ts'

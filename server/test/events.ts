@@ -1,7 +1,7 @@
 // Makers for tests about custom events.
 
 import type { Clock } from '../src/lib/clock.ts'
-import type { SendWebhook } from '../src/sending/notify.ts'
+import type { SendWebhook } from '../src/sending/send-notice.ts'
 import type { TestApp } from './app.ts'
 import { aWorker } from './worker.ts'
 

@@ -1,5 +1,5 @@
 import { createResolver } from '../channels/dns.ts'
-import { loadEvents } from '../email/metrics/load.ts'
+import { loadEvents } from '../email/metrics/load-events.ts'
 import { type Command, UsageError } from './command.ts'
 import { withStore } from './connect.ts'
 import { count } from './print.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { virtualClock } from '../lib/clock.ts'
-import { giveNotice } from '../sending/notice.ts'
+import { giveNotice } from '../sending/notify-administrators.ts'
 import { sql } from '../storage/sql.ts'
 
 /** The worker of the server does it in its own time. */

@@ -2,8 +2,8 @@
 
 import type { Outcome } from '../channels/channel.ts'
 import type { EmailContext } from '../email/context.ts'
-import { defaultFrom, findSendingDomain } from '../email/domains/find.ts'
-import type { SendMail } from '../sending/notify.ts'
+import { defaultFrom, findSendingDomain } from '../email/domains/find-sending-domain.ts'
+import type { SendMail } from '../sending/send-notice.ts'
 import type { MailChannels } from './email-channels.ts'
 
 export const createSendMail =

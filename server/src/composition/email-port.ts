@@ -3,7 +3,7 @@
 import { findApp } from '../apps/store.ts'
 import type { FileFetcher } from '../channels/email/fetch-attachments.ts'
 import type { EmailContext } from '../email/context.ts'
-import { defaultFrom, findSendingDomain } from '../email/domains/find.ts'
+import { defaultFrom, findSendingDomain } from '../email/domains/find-sending-domain.ts'
 import { classifyAddresses, lookUpHosts } from '../email/inbox-providers/hosts.ts'
 import type { ProviderList } from '../email/inbox-providers/providers.ts'
 import { createReferences } from '../email/reference.ts'

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
-import { createKeyStock, type KeyStock } from './domains/key-stock.ts'
+import { createKeyStock, type KeyStock } from './domains/rsa-key-pool.ts'
 
 /** Questions to DNS. What is not there is an empty list; rejects when nobody could say. */
 export type Resolver = {

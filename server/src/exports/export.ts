@@ -2,7 +2,7 @@
 
 import type { Id } from '../lib/ids.ts'
 import type { MessageId } from '../messages/message.ts'
-import type { Filter } from '../segments/tree.ts'
+import type { Filter } from '../segments/filters/tree.ts'
 
 export type ExportId = Id<'export'>
 

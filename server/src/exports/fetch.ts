@@ -6,8 +6,8 @@ import { type AppId, isUuid } from '../lib/ids.ts'
 import { sha256 } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
 import type { ExportsContext } from './context.ts'
+import { isOver } from './delete-expired.ts'
 import type { Export } from './export.ts'
-import { isOver } from './forget.ts'
 import { findChunk, findExport } from './store.ts'
 
 export type File = { size: number; chunks: AsyncIterable<Uint8Array> }

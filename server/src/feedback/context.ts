@@ -6,13 +6,13 @@ import type { SecretBox } from '../lib/secrets.ts'
 import type { ReadRunData } from '../messages/engine/engine.ts'
 import { createNoteFeedback, type NoteFeedback } from '../messages/feedback/record-reports.ts'
 import type { NoteActions } from '../messages/feedback/run-actions.ts'
-import type { SendWebhook } from '../sending/notify.ts'
+import type { SendWebhook } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { Change } from '../users/change.ts'
 import { createMailContext, type MailContext, type MailParts } from './email/context.ts'
-import { createTakeReceipt, type TakeReceipt } from './take-receipts.ts'
-import type { ReadTwilio } from './texts.ts'
+import { createTakeReceipt, type TakeReceipt } from './handle-receipts.ts'
+import type { ReadTwilio } from './inbound-sms.ts'
 
 export type FeedbackParts = {
   db: Db

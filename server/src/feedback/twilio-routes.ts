@@ -2,7 +2,7 @@ import Type from 'typebox'
 import type { Route } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import type { FeedbackContext } from './context.ts'
-import { takeTwilioCall } from './take-twilio-call.ts'
+import { takeTwilioCall } from './handle-twilio-webhook.ts'
 
 /** Nothing to say: no text goes back. */
 const NOTHING = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'

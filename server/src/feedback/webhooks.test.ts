@@ -18,10 +18,10 @@ import {
 } from '../messages/feedback/delivery-event-store.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import { MAX_ATTEMPTS } from '../queue/retry.ts'
-import type { SendWebhook } from '../sending/notify.ts'
+import type { SendWebhook } from '../sending/send-notice.ts'
 import { certificateFor } from '../sink/certificate.ts'
 import { sql } from '../storage/sql.ts'
-import { TELL_EVENTS } from './tell-events.ts'
+import { TELL_EVENTS } from './send-event-webhooks.ts'
 
 const PUBLIC_URL = 'https://bell.example'
 const HOST = 'https://hook.example'

@@ -5,7 +5,7 @@ import type { NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import { createTurns, type Turns } from '../lib/turns.ts'
 import { createQueue, type Queue } from '../queue/enqueue.ts'
-import type { SendWebhook } from '../sending/notify.ts'
+import type { SendWebhook } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
 

@@ -2,8 +2,8 @@
 // go by what their segments are now.
 
 import type { AppId } from '../lib/ids.ts'
+import type { Node } from '../segments/filters/tree.ts'
 import { getSegmentsById, treeOf } from '../segments/read.ts'
-import type { Node } from '../segments/tree.ts'
 import type { Db } from '../storage/db.ts'
 import type { NamedSegment } from './message.ts'
 

@@ -2,8 +2,8 @@
 
 import type { Id, SubscriptionId } from '../lib/ids.ts'
 import type { Lane } from '../queue/job.ts'
+import type { Filter } from '../segments/filters/tree.ts'
 import type { SegmentId } from '../segments/segment.ts'
-import type { Filter } from '../segments/tree.ts'
 import type { Channel, Content } from '../templates/content.ts'
 import type { EmailHtml } from '../templates/content-sources.ts'
 import type { TemplateId } from '../templates/template.ts'

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox'
 import { OutcomeObject, outcomeQuery } from '../outcomes/schema.ts'
-import type { Filter } from '../segments/tree.ts'
+import type { Filter } from '../segments/filters/tree.ts'
 import { contentFields } from '../templates/content.ts'
 
 export const MAX_TARGETS = 20_000

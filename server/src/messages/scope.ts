@@ -1,7 +1,7 @@
 // What Liquid sees of a message and the template that it was made from, wherever the message is rendered.
 
 import { readDynamicContent } from '../templates/dynamic-content.ts'
-import type { ScopeParts } from '../templates/scope.ts'
+import type { ScopeParts } from '../templates/liquid-scope.ts'
 import type { Message } from './message.ts'
 
 export type MessageParts = Pick<ScopeParts, 'template' | 'message'>

@@ -2,7 +2,7 @@
 
 import { invalid } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
-import type { Place } from './report.ts'
+import type { Place } from './reported-delivery.ts'
 
 export const writeCursor = ({ subscriptionId, runId }: Place) =>
   Buffer.from(`${subscriptionId} ${runId}`).toString('base64url')

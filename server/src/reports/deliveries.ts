@@ -3,8 +3,8 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { readCursor, writeCursor } from './cursor.ts'
-import { getMessage } from './message.ts'
-import type { Delivery } from './report.ts'
+import { getMessage } from './get-message.ts'
+import type { Delivery } from './reported-delivery.ts'
 import type { DeliveriesAnswer, DeliveriesQuery, DeliveryObject } from './schema.ts'
 import { findDeliveriesAfter } from './store.ts'
 

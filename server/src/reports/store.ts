@@ -3,7 +3,7 @@
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
-import type { Delivery, Expanded, Place } from './report.ts'
+import type { Delivery, Expanded, Place } from './reported-delivery.ts'
 
 /** With what is being sent at this moment told apart from what waits. */
 const columns = sql`d.subscription_id, d.run_id, d.user_id, d.platform,

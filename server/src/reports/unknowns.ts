@@ -11,7 +11,7 @@ import {
 } from '../messages/settle/unknowns.ts'
 import type { ReportsContext } from './context.ts'
 import { readCursor, writeCursor } from './cursor.ts'
-import { getMessage } from './message.ts'
+import { getMessage } from './get-message.ts'
 import type { UnknownsAnswer, UnknownsBody, UnknownsQuery } from './schema.ts'
 
 export async function viewUnknowns(

@@ -9,10 +9,10 @@ import { virtualClock } from '../lib/clock.ts'
 import { createPool } from '../storage/db.ts'
 import { addMonths } from '../storage/partitions.ts'
 import { sql } from '../storage/sql.ts'
-import { readFilters } from './filters.ts'
+import { readFilters } from './filters/read-filters.ts'
+import { daysBefore } from './filters/values.ts'
 import { findMembers } from './members.ts'
 import { counted } from './read.ts'
-import { daysBefore } from './values.ts'
 
 const clock = virtualClock()
 let app: TestApp

@@ -6,9 +6,9 @@ import type { SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, joined, type Sql, sql } from '../storage/sql.ts'
 import type { subscriptionTypes } from '../users/subscriptions/subscription.ts'
-import { type Compiled, compile, type Scope } from './compile.ts'
-import { channelOf } from './evaluate.ts'
-import { type Channel, channels, type Node } from './tree.ts'
+import { type Compiled, compile, type Scope } from './filters/compile.ts'
+import { channelOf } from './filters/evaluate.ts'
+import { type Channel, channels, type Node } from './filters/tree.ts'
 
 const UNPREPARED = { prepare: false } as const
 

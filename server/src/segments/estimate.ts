@@ -6,10 +6,10 @@ import { readUserRef } from '../users/aliases/identity.ts'
 import { findOwners } from '../users/store.ts'
 import { countRecipients } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
-import { readFilters } from './filters.ts'
+import { readFilters } from './filters/read-filters.ts'
+import { channels, clausesOf, type Node } from './filters/tree.ts'
 import { type Counting, counted, getSegmentsByName, treeOf } from './read.ts'
 import type { EstimateAnswer, EstimateBody } from './schema.ts'
-import { channels, clausesOf, type Node } from './tree.ts'
 
 const MAX_ALIASES = 20_000
 /** Of all segments together: a statement has room for 65,535 values, and a filter may take seven. */

@@ -5,11 +5,11 @@ import type { AppId } from '../lib/ids.ts'
 import { readUserRef } from '../users/aliases/identity.ts'
 import type { User } from '../users/working-set.ts'
 import type { SegmentsContext } from './context.ts'
-import { findings, matches, type Subject } from './evaluate.ts'
+import { findings, matches, type Subject } from './filters/evaluate.ts'
+import { clausesOf, type Node } from './filters/tree.ts'
+import { daysBefore } from './filters/values.ts'
 import type { ExplainAnswer } from './schema.ts'
 import { countEvents, sumPurchases } from './store.ts'
-import { clausesOf, type Node } from './tree.ts'
-import { daysBefore } from './values.ts'
 
 export async function explain(
   ctx: SegmentsContext,

@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../test/app.ts'
 import { systemClock } from '../lib/clock.ts'
 import { Sql, sql } from '../storage/sql.ts'
 import { countStatement } from './audience.ts'
-import { readFilters } from './filters.ts'
+import { readFilters } from './filters/read-filters.ts'
 import { findTagIndexes, indexName } from './index-store.ts'
 import { indexTags } from './index-tags.ts'
 

@@ -3,11 +3,11 @@
 import type { SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { countAudience, endOfRange, findInRange, type Member } from './audience.ts'
-import type { Scope } from './compile.ts'
 import type { SegmentsContext } from './context.ts'
+import type { Scope } from './filters/compile.ts'
+import type { Node } from './filters/tree.ts'
 import { type Counting, counted } from './read.ts'
 import type { MembersAnswer } from './schema.ts'
-import type { Node } from './tree.ts'
 
 /**
  * Subscriptions that a page looks at: `first`, and while few are found twice as many, up to `largest`. After `most` ranges a

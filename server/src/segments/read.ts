@@ -6,7 +6,8 @@ import { type AppId, isUuid } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { countAudience } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
-import { readFilters } from './filters.ts'
+import { readFilters } from './filters/read-filters.ts'
+import type { Node } from './filters/tree.ts'
 import {
   defaultSegments,
   findByName,
@@ -17,7 +18,6 @@ import {
   segmentNotFound,
 } from './segment.ts'
 import { countSegments, findSegment, findSegments, findSegmentsById, findSegmentsByName, isAnswering } from './store.ts'
-import type { Node } from './tree.ts'
 
 async function defaultsOf({ db }: Pick<SegmentsContext, 'db'>, appId: AppId): Promise<Segment[]> {
   const app = await findApp(db, appId)

@@ -5,7 +5,7 @@ import { createSegment, deleteSegment, updateSegment } from './change.ts'
 import type { SegmentsContext } from './context.ts'
 import { estimateRecipients } from './estimate.ts'
 import { explain } from './explain.ts'
-import { readFilters } from './filters.ts'
+import { readFilters } from './filters/read-filters.ts'
 import { findMembers, previewAudience } from './members.ts'
 import { type Counting, countSegment, getSegment, listSegments, treeOf } from './read.ts'
 import {

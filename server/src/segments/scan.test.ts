@@ -7,7 +7,7 @@ import type { SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
 import { type Member, pageStatement } from './audience.ts'
-import { readFilters } from './filters.ts'
+import { readFilters } from './filters/read-filters.ts'
 import { createScanAudience, type ScanLimits } from './scan.ts'
 
 const SIZE = 1_000

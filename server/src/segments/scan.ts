@@ -8,7 +8,7 @@ import type { Db } from '../storage/db.ts'
 import type { SharedPool } from '../storage/shared-pool.ts'
 import { type Sql, sql } from '../storage/sql.ts'
 import { endOfRange, type Range } from './audience.ts'
-import type { Scope } from './compile.ts'
+import type { Scope } from './filters/compile.ts'
 
 /**
  * Of the handlers of jobs that scan: most of their time they wait for a turn, so they take no slot of other jobs; and no app has all

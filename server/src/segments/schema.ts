@@ -1,7 +1,7 @@
 // The wire shapes of segments. What filters may hold is said by fields.ts, where each is read.
 
 import Type, { type Static } from 'typebox'
-import type { Filter } from './tree.ts'
+import type { Filter } from './filters/tree.ts'
 
 const Filters = Type.Unsafe<Filter[]>({
   type: 'array',

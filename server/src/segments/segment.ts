@@ -4,8 +4,8 @@
 import { hash } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
 import { type AppId, type Id, isUuid } from '../lib/ids.ts'
+import type { Filter } from './filters/tree.ts'
 import type { SegmentItem } from './schema.ts'
-import type { Filter } from './tree.ts'
 
 export type SegmentId = Id<'segment'>
 

@@ -21,10 +21,10 @@ import {
   reachable,
   usersStatement,
 } from './audience.ts'
-import { fields } from './fields.ts'
-import { readFilters } from './filters.ts'
+import { fields } from './filters/fields.ts'
+import { readFilters } from './filters/read-filters.ts'
+import { channels, type Node } from './filters/tree.ts'
 import { createTagIndex, INDEXABLE_KEY, quoteKey } from './index-store.ts'
-import { channels, type Node } from './tree.ts'
 
 let database: TestDatabase
 let known: KnownTables

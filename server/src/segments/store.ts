@@ -3,7 +3,7 @@
 import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
-import { spent } from './compile.ts'
+import { spent } from './filters/compile.ts'
 import type { Segment, SegmentId } from './segment.ts'
 
 const columns = sql`g.id, g.name, g.description, g.filters, g.created_at, g.updated_at`

@@ -12,9 +12,9 @@ import { createLog } from '../lib/log.ts'
 import { secretBox } from '../lib/secrets.ts'
 import { createWorker } from '../queue/work.ts'
 import { sql } from '../storage/sql.ts'
-import { NOTIFY, NOTIFY_BY_MAIL } from './notice.ts'
 import { insertAdministrator } from './notice-store.ts'
-import { mailNoticeHandler, notifyHandler, type SendMail, type SendWebhook } from './notify.ts'
+import { NOTIFY, NOTIFY_BY_MAIL } from './notify-administrators.ts'
+import { mailNoticeHandler, notifyHandler, type SendMail, type SendWebhook } from './send-notice.ts'
 import { sealedSecret } from './webhook-secret.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')

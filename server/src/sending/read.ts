@@ -3,8 +3,8 @@
 import { appNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
+import { agedUntil, hasRoom, holdOf } from './application-limit.ts'
 import { type Hold, heldByHand } from './hold.ts'
-import { agedUntil, hasRoom, holdOf } from './limit.ts'
 import { DEFAULT_SETTINGS, type DeliverySettings } from './settings.ts'
 import { findSending, findUsage, type SendingRow } from './store.ts'
 

@@ -3,9 +3,9 @@
 import { appNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
+import { agedUntil, secondOf } from './application-limit.ts'
 import { type Hold, heldByHand } from './hold.ts'
-import { agedUntil, secondOf } from './limit.ts'
-import { giveNotice } from './notice.ts'
+import { giveNotice } from './notify-administrators.ts'
 import { findDisabled } from './read.ts'
 import { bookUsage, ensureSending, type LockedSending, lockSending, unbookUsage } from './store.ts'
 

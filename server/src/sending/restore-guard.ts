@@ -5,7 +5,7 @@
 import type { Log } from '../lib/log.ts'
 import { own } from '../lib/own.ts'
 import type { Db } from '../storage/db.ts'
-import { findNumbers, findSystem } from './identity-store.ts'
+import { findNumbers, findSystem } from './database-identity-store.ts'
 import { lockServerSending, updateServerSending } from './store.ts'
 
 export type Identity = {

@@ -1,7 +1,7 @@
 // The wire shapes of sending.
 
 import Type, { type Static, type TSchema } from 'typebox'
-import { noticeKinds } from './notice.ts'
+import { noticeKinds } from './notify-administrators.ts'
 import { DAYS, DELIVERY_CHANNELS, type DeliverySettings, UNITS } from './settings.ts'
 
 /** Checked as what it is, unless it is null. */

@@ -1,9 +1,9 @@
 // The state of an app's sending, as it is shown.
 
 import type { AppId } from '../lib/ids.ts'
+import { agedUntil, hasRoom, holdOf, WINDOW_MS } from './application-limit.ts'
 import type { SendingContext } from './context.ts'
 import { type Hold, heldByHand } from './hold.ts'
-import { agedUntil, hasRoom, holdOf, WINDOW_MS } from './limit.ts'
 import { type Administrator, listNotices, type Notice } from './notice-store.ts'
 import { findRow } from './read.ts'
 import { findUsage } from './store.ts'

@@ -1,7 +1,7 @@
 // A webhook that wants to hear of all that is sent, and what must be true of what it heard.
 
 import { expect } from 'vitest'
-import { TELL_EVENTS } from '../../src/feedback/tell-events.ts'
+import { TELL_EVENTS } from '../../src/feedback/send-event-webhooks.ts'
 import { sql } from '../../src/storage/sql.ts'
 import { until } from '../process/launch.ts'
 import type { Node, Rig } from './rig.ts'

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check'
 import { newId } from '../../src/lib/ids.ts'
-import type { Filter } from '../../src/segments/tree.ts'
+import type { Filter } from '../../src/segments/filters/tree.ts'
 import { newUser } from '../../src/users/new-user.ts'
 import type { StoredPurchase } from '../../src/users/properties/properties.ts'
 import {

@@ -6,7 +6,8 @@ import { AppError, appNotFound, forbidden, invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
 import type { EmailContext } from '../context.ts'
-import { findWay } from '../find-way.ts'
+import { findWay } from '../find-route.ts'
+import { makeKeys } from './dkim-keys.ts'
 import {
   type Algorithm,
   algorithms,
@@ -17,7 +18,6 @@ import {
   MOST_DOMAINS,
   readHost,
 } from './domain.ts'
-import { makeKeys } from './keys.ts'
 import { checkName, type DnsRecord, recordsOf } from './records.ts'
 import type { NewDomainBody } from './schema.ts'
 import { countDomains, deleteDomain, findDomain, lockDomain, writeDomain } from './store.ts'

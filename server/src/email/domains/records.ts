@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net'
 import type { EmailContext } from '../context.ts'
-import type { MailWay } from '../find-way.ts'
+import type { MailWay } from '../find-route.ts'
 import { type EmailDomain, type KeptKey, returnPathOf } from './domain.ts'
 
 export const purposes = ['dkim', 'spf', 'return_path', 'dmarc', 'tracking'] as const

@@ -3,7 +3,7 @@
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
 import type { EmailContext } from '../context.ts'
-import { findWay, isCaught, type MailWay } from '../find-way.ts'
+import { findWay, isCaught, type MailWay } from '../find-route.ts'
 import { domainNotFound, type EmailDomain, isTrusted, returnPathOf } from './domain.ts'
 import { checkName, recordsOf } from './records.ts'
 import type { DomainAnswer } from './schema.ts'

@@ -6,9 +6,9 @@ import type { Db } from '../../storage/db.ts'
 import { addMonths } from '../../storage/partitions.ts'
 import type { InboxProvider } from '../inbox-providers/providers.ts'
 import { addCounts, type CountRow } from './store.ts'
-import { floorOf, type Unit } from './unit.ts'
+import { floorOf, type Unit } from './time-unit.ts'
 
-export { readRates } from './rates.ts'
+export { readRates } from './read-rates.ts'
 
 export const emailFacts = [
   'sent',

@@ -10,7 +10,7 @@ import { classifyAddresses, type HostsContext, lookUpHosts } from '../inbox-prov
 import type { InboxProvider, ProviderList } from '../inbox-providers/providers.ts'
 import { countEmails, type EmailCount, parts } from './count.ts'
 import { type DomainState, type LoadedFact, noteFacts, type OnceFact, setDomainStates } from './load-store.ts'
-import type { EventLine, Line } from './read-line.ts'
+import type { EventLine, Line } from './read-event-line.ts'
 
 export type LoadContext = {
   db: Db

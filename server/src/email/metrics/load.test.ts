@@ -6,7 +6,7 @@ import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
 import { readProviders } from '../inbox-providers/providers.ts'
-import { LoadBroken, loadEvents } from './load.ts'
+import { LoadBroken, loadEvents } from './load-events.ts'
 
 let app: TestApp
 let clock: VirtualClock

@@ -6,7 +6,7 @@ import { type TestApp, testApp } from '../../../test/app.ts'
 import { aDomain, load, metricsPath } from '../../../test/email-events.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { countEmails, type EmailCount, emailFacts } from './count.ts'
-import { events } from './read-line.ts'
+import { events } from './read-event-line.ts'
 
 const clock = virtualClock('2030-03-15T12:00:00Z')
 let app: TestApp

@@ -4,13 +4,13 @@ import { type DateTime, readDateTime } from '../../lib/date-time.ts'
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { findWay, isCaught } from '../find-way.ts'
+import { findWay, isCaught } from '../find-route.ts'
 import { inboxProviders, readDomain } from '../inbox-providers/providers.ts'
 import type { MetricsContext } from './context.ts'
-import { type Rates, readRates } from './rates.ts'
+import { type Rates, readRates } from './read-rates.ts'
 import type { ProviderMetrics, ProviderMetricsQuery, Reputation } from './schema.ts'
 import { type ProviderSums, sumByProvider } from './store.ts'
-import { coverOf, type Span } from './unit.ts'
+import { coverOf, type Span } from './time-unit.ts'
 
 const DAY_MS = 86_400_000
 const MAX_DAYS_BACK = 365

@@ -3,8 +3,8 @@ import { type Tenant, type TestApp, testApp } from '../../../test/app.ts'
 import { anId, told } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
-import { forgetSoftBounces } from './forget.ts'
-import { readLines } from './read-lines.ts'
+import { forgetSoftBounces } from './delete-expired.ts'
+import { readLines } from './parse-address-list.ts'
 import { findSuppressed, noteSoftBounces, suppress } from './store.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')

@@ -8,7 +8,7 @@ import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
 import { createCertificates, type FindCertificate } from './sources/ses.ts'
-import { createWatch, type Watch } from './watch.ts'
+import { createWatch, type Watch } from './tracking-guard.ts'
 
 export type BounceClass = Extract<EmailNews, { kind: 'bounced' }>['class']
 

@@ -3,7 +3,7 @@
 import { AppError } from '../../lib/errors.ts'
 import { findEmailDelivery } from '../../messages/email/note.ts'
 import type { FeedbackContext } from '../context.ts'
-import { isMachineAgent } from './watch.ts'
+import { isMachineAgent } from './tracking-guard.ts'
 
 type Context = Pick<FeedbackContext, 'db' | 'clock' | 'mail'>
 

@@ -3,10 +3,10 @@
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { judgeUsers } from '../../segments/audience.ts'
+import { withTags } from '../../segments/filters/assume-tags.ts'
+import { clausesOf, dependsOnTime, type Node as Tree } from '../../segments/filters/tree.ts'
 import { getSegmentsById, treeOf } from '../../segments/read.ts'
 import type { SegmentId } from '../../segments/segment.ts'
-import { clausesOf, dependsOnTime, type Node as Tree } from '../../segments/tree.ts'
-import { withTags } from '../../segments/with-tags.ts'
 import type { Db } from '../../storage/db.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
 import { type BranchCondition, type BranchId, branchesOf } from '../nodes/node.ts'

@@ -7,7 +7,7 @@ import type { Engine } from '../../messages/engine/engine.ts'
 import { createQueue, type Queue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
-import { createFindTemplate, type FindTemplate } from '../../templates/find.ts'
+import { createFindTemplate, type FindTemplate } from '../../templates/find-template.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
 import { createLiveJourneys, type LiveJourneys } from './live-journeys.ts'
 

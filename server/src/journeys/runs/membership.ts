@@ -2,9 +2,9 @@
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { judgeUsers } from '../../segments/audience.ts'
+import { clausesOf, type Node } from '../../segments/filters/tree.ts'
 import { getSegmentsById, treeOf } from '../../segments/read.ts'
 import type { SegmentId } from '../../segments/segment.ts'
-import { clausesOf, type Node } from '../../segments/tree.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JourneyAudience } from '../journey.ts'
 import type { CompiledJourney } from './compile-journey.ts'

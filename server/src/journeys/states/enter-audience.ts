@@ -8,11 +8,11 @@ import {
   idsStatement,
   type Range,
 } from '../../segments/audience.ts'
-import type { Scope } from '../../segments/compile.ts'
+import type { Scope } from '../../segments/filters/compile.ts'
+import type { Node } from '../../segments/filters/tree.ts'
 import { getSegmentsById, treeOf } from '../../segments/read.ts'
 import type { ScanAudience } from '../../segments/scan.ts'
 import type { SegmentId } from '../../segments/segment.ts'
-import type { Node } from '../../segments/tree.ts'
 import type { Db } from '../../storage/db.ts'
 import { type Sql, sql } from '../../storage/sql.ts'
 import type { Journey, JourneyAudience } from '../journey.ts'

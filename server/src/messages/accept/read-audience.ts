@@ -3,7 +3,7 @@
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
 import { checkSize } from '../../segments/estimate.ts'
-import { readFilters } from '../../segments/filters.ts'
+import { readFilters } from '../../segments/filters/read-filters.ts'
 import { getSegmentsByName, treeOf } from '../../segments/read.ts'
 import type { Segment } from '../../segments/segment.ts'
 import { ONESIGNAL_ID } from '../../users/aliases/identity.ts'

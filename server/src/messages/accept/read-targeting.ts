@@ -2,8 +2,8 @@
 
 import { invalid } from '../../lib/errors.ts'
 import { isUuid, type SubscriptionId } from '../../lib/ids.ts'
-import { readFilters } from '../../segments/filters.ts'
-import type { Filter } from '../../segments/tree.ts'
+import { readFilters } from '../../segments/filters/read-filters.ts'
+import type { Filter } from '../../segments/filters/tree.ts'
 import type { Channel } from '../../templates/content.ts'
 import { EXTERNAL_ID, ONESIGNAL_ID } from '../../users/aliases/identity.ts'
 import { isEmail, isPhoneNumber, type SubscriptionType } from '../../users/subscriptions/subscription.ts'

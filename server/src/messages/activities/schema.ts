@@ -1,7 +1,7 @@
 // The wire shapes of live activities.
 
 import Type, { type Static } from 'typebox'
-import type { Filter } from '../../segments/tree.ts'
+import type { Filter } from '../../segments/filters/tree.ts'
 import { contentFields } from '../../templates/content.ts'
 import { CreateMessageBody } from '../schema.ts'
 

@@ -3,7 +3,7 @@
 import { invalid } from '../../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import { type Content, readContent } from '../../templates/content.ts'
-import { prepareContent } from '../../templates/prepare.ts'
+import { prepareContent } from '../../templates/prepare-content.ts'
 import { replayOf } from '../accept/accept.ts'
 import { keysFrom, readKeys } from '../accept/keys.ts'
 import { readAudience, targetsOf } from '../accept/read-audience.ts'

@@ -3,7 +3,7 @@
 import { SYSTEM } from '../../apps/app.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
-import { giveNotice } from '../../sending/notice.ts'
+import { giveNotice } from '../../sending/notify-administrators.ts'
 import { SUSPENSION_MS } from '../../templates/suspension.ts'
 import { deleteEndedSuspensions, insertSuspension } from '../../templates/suspension-store.ts'
 import type { Engine } from '../engine/engine.ts'

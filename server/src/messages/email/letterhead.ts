@@ -1,7 +1,7 @@
 // Whom a mail is from, and the domain that stands for it.
 
 import { domainToASCII } from 'node:url'
-import type { SendingDomain } from '../../email/domains/find.ts'
+import type { SendingDomain } from '../../email/domains/find-sending-domain.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Content } from '../../templates/content.ts'
 import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../reasons.ts'

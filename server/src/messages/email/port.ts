@@ -2,7 +2,7 @@
 
 import type { Outcome } from '../../channels/channel.ts'
 import type { FileAsked, MailFile } from '../../channels/email/message.ts'
-import type { SendingDomain } from '../../email/domains/find.ts'
+import type { SendingDomain } from '../../email/domains/find-sending-domain.ts'
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
 import type { References } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'

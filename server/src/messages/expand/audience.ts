@@ -1,8 +1,8 @@
 // Whom a message means, in the words of segments, or by name.
 
 import { type AppId, isUuid } from '../../lib/ids.ts'
-import { readFilters } from '../../segments/filters.ts'
-import type { Node } from '../../segments/tree.ts'
+import { readFilters } from '../../segments/filters/read-filters.ts'
+import type { Node } from '../../segments/filters/tree.ts'
 import type { Db } from '../../storage/db.ts'
 import { ONESIGNAL_ID } from '../../users/aliases/identity.ts'
 import type { Engine } from '../engine/engine.ts'

@@ -9,7 +9,7 @@ import { knownTables } from '../../../test/sql-rules/schema-rules.ts'
 import { checkStatement, type KnownTables } from '../../../test/sql-rules/statement-rules.ts'
 import { newId } from '../../lib/ids.ts'
 import { audienceInRange, idsStatement } from '../../segments/audience.ts'
-import { readFilters } from '../../segments/filters.ts'
+import { readFilters } from '../../segments/filters/read-filters.ts'
 import { sql } from '../../storage/sql.ts'
 import {
   ALL_LINES,

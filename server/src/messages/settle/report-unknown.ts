@@ -4,7 +4,7 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { NewJob, Work } from '../../queue/job.ts'
-import { giveNotice } from '../../sending/notice.ts'
+import { giveNotice } from '../../sending/notify-administrators.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Counted } from '../deliver/store.ts'
 import type { Engine } from '../engine/engine.ts'

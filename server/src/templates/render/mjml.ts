@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { compileFunction } from 'node:vm'
-import { TextError } from './engine.ts'
+import { TextError } from './liquid-engine.ts'
 
 type Compile = (source: string, options: object) => Compiled | Promise<Compiled>
 type Compiled = { html: string; errors: { line: number; message: string; tagName: string }[] }

@@ -6,10 +6,10 @@ import { type Clock, systemClock } from '../../lib/clock.ts'
 import { RateLimited, unavailable } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
-import { BUDGET_MS, createBudget } from './budget.ts'
-import type { RenderCall } from './call.ts'
-import { MAX_SLICE } from './work.ts'
+import { BUDGET_MS, createBudget } from './app-usage.ts'
+import type { RenderCall } from './render-call.ts'
 import { startWorkerProcess, type WorkerProcess } from './worker-process.ts'
+import { MAX_SLICE } from './worker-protocol.ts'
 
 /** Calls of one app that may wait for a process; more than this is more than can be rendered. */
 const MAX_WAITING = 200

@@ -4,13 +4,13 @@ import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
 import type { Lane } from '../../queue/job.ts'
-import { createCall, type RenderFailure } from './call.ts'
-import { createPaces, newPace, type Pace } from './pace.ts'
 import { createRenderPool, type RenderPool, type RenderPoolOptions } from './pool.ts'
+import { createCall, type RenderFailure } from './render-call.ts'
 import { type Absent, describe, type Scope, type Sources } from './source.ts'
-import type { Step, StepResult } from './work.ts'
+import { createPaces, newPace, type Pace } from './step-timing.ts'
+import type { Step, StepResult } from './worker-protocol.ts'
 
-export type { RenderFailure } from './call.ts'
+export type { RenderFailure } from './render-call.ts'
 /** `fingerprint`: names content that is rendered in many calls. Its pace is remembered, and it can be suspended. */
 export type RenderItem = { template: Sources; context: Scope; fingerprint?: string }
 /** What came out, by field; beside `email_body` stands `email_text`, its text part. */

@@ -3,7 +3,14 @@
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { DEADLINE_MS, type FromWorker, SEND_EVERY_MS, type Slice, type StepResult, TAKES_TOO_LONG } from './work.ts'
+import {
+  DEADLINE_MS,
+  type FromWorker,
+  SEND_EVERY_MS,
+  type Slice,
+  type StepResult,
+  TAKES_TOO_LONG,
+} from './worker-protocol.ts'
 
 const MEMORY_MB = 64
 const LOOK_EVERY_MS = 20

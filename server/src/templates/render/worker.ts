@@ -1,9 +1,9 @@
 // The rendering process. It has an empty environment, may read nothing but its own code, and holds no secret: what it is sent is one
 // slice of work, and what it says is the result.
 
-import { doStep } from './do-step.ts'
 import { loadCompiler } from './mjml.ts'
-import { type FromWorker, SEND_EVERY_MS, type Slice, type StepResult } from './work.ts'
+import { doStep } from './run-step.ts'
+import { type FromWorker, SEND_EVERY_MS, type Slice, type StepResult } from './worker-protocol.ts'
 
 const say = (message: FromWorker) => process.send?.(message)
 

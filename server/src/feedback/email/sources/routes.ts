@@ -3,9 +3,9 @@ import type { Access, Call, Route } from '../../../http/route.ts'
 import { route } from '../../../http/route.ts'
 import type { FeedbackContext } from '../../context.ts'
 import { changeSources, viewSources } from './change.ts'
+import { takeSourceCall } from './receive-events.ts'
 import { EventSourcesAnswer, EventSourcesBody, SecretPath, SourcesPath, TakenAnswer } from './schema.ts'
 import { type Source, sources } from './source.ts'
-import { takeSourceCall } from './take-events.ts'
 
 const NAMES: Record<Source, string> = {
   ses: 'Amazon SES',

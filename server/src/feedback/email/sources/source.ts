@@ -6,7 +6,7 @@ import type { AppId } from '../../../lib/ids.ts'
 import type { SecretBox } from '../../../lib/secrets.ts'
 import type { EmailNews } from '../../../messages/email/note.ts'
 import type { BounceClass } from '../context.ts'
-import { isMachineAgent } from '../watch.ts'
+import { isMachineAgent } from '../tracking-guard.ts'
 import { textOf } from './json.ts'
 
 export const sources = ['ses', 'mailgun', 'sendgrid', 'postmark'] as const

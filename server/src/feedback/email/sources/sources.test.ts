@@ -15,7 +15,7 @@ import { newId } from '../../../lib/ids.ts'
 import { createLog } from '../../../lib/log.ts'
 import { certificateFor, type ServerCertificate } from '../../../sink/certificate.ts'
 import { sql } from '../../../storage/sql.ts'
-import { forgetOldEmailEvents } from './take-events.ts'
+import { forgetOldEmailEvents } from './receive-events.ts'
 
 const HOST = 'sns.eu-west-1.amazonaws.com'
 const CERT_URL = `https://${HOST}/SimpleNotificationService-0123abcd.pem`

@@ -1,0 +1,87 @@
+// How an app's mail goes out: set, shown without the password, taken away.
+
+import { isDeepStrictEqual } from 'node:util'
+import { actorOf, type Request } from '../../apps/audit/actor.ts'
+import { seal } from '../../apps/credentials/sealed.ts'
+import type { EmailSettings } from '../../apps/email-settings.ts'
+import { MASK } from '../../apps/schema.ts'
+import { findApp, insertAuditEntries, lockApp, notifyChange, updateEmailSettings } from '../../apps/store.ts'
+import { appNotFound, forbidden, invalid } from '../../lib/errors.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { EmailContext } from '../context.ts'
+import { wayOf } from '../find-route.ts'
+import { findPause } from '../pause.ts'
+import { isSamePlace, readSettings } from './read-settings.ts'
+import type { EmailSettingsAnswer, EmailSettingsBody } from './schema.ts'
+
+export async function viewSettings(ctx: EmailContext, appId: AppId): Promise<EmailSettingsAnswer> {
+  const app = await findApp(ctx.db, appId)
+  if (!app) throw appNotFound()
+  const settings = app.emailSettings
+  const relay = settings?.relay ?? null
+  return {
+    mode: settings?.mode ?? null,
+    relay: relay && { ...relay, password: app.credentials.email === undefined ? null : MASK },
+    from_address: settings?.from_address ?? null,
+    from_name: settings?.from_name ?? null,
+    way: wayOf(ctx, appId, settings, app.credentials).kind,
+    paused_since: (await findPause(ctx.db, appId))?.toISOString() ?? null,
+  }
+}
+
+/** Replaces what is there. */
+export async function setSettings(
+  ctx: EmailContext,
+  appId: AppId,
+  body: EmailSettingsBody,
+  by: Request,
+): Promise<void> {
+  const { settings, password } = readSettings(ctx, body)
+  // Mail that goes out directly goes out in the name of this machine: that is for who runs it to allow.
+  if (settings.mode === 'direct' && ctx.mail.way !== 'direct' && !['organization', 'operator'].includes(by.caller.kind))
+    throw forbidden('mode "direct" is for organization keys, where the server itself does not send directly')
+  await change(ctx, appId, by, 'email_settings.update', (before, sealed) => {
+    if (!settings.relay || settings.relay.username === null) return { settings, sealed: undefined }
+    if (password !== undefined) return { settings, sealed: seal(ctx.secrets, appId, 'email', { secret: password }) }
+    if (before?.relay && sealed && isSamePlace(before.relay, settings.relay)) return { settings, sealed }
+    throw invalid('relay.password is required: it was not given yet, or for another place')
+  })
+}
+
+export const removeSettings = (ctx: EmailContext, appId: AppId, by: Request) =>
+  change(ctx, appId, by, 'email_settings.delete', () => ({ settings: null, sealed: undefined }))
+
+type Kept = { settings: EmailSettings | null; sealed: string | undefined }
+
+async function change(
+  { db, now, newId }: EmailContext,
+  appId: AppId,
+  by: Request,
+  action: string,
+  decide: (before: EmailSettings | null, sealed: string | undefined) => Kept,
+): Promise<void> {
+  const at = now()
+  await db.transaction(async (db) => {
+    const app = await lockApp(db, appId)
+    if (!app) throw appNotFound()
+    const { email: sealed, ...others } = app.credentials
+    const after = decide(app.emailSettings, sealed)
+    const fields = changedFields(app.emailSettings, after.settings)
+    if (after.sealed !== sealed) fields.push('password')
+    if (fields.length === 0) return
+    const credentials = after.sealed === undefined ? others : { ...others, email: after.sealed }
+    await updateEmailSettings(db, appId, after.settings, credentials, at)
+    await insertAuditEntries(
+      db,
+      appId,
+      [{ id: newId(), actor: actorOf(by), action, targetType: 'app', targetId: appId, detail: { fields } }],
+      at,
+    )
+    await notifyChange(db, 'app', appId)
+  })
+}
+
+const FIELDS = ['mode', 'relay', 'from_address', 'from_name'] as const
+
+const changedFields = (before: EmailSettings | null, after: EmailSettings | null): string[] =>
+  FIELDS.filter((name) => !isDeepStrictEqual(before?.[name] ?? null, after?.[name] ?? null))

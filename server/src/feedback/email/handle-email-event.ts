@@ -1,0 +1,83 @@
+// What follows from what came back of an email. All of it may be done again without harm: who reports something and hears no
+// answer reports it again.
+
+import { sumOfApp } from '../../email/metrics/store.ts'
+import { coverOf } from '../../email/metrics/time-unit.ts'
+import { pauseForComplaints } from '../../email/pause.ts'
+import type { EmailReference } from '../../email/reference.ts'
+import { suppress } from '../../email/suppressions/store.ts'
+import type { AppId } from '../../lib/ids.ts'
+import { type EmailNews, findEmailDelivery, type NotedEmail } from '../../messages/email/note.ts'
+import { findMessage } from '../../messages/store.ts'
+import { dropAddress } from '../../users/subscriptions/drop-address.ts'
+import { setWanted } from '../../users/subscriptions/opt-out.ts'
+import type { FeedbackContext } from '../context.ts'
+import { setSubscribed } from './unsubscribe.ts'
+
+/** The mailbox is not there, or will never take anything. */
+const UNREACHABLE = -10
+const LONGEST_DETAIL = 500
+
+export type Told = {
+  /** What the other side said, for the operator to see. */
+  detail?: string | undefined
+}
+
+export async function follow(ctx: FeedbackContext, news: EmailNews, told: Told = {}): Promise<void> {
+  const { appId } = news.reference
+  if (news.kind === 'unsubscribed') return void (await setSubscribed(ctx, news.reference, false, news.at))
+  const noted = await ctx.mail.noteEmail(appId, news)
+  if (!noted) return
+  if (news.kind === 'bounced' && news.class === 'hard') await followHardBounce(ctx, appId, noted, told)
+  if (news.kind === 'complained') await followComplaint(ctx, appId, noted)
+}
+
+/** The mailbox is not there. Of one that is full or unwell it was noted how often; a block says something of us, not of the recipient. */
+async function followHardBounce(
+  { db, change, clock }: FeedbackContext,
+  appId: AppId,
+  { address, subscriptionId }: NotedEmail,
+  told: Told,
+): Promise<void> {
+  if (address === null) return
+  await dropAddress(change, appId, subscriptionId, { token: address, notificationTypes: UNREACHABLE })
+  const detail = plain(told.detail)
+  await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'hard_bounce', ...detail }], clock.now())
+}
+
+async function followComplaint(
+  { db, change, clock }: FeedbackContext,
+  appId: AppId,
+  { address, subscriptionId }: NotedEmail,
+): Promise<void> {
+  const now = clock.now()
+  await setWanted(change, appId, subscriptionId, false)
+  if (address !== null) await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'complaint' }], now)
+  const count = (from: Date) => sumOfApp(db, appId, coverOf({ from, until: new Date(now.getTime() + 1) }))
+  await pauseForComplaints(db, appId, count, now)
+}
+
+/** As much of it as can be kept, and is of use. */
+const plain = (detail: string | undefined) =>
+  detail === undefined
+    ? {}
+    : {
+        detail: detail
+          .toWellFormed()
+          .replaceAll(/[\s\p{Cc}]+/gu, ' ')
+          .slice(0, LONGEST_DETAIL),
+      }
+
+/**
+ * Copies go out under the reference of the email that they are copies of; what becomes of them says nothing of it. Answers
+ * whether one of these addresses is a copy's.
+ */
+export async function findCopies(
+  { db }: FeedbackContext,
+  reference: EmailReference,
+): Promise<(addresses: readonly string[]) => boolean> {
+  const delivery = await findEmailDelivery(db, reference)
+  const message = delivery && (await findMessage(db, reference.appId, delivery.messageId))
+  const copies = (message?.content.email_bcc ?? []).map((it) => it.toLowerCase())
+  return (addresses) => addresses.some((it) => copies.includes(it.toLowerCase()))
+}

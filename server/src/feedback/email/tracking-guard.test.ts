@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest'
+import { virtualClock } from '../../lib/clock.ts'
+import { createWatch } from './tracking-guard.ts'
+
+test('nobody follows several links of one email within a second', () => {
+  const clock = virtualClock()
+  const watch = createWatch(clock)
+  const click = (email: string, url: string) => watch.isHasty(email, url, null)
+  expect([click('a', '1'), click('a', '1'), click('b', '2')]).toEqual([false, false, false])
+  clock.advance({ ms: 999 })
+  expect([click('a', '2'), click('b', '2')]).toEqual([true, false])
+  // Across the moment at which what is remembered changes hands.
+  clock.advance({ ms: 500 })
+  expect(click('a', '3')).toBe(true)
+  clock.advance({ ms: 1_000 })
+  expect([click('a', '1'), click('b', '1')]).toEqual([false, false])
+})
+
+test('nobody clicks within two seconds of delivery', () => {
+  const clock = virtualClock()
+  const watch = createWatch(clock)
+  const deliveredAt = clock.now()
+  clock.advance({ ms: 1_999 })
+  expect(watch.isHasty('a', '1', deliveredAt)).toBe(true)
+  clock.advance({ ms: 1 })
+  expect(watch.isHasty('b', '1', deliveredAt)).toBe(false)
+})

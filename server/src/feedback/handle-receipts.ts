@@ -1,0 +1,73 @@
+// Receipts on their way to the deliveries that they are about.
+
+import type { Clock } from '../lib/clock.ts'
+import type { AppId, NewId } from '../lib/ids.ts'
+import { isStorable } from '../lib/text.ts'
+import type { Receipt } from '../messages/feedback/receipt.ts'
+import { dropOldReceipts, findWaitingReceipts } from '../messages/feedback/receipt-store.ts'
+import { noteReceipts } from '../messages/feedback/record-receipts.ts'
+import type { NoteActions } from '../messages/feedback/run-actions.ts'
+import { OPTED_OUT } from '../messages/reasons.ts'
+import { createQueue } from '../queue/enqueue.ts'
+import type { Db } from '../storage/db.ts'
+import type { Merger } from '../storage/merge.ts'
+import type { Change } from '../users/change.ts'
+import { setUnreachable } from '../users/subscriptions/opt-out.ts'
+import type { TextReceipt } from './inbound-sms.ts'
+
+export const MATCH_RECEIPTS = 'feedback.match-receipts'
+
+/** Resolves when it is noted, or written down to be noted later. */
+export type TakeReceipt = (appId: AppId, receipt: TextReceipt) => Promise<void>
+
+type Parts = { db: Db; clock: Clock; newId: NewId; change: Change; noteActions?: NoteActions | undefined }
+
+/** The answer to a text is written down moments after it came. */
+const SOON_MS = 5_000
+const AGAIN_MS = 60_000
+/** Of texts that somebody else sends through the same account there will never be a delivery. */
+const PATIENCE_MS = 3_600_000
+const AT_ONCE = 500
+const LONGEST_REFERENCE = 128
+
+export function createTakeReceipt(parts: Parts & { merger: Merger }): TakeReceipt {
+  const submit = parts.merger.merged<Receipt, void>({
+    name: 'feedback.take-receipts',
+    async run(appId, receipts) {
+      await note(parts, appId, receipts, SOON_MS)
+      return receipts.map(() => ({ value: undefined }))
+    },
+  })
+  return async (appId, { id, state, reason }) => {
+    if (state === 'passed-on' || id.length > LONGEST_REFERENCE || !isStorable(id)) return
+    await submit(appId, { reference: id, state, reason })
+  }
+}
+
+/** Those that wait are looked at again after so long. */
+async function note(parts: Parts, appId: AppId, receipts: readonly Receipt[], againMs: number): Promise<void> {
+  const { db, clock, newId, change, noteActions } = parts
+  const now = clock.now()
+  const gone = await db.transaction(async (db) => {
+    const noted = await noteReceipts(db, appId, receipts, now, noteActions)
+    const runAt = new Date(now.getTime() + againMs)
+    const job = { appId, name: MATCH_RECEIPTS, key: 'waiting', runAt }
+    if (noted.waiting > 0) await createQueue({ clock, newId }).enqueue(db, [job])
+    return noted.gone
+  })
+  // After the commit: were it lost, the next text to this number would say the same again.
+  await Promise.all(
+    gone.map(({ subscriptionId, reason }) => setUnreachable(change, appId, subscriptionId, reason === OPTED_OUT)),
+  )
+}
+
+/** The job: those that came early are looked at again until theirs is found, or an hour has gone by. */
+export async function matchReceipts(parts: Parts, appId: AppId): Promise<void> {
+  await dropOldReceipts(parts.db, appId, new Date(parts.clock.now().getTime() - PATIENCE_MS))
+  for (let after = ''; ; ) {
+    const receipts = await findWaitingReceipts(parts.db, appId, after, AT_ONCE)
+    if (receipts.length > 0) await note(parts, appId, receipts, AGAIN_MS)
+    if (receipts.length < AT_ONCE) return
+    after = receipts.at(-1)?.reference ?? ''
+  }
+}

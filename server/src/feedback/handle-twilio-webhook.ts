@@ -1,0 +1,24 @@
+// Twilio calls us. Whoever else does learns nothing, not even whether the app exists: nothing unsigned is looked at.
+
+import { readSmsProvider, twilioCallbackUrl } from '../apps/sms/configure.ts'
+import { forbidden } from '../lib/errors.ts'
+import { type AppId, isUuid } from '../lib/ids.ts'
+import type { FeedbackContext } from './context.ts'
+import { takeText } from './handle-inbound-sms.ts'
+
+export async function takeTwilioCall(
+  ctx: FeedbackContext,
+  appId: AppId,
+  body: string,
+  signature: string | undefined,
+): Promise<void> {
+  const url = twilioCallbackUrl(ctx.publicUrl, appId)
+  const provider = url && signature && isUuid(appId) ? await readSmsProvider(ctx, appId) : undefined
+  const call =
+    provider?.kind === 'twilio' && url
+      ? ctx.readTwilio({ authToken: provider.secret, url, body, signature })
+      : undefined
+  if (!provider || !call) throw forbidden('The signature does not fit')
+  if (call.kind === 'receipt') await ctx.takeReceipt(appId, call.receipt)
+  if (call.kind === 'text') await takeText(ctx, appId, provider, call.text)
+}

@@ -1,0 +1,208 @@
+// Tell a webhook what happened, in order, up to a hundred events in a request. A request that was not taken is sent again as it
+// was, under the same id, so that the receiver knows it. Each webhook is a job of its own: a slow one holds up nobody else.
+
+import { SYSTEM } from '../apps/app.ts'
+import { insertAuditEntries } from '../apps/store.ts'
+import type { Outcome } from '../channels/channel.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { AppId, NewId } from '../lib/ids.ts'
+import type { SecretBox } from '../lib/secrets.ts'
+import { createQueue } from '../queue/enqueue.ts'
+import type { Handler, Work } from '../queue/job.ts'
+import { giveNotice } from '../sending/notify-administrators.ts'
+import type { SendWebhook } from '../sending/send-notice.ts'
+import type { Db } from '../storage/db.ts'
+import {
+  type DisabledReason,
+  NOT_FAILING,
+  type StoredEvent,
+  signingSecrets,
+  type Webhook,
+  type WebhookId,
+} from './webhook.ts'
+import {
+  deleteOldEvents,
+  deleteTravelled,
+  findDueWebhooksAcrossApps,
+  findNextEvents,
+  findOldEventsAcrossApps,
+  findTravelling,
+  findWebhook,
+  lockWebhook,
+  markTravelling,
+  updateWebhook,
+} from './webhook-store.ts'
+
+export const TELL_EVENTS = 'feedback.webhooks'
+
+export type TellContext = { db: Db; clock: Clock; newId: NewId; secrets: SecretBox; sendWebhook: SendWebhook }
+
+const SECOND_MS = 1_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+const EVENTS_AT_ONCE = 100
+/** One turn; then other jobs have theirs. */
+const REQUESTS_IN_A_TURN = 20
+const TURN_MS = 10 * SECOND_MS
+/** Between tries: the first and the longest pause. */
+const PAUSE_MS = { first: 5 * SECOND_MS, longest: HOUR_MS }
+/** What cannot be told within a day is news no more. */
+const EVENT_LIFE_MS = DAY_MS
+const PATIENCE_MS = 3 * DAY_MS
+const DELETED_AT_ONCE = 10_000
+
+/** The queue need not keep what it cannot run: who has something to be told is found again. */
+export const tellHandler = (ctx: TellContext): Handler => ({
+  run: (work) => tellEvents(ctx, work),
+  whenExhausted: 'drop',
+  waitsFor: (webhookId) => webhookId,
+})
+
+/** The schedule: a job for each webhook that may be told something now. */
+export async function wakeWebhooks({ db, clock, newId }: TellContext): Promise<void> {
+  const due = await findDueWebhooksAcrossApps(db, clock.now())
+  const jobs = due.map(({ appId, id }) => ({ appId, name: TELL_EVENTS, key: id }))
+  await createQueue({ clock, newId }).enqueue(db, jobs)
+}
+
+/** The schedule for what nobody will ever ask for. */
+export async function forgetOldEvents({ db, clock }: TellContext): Promise<void> {
+  const before = new Date(clock.now().getTime() - 2 * EVENT_LIFE_MS)
+  for (const { appId, webhookId } of await findOldEventsAcrossApps(db, before))
+    await dropEvents(db, appId, webhookId, before)
+}
+
+async function tellEvents(ctx: TellContext, work: Work): Promise<void> {
+  const { appId, key: id } = work.job
+  const beganMs = ctx.clock.leaseMs()
+  for (let n = 0; n < REQUESTS_IN_A_TURN && !work.signal.aborted; n++) {
+    const webhook = await findWebhook(ctx.db, appId, id)
+    if (!webhook || webhook.disabledAt !== null) {
+      await dropEvents(ctx.db, appId, id)
+      return
+    }
+    if (webhook.nextTryAt !== null && webhook.nextTryAt > ctx.clock.now()) return
+    const batch = await nextBatch(ctx, work, id)
+    if (!batch) return
+    const outcome = await ctx.sendWebhook({
+      url: webhook.url,
+      id: `events_${batch.batchId}`,
+      body: bodyOf(appId, batch.events),
+      secrets: signingSecrets(ctx.secrets, appId, webhook, ctx.clock.now()),
+    })
+    if (!(await settle(ctx, work, id, batch.batchId, outcome))) return
+    if (ctx.clock.leaseMs() - beganMs > TURN_MS) break
+  }
+  await createQueue(ctx).enqueue(ctx.db, [{ appId, name: TELL_EVENTS, key: id }])
+}
+
+/** The one that was not taken yet; otherwise what has waited longest. */
+const nextBatch = ({ db, newId }: TellContext, { job: { appId }, stillMine }: Work, id: WebhookId) =>
+  db.transaction(async (db) => {
+    if (!(await stillMine(db))) return undefined
+    const travelling = await findTravelling(db, appId, id)
+    if (travelling) return travelling
+    const events = await findNextEvents(db, appId, id, EVENTS_AT_ONCE)
+    if (events.length === 0) return undefined
+    const batchId = newId()
+    await markTravelling(db, appId, id, events, batchId)
+    return { batchId, events }
+  })
+
+/** Whether it may be told more at once. */
+async function settle(
+  { db, clock, newId }: TellContext,
+  { job: { appId }, stillMine, noteProgress }: Work,
+  id: WebhookId,
+  batchId: string,
+  outcome: Outcome,
+): Promise<boolean> {
+  const now = clock.now()
+  return db.transaction(async (db) => {
+    if (!(await stillMine(db))) return false
+    await noteProgress(db)
+    if (outcome.kind === 'sent') await deleteTravelled(db, appId, id, batchId)
+    const webhook = await lockWebhook(db, appId, id)
+    if (!webhook) return false
+    if (outcome.kind === 'sent') {
+      if (webhook.failures > 0) await updateWebhook(db, appId, { ...webhook, ...NOT_FAILING })
+      return true
+    }
+    const failed = await withFailure(db, appId, webhook, outcome, now)
+    const reason = reasonToDisable(failed, outcome, now)
+    if (!reason) {
+      await updateWebhook(db, appId, failed)
+      return false
+    }
+    await updateWebhook(db, appId, { ...failed, disabledAt: now, disabledReason: reason, updatedAt: now })
+    const detail = { webhook_id: id, reason }
+    await giveNotice(db, appId, 'event_webhook.disabled', detail, now)
+    await insertAuditEntries(
+      db,
+      appId,
+      [
+        {
+          id: newId(),
+          actor: SYSTEM,
+          action: 'event_webhook.disable',
+          targetType: 'event_webhook',
+          targetId: id,
+          detail: { reason },
+        },
+      ],
+      now,
+    )
+    // The next look finds it disabled, and what waits for it is dropped.
+    return true
+  })
+}
+
+function reasonToDisable({ failingSince }: Webhook, outcome: Outcome, now: Date): DisabledReason | undefined {
+  if (outcome.kind === 'gone') return 'gone'
+  return failingSince && now.getTime() - failingSince.getTime() >= PATIENCE_MS ? 'failing' : undefined
+}
+
+type Failure = Exclude<Outcome, { kind: 'sent' }>
+
+/** Refused, not answered or not reached: to the receiver it is all the same, and may be mended. */
+async function withFailure(db: Db, appId: AppId, webhook: Webhook, outcome: Failure, now: Date): Promise<Webhook> {
+  const dropped = await dropEvents(db, appId, webhook.id, new Date(now.getTime() - EVENT_LIFE_MS))
+  const pauseMs = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** webhook.failures)
+  const askedMs = outcome.kind === 'retry' ? (outcome.afterMs ?? 0) : 0
+  return {
+    ...webhook,
+    failingSince: webhook.failingSince ?? now,
+    failures: webhook.failures + 1,
+    lastFailure: outcome.reason,
+    nextTryAt: new Date(now.getTime() + Math.max(pauseMs, Math.min(askedMs, DAY_MS))),
+    dropped: webhook.dropped + dropped,
+  }
+}
+
+async function dropEvents(db: Db, appId: AppId, webhookId: WebhookId, before?: Date): Promise<number> {
+  for (let dropped = 0; ; ) {
+    const count = await deleteOldEvents(db, appId, webhookId, before, DELETED_AT_ONCE)
+    dropped += count
+    if (count < DELETED_AT_ONCE) return dropped
+  }
+}
+
+/** The same each time for the same events. */
+const bodyOf = (appId: AppId, events: readonly StoredEvent[]) =>
+  JSON.stringify({
+    type: 'message.events',
+    timestamp: events[0]?.at.toISOString(),
+    data: { app_id: appId, events: events.map(eventObject) },
+  })
+
+const eventObject = ({ id, kind, at, messageId, subscriptionId, userId, platform, reason, count }: StoredEvent) => ({
+  id,
+  kind,
+  at: at.toISOString(),
+  message_id: messageId,
+  subscription_id: subscriptionId,
+  onesignal_id: userId,
+  subscription_type: platform,
+  reason,
+  ...(count !== null && { count }),
+})

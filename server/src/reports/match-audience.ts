@@ -1,0 +1,70 @@
+// Would a message's audience hold this user's subscriptions, were it read now? Who got a message was decided when it was
+// expanded; people may have changed since.
+
+import type { AppId, SubscriptionId } from '../lib/ids.ts'
+import { findTokens } from '../messages/activities/store.ts'
+import { readSegmentTrees } from '../messages/frozen-segments.ts'
+import type { Audience, Message, NamedSegment } from '../messages/message.ts'
+import type { SegmentsContext } from '../segments/context.ts'
+import { judgeSubscriptions } from '../segments/explain.ts'
+import type { Node } from '../segments/filters/tree.ts'
+import { treeOf } from '../segments/read.ts'
+import { ONESIGNAL_ID } from '../users/aliases/identity.ts'
+import type { User } from '../users/working-set.ts'
+
+export type Judged = {
+  /** The subscriptions that it holds now. */
+  matching: Set<SubscriptionId>
+  /** Segments that were deleted since, of messages that were accepted before segments were kept with them. */
+  goneSegments: string[]
+}
+
+export async function judgeAudience(
+  ctx: SegmentsContext,
+  appId: AppId,
+  { audience }: Pick<Message, 'audience'>,
+  user: User,
+): Promise<Judged> {
+  const all = [...user.subscriptions.keys()]
+  switch (audience.kind) {
+    case 'subscriptions':
+      return { matching: new Set(all.filter((id) => audience.ids.includes(id))), goneSegments: [] }
+    case 'activity': {
+      const holding = await findTokens(ctx.db, appId, { purpose: 'update', name: audience.activityId }, all)
+      return { matching: new Set(holding.keys()), goneSegments: [] }
+    }
+    case 'aliases':
+      return { matching: new Set(isNamed(audience.aliases, user) ? all : []), goneSegments: [] }
+    // Who is added has their deliveries at once: nobody else is meant.
+    case 'recipients':
+      return { matching: new Set(), goneSegments: [] }
+    default: {
+      const { tree, goneSegments } = await readTree(ctx, appId, audience)
+      const judged = await judgeSubscriptions(ctx, appId, user, tree)
+      return { matching: new Set(judged.filter((it) => it.matches).map(({ id }) => id)), goneSegments }
+    }
+  }
+}
+
+const isNamed = (aliases: Record<string, string[]>, { id, aliases: own }: User) =>
+  Object.entries(aliases).some(([label, values]) => {
+    const value = label === ONESIGNAL_ID ? id : own.get(label)
+    return value !== undefined && values.includes(value)
+  })
+
+async function readTree(
+  { db }: Pick<SegmentsContext, 'db'>,
+  appId: AppId,
+  audience: Extract<Audience, { kind: 'segments' | 'filters' }>,
+): Promise<{ tree: Node; goneSegments: string[] }> {
+  const goneSegments: string[] = []
+  const treesOf = async (named: NamedSegment[]): Promise<Node[]> => {
+    const found = await readSegmentTrees(db, appId, named)
+    goneSegments.push(...named.filter((_, n) => !found[n]).map(({ name }) => name))
+    return found.filter((it) => it !== undefined)
+  }
+  const excluded: Node = { kind: 'none', of: await treesOf(audience.excluded) }
+  const included: Node =
+    audience.kind === 'filters' ? treeOf(audience) : { kind: 'any', of: await treesOf(audience.included) }
+  return { tree: { kind: 'all', of: [included, excluded] }, goneSegments }
+}

@@ -1,0 +1,220 @@
+// The fields of the filter language: which relations each has, what operands they take, and what they then ask.
+
+import { own } from '../../lib/own.ts'
+import { hashToken, isEmail, subscriptionTypes, typeOfDevice } from '../../users/subscriptions/subscription.ts'
+import { Entry } from './filter-entry.ts'
+import type { Comparison, Field, Filter, Test } from './tree.ts'
+import { isVersion, lowerAscii, upperAscii } from './values.ts'
+
+const MAX_KEY = 255
+/** 114 years: what is further away would leave the calendar of PostgreSQL sooner or later. */
+const MAX_HOURS = 1_000_000
+const MIN_DAYS = 0.001
+const MAX_DAYS = 3_650
+const MAX_COUNT = 1_000_000
+const MAX_METRES = 100_000_000
+
+type ReadTest = (entry: Entry) => Test
+type Relations = Record<string, ReadTest>
+/** The text of a value as it is compared; throws where it can never be one. */
+type Normalize = (entry: Entry, text: string) => string
+
+const asGiven: Normalize = (_, text) => text
+
+const choices = (normalize: Normalize): Relations => {
+  const one =
+    (want: boolean) =>
+    (entry: Entry): Test => ({
+      kind: 'oneOf',
+      values: [normalize(entry, entry.text('value'))],
+      want,
+    })
+  const many =
+    (want: boolean) =>
+    (entry: Entry): Test => ({
+      kind: 'oneOf',
+      values: entry.list('value').map((text) => normalize(entry, text)),
+      want,
+    })
+  return {
+    '=': one(true),
+    '!=': one(false),
+    in_array: many(true),
+    not_in_array: many(false),
+    exists: () => ({ kind: 'present', want: true }),
+    not_exists: () => ({ kind: 'present', want: false }),
+  }
+}
+
+const comparisons = (read: (relation: Comparison) => ReadTest, ...relations: Comparison[]): Relations =>
+  Object.fromEntries(relations.map((relation) => [relation, read(relation)]))
+
+const number =
+  (relation: Comparison): ReadTest =>
+  (entry) => ({
+    kind: 'number',
+    relation,
+    value: entry.decimal('value'),
+  })
+
+const ago =
+  (relation: '>' | '<'): ReadTest =>
+  (entry) => ({
+    kind: 'ago',
+    relation,
+    hours: entry.number('hours_ago', 0, MAX_HOURS),
+  })
+
+const elapsed =
+  (relation: '>' | '<'): ReadTest =>
+  (entry) => ({
+    kind: 'elapsed',
+    relation,
+    seconds: entry.decimal('value'),
+  })
+
+/** Texts that are no versions are equal or not to the letter, and have no order. */
+const version =
+  (relation: Comparison): ReadTest =>
+  (entry) => {
+    const value = entry.text('value', 256)
+    if (isVersion(value)) return { kind: 'version', relation, value }
+    if (relation === '=' || relation === '!=') return { kind: 'oneOf', values: [value], want: relation === '=' }
+    throw entry.wrong('value must be a version: numbers with dots between them, such as 1.10.2')
+  }
+
+const flag: Relations = {
+  '=': (entry) => ({ kind: 'is', want: readFlag(entry) }),
+  '!=': (entry) => ({ kind: 'is', want: !readFlag(entry) }),
+}
+
+function readFlag(entry: Entry): boolean {
+  const text = entry.text('value')
+  if (text === 'true' || text === '1') return true
+  if (text === 'false' || text === '0') return false
+  throw entry.wrong('value must be "true" or "false"')
+}
+
+const countryCode: Normalize = (entry, text) => {
+  if (!/^[A-Za-z]{2}$/.test(text)) throw entry.wrong('value must be a country code of two letters')
+  return upperAscii(text)
+}
+
+const languageCode: Normalize = (entry, text) => {
+  if (!/^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*$/.test(text)) throw entry.wrong('value must be a language code')
+  return lowerAscii(text)
+}
+
+const typesByName = new Map(subscriptionTypes.map((type) => [type.toLowerCase(), type]))
+
+const deviceType: Normalize = (entry, text) => {
+  const type = /^\d{1,2}$/.test(text) ? typeOfDevice(Number(text)) : typesByName.get(text.toLowerCase())
+  if (!type) throw entry.wrong('value must be a device type: a number such as 0 for iOS, or a name such as "iOSPush"')
+  return type
+}
+
+const within: ReadTest = (entry) => ({
+  kind: 'within',
+  metres: entry.number('radius', 0, MAX_METRES),
+  lat: entry.number('lat', -90, 90),
+  long: entry.number('long', -180, 180),
+})
+
+const happened =
+  (relation: Comparison): ReadTest =>
+  (entry) => {
+    const count = entry.has('count') ? entry.number('count', 0, MAX_COUNT) : 1
+    if (!Number.isInteger(count)) throw entry.wrong('count must be a whole number')
+    const days = entry.has('within_days') ? entry.number('within_days', MIN_DAYS, MAX_DAYS) : undefined
+    return { kind: 'happened', relation, count, days }
+  }
+
+const emailKey = (entry: Entry): string => {
+  const address = entry.text('value')
+  if (!isEmail(address)) throw entry.wrong('value must be an email address')
+  return hashToken('Email', address)
+}
+
+type Definition = {
+  relations: Relations
+  /** The relation that is meant when none is given. */
+  relation?: string
+  operands: readonly string[]
+  /** What the clause is about, beyond its field. */
+  key?: (entry: Entry) => string
+}
+
+const VALUE = ['value'] as const
+const keyed = (entry: Entry) => entry.name('key', MAX_KEY)
+
+export const fields: Readonly<Record<Field, Definition>> = {
+  tag: {
+    relations: {
+      ...choices(asGiven),
+      ...comparisons(number, '>', '<'),
+      time_elapsed_gt: elapsed('>'),
+      time_elapsed_lt: elapsed('<'),
+    },
+    operands: ['key', 'value'],
+    key: keyed,
+  },
+  country: { relations: choices(countryCode), operands: VALUE },
+  language: { relations: choices(languageCode), operands: VALUE },
+  external_user_id: { relations: choices(asGiven), operands: VALUE },
+  device_type: { relations: choices(deviceType), operands: VALUE },
+  app_version: { relations: comparisons(version, '>', '<', '=', '!='), operands: VALUE },
+  session_count: { relations: comparisons(number, '>', '<', '=', '!='), operands: VALUE },
+  session_time: { relations: comparisons(number, '>', '<', '=', '!='), operands: VALUE },
+  amount_spent: { relations: comparisons(number, '>', '<', '=', '!='), operands: VALUE },
+  bought_sku: { relations: comparisons(number, '>', '<', '='), operands: ['key', 'value'], key: keyed },
+  last_session: { relations: { '>': ago('>'), '<': ago('<') }, operands: ['hours_ago'] },
+  first_session: { relations: { '>': ago('>'), '<': ago('<') }, operands: ['hours_ago'] },
+  location: {
+    relations: { '=': within, '<': within },
+    relation: '=',
+    operands: ['radius', 'lat', 'long'],
+  },
+  email: {
+    relations: { '=': () => ({ kind: 'is', want: true }), '!=': () => ({ kind: 'is', want: false }) },
+    operands: VALUE,
+    key: emailKey,
+  },
+  rooted: { relations: flag, operands: VALUE },
+  test_users: { relations: flag, operands: VALUE },
+  subscribed: { relations: flag, operands: VALUE },
+  event: {
+    relations: comparisons(happened, '>=', '>', '<=', '<', '=', '!='),
+    relation: '>=',
+    operands: ['name', 'count', 'within_days'],
+    key: (entry) => entry.name('name', 128),
+  },
+}
+
+const isField = (name: unknown): name is Field => typeof name === 'string' && Object.hasOwn(fields, name)
+/** Quoted in an error: short, and whole characters. What is no text is shown as it was sent. */
+const quoted = (given: unknown) => {
+  const text = typeof given === 'string' ? given : JSON.stringify(given)
+  return `"${[...text.slice(0, 200)].slice(0, 40).join('')}"`
+}
+
+/** One filter: what it asks, and itself without what means nothing to it. */
+export function readField(filter: Filter, place: string): { filter: Filter; field: Field; key: string; test: Test } {
+  const entry = new Entry(filter, place)
+  const { field } = filter
+  if (!entry.has('field')) throw entry.wrong('field is required')
+  if (!isField(field)) throw entry.wrong(`unknown field ${quoted(field)}`)
+  const { relations, operands, key, relation: implied } = fields[field]
+  const relation = entry.has('relation') ? filter.relation : implied
+  if (relation === undefined) throw entry.wrong('relation is required')
+  if (typeof relation !== 'string' || !Object.hasOwn(relations, relation))
+    throw entry.wrong(
+      `field "${field}" has no relation ${quoted(relation)}; it has ${Object.keys(relations).join(', ')}`,
+    )
+  const known = ['field', 'relation', ...operands].filter((name) => entry.has(name))
+  return {
+    filter: Object.fromEntries(known.map((name) => [name, own(filter, name)])),
+    field,
+    key: key?.(entry) ?? '',
+    test: (own(relations, relation) as ReadTest)(entry),
+  }
+}

@@ -1,0 +1,76 @@
+// The operands of one filter, read as what its field needs.
+
+import { type AppError, invalid } from '../../lib/errors.ts'
+import { own } from '../../lib/own.ts'
+import { codePoints } from '../../lib/text.ts'
+import type { Filter } from './tree.ts'
+import { isDecimal } from './values.ts'
+
+const MAX_LIST = 20
+const MAX_TEXT = 1024
+
+/** One filter and where it stands, so that whatever is wrong with it can be told by its place. */
+export class Entry {
+  readonly filter: Filter
+  readonly entry: string
+  constructor(filter: Filter, entry: string) {
+    this.filter = filter
+    this.entry = entry
+  }
+
+  wrong(says: string): AppError {
+    return invalid(`${this.entry}: ${says}`, { field: this.entry })
+  }
+
+  has(name: string): boolean {
+    return own(this.filter, name) !== undefined && own(this.filter, name) !== null
+  }
+
+  text(name: string, max = MAX_TEXT): string {
+    return this.asText(name, own(this.filter, name), max)
+  }
+
+  asText(name: string, value: unknown, max: number): string {
+    if (value === undefined || value === null) throw this.wrong(`${name} is required`)
+    if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean')
+      throw this.wrong(`${name} must be text or a number`)
+    const text = String(value)
+    if (codePoints(text) > max) throw this.wrong(`${name} must have at most ${max} characters`)
+    return text
+  }
+
+  name(name: string, max: number): string {
+    const value = own(this.filter, name)
+    if (typeof value !== 'string' || value === '') throw this.wrong(`${name} is required, as text`)
+    return this.text(name, max)
+  }
+
+  /** A number, or the text of one, as exact text. */
+  decimal(name: string): string {
+    const text = this.text(name)
+    if (typeof own(this.filter, name) === 'boolean' || !isDecimal(text))
+      throw this.wrong(`${name} must be a decimal number of at most 20 digits before and after the point`)
+    return text
+  }
+
+  number(name: string, min: number, max: number): number {
+    const number = Number(this.decimal(name))
+    if (!(number >= min && number <= max)) throw this.wrong(`${name} must be from ${min} to ${max}`)
+    return number
+  }
+
+  /** Separated by commas; or a list, whose items may hold commas themselves. */
+  list(name: string): string[] {
+    const given = own(this.filter, name)
+    const texts = Array.isArray(given)
+      ? given.map((item) => this.asText(name, item, MAX_TEXT))
+      : this.text(name, MAX_LIST * (MAX_TEXT + 2))
+          .split(',')
+          .map((item) => item.trim())
+    if (texts.length > MAX_LIST) throw this.wrong(`${name} must have at most ${MAX_LIST} values`)
+    if (texts.length === 0 || texts.includes('')) throw this.wrong(`${name} must not have empty values`)
+    for (const text of texts)
+      if (codePoints(text) > MAX_TEXT) throw this.wrong(`${name} must have values of at most ${MAX_TEXT} characters`)
+    return [...new Set(texts)]
+  }
+}

@@ -1,0 +1,72 @@
+// Send a notice to an administrator: to the webhook, where the receiver knows one that comes twice by its id, or by mail. The
+// queue tries again what could not be handed over.
+
+import type { Outcome } from '../channels/channel.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { AppId } from '../lib/ids.ts'
+import type { SecretBox } from '../lib/secrets.ts'
+import type { Handler } from '../queue/job.ts'
+import type { Db } from '../storage/db.ts'
+import { findMailNotice, findWaitingNotice, type NoticeId, settleNotice, type WaitingNotice } from './notice-store.ts'
+import { sealedSecret } from './webhook-secret.ts'
+import { writeNotice } from './write-notice-email.ts'
+
+/** Implemented by channels/webhook: signs as Standard Webhooks has it, and goes to public addresses alone. */
+export type SendWebhook = (webhook: {
+  url: string
+  id: string
+  body: string
+  secrets: readonly string[]
+}) => Promise<Outcome>
+
+/** Implemented by the composition: as the app's mail goes out, past all that is counted or held there. */
+export type SendMail = (
+  appId: AppId,
+  mail: { to: string; id: NoticeId; subject: string; text: string },
+) => Promise<Outcome>
+
+type Common = { db: Db; clock: Pick<Clock, 'now'> }
+export type WebhookNoticeContext = Common & { secrets: SecretBox; sendWebhook: SendWebhook }
+export type MailNoticeContext = Common & { sendMail: SendMail }
+export type NotifyContext = WebhookNoticeContext & MailNoticeContext
+
+export const notifyHandler = (ctx: WebhookNoticeContext): Handler => ({
+  run: ({ job }) => notify(ctx, job.appId, job.key),
+  waitsFor: (noticeId) => noticeId,
+})
+export const mailNoticeHandler = (ctx: MailNoticeContext): Handler => ({
+  run: ({ job }) => notifyByMail(ctx, job.appId, job.key),
+  waitsFor: (noticeId) => noticeId,
+})
+
+async function notify(ctx: WebhookNoticeContext, appId: AppId, id: NoticeId): Promise<void> {
+  const notice = await findWaitingNotice(ctx.db, appId, id)
+  // Sent by an attempt whose end was not recorded, or the administrator is gone.
+  if (!notice) return
+  const outcome = await ctx.sendWebhook({
+    url: notice.webhookUrl,
+    id: `notice_${id}`,
+    body: bodyOf(appId, notice),
+    secrets: [sealedSecret(ctx.secrets, appId, notice.administratorId).open(notice.webhookSecret)],
+  })
+  await settle(ctx, appId, id, outcome)
+}
+
+async function notifyByMail(ctx: MailNoticeContext, appId: AppId, id: NoticeId): Promise<void> {
+  const notice = await findMailNotice(ctx.db, appId, id)
+  if (!notice) return
+  await settle(ctx, appId, id, await ctx.sendMail(appId, { to: notice.email, id, ...writeNotice(appId, notice) }))
+}
+
+async function settle(ctx: Common, appId: AppId, id: NoticeId, outcome: Outcome): Promise<void> {
+  const now = ctx.clock.now()
+  if (outcome.kind === 'sent') await settleNotice(ctx.db, appId, id, { state: 'sent', at: now, reason: null })
+  else if (outcome.kind === 'retry' || outcome.kind === 'unknown') {
+    // Shown while it is tried again.
+    await settleNotice(ctx.db, appId, id, { state: 'waiting', at: null, reason: outcome.reason })
+    throw new Error(`the notice was not taken: ${outcome.reason}`)
+  } else await settleNotice(ctx.db, appId, id, { state: 'failed', at: now, reason: outcome.reason })
+}
+
+const bodyOf = (appId: AppId, { kind, at, detail }: WaitingNotice) =>
+  JSON.stringify({ type: kind, timestamp: at.toISOString(), data: { app_id: appId, ...detail } })

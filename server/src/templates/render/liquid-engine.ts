@@ -1,0 +1,212 @@
+// Liquid, set up so that a template can reach nothing but the data it is given. No files, no other templates, no prototypes.
+// The limits in here are the inner fence: they are the engine's own and it must look at them to keep them. The outer one is
+// the process that this runs in, which is ended from outside.
+
+import { Liquid, LiquidError, type Template, type Token, Tokenizer, TypeGuards } from 'liquidjs'
+import { own } from '../../lib/own.ts'
+import { isEmail } from '../../users/subscriptions/subscription.ts'
+import { chooseFilters } from './liquid-filters.ts'
+import type { Absent, Kind, Scope, Source } from './source.ts'
+import { TAKES_TOO_LONG } from './worker-protocol.ts'
+
+const ALLOWED_TAGS = new Set(
+  '# assign break capture case comment continue cycle echo for if liquid raw unless'.split(' '),
+)
+
+/** Milliseconds; a little below the outer fence, because an error is cheaper than a new process. */
+const RENDER_MS = 200
+/** The engine's count of characters and entries that filters make. */
+const MEMORY = 2_000_000
+const MAX_SOURCE = 1_100_000
+/** Parsed templates are some ten times their text, and have to fit the process with everything else. */
+const MAX_CACHED = 400_000
+
+export const MAX_RENDERED: Record<Kind, number> = {
+  line: 16_384,
+  text: 16_384,
+  url: 8_192,
+  header: 4_096,
+  address: 254,
+  html: 2_000_000,
+}
+
+export class TextError extends Error {
+  readonly line: number | undefined
+  readonly column: number | undefined
+  constructor(message: string, line?: number, column?: number) {
+    super(message)
+    this.line = line
+    this.column = column
+  }
+}
+
+export type Engine = {
+  /** Throws a TextError where the text is not good Liquid, or does what its kind may not. */
+  check(source: Source, absent: readonly Absent[]): void
+  render(source: Source, scope: Scope, nowMs: number): string
+}
+
+export function createEngine(): Engine {
+  let nowMs = 0
+  const make = (options: { isHtml: boolean; hasLoops: boolean }) => {
+    const liquid = new Liquid({
+      ownPropertyOnly: true,
+      strictFilters: true,
+      templates: {},
+      relativeReference: false,
+      dynamicPartials: false,
+      timezoneOffset: 0,
+      locale: 'en-US',
+      parseLimit: MAX_SOURCE,
+      renderLimit: RENDER_MS,
+      memoryLimit: MEMORY,
+      ...(options.isHtml && { outputEscape: 'escape' }),
+    })
+    for (const name of Object.keys(liquid.tags)) if (!ALLOWED_TAGS.has(name)) delete liquid.tags[name]
+    if (!options.hasLoops)
+      liquid.registerTag('for', {
+        parse() {
+          throw new Error('for loops are not allowed in this field')
+        },
+        render: () => '',
+      })
+    chooseFilters(liquid, () => nowMs, options.isHtml)
+    return liquid
+  }
+  const plain = make({ isHtml: false, hasLoops: true })
+  const line = make({ isHtml: false, hasLoops: false })
+  const html = make({ isHtml: true, hasLoops: true })
+  const engines: Record<Kind, Liquid> = { line, text: plain, url: line, header: plain, address: plain, html }
+
+  const cache = createCache()
+  function parse({ kind, text }: Source): Template[] {
+    const liquid = engines[kind]
+    return cache.get(liquid, text) ?? cache.put(liquid, text, liquid.parse(text))
+  }
+
+  return {
+    check(source, absent) {
+      told(() => {
+        refuseAbsent(engines[source.kind], parse(source), absent)
+        refuseHalfExpressions(engines[source.kind], source.text)
+      })
+    },
+    render: (source, scope, now) =>
+      told(() => {
+        nowMs = now
+        const rendered: string = engines[source.kind].renderSync(parse(source), scope)
+        return finish(source.kind, rendered)
+      }),
+  }
+}
+
+/** The parsed texts of each engine, the oldest going first when there are too many characters of them. */
+function createCache() {
+  const parsed = new Map<Liquid, Map<string, Template[]>>()
+  let size = 0
+  return {
+    get: (liquid: Liquid, text: string) => parsed.get(liquid)?.get(text),
+    put(liquid: Liquid, text: string, templates: Template[]): Template[] {
+      if (text.length > MAX_CACHED) return templates
+      if (size + text.length > MAX_CACHED) {
+        parsed.clear()
+        size = 0
+      }
+      size += text.length
+      const own = parsed.get(liquid) ?? new Map<string, Template[]>()
+      parsed.set(liquid, own.set(text, templates))
+      return templates
+    },
+  }
+}
+
+const WHY_ABSENT: Record<Absent, string> = {
+  data_feed: 'this server fetches no feeds. Send what they hold as custom_data',
+  dynamic_content: 'only a template with a field dynamic_content has it',
+}
+
+/** It would be blank for everybody, and only they would see it. */
+function refuseAbsent(liquid: Liquid, templates: Template[], absent: readonly Absent[]): void {
+  const { globals } = liquid.analyzeSync(templates, { partials: false })
+  for (const name of absent) {
+    const [use] = own(globals, name) ?? []
+    if (use) throw new TextError(`${name} is not available: ${WHY_ABSENT[name]}`, use.location.row, use.location.col)
+  }
+}
+
+const CONDITIONS = new Set(['if', 'elsif', 'unless'])
+
+/** The engine takes `{{ first name }}` for `{{ name }}` and `{% if a == %}` for true; their author would not know. */
+function refuseHalfExpressions(liquid: Liquid, text: string): void {
+  let isComment = false
+  for (const token of new Tokenizer(text).readTopLevelTokens(liquid.options)) {
+    if (TypeGuards.isTagToken(token)) isComment = isComment ? token.name !== 'endcomment' : token.name === 'comment'
+    if (isComment) continue
+    const isCondition = TypeGuards.isTagToken(token) && CONDITIONS.has(token.name)
+    if (!isCondition && !TypeGuards.isOutputToken(token)) continue
+    const inner = isCondition
+      ? token.tokenizer
+      : new Tokenizer(token.input, liquid.options.operators, undefined, token.contentRange)
+    if (isWhole(inner.readFilteredValue().initial.postfix) && isAtEnd(inner)) continue
+    const [line, column] = token.getPosition() as [number, number]
+    throw new TextError(`not a whole expression: ${clip(token.getText())}`, line, column)
+  }
+}
+
+/** Operands and operators make one value: nothing is missing, nothing is left over. */
+function isWhole(postfix: Token[]): boolean {
+  let values = 0
+  for (const token of postfix) {
+    if (!TypeGuards.isOperatorToken(token)) values++
+    else if (token.operator !== 'not') values--
+    if (values < 1) return false
+  }
+  return values === 1
+}
+
+function isAtEnd(tokenizer: Tokenizer): boolean {
+  tokenizer.skipBlank()
+  return tokenizer.p >= tokenizer.N
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not get into a header
+const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
+
+/** What came out, made fit for where it goes. */
+function finish(kind: Kind, rendered: string): string {
+  if (rendered.length > MAX_RENDERED[kind])
+    throw new TextError(`the result is longer than ${MAX_RENDERED[kind]} characters`)
+  if (kind === 'html') return rendered.toWellFormed().replaceAll('\0', '')
+  if (kind === 'line' || kind === 'text') return rendered.toWellFormed().replaceAll('\0', '')
+  const single = rendered.toWellFormed().replaceAll(CONTROLS, ' ').trim()
+  if (kind === 'url' && /^(javascript|data|vbscript|file|blob):/i.test(single.replaceAll(/\s/g, '')))
+    throw new TextError('the result is not an address that a message may open')
+  if (kind === 'address' && single !== '' && !isEmail(single)) throw new TextError('the result is not an email address')
+  return single
+}
+
+const clip = (text: string) => (text.length > 80 ? `${text.slice(0, 80).toWellFormed()}…` : text)
+
+/** Whatever the engine throws, in our words: where, and what, and nothing of how the engine is made. */
+function told<Result>(run: () => Result): Result {
+  try {
+    return run()
+  } catch (error) {
+    if (error instanceof TextError) throw error
+    if (!LiquidError.is(error)) throw new TextError(inWords(error as Error))
+    const { token, originalError = error } = error as LiquidError & Partial<Cause>
+    const [line, column] = token?.getPosition() ?? []
+    throw new TextError(inWords(originalError as Error), line, column)
+  }
+}
+
+type Cause = { token: { getPosition(): [number, number] }; originalError: Error }
+
+function inWords({ message }: Error): string {
+  if (/call stack/.test(message)) return 'is nested too deeply'
+  if (/^template render limit/.test(message)) return TAKES_TOO_LONG
+  if (/^parse length limit/.test(message))
+    return `is too long: at most ${MAX_SOURCE} characters, MJML when it is compiled`
+  if (/^memory alloc limit|Invalid (string|array) length/.test(message)) return 'takes too much memory'
+  return clip(message.replace(/, line:\d+, col:\d+$/, ''))
+}
