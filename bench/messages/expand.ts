@@ -7,7 +7,7 @@ import { systemClock } from '../../server/src/lib/clock.ts'
 import { createLog } from '../../server/src/lib/log.ts'
 import type { EmailPort } from '../../server/src/messages/email/port.ts'
 import { createEngine } from '../../server/src/messages/engine/engine.ts'
-import type { Sender } from '../../server/src/messages/engine/sender.ts'
+import type { DeliverySender } from '../../server/src/messages/engine/sender.ts'
 import { expandMessages } from '../../server/src/messages/expand/expand.ts'
 import type { Work } from '../../server/src/queue/job.ts'
 import { createScanAudience } from '../../server/src/segments/scan.ts'
@@ -20,7 +20,7 @@ import { median, type Row, round } from '../kit/report.ts'
 import { pushTo } from './send.ts'
 
 /** Nothing is sent here. */
-const sender: Sender = {
+const sender: DeliverySender = {
   ready: async () => new Set(['apns']),
   send: async () => {
     throw new Error('nothing is sent while expansion is measured')

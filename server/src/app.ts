@@ -46,7 +46,7 @@ import { createLimiter } from './limits/limiter.ts'
 import { createActivitiesContext } from './messages/activities/context.ts'
 import { createMessagesContext } from './messages/context.ts'
 import { createEngine } from './messages/engine/engine.ts'
-import { noteNewCredentials } from './messages/release/resume.ts'
+import { resumeMisconfigured } from './messages/release/resume.ts'
 import { createOutcomesContext } from './outcomes/context.ts'
 import { createWorker } from './queue/work.ts'
 import { createReportsContext } from './reports/context.ts'
@@ -349,13 +349,13 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
         ...{ email, clock, secretKey, mails, inboxProviders: config.inboxProviders },
         files: createFileFetcher({ outbound, clock, log, maxBytes: config.emailAttachmentsMb * MEGABYTE }),
       }),
-      noteActions,
+      recordRunActions: noteActions,
       readRunData: createReadRunData(db),
       maxInFlight: config.maxInFlight,
     })
     metrics.gauge('carillon_deliveries', 'Deliveries of this process by provider and outcome.', engine.stats.read)
     metrics.gauge('carillon_deliveries_in_flight', 'Deliveries under way, slices that wait, the most at once.', () => {
-      const { inFlight, waiting, most } = engine.permits.stats()
+      const { inFlight, waiting, most } = engine.slots.stats()
       return { in_flight: inFlight, waiting, most }
     })
     listenForCredentials()
@@ -393,7 +393,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
         if (what !== 'app' || appId === undefined) return
         senders.forget(appId)
         mails.forget(appId)
-        noteNewCredentials(engine, appId).catch((error) =>
+        resumeMisconfigured(engine, appId).catch((error) =>
           log.warn({ appId, reason: error.message }, 'a pause for bad credentials goes on until its time is over'),
         )
       }

@@ -12,7 +12,7 @@ import { type Provider, providers } from '../src/messages/delivery.ts'
 import type { EmailPort } from '../src/messages/email/port.ts'
 import { createEngine, type Engine } from '../src/messages/engine/engine.ts'
 import { messageHandlers } from '../src/messages/engine/handlers.ts'
-import type { Parcel, Sender } from '../src/messages/engine/sender.ts'
+import type { DeliverySender, OutgoingMessage } from '../src/messages/engine/sender.ts'
 import { closeJob, DIRECT, expandJob } from '../src/messages/jobs.ts'
 import type { Audience, Message, Options } from '../src/messages/message.ts'
 import { createQueue } from '../src/queue/enqueue.ts'
@@ -27,16 +27,16 @@ import { createRenderer } from '../src/templates/render/renderer.ts'
 import { hashToken, type SubscriptionType } from '../src/users/subscriptions/subscription.ts'
 import { type Tenant, type TestApp, type TestAppOptions, testApp } from './app.ts'
 
-export type Call = { provider: Provider; parcel: Parcel }
+export type Call = { provider: Provider; parcel: OutgoingMessage }
 
-export type FakeSender = Sender & {
+export type FakeSender = DeliverySender & {
   /** What it was asked to bring, in order. */
   calls: Call[]
   /** The next messages to this address end so, one after the other; then they are sent. */
   script(token: string, ...outcomes: Outcome[]): void
   /** Decides about everything that has no script. */
   otherwise: (call: Call) => Outcome | Promise<Outcome>
-  ready: Sender['ready']
+  ready: DeliverySender['ready']
 }
 
 const SENT: Outcome = { kind: 'sent' }
@@ -93,7 +93,7 @@ export const anEmailPort = (): EmailPort => ({
 export type Bench = {
   db: Db
   clock: Clock
-  sender: Sender
+  sender: DeliverySender
   maxInFlight?: number
   email?: EmailPort
   scanAudience?: ScanAudience

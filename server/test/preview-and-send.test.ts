@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { virtualClock } from '../src/lib/clock.ts'
-import type { Parcel } from '../src/messages/engine/sender.ts'
+import type { OutgoingMessage } from '../src/messages/engine/sender.ts'
 import { type TestApp, testApp } from './app.ts'
 import { closeRenderer, fakeSender } from './engine.ts'
 import { anAppOf } from './entry.ts'
@@ -61,7 +61,7 @@ function dynamicContent([title, price]: string[], isCsv: boolean): string {
 
 type Said = { push?: object; sms?: string | undefined; email?: object }
 
-function saidIn(parcels: readonly Parcel[]): Said {
+function saidIn(parcels: readonly OutgoingMessage[]): Said {
   const said: Said = {}
   for (const parcel of parcels) {
     if (parcel.kind === 'push') said.push = { title: parcel.content.title, body: parcel.content.body }

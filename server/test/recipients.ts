@@ -3,7 +3,7 @@
 import type { AppId } from '../src/lib/ids.ts'
 import { newId } from '../src/lib/ids.ts'
 import type { Engine } from '../src/messages/engine/engine.ts'
-import { addRecipients, findReady, type Recipient } from '../src/messages/expand/add-recipients.ts'
+import { addRecipients, findReadyProviders, type RunRecipient } from '../src/messages/expand/add-recipients.ts'
 import type { Message } from '../src/messages/message.ts'
 import { openMessage, type PreparedMessage } from '../src/messages/recipients.ts'
 import { readSending } from '../src/sending/read.ts'
@@ -30,12 +30,12 @@ export type Added = { userId: string; runId?: string; step?: number }
 
 /** Each in a run of its own, unless told. */
 export const recipientsOf = (messageId: string, users: readonly Added[]) =>
-  users.map(({ userId, runId = newId(), step = 0 }): Recipient => ({ messageId, userId, runId, step }))
+  users.map(({ userId, runId = newId(), step = 0 }): RunRecipient => ({ messageId, userId, runId, step }))
 
 /** In a transaction of its own. */
 export async function add(engine: Engine, appId: AppId, messageId: string, users: readonly Added[]): Promise<boolean> {
   const { db } = engine
-  const ready = await findReady(engine, appId)
+  const ready = await findReadyProviders(engine, appId)
   return db.transaction((db) => addWith(engine, db, appId, ready, recipientsOf(messageId, users)))
 }
 
@@ -44,8 +44,8 @@ export async function addWith(
   engine: Engine,
   db: Db,
   appId: AppId,
-  ready: Awaited<ReturnType<typeof findReady>>,
-  recipients: readonly Recipient[],
+  ready: Awaited<ReturnType<typeof findReadyProviders>>,
+  recipients: readonly RunRecipient[],
   part = 0,
 ): Promise<boolean> {
   const now = engine.clock.now()

@@ -2,7 +2,7 @@
 
 import { gunzipSync } from 'node:zlib'
 import { newId } from '../src/lib/ids.ts'
-import { insertSlice } from '../src/messages/deliver/batch-store.ts'
+import { insertBatch } from '../src/messages/deliver/batch-store.ts'
 import type { DeliveryState } from '../src/messages/delivery.ts'
 import { type Audience, NO_RUN, type Options } from '../src/messages/message.ts'
 import { addMonths } from '../src/storage/partitions.ts'
@@ -78,10 +78,10 @@ export const putUnderWay = (
   { id, expandAt }: Pick<StoredMessage, 'id' | 'expandAt'>,
   subscriptionIds: string[],
 ) =>
-  insertSlice(
+  insertBatch(
     app.db,
     app.tenant.id,
-    { line: 'bulk/fcm/0', fence: 1 },
+    { shard: 'bulk/fcm/0', fence: 1 },
     subscriptionIds.map((subscriptionId) => ({
       ...{ expandAt: expandAt as Date, messageId: id, subscriptionId, runId: NO_RUN },
       ...{ providerRef: null, sendingDomain: null, inboxProvider: null },

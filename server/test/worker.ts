@@ -9,7 +9,7 @@ import { newId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/log.ts'
 import { secretBox } from '../src/lib/secrets.ts'
 import type { EmailPort } from '../src/messages/email/port.ts'
-import type { Sender } from '../src/messages/engine/sender.ts'
+import type { DeliverySender } from '../src/messages/engine/sender.ts'
 import { createWorker, type WorkerOptions } from '../src/queue/work.ts'
 import type { SendWebhook } from '../src/sending/send-notice.ts'
 import { createMerger } from '../src/storage/merge.ts'
@@ -19,7 +19,7 @@ import { anEmailContext } from './email.ts'
 import { anEmailPort, anEngine, fakeSender, theRenderer } from './engine.ts'
 
 export type WorkerParts = {
-  sender?: Sender
+  sender?: DeliverySender
   email?: EmailPort
   sendWebhook?: SendWebhook
   eventRetentionDays?: number

@@ -28,8 +28,8 @@ import { forgetOldMessageKeys } from '../messages/accept/keys.ts'
 import { forgetOldTokens } from '../messages/activities/tokens.ts'
 import type { Engine } from '../messages/engine/engine.ts'
 import { messageHandlers, messageSchedules } from '../messages/engine/handlers.ts'
-import { wakeApp } from '../messages/release/resume.ts'
-import { forgetSendsTo } from '../messages/settle/delete-expired.ts'
+import { resumeApp } from '../messages/release/resume.ts'
+import { deleteSendsTo } from '../messages/settle/delete-expired.ts'
 import { forgetOldOutcomes } from '../outcomes/forget.ts'
 import type { Handlers } from '../queue/job.ts'
 import type { Schedule } from '../queue/schedule.ts'
@@ -61,7 +61,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
     async run({ job }) {
       await forgetEventsOf(ctx.db, job.appId, job.key)
       await forgetNewsOf(ctx.db, job.appId, job.key)
-      await forgetSendsTo(ctx.db, job.appId, job.key)
+      await deleteSendsTo(ctx.db, job.appId, job.key)
       await forgetInAppOf(ctx.db, job.appId, job.key)
       await deleteRunsOfUser(ctx.db, job.appId, job.key)
     },
@@ -71,7 +71,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
   ...messageHandlers(ctx.engine),
   [WAKE]: {
     async run(work) {
-      await wakeApp(ctx.engine)(work)
+      await resumeApp(ctx.engine)(work)
       await wakeHeldRuns(ctx.runs, work.job.appId)
     },
     maxAttempts: 100,

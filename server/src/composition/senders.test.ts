@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { MailItem } from '../channels/email/message.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import type { Parcel } from '../messages/engine/sender.ts'
+import type { OutgoingMessage } from '../messages/engine/sender.ts'
 import { createSenders } from './senders.ts'
 
 test('what was never handed to a provider, because the credentials could not be read, may be tried again', async () => {
@@ -16,7 +16,7 @@ test('what was never handed to a provider, because the credentials could not be 
     findTexts: isAway,
     findMail: isAway,
   })
-  const text: Parcel = {
+  const text: OutgoingMessage = {
     kind: 'sms',
     platform: 'SMS',
     token: '+15550001000',
@@ -58,7 +58,7 @@ test('a mail is handed to the channel of its app as it was put together, and mai
     dkim: [],
     lane: 'other',
   }
-  const mail = (token: string): Parcel => ({ kind: 'email', platform: 'Email', token, content, ...envelope })
+  const mail = (token: string): OutgoingMessage => ({ kind: 'email', platform: 'Email', token, content, ...envelope })
   const source = { appId, lane: 'direct' } as const
   const line = { provider: 'email', lane: 'direct' } as const
   expect(await senders.send(appId, line, [mail('ann@example.com'), mail('bob@example.com')])).toEqual([

@@ -21,7 +21,7 @@ import type { SmsItem } from '../channels/sms/message.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Provider } from '../messages/delivery.ts'
-import type { ActivityContent, Parcel, Sender } from '../messages/engine/sender.ts'
+import type { ActivityContent, DeliverySender, OutgoingMessage } from '../messages/engine/sender.ts'
 import type { Activity } from '../messages/message.ts'
 
 /** How an app sends texts: a channel with its account. */
@@ -39,7 +39,7 @@ export type SenderParts = {
   findMail(appId: AppId): Promise<Mail>
 }
 
-export type Senders = Sender & {
+export type Senders = DeliverySender & {
   /** The app has other credentials now; without one, any app may. */
   forget(appId?: AppId): void
   /** Waits for what is under way. */
@@ -50,7 +50,7 @@ export type Senders = Sender & {
 const MAX_AGE_MS = 60_000
 const MAX_APPS = 1_000
 
-type PushParcel = Extract<Parcel, { kind: 'push' }>
+type PushParcel = Extract<OutgoingMessage, { kind: 'push' }>
 
 export function createSenders({ clock, providers, readPushCredentials, findTexts, findMail }: SenderParts): Senders {
   const { route, vapidSubject } = providers
@@ -73,11 +73,11 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
   }
 
   /** Credentials were taken away after the message was expanded. */
-  const without = (parcels: readonly Parcel[]): Outcome[] =>
+  const without = (parcels: readonly OutgoingMessage[]): Outcome[] =>
     parcels.map(() => ({ kind: 'misconfigured', reason: 'no credentials' }))
 
   /** The database is away, say. Nobody was asked for anything yet. */
-  const unread = (parcels: readonly Parcel[]): Outcome[] =>
+  const unread = (parcels: readonly OutgoingMessage[]): Outcome[] =>
     parcels.map(() => ({ kind: 'retry', reason: 'credentials could not be read' }))
 
   type Means = { push?: PushCredentials | undefined; texts?: Texts | undefined; mail?: Mail }
@@ -112,7 +112,7 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
         case 'apns': {
           const credentials = push?.apns
           if (!credentials) return without(parcels)
-          const pushOf = (it: Parcel) =>
+          const pushOf = (it: OutgoingMessage) =>
             it.kind === 'activity' ? said(activityPush, it.content) : it.kind === 'push' && said(apnsPush, it.content)
           return apns.send(
             parcels.flatMap((it) => {
@@ -206,11 +206,15 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
   }
 }
 
-const withRootData = (it: Parcel): Parcel =>
+const withRootData = (it: OutgoingMessage): OutgoingMessage =>
   it.kind === 'push' ? { ...it, content: said(dataAtRoot, it.content) } : it
 const dataAtRoot = (content: PushContent): PushContent => ({ ...content, isDataAtRoot: true })
 
-const mailItem = (it: Extract<Parcel, { kind: 'email' }>, source: Source): MailItem => ({ ...it, to: it.token, source })
+const mailItem = (it: Extract<OutgoingMessage, { kind: 'email' }>, source: Source): MailItem => ({
+  ...it,
+  to: it.token,
+  source,
+})
 
 /** `at` orders updates: a device drops one that is older than what it shows. */
 const activityPush = ({ activity, ...content }: ActivityContent) =>

@@ -4,8 +4,8 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import type { ReadRunData } from '../messages/engine/engine.ts'
-import { createNoteFeedback, type NoteFeedback } from '../messages/feedback/record-reports.ts'
-import type { NoteActions } from '../messages/feedback/run-actions.ts'
+import { createRecordReport, type RecordReport } from '../messages/feedback/record-reports.ts'
+import type { RecordRunActions } from '../messages/feedback/run-actions.ts'
 import type { SendWebhook } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
@@ -27,19 +27,19 @@ export type FeedbackParts = {
   sendWebhook: SendWebhook
   mail: MailParts
   /** Of whoever leads users through runs. */
-  noteActions?: NoteActions | undefined
+  noteActions?: RecordRunActions | undefined
   readRunData?: ReadRunData | undefined
 }
 
 export type FeedbackContext = Omit<FeedbackParts, 'merger' | 'mail'> & {
-  note: NoteFeedback
+  note: RecordReport
   takeReceipt: TakeReceipt
   mail: MailContext
 }
 
 export const createFeedbackContext = ({ merger, ...parts }: FeedbackParts): FeedbackContext => ({
   ...parts,
-  note: createNoteFeedback({ ...parts, merger }),
+  note: createRecordReport({ ...parts, merger }),
   takeReceipt: createTakeReceipt({ ...parts, merger }),
   mail: createMailContext(parts.mail, { ...parts, merger }),
 })

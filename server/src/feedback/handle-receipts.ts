@@ -3,10 +3,10 @@
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import { isStorable } from '../lib/text.ts'
-import type { Receipt } from '../messages/feedback/receipt.ts'
-import { dropOldReceipts, findWaitingReceipts } from '../messages/feedback/receipt-store.ts'
-import { noteReceipts } from '../messages/feedback/record-receipts.ts'
-import type { NoteActions } from '../messages/feedback/run-actions.ts'
+import type { SmsReceipt } from '../messages/feedback/receipt.ts'
+import { deleteExpiredReceipts, findWaitingReceipts } from '../messages/feedback/receipt-store.ts'
+import { recordReceipts } from '../messages/feedback/record-receipts.ts'
+import type { RecordRunActions } from '../messages/feedback/run-actions.ts'
 import { OPTED_OUT } from '../messages/reasons.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
@@ -20,7 +20,7 @@ export const MATCH_RECEIPTS = 'feedback.match-receipts'
 /** Resolves when it is noted, or written down to be noted later. */
 export type TakeReceipt = (appId: AppId, receipt: TextReceipt) => Promise<void>
 
-type Parts = { db: Db; clock: Clock; newId: NewId; change: Change; noteActions?: NoteActions | undefined }
+type Parts = { db: Db; clock: Clock; newId: NewId; change: Change; noteActions?: RecordRunActions | undefined }
 
 /** The answer to a text is written down moments after it came. */
 const SOON_MS = 5_000
@@ -31,7 +31,7 @@ const AT_ONCE = 500
 const LONGEST_REFERENCE = 128
 
 export function createTakeReceipt(parts: Parts & { merger: Merger }): TakeReceipt {
-  const submit = parts.merger.merged<Receipt, void>({
+  const submit = parts.merger.merged<SmsReceipt, void>({
     name: 'feedback.take-receipts',
     async run(appId, receipts) {
       await note(parts, appId, receipts, SOON_MS)
@@ -45,11 +45,11 @@ export function createTakeReceipt(parts: Parts & { merger: Merger }): TakeReceip
 }
 
 /** Those that wait are looked at again after so long. */
-async function note(parts: Parts, appId: AppId, receipts: readonly Receipt[], againMs: number): Promise<void> {
+async function note(parts: Parts, appId: AppId, receipts: readonly SmsReceipt[], againMs: number): Promise<void> {
   const { db, clock, newId, change, noteActions } = parts
   const now = clock.now()
   const gone = await db.transaction(async (db) => {
-    const noted = await noteReceipts(db, appId, receipts, now, noteActions)
+    const noted = await recordReceipts(db, appId, receipts, now, noteActions)
     const runAt = new Date(now.getTime() + againMs)
     const job = { appId, name: MATCH_RECEIPTS, key: 'waiting', runAt }
     if (noted.waiting > 0) await createQueue({ clock, newId }).enqueue(db, [job])
@@ -63,7 +63,7 @@ async function note(parts: Parts, appId: AppId, receipts: readonly Receipt[], ag
 
 /** The job: those that came early are looked at again until theirs is found, or an hour has gone by. */
 export async function matchReceipts(parts: Parts, appId: AppId): Promise<void> {
-  await dropOldReceipts(parts.db, appId, new Date(parts.clock.now().getTime() - PATIENCE_MS))
+  await deleteExpiredReceipts(parts.db, appId, new Date(parts.clock.now().getTime() - PATIENCE_MS))
   for (let after = ''; ; ) {
     const receipts = await findWaitingReceipts(parts.db, appId, after, AT_ONCE)
     if (receipts.length > 0) await note(parts, appId, receipts, AGAIN_MS)

@@ -6,14 +6,16 @@ import { sql } from '../storage/sql.ts'
 import type { MessageId } from './message.ts'
 
 /** Any constant of our own that no other lock has. */
-const TURNS = 22_745_573
+const CANCEL_LOCK_KEY = 22_745_573
 
 /** Until the transaction ends. Those of a slice are few: one, mostly. */
-export async function queueToSend(db: Db, ids: readonly MessageId[]): Promise<void> {
-  for (const id of ids.toSorted()) await db.query(sql`select pg_advisory_xact_lock_shared(${TURNS}, hashtext(${id}))`)
+export async function lockForSending(db: Db, ids: readonly MessageId[]): Promise<void> {
+  for (const id of ids.toSorted())
+    await db.query(sql`select pg_advisory_xact_lock_shared(${CANCEL_LOCK_KEY}, hashtext(${id}))`)
 }
 
 /** Until the transaction ends nobody begins to send more of them. */
-export async function queueToCancel(db: Db, ids: readonly MessageId[]): Promise<void> {
-  for (const id of ids.toSorted()) await db.query(sql`select pg_advisory_xact_lock(${TURNS}, hashtext(${id}))`)
+export async function lockForCancel(db: Db, ids: readonly MessageId[]): Promise<void> {
+  for (const id of ids.toSorted())
+    await db.query(sql`select pg_advisory_xact_lock(${CANCEL_LOCK_KEY}, hashtext(${id}))`)
 }

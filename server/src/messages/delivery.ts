@@ -9,7 +9,7 @@ import { type Lane, lanes, type MessageId, type RunId } from './message.ts'
 export type Platform = SubscriptionType
 
 /** What a mail is counted under, beside its message. */
-export type CountedUnder = { sendingDomain: string | null; inboxProvider: InboxProvider | null }
+export type EmailDimensions = { sendingDomain: string | null; inboxProvider: InboxProvider | null }
 
 /** What names one delivery; its month comes first, so that one partition is looked at. */
 export type DeliveryKey = { expandAt: Date; messageId: MessageId; subscriptionId: SubscriptionId; runId: RunId }
@@ -39,32 +39,32 @@ const providerOfType: Partial<Record<SubscriptionType, Provider>> = {
 export const providerOf = (type: SubscriptionType): Provider | undefined => providerOfType[type]
 
 /** Parts of a line can be worked through side by side, by one server or several. */
-export const PARTS = 4
+export const SHARD_COUNT = 4
 
 /** The name of a line, and the key of the job that works through it. */
-export const lineOf = (lane: Lane, provider: Provider, part: number) => `${lane}/${provider}/${part}`
+export const shardOf = (lane: Lane, provider: Provider, part: number) => `${lane}/${provider}/${part}`
 
-export type Line = { lane: Lane; provider: Provider; part: number }
+export type Shard = { lane: Lane; provider: Provider; number: number }
 
-export function readLine(name: string): Line {
+export function parseShard(name: string): Shard {
   const [lane, provider, part] = name.split('/')
-  return { lane: lane as Lane, provider: provider as Provider, part: Number(part) }
+  return { lane: lane as Lane, provider: provider as Provider, number: Number(part) }
 }
 
 /** What all parts of it share: lane and provider. */
-export const beginningOf = (line: string) => line.slice(0, line.lastIndexOf('/') + 1)
+export const shardPrefixOf = (shard: string) => shard.slice(0, shard.lastIndexOf('/') + 1)
 
 /** Of those that are never sent. */
-export const NO_LINE = 'none'
+export const NO_SHARD = 'none'
 
-export const linesOf = (provider: Provider): string[] =>
-  lanes.flatMap((lane) => Array.from({ length: PARTS }, (_, part) => lineOf(lane, provider, part)))
+export const shardsOf = (provider: Provider): string[] =>
+  lanes.flatMap((lane) => Array.from({ length: SHARD_COUNT }, (_, part) => shardOf(lane, provider, part)))
 
 /**
  * Counts are kept in parts, so that no two workers wait for each other: one for each part of the lines, one each for those who
  * write deliveries and who close those of a canceled message, and one for each of those who add recipients. A part alone may be below
  * zero; their sum is the count.
  */
-export const EXPANDING_PART = PARTS
-export const CLOSING_PART = PARTS + 1
-export const addingPart = (n: number) => PARTS + 2 + n
+export const EXPAND_COUNT_PART = SHARD_COUNT
+export const CLOSE_COUNT_PART = SHARD_COUNT + 1
+export const recipientCountPart = (n: number) => SHARD_COUNT + 2 + n

@@ -2,7 +2,7 @@
 
 import type { AppId } from '../lib/ids.ts'
 import type { NewJob } from '../queue/job.ts'
-import { readLine } from './delivery.ts'
+import { parseShard } from './delivery.ts'
 import type { Lane, MessageId } from './message.ts'
 
 export const EXPAND = 'messages.expand'
@@ -10,7 +10,7 @@ export const EXPAND = 'messages.expand'
 export const EXPAND_BULK = 'messages.expand-bulk'
 export const DELIVER = 'messages.deliver'
 export const CLOSE = 'messages.close'
-export const TELL_UNKNOWN = 'messages.tell-unknown'
+export const REPORT_UNKNOWN = 'messages.tell-unknown'
 
 /** Of the job that expands all direct messages of an app whose time has come. */
 export const DIRECT = 'direct'
@@ -22,8 +22,8 @@ export function expandJob(appId: AppId, message: { id: MessageId; lane: Lane } |
 }
 
 /** One for each line in which something waits, due with the first of it. */
-export const deliverJobs = (appId: AppId, waiting: readonly { line: string; dueAt: Date }[]): NewJob[] =>
-  waiting.map(({ line, dueAt }) => ({ appId, name: DELIVER, key: line, lane: readLine(line).lane, runAt: dueAt }))
+export const deliverJobs = (appId: AppId, waiting: readonly { shard: string; dueAt: Date }[]): NewJob[] =>
+  waiting.map(({ shard, dueAt }) => ({ appId, name: DELIVER, key: shard, lane: parseShard(shard).lane, runAt: dueAt }))
 
 /** Closes what is left of a canceled message. */
 export const closeJob = (appId: AppId, id: MessageId): NewJob => ({ appId, name: CLOSE, key: id })

@@ -3,10 +3,10 @@
 import type { Options } from './message.ts'
 
 /** A ttl of 0 keeps providers from storing the message; that the server takes a while to come to it does not make it late. */
-const WITHOUT_TTL_SECONDS = 60
+const MIN_LIFETIME_SECONDS = 60
 
-export const lifeSecondsOf = ({ ttl }: Pick<Options, 'ttl'>): number => ttl || WITHOUT_TTL_SECONDS
+export const lifetimeSecondsOf = ({ ttl }: Pick<Options, 'ttl'>): number => ttl || MIN_LIFETIME_SECONDS
 
 /** For the provider: what was asked for, whatever the server allows itself. */
-export const lastMomentOf = (expiresAt: Date, options: Pick<Options, 'ttl'>): Date =>
-  new Date(expiresAt.getTime() - (lifeSecondsOf(options) - options.ttl) * 1_000)
+export const providerExpiryOf = (expiresAt: Date, options: Pick<Options, 'ttl'>): Date =>
+  new Date(expiresAt.getTime() - (lifetimeSecondsOf(options) - options.ttl) * 1_000)

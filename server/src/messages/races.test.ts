@@ -17,7 +17,7 @@ import {
 import type { AppId } from '../lib/ids.ts'
 import { sql } from '../storage/sql.ts'
 import { cancelMessage } from './cancel.ts'
-import { queueToSend } from './cancel-lock.ts'
+import { lockForSending } from './cancel-lock.ts'
 import type { Engine } from './engine/engine.ts'
 import { lockUncanceled } from './settle/store.ts'
 
@@ -102,7 +102,7 @@ test('who cancels a broadcast goes before those who come to send more of it', as
     if (slow) return { kind: 'sent' }
     const locked = Promise.withResolvers<void>()
     slow = app.db.transaction(async (db) => {
-      await queueToSend(db, [id])
+      await lockForSending(db, [id])
       await lockUncanceled(db, appId, [id])
       locked.resolve()
       await letGo.promise

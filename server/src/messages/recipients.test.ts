@@ -21,9 +21,9 @@ import { sql } from '../storage/sql.ts'
 import { createFindTemplate } from '../templates/find-template.ts'
 import { createNoteEmail } from './email/note.ts'
 import type { Engine } from './engine/engine.ts'
-import { noteReceipts } from './feedback/record-receipts.ts'
-import { createNoteFeedback, type NoteFeedback } from './feedback/record-reports.ts'
-import type { NoteActions, RunAction } from './feedback/run-actions.ts'
+import { recordReceipts } from './feedback/record-receipts.ts'
+import { createRecordReport, type RecordReport } from './feedback/record-reports.ts'
+import type { RecordRunActions, RunAction } from './feedback/run-actions.ts'
 import type { Message } from './message.ts'
 import { openMessage, prepareFromTemplate } from './recipients.ts'
 import { listUnknown } from './settle/unknowns.ts'
@@ -37,15 +37,15 @@ let headers: Record<string, string>
 
 /** What whoever leads runs was told. */
 let actions: RunAction[]
-const noteActions: NoteActions = async (_db, _appId, told) => void actions.push(...told)
-let note: NoteFeedback
+const noteActions: RecordRunActions = async (_db, _appId, told) => void actions.push(...told)
+let note: RecordReport
 
 setStage((stage) => {
   ;({ app, clock, sender, appId } = stage)
-  engine = { ...stage.engine, noteActions }
+  engine = { ...stage.engine, recordRunActions: noteActions }
   headers = { authorization: `Key ${stage.tenant.key}` }
   actions = []
-  note = createNoteFeedback({ db: app.db, clock, merger: createMerger({ slots: 2 }), noteActions })
+  note = createRecordReport({ db: app.db, clock, merger: createMerger({ slots: 2 }), recordRunActions: noteActions })
 })
 
 const prepare = (templateId: string) => {
@@ -197,7 +197,7 @@ describe('whoever leads runs learns', () => {
     const content = { isSMS: true, contents: { en: 'Bells' } }
     const { runs } = await sentInRuns(2, { channel: 'sms', content }, user)
     const receive = (reference: string, state: 'delivered' | 'failed') =>
-      noteReceipts(app.db, appId, [{ reference, state }], clock.now(), noteActions)
+      recordReceipts(app.db, appId, [{ reference, state }], clock.now(), noteActions)
     await receive('text 2', 'failed')
     expect(actions).toEqual([])
     await receive('text 2', 'delivered')

@@ -3,7 +3,7 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../storage/sql.ts'
-import { queueToCancel } from './cancel-lock.ts'
+import { lockForCancel } from './cancel-lock.ts'
 import type { Key, Message, MessageId, NewMessage } from './message.ts'
 
 /** What is not there is null in the row, and so is what is the same for most: nobody has to write and read it. */
@@ -221,7 +221,7 @@ export async function findMessage(db: Db, appId: AppId, id: MessageId): Promise<
 
 /** Who changes the message waits, and who marks deliveries of it as sending. */
 export async function lockMessage(db: Db, appId: AppId, id: MessageId) {
-  await queueToCancel(db, [id])
+  await lockForCancel(db, [id])
   const [found] = await db.query<Pick<Message, 'id' | 'state' | 'isListed'>>(sql`
     select m.id, m.state, m.is_listed from messages m where m.app_id = ${appId} and m.id = ${id} for update`)
   return found
@@ -229,7 +229,7 @@ export async function lockMessage(db: Db, appId: AppId, id: MessageId) {
 
 /** Of the messages that stand in no list, those of which something may still be sent; locked in the order of their ids. */
 export async function lockHidden(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
-  await queueToCancel(db, ids)
+  await lockForCancel(db, ids)
   const found = await db.query<{ id: MessageId }>(sql`
     select m.id from messages m
     where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and not m.is_listed and m.state not in ('done', 'canceled')

@@ -7,7 +7,7 @@ import {
   listUnknown,
   resendUnknown,
   type UnknownDelivery,
-  type Unknowns,
+  type UnknownSelection,
 } from '../messages/settle/unknowns.ts'
 import type { ReportsContext } from './context.ts'
 import { readCursor, writeCursor } from './cursor.ts'
@@ -63,7 +63,7 @@ export async function closeUnknowns(
   return closeUnknown(ctx, appId, which(id, body), by)
 }
 
-const which = (messageId: string, { subscription_ids }: UnknownsBody): Unknowns => ({
+const which = (messageId: string, { subscription_ids }: UnknownsBody): UnknownSelection => ({
   messageId,
   ...(subscription_ids && { subscriptionIds: subscription_ids.map((id): SubscriptionId => id.toLowerCase()) }),
 })

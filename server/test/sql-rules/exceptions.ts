@@ -101,7 +101,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     because: 'retention over all apps: finds them without locks, then each is cleaned alone',
   },
   {
-    at: 'messages/settle/store.ts findUnderWayAcrossApps',
+    at: 'messages/settle/store.ts findSendingAcrossApps',
     rules: ['one app'],
     because: 'one job looks every minute for messages that nobody has called done; few rows, by an index of their own',
   },
@@ -123,7 +123,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
       'audience and times decide what it says; messages/expand/insert-deliveries.test.ts holds every form of it to the same rules',
   },
   {
-    at: 'messages/expand/open-message-store.ts findOverAcrossApps',
+    at: 'messages/expand/open-message-store.ts findExpiredOpenAcrossApps',
     rules: ['one app'],
     because: 'one job looks for open messages that are over; few rows, by an index of their own',
   },

@@ -3,7 +3,7 @@
 import type { References } from '../../email/reference.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { createNoteEmail, type EmailNews, type NoteEmail } from '../../messages/email/note.ts'
-import type { NoteActions } from '../../messages/feedback/run-actions.ts'
+import type { RecordRunActions } from '../../messages/feedback/run-actions.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
@@ -29,7 +29,12 @@ export type MailContext = MailParts & { noteEmail: NoteEmail; watch: Watch; find
 
 export const createMailContext = (
   parts: MailParts,
-  { db, clock, merger, noteActions }: { db: Db; clock: Clock; merger: Merger; noteActions?: NoteActions | undefined },
+  {
+    db,
+    clock,
+    merger,
+    noteActions,
+  }: { db: Db; clock: Clock; merger: Merger; noteActions?: RecordRunActions | undefined },
 ): MailContext => ({
   ...parts,
   noteEmail: createNoteEmail({ db, clock, merger, noteActions }),

@@ -13,8 +13,8 @@ import { suppress } from '../../email/suppressions/store.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
-import { keepMonths } from '../../messages/expand/months.ts'
-import { forgetOldMessages } from '../../messages/settle/delete-expired.ts'
+import { maintainDeliveryMonths } from '../../messages/expand/months.ts'
+import { deleteExpiredMessages } from '../../messages/settle/delete-expired.ts'
 import { readConfig } from '../../settings/config.ts'
 import { sql } from '../../storage/sql.ts'
 import { escaped } from './pages.ts'
@@ -135,8 +135,8 @@ describe('one click', () => {
     expect(() => read(shortest - 1)).toThrow('DELIVERY_RETENTION_DAYS')
     await app.db.query(sql`
       update messages set state = 'done', completed_at = ${clock.now()} where app_id = ${app.tenant.id}`)
-    await forgetOldMessages(app.db, later, shortest)
-    await keepMonths(app.db, later, shortest)
+    await deleteExpiredMessages(app.db, later, shortest)
+    await maintainDeliveryMonths(app.db, later, shortest)
     expect(await app.db.query(sql`select id from messages where app_id = ${app.tenant.id}`)).toEqual([])
     expect((await ask(`/e/u/${email.references.unsubscribe}`, 'List-Unsubscribe=One-Click')).status).toBe(200)
     expect(await notificationTypesOf(app, email)).toBe(-2)

@@ -2,7 +2,7 @@
 // the world, how many came by, and when to look again. A crash leaves all of it undone, and whoever comes next does it.
 
 import type { AppId } from '../../lib/ids.ts'
-import { type Adding, findReady } from '../../messages/expand/add-recipients.ts'
+import { type AddOptions, findReadyProviders } from '../../messages/expand/add-recipients.ts'
 import { lookUpUsers } from '../../messages/expand/look-up-hosts.ts'
 import type { Work } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
@@ -27,12 +27,12 @@ const AT_ONCE = 2_000
 const BATCHES_AT_A_STRETCH = 20
 
 /** What is asked of others than the database, before the transaction. */
-type Beforehand = Pick<Adding, 'ready'> & { areLookedUp: boolean }
+type Beforehand = Pick<AddOptions, 'ready'> & { areLookedUp: boolean }
 
 export const advanceRuns = (ctx: RunsContext) => async (work: Work) => {
   const { appId, key } = work.job
   const { journeyId, part } = readAdvanceKey(key)
-  const ready = await findReady(ctx.engine, appId)
+  const ready = await findReadyProviders(ctx.engine, appId)
   for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
     const hasMore = await preparing(ctx, appId, journeyId, (areLookedUp) =>
       ctx.db.transaction(async (db) => {
@@ -44,7 +44,7 @@ export const advanceRuns = (ctx: RunsContext) => async (work: Work) => {
         return hasMore
       }),
     )
-    await ctx.engine.growth.catchUp(ctx.now())
+    await ctx.engine.growth.analyzeIfGrown(ctx.now())
     if (!hasMore) return
   }
   const journey = await ctx.live.find(ctx.db, appId, journeyId)

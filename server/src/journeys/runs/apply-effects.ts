@@ -3,7 +3,7 @@
 
 import { grant } from '../../in-app/grant.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
-import type { Adding } from '../../messages/expand/add-recipients.ts'
+import type { AddOptions } from '../../messages/expand/add-recipients.ts'
 import type { Db } from '../../storage/db.ts'
 import { setTags } from '../../users/properties/set-tags.ts'
 import { webhookCallsJob } from '../jobs.ts'
@@ -30,7 +30,7 @@ export async function applyEffects(
   appId: AppId,
   journey: CompiledJourney,
   moves: readonly RunMove[],
-  adding: Adding | undefined,
+  adding: AddOptions | undefined,
   now: Date,
 ): Promise<void> {
   const tags = effectsOf(moves, 'tag').map(({ run, effect }) => ({ run, ...effect }))

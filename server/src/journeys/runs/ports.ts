@@ -3,14 +3,14 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { ReadRunData } from '../../messages/engine/engine.ts'
-import type { NoteActions } from '../../messages/feedback/run-actions.ts'
+import type { RecordRunActions } from '../../messages/feedback/run-actions.ts'
 import { createQueue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
 import { noteNews } from '../../users/change-feed/change-feed.ts'
 import { readRunData } from './run-data.ts'
 
 /** Tells journeys of it in the caller's transaction. */
-export function createNoteActions(parts: { clock: Clock; newId: NewId }): NoteActions {
+export function createNoteActions(parts: { clock: Clock; newId: NewId }): RecordRunActions {
   const queue = createQueue(parts)
   return async (db, appId, actions) => {
     const news = actions.map(({ userId, runId }) => ({ userId, runId, kind: 'action' as const }))

@@ -5,7 +5,7 @@
 import { AppError } from '../../lib/errors.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { DAY_MS, dayOf } from '../../lib/time-zone.ts'
-import { type Adding, addRecipients } from '../../messages/expand/add-recipients.ts'
+import { type AddOptions, addRecipients } from '../../messages/expand/add-recipients.ts'
 import type { Lane, MessageId } from '../../messages/message.ts'
 import { openMessage, type PreparedMessage, prepareFromTemplate } from '../../messages/recipients.ts'
 import type { Db } from '../../storage/db.ts'
@@ -50,7 +50,7 @@ export async function sendToRuns(
   appId: AppId,
   journey: CompiledJourney,
   sends: readonly Send[],
-  adding: Adding,
+  adding: AddOptions,
   now: Date,
 ): Promise<void> {
   const sendable = await findSendable(ctx, db, appId, journey, sends)

@@ -5,7 +5,7 @@ import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import type { Reader } from '../../users/read.ts'
 import type { MessagesContext } from '../context.ts'
-import type { NoteFeedback } from '../feedback/record-reports.ts'
+import type { RecordReport } from '../feedback/record-reports.ts'
 import { createRegister, type Register } from './tokens.ts'
 
 export type ActivitiesContext = {
@@ -14,7 +14,7 @@ export type ActivitiesContext = {
   reader: Reader
   register: Register
   messages: MessagesContext
-  note: NoteFeedback
+  note: RecordReport
 }
 
 export const createActivitiesContext = (parts: {
@@ -23,7 +23,7 @@ export const createActivitiesContext = (parts: {
   merger: Merger
   reader: Reader
   messages: MessagesContext
-  note: NoteFeedback
+  note: RecordReport
 }): ActivitiesContext => ({
   db: parts.db,
   reader: parts.reader,

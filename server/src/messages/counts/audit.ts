@@ -2,7 +2,7 @@
 
 import { findAllApps } from '../../apps/store.ts'
 import type { Engine } from '../engine/engine.ts'
-import { findExpanded } from '../settle/store.ts'
+import { findExpandedSince } from '../settle/store.ts'
 import { findMiscounts } from './store.ts'
 
 const DAY_MS = 86_400_000
@@ -17,7 +17,7 @@ export async function auditCounts({ db, clock, log }: Pick<Engine, 'db' | 'clock
   const daysAgo = (days: number) => new Date(clock.now().getTime() - days * DAY_MS)
   const result: CountAudit = { checked: 0, wrong: 0 }
   for (const { id: appId } of await findAllApps(db))
-    for (const { id, expandAt } of await findExpanded(db, appId, daysAgo(DAYS), daysAgo(DAYS_AHEAD))) {
+    for (const { id, expandAt } of await findExpandedSince(db, appId, daysAgo(DAYS), daysAgo(DAYS_AHEAD))) {
       const wrong = await findMiscounts(db, appId, id, expandAt)
       result.checked++
       if (wrong.length === 0) continue

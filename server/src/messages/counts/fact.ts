@@ -8,7 +8,7 @@ import type { MessageId, RunId } from '../message.ts'
 export type DeliveryKey = { expandAt: Date; messageId: MessageId; subscriptionId: SubscriptionId; runId: RunId }
 
 /** A delivery that somebody has something to tell of. */
-export type KnownDelivery = DeliveryKey & { userId: UserId; platform: SubscriptionType }
+export type FeedbackDelivery = DeliveryKey & { userId: UserId; platform: SubscriptionType }
 
 /**
  * `received` and `clicked` count deliveries, `clicks` counts every click. The `provider_` ones are what providers of texts report:
@@ -37,7 +37,7 @@ export type FactCount = { messageId: MessageId; platform: SubscriptionType; fact
 export function factCounter() {
   const counts = new Map<string, FactCount>()
   return {
-    add({ messageId, platform }: Pick<KnownDelivery, 'messageId' | 'platform'>, fact: Fact, count = 1) {
+    add({ messageId, platform }: Pick<FeedbackDelivery, 'messageId' | 'platform'>, fact: Fact, count = 1) {
       const key = `${messageId} ${platform} ${fact}`
       const entry = counts.get(key) ?? { messageId, platform, fact, count: 0 }
       entry.count += count

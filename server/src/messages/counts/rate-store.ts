@@ -4,11 +4,11 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 
-export type ChannelCount = { channel: 'push' | 'email' | 'sms'; fact: string; count: number }
+export type ChannelFactCount = { channel: 'push' | 'email' | 'sms'; fact: string; count: number }
 
 /** Of messages that were queued in this time: deliveries that were sent, and what came back of them. */
 export const countByChannel = (db: Db, appId: AppId, { after, upTo }: { after: Date; upTo: Date }) =>
-  db.query<ChannelCount>(
+  db.query<ChannelFactCount>(
     sql`
     select m.channel, c.state as fact, sum(c.count) as count
     from messages m join message_counts c on c.app_id = ${appId} and c.message_id = m.id

@@ -19,14 +19,17 @@ export type CountChange = {
 type Counted = Omit<CountChange, 'count'>
 
 /** Deliveries that went from one state to the one they are in now. */
-export const moved = (from: { state: DeliveryState; reason?: string }, list: readonly Counted[]): CountChange[] =>
-  runsOf(list).flatMap(({ messageId, platform, state, reason, count }) => [
+export const transitionsFrom = (
+  from: { state: DeliveryState; reason?: string },
+  list: readonly Counted[],
+): CountChange[] =>
+  groupConsecutive(list).flatMap(({ messageId, platform, state, reason, count }) => [
     { messageId, platform, state: from.state, reason: from.reason ?? null, count: -count },
     { messageId, platform, state, reason, count },
   ])
 
 /** Those of a slice are nearly all alike: as many in a row are one. */
-export function runsOf(list: readonly Counted[]): CountChange[] {
+export function groupConsecutive(list: readonly Counted[]): CountChange[] {
   const runs: CountChange[] = []
   for (const { messageId, platform, state, reason } of list) {
     const last = runs.at(-1)
@@ -43,7 +46,7 @@ const countedReason = ({ state, reason }: Pick<CountChange, 'state' | 'reason'>)
   state === 'pending' ? '' : (reason ?? '')
 
 /** Adds up changes, so that a batch writes each counter once, and everybody writes them in the same order. */
-function added(changes: readonly CountChange[]) {
+function sumChanges(changes: readonly CountChange[]) {
   const sums = new Map<string, CountChange & { reason: string }>()
   for (const change of changes) {
     const reason = countedReason(change)
@@ -59,7 +62,7 @@ function added(changes: readonly CountChange[]) {
 }
 
 export async function changeCounts(db: Db, appId: AppId, part: number, changes: readonly CountChange[]): Promise<void> {
-  const sums = added(changes)
+  const sums = sumChanges(changes)
   if (sums.length === 0) return
   await db.query(sql`
     insert into message_counts (app_id, message_id, platform, state, reason, part, count)

@@ -5,27 +5,27 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
-import type { CountedUnder, DeliveryKey } from '../delivery.ts'
+import type { DeliveryKey, EmailDimensions } from '../delivery.ts'
 import type { MessageId } from '../message.ts'
-import { type Counted, UNPREPARED } from './store.ts'
+import { type CountedDelivery, UNPREPARED } from './store.ts'
 
 /** A mail is known by its own name from the beginning: what comes back of it may be faster than the answer. */
-export type UnderWay = DeliveryKey & CountedUnder & { providerRef: string | null }
+export type InFlightDelivery = DeliveryKey & EmailDimensions & { providerRef: string | null }
 
 /** Whose: of one attempt at one line. */
-export type Claim = { line: string; fence: number }
+export type BatchClaim = { shard: string; fence: number }
 
 /** False when the app is gone. */
-export async function insertSlice(
+export async function insertBatch(
   db: Db,
   appId: AppId,
-  { line, fence }: Claim,
-  list: readonly UnderWay[],
+  { shard, fence }: BatchClaim,
+  list: readonly InFlightDelivery[],
 ): Promise<boolean> {
   const inserted = await db.query(sql`
     insert into slices (app_id, line, fence, expand_ats, message_ids, subscription_ids, run_ids, provider_refs,
       sending_domains, inbox_providers)
-    select a.id, ${line}, ${fence}::bigint, ${list.map((it) => it.expandAt)}::timestamptz[],
+    select a.id, ${shard}, ${fence}::bigint, ${list.map((it) => it.expandAt)}::timestamptz[],
       ${list.map((it) => it.messageId)}::uuid[], ${list.map((it) => it.subscriptionId)}::uuid[],
       ${list.map((it) => it.runId)}::uuid[], ${list.map((it) => it.providerRef)}::text[],
       ${list.map((it) => it.sendingDomain)}::text[], ${list.map((it) => it.inboxProvider)}::text[]
@@ -36,16 +36,16 @@ export async function insertSlice(
 }
 
 /** False when somebody else has taken the line over, and said of the slice what could be said. */
-export async function deleteSlice(db: Db, appId: AppId, { line, fence }: Claim): Promise<boolean> {
+export async function deleteBatch(db: Db, appId: AppId, { shard, fence }: BatchClaim): Promise<boolean> {
   const deleted = await db.query(sql`
-    delete from slices where app_id = ${appId} and line = ${line} and fence = ${fence} returning fence`)
+    delete from slices where app_id = ${appId} and line = ${shard} and fence = ${fence} returning fence`)
   return deleted.length > 0
 }
 
 /** The messages of which a worker that no longer has this line left something in the middle. */
-export async function findInterrupted(db: Db, appId: AppId, { line, fence }: Claim): Promise<MessageId[]> {
+export async function findInterrupted(db: Db, appId: AppId, { shard, fence }: BatchClaim): Promise<MessageId[]> {
   const found = await db.query<{ messageIds: MessageId[] }>(sql`
-    select s.message_ids from slices s where s.app_id = ${appId} and s.line = ${line} and s.fence <> ${fence}`)
+    select s.message_ids from slices s where s.app_id = ${appId} and s.line = ${shard} and s.fence <> ${fence}`)
   return [...new Set(found.flatMap(({ messageIds }) => messageIds))]
 }
 
@@ -58,18 +58,18 @@ const each = sql`unnest(s.expand_ats, s.message_ids, s.subscription_ids, s.run_i
  * Nobody knows whether they were sent. Only those of messages that ask for it are sent again. Each keeps the fence of its slice: who
  * was thought dead may still say what came of it.
  */
-export const interruptSlice = (
+export const interruptBatch = (
   db: Db,
   appId: AppId,
-  { line, fence }: Claim,
+  { shard, fence }: BatchClaim,
   { reason, again }: { reason: string; again: readonly MessageId[] },
   now: Date,
 ) =>
-  db.query<Counted>(
+  db.query<CountedDelivery>(
     sql`
     with s as (
       delete from slices
-      where app_id = ${appId} and line = ${line} and fence <> ${fence}
+      where app_id = ${appId} and line = ${shard} and fence <> ${fence}
       returning fence, expand_ats, message_ids, subscription_ids, run_ids, provider_refs, sending_domains, inbox_providers
     )
     update deliveries d
@@ -87,11 +87,11 @@ export const interruptSlice = (
   )
 
 /** Of one message. */
-export const underWayOf = (appId: AppId, id: MessageId) => sql`
+export const inFlightOf = (appId: AppId, id: MessageId) => sql`
   select r.subscription_id, r.run_id from slices s cross join ${each} where s.app_id = ${appId} and r.message_id = ${id}`
 
 /** Those that are known by these names already. */
-export const underWayByName = (appId: AppId, lines: readonly string[], names: readonly string[]) => sql`
+export const inFlightByReference = (appId: AppId, shards: readonly string[], names: readonly string[]) => sql`
   select r.expand_at, r.message_id, r.subscription_id, r.run_id, r.provider_ref, r.sending_domain, r.inbox_provider
   from slices s cross join ${each}
-  where s.app_id = ${appId} and s.line = any(${lines}::text[]) and r.provider_ref = any(${names}::text[])`
+  where s.app_id = ${appId} and s.line = any(${shards}::text[]) and r.provider_ref = any(${names}::text[])`

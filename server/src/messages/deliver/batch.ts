@@ -3,43 +3,43 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
 import type { DeliverySettings, FrequencyCap } from '../../sending/settings.ts'
-import type { CountedUnder, Line } from '../delivery.ts'
-import type { Composed, ToSend } from './compose.ts'
+import type { EmailDimensions, Shard } from '../delivery.ts'
+import type { ComposedDelivery, ReadyDelivery } from './compose.ts'
 
 /** So many are sent at once. */
-export const SLICE = 100
+export const BATCH_SIZE = 100
 
 export type Attempt = {
   work: Work
   appId: AppId
-  line: Line
+  shard: Shard
   /** Of this attempt alone: a slice with it was begun by nobody else. */
   fence: number
   settings: DeliverySettings
 }
 
 /** What a slice of it is known by. */
-export const claimOf = ({ work, fence }: Pick<Attempt, 'work' | 'fence'>) => ({ line: work.job.key, fence })
+export const claimOf = ({ work, fence }: Pick<Attempt, 'work' | 'fence'>) => ({ shard: work.job.key, fence })
 
 /** Of what a worker left in the middle. */
 export const INTERRUPTED = 'interrupted'
 
-export const idsOf = (slice: readonly Composed[]) => [...new Set(slice.map(({ message }) => message.id))]
+export const messageIdsOf = (slice: readonly ComposedDelivery[]) => [...new Set(slice.map(({ message }) => message.id))]
 
 /** A line carries one channel, so that all that is capped in a slice has the same cap. */
-export const capOf = ({ frequencyCaps }: DeliverySettings, { message }: Composed): FrequencyCap | undefined =>
+export const capOf = ({ frequencyCaps }: DeliverySettings, { message }: ComposedDelivery): FrequencyCap | undefined =>
   message.options.frequencyCap === false || message.options.isTest
     ? undefined
     : frequencyCaps.find(({ channel }) => channel === message.channel)
 
 /** What a mail is counted under beside its message; a test is counted nowhere. */
-export const countedUnder = ({ message, mailing }: ToSend): CountedUnder =>
+export const dimensionsOf = ({ message, mailing }: ReadyDelivery): EmailDimensions =>
   mailing && !message.options.isTest
     ? { sendingDomain: mailing.domain.domain, inboxProvider: mailing.inboxProvider }
     : { sendingDomain: null, inboxProvider: null }
 
 /** The name of a mail stands in the mail itself; other providers give theirs. */
-export const ownName = ({ mailing }: ToSend): string | null => mailing?.id ?? null
+export const ownReferenceOf = ({ mailing }: ReadyDelivery): string | null => mailing?.id ?? null
 
 /** Tests are outside the limit. */
-export const countsForLimit = ({ message }: Composed) => !message.options.isTest
+export const countsForLimit = ({ message }: ComposedDelivery) => !message.options.isTest

@@ -15,49 +15,57 @@ import type { User } from '../../users/working-set.ts'
 import { emailContent, envelopeOf } from '../email/content.ts'
 import type { Mailing } from '../email/prepare.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { ActivityContent, Parcel } from '../engine/sender.ts'
-import { lastMomentOf } from '../lifetime.ts'
+import type { ActivityContent, OutgoingMessage } from '../engine/sender.ts'
+import { providerExpiryOf } from '../lifetime.ts'
 import { type Activity, type Lane, NO_RUN } from '../message.ts'
-import { iosSound, pushContent, type Texts } from '../push/content.ts'
+import { iosSound, pushContent, type RenderedTexts } from '../push/content.ts'
 import { type MessageParts, messageParts } from '../scope.ts'
 import type { DueDelivery, SentMessage } from './store.ts'
 import { suspendContent } from './suspend-content.ts'
 
 /** `mailing`: of those that go by mail; `files`: what hangs on to it. */
-export type ToSend = {
+export type ReadyDelivery = {
   due: DueDelivery
   message: SentMessage
   mailing?: Mailing | undefined
   files?: readonly MailFile[] | undefined
 }
-export type Composed = ToSend & { parcel: Parcel }
-export type Failed = ToSend & { reason: RenderFailure['reason'] }
-export type Composition = { composed: Composed[]; failed: Failed[] }
+export type ComposedDelivery = ReadyDelivery & { outgoing: OutgoingMessage }
+export type ComposeFailure = ReadyDelivery & { reason: RenderFailure['reason'] }
+export type Composition = { composed: ComposedDelivery[]; failed: ComposeFailure[] }
 
 /** With the text of each field in the recipient's language; rendered or not. */
-type Worded = ToSend & { texts: Texts | undefined; reason?: Failed['reason'] | undefined }
+type RenderedDelivery = ReadyDelivery & {
+  texts: RenderedTexts | undefined
+  reason?: ComposeFailure['reason'] | undefined
+}
 
-export async function compose(engine: Engine, appId: AppId, lane: Lane, list: readonly ToSend[]): Promise<Composition> {
+export async function compose(
+  engine: Engine,
+  appId: AppId,
+  lane: Lane,
+  list: readonly ReadyDelivery[],
+): Promise<Composition> {
   const writer = createWriter(engine, appId)
-  const isRendered = ({ message }: ToSend) => tried(() => writer.hasLiquid(message)) ?? false
+  const isRendered = ({ message }: ReadyDelivery) => tried(() => writer.hasLiquid(message)) ?? false
   const fixed = list
     .filter((it) => !isRendered(it))
-    .map((it): Worded => ({ ...it, texts: tried(() => writer.fixedTexts(it)) }))
+    .map((it): RenderedDelivery => ({ ...it, texts: tried(() => writer.fixedTexts(it)) }))
   const rendered = await render(engine, appId, lane, list.filter(isRendered), writer)
-  const composed: Composed[] = []
-  const failed: Failed[] = []
+  const composed: ComposedDelivery[] = []
+  const failed: ComposeFailure[] = []
   for (const { texts, reason = 'render_failed', ...it } of inOrder(list, [...fixed, ...rendered])) {
     const parcel = texts && tried(() => writer.parcel(it, texts))
-    if (parcel) composed.push({ ...it, parcel })
+    if (parcel) composed.push({ ...it, outgoing: parcel })
     else failed.push({ ...it, reason })
   }
   return { composed, failed }
 }
 
 /** As they were given: in the order in which they are due. */
-function inOrder(list: readonly ToSend[], worded: readonly Worded[]): Worded[] {
+function inOrder(list: readonly ReadyDelivery[], worded: readonly RenderedDelivery[]): RenderedDelivery[] {
   const found = new Map(worded.map((it) => [it.due, it]))
-  return list.map(({ due }) => found.get(due) as Worded)
+  return list.map(({ due }) => found.get(due) as RenderedDelivery)
 }
 
 /** A message that cannot be put together must not keep the others of its line from being sent. */
@@ -76,18 +84,18 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
   const liquid = new Map<SentMessage, boolean>()
   const sources = new Map<string, Sources>()
   const fingerprints = new Map<string, string>()
-  const texts = new Map<string, Texts>()
+  const texts = new Map<string, RenderedTexts>()
   const parts = new Map<string, MessageParts>()
-  const contents = new Map<string, Parcel['content']>()
+  const contents = new Map<string, OutgoingMessage['content']>()
 
   const remembered = <Value>(known: Map<string, Value>, key: string, make: () => Value): Value => {
     if (!known.has(key)) known.set(key, make())
     return known.get(key) as Value
   }
   /** Most mails say the same in every language, and are put together once. */
-  const nameOf = ({ due, message: { id, channel, content } }: ToSend) =>
+  const nameOf = ({ due, message: { id, channel, content } }: ReadyDelivery) =>
     channel === 'email' && !isEmailByLanguage(content) ? id : `${id} ${due.language ?? ''}`
-  const sourcesOf = (it: ToSend) =>
+  const sourcesOf = (it: ReadyDelivery) =>
     remembered(sources, nameOf(it), () => sourcesFor(it.message.content, it.message.emailHtml, it.due.language))
 
   return {
@@ -104,17 +112,17 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
     partsOf: (message: SentMessage) => remembered(parts, message.id, () => messageParts(message)),
     fingerprintOf: ({ id, content, emailHtml, options }: SentMessage) =>
       remembered(fingerprints, id, () => fingerprintOf(content, emailHtml, options.template?.dynamicContent ?? null)),
-    fixedTexts: (it: ToSend): Texts =>
+    fixedTexts: (it: ReadyDelivery): RenderedTexts =>
       remembered(texts, nameOf(it), () =>
         Object.fromEntries(Object.entries(sourcesOf(it)).map(([field, { text }]) => [field, text])),
       ),
-    parcel(it: ToSend, texts: Texts): Parcel {
+    parcel(it: ReadyDelivery, texts: RenderedTexts): OutgoingMessage {
       const { due, message } = it
       const address = { platform: due.platform, token: due.token ?? '' }
       const isFixed = !liquid.get(message)
       const sharedAs =
         (name: string) =>
-        <Content extends Parcel['content']>(make: () => Content): Content =>
+        <Content extends OutgoingMessage['content']>(make: () => Content): Content =>
           isFixed ? (remembered(contents, name, make) as Content) : make()
       if (it.mailing) {
         const { mailing, files } = it
@@ -132,9 +140,9 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
   }
 }
 
-const lastMoment = ({ due, message }: ToSend): Date => lastMomentOf(due.expiresAt, message.options)
+const lastMoment = ({ due, message }: ReadyDelivery): Date => providerExpiryOf(due.expiresAt, message.options)
 
-function activityContent(it: ToSend, activity: Activity, texts: Texts): ActivityContent {
+function activityContent(it: ReadyDelivery, activity: Activity, texts: RenderedTexts): ActivityContent {
   const { id: messageId, options, content } = it.message
   const { headings: title, contents: body } = texts
   const isSilent = title === undefined && body === undefined
@@ -142,7 +150,7 @@ function activityContent(it: ToSend, activity: Activity, texts: Texts): Activity
   return { messageId, activity, expiresAt: lastMoment(it), priority: options.priority, alert }
 }
 
-const smsContent = ({ id, content }: SentMessage, texts: Texts) => ({
+const smsContent = ({ id, content }: SentMessage, texts: RenderedTexts) => ({
   messageId: id,
   text: texts.contents ?? '',
   from: content.sms_from ?? undefined,
@@ -153,9 +161,9 @@ async function render(
   engine: Engine,
   appId: AppId,
   lane: Lane,
-  list: readonly ToSend[],
+  list: readonly ReadyDelivery[],
   writer: Writer,
-): Promise<Worded[]> {
+): Promise<RenderedDelivery[]> {
   if (list.length === 0) return []
   const { db, renderer, clock } = engine
   const fingerprints = [...new Set(list.map(({ message }) => writer.fingerprintOf(message)))]
@@ -190,7 +198,7 @@ async function render(
   )
   const results = await renderer.render(appId, items, clock.now(), lane)
   const resultOf = new Map(known.map(({ due }, i) => [due, results[i]]))
-  const isGivenUp = ({ due }: ToSend) => failureReason(resultOf.get(due)) === 'template_suspended'
+  const isGivenUp = ({ due }: ReadyDelivery) => failureReason(resultOf.get(due)) === 'template_suspended'
   const givenUp = new Map(known.filter(isGivenUp).map(({ message }) => [writer.fingerprintOf(message), message]))
   for (const [fingerprint, message] of givenUp) await suspendContent(engine, appId, fingerprint, message)
   return list.map((it) => {
@@ -204,7 +212,7 @@ async function render(
 const failureReason = (result: Rendered | RenderFailure | undefined) =>
   result && !result.ok ? result.reason : undefined
 
-async function loadOwners(db: Db, appId: AppId, list: readonly ToSend[]): Promise<Map<UserId, User>> {
+async function loadOwners(db: Db, appId: AppId, list: readonly ReadyDelivery[]): Promise<Map<UserId, User>> {
   const ids = [...new Set(list.flatMap(({ due }) => (due.ownerId === null ? [] : [due.ownerId])))]
   const refs = ids.map((id) => ({ id }))
   const users = await loadPointed(db, appId, refs, { subscriptions: true, purchases: false })
@@ -213,14 +221,14 @@ async function loadOwners(db: Db, appId: AppId, list: readonly ToSend[]): Promis
 
 type RunData = Record<string, unknown>
 
-async function loadRuns({ readRunData }: Pick<Engine, 'readRunData'>, appId: AppId, list: readonly ToSend[]) {
+async function loadRuns({ readRunData }: Pick<Engine, 'readRunData'>, appId: AppId, list: readonly ReadyDelivery[]) {
   const ids = new Set(list.map(({ due }) => due.runId))
   ids.delete(NO_RUN)
   return ids.size > 0 && readRunData ? readRunData(appId, [...ids]) : new Map<string, RunData>()
 }
 
 const contextOf = (
-  { due, mailing }: ToSend,
+  { due, mailing }: ReadyDelivery,
   parts: MessageParts,
   user: User,
   from: Sender,

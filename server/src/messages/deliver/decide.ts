@@ -9,9 +9,9 @@ import type { DeliveryChange, DueDelivery, SentMessage } from './store.ts'
 export const QUIET_HOURS = 'quiet_hours'
 
 /** One that is not to be sent now, and what becomes of it. */
-export type Decided = { due: DueDelivery; change: DeliveryChange }
+export type Decision = { due: DueDelivery; change: DeliveryChange }
 
-export type Rules = { settings: DeliverySettings; discardBefore: Date | undefined }
+export type DecisionRules = { settings: DeliverySettings; discardBefore: Date | undefined }
 
 export const changeTo = (due: DueDelivery, state: DeliveryState, reason: string | null, now: Date): DeliveryChange => ({
   expandAt: due.expandAt,
@@ -36,7 +36,7 @@ export const changeTo = (due: DueDelivery, state: DeliveryState, reason: string 
 export function decide(
   due: DueDelivery,
   message: SentMessage,
-  rules: Rules,
+  rules: DecisionRules,
   now: Date,
   refusal?: string,
 ): DeliveryChange | undefined {

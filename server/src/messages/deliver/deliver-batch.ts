@@ -6,38 +6,49 @@ import { whenDatabaseIsBack } from '../../queue/settle.ts'
 import type { Hold } from '../../sending/hold.ts'
 import { suppressBounced } from '../email/suppress-bounced.ts'
 import type { Engine } from '../engine/engine.ts'
-import { distrust } from '../push/quarantine.ts'
+import { quarantineGone } from '../push/quarantine.ts'
 import type { Attempt } from './batch.ts'
-import type { Composed } from './compose.ts'
-import type { Pause } from './judge-outcome.ts'
-import { markSlice } from './mark-sending.ts'
+import type { ComposedDelivery } from './compose.ts'
+import type { PauseRequest } from './judge-outcome.ts'
+import { markSending } from './mark-sending.ts'
 import { recordOutcomes } from './record-outcomes.ts'
-import { dropGone } from './unsubscribe-gone.ts'
+import { unsubscribeGone } from './unsubscribe-gone.ts'
 
 /** `lost`: the line is somebody else's now. `held`: why the line is to be left alone for a while. */
-export type SliceResult = { lost?: true; held?: Hold | Pause | undefined }
+export type BatchResult = { isLost?: true; hold?: Hold | PauseRequest | undefined }
 
-export async function deliverSlice(engine: Engine, attempt: Attempt, slice: readonly Composed[]): Promise<SliceResult> {
+export async function deliverBatch(
+  engine: Engine,
+  attempt: Attempt,
+  slice: readonly ComposedDelivery[],
+): Promise<BatchResult> {
   const { db, clock } = engine
   const isOver = () => attempt.work.signal.aborted
-  const marked = await db.transaction((db) => markSlice(db, attempt, slice, clock.now()))
-  if (!marked) return { lost: true }
+  const marked = await db.transaction((db) => markSending(db, attempt, slice, clock.now()))
+  if (!marked) return { isLost: true }
   const { sent, hold } = marked
-  if (sent.length === 0) return { held: hold }
+  if (sent.length === 0) return { hold: hold }
   const answers = await send(engine, attempt, sent)
-  const outcomes = await whenDatabaseIsBack(() => distrust(db, attempt.appId, attempt.line.provider, answers), isOver)
+  const outcomes = await whenDatabaseIsBack(
+    () => quarantineGone(db, attempt.appId, attempt.shard.provider, answers),
+    isOver,
+  )
   const pause = await whenDatabaseIsBack(
     () => db.transaction((db) => recordOutcomes(engine, db, attempt, marked, outcomes, clock.now())),
     isOver,
   )
   await attempt.work.noteProgress(db)
-  await dropGone(engine, attempt.appId, sent, outcomes)
-  if (attempt.line.provider === 'email') await suppressBounced(engine, attempt.appId, sent, outcomes)
-  return { held: hold ?? pause }
+  await unsubscribeGone(engine, attempt.appId, sent, outcomes)
+  if (attempt.shard.provider === 'email') await suppressBounced(engine, attempt.appId, sent, outcomes)
+  return { hold: hold ?? pause }
 }
 
-async function send({ sender, stats, log }: Engine, { appId, line }: Attempt, sent: readonly Composed[]) {
-  const parcels = sent.map(({ parcel }) => parcel)
+async function send(
+  { sender, stats, log }: Engine,
+  { appId, shard: line }: Attempt,
+  sent: readonly ComposedDelivery[],
+) {
+  const parcels = sent.map(({ outgoing: parcel }) => parcel)
   let outcomes: Outcome[]
   try {
     outcomes = await sender.send(appId, line, parcels)

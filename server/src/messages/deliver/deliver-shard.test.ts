@@ -20,7 +20,7 @@ import { pauseServer, resumeServer } from '../../sending/control-server.ts'
 import { sql } from '../../storage/sql.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { EventKind } from '../feedback/delivery-event.ts'
-import { noteNewCredentials } from '../release/resume.ts'
+import { resumeMisconfigured } from '../release/resume.ts'
 import { findPauses } from './provider-pause-store.ts'
 
 let app: TestApp
@@ -233,7 +233,7 @@ test('an app of which Apple knows no token at all has the wrong environment: nob
   expect(await subscription(people[0]?.id as string)).toBe(null)
   expect(await findPauses(app.db, appId, clock.now())).toMatchObject([{ provider: 'apns', reason: 'BadDeviceToken' }])
   // Once it has sent something, it is believed.
-  await noteNewCredentials(engine, appId)
+  await resumeMisconfigured(engine, appId)
   sender.otherwise = () => ({ kind: 'sent' })
   await toOne()
   await runEngine(engine)
@@ -262,7 +262,7 @@ test('credentials that are refused hold the provider, and nothing else, until th
   expect(sender.calls.filter(({ provider }) => provider === 'apns')).toHaveLength(1)
 
   sender.otherwise = () => ({ kind: 'sent' })
-  await noteNewCredentials(engine, appId)
+  await resumeMisconfigured(engine, appId)
   // The next one does not wait for the end of the pause; what was refused waits until then.
   await runEngine(engine)
   expect(await tally(app.db, appId, next.id)).toEqual({ sent: 1 })

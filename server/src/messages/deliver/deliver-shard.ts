@@ -8,8 +8,8 @@ import type { Work } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
 import { areHoldsUnchanged } from '../../sending/store.ts'
 import { addressActivities } from '../activities/address.ts'
-import { changeCounts, moved } from '../counts/store.ts'
-import { type Line, readLine } from '../delivery.ts'
+import { changeCounts, transitionsFrom } from '../counts/store.ts'
+import { parseShard, type Shard } from '../delivery.ts'
 import { attachFiles } from '../email/attach.ts'
 import { countFailedEmails } from '../email/count.ts'
 import { prepareMail } from '../email/prepare.ts'
@@ -17,41 +17,46 @@ import { noteSoftEnds } from '../email/suppress-bounced.ts'
 import type { Engine } from '../engine/engine.ts'
 import { deliverJobs } from '../jobs.ts'
 import { completeMessages } from '../settle/complete-messages.ts'
-import { tellFailed } from '../settle/emit-failed.ts'
-import { tellUnknownLater } from '../settle/report-unknown.ts'
+import { emitFailedEvents } from '../settle/emit-failed.ts'
+import { scheduleUnknownReport } from '../settle/report-unknown.ts'
 import { lockUncanceled } from '../settle/store.ts'
-import { type Attempt, claimOf, countedUnder, INTERRUPTED, SLICE } from './batch.ts'
-import { findInterrupted, interruptSlice } from './batch-store.ts'
-import { type Composed, compose, type ToSend } from './compose.ts'
-import { changeTo, type Decided, decide, type Rules } from './decide.ts'
-import { deliverSlice } from './deliver-batch.ts'
+import { type Attempt, BATCH_SIZE, claimOf, dimensionsOf, INTERRUPTED } from './batch.ts'
+import { findInterrupted, interruptBatch } from './batch-store.ts'
+import { type ComposedDelivery, compose, type ReadyDelivery } from './compose.ts'
+import { changeTo, type Decision, type DecisionRules, decide } from './decide.ts'
+import { deliverBatch } from './deliver-batch.ts'
 import { findPause } from './provider-pause-store.ts'
-import { putOffFollowers } from './run-order-store.ts'
+import { postponeFollowers } from './run-order-store.ts'
 import { changeDeliveries, type DueDelivery, expireDue, findDue, findNextDue, findSentMessages } from './store.ts'
-import { keepPace } from './throttle.ts'
+import { applyThrottle } from './throttle.ts'
 
-const BATCH = 500
+const FETCH_LIMIT = 500
 /** Then it is another line's turn. */
-const BATCHES_AT_A_STRETCH = 4
+const FETCHES_PER_RUN = 4
 /** The same where a provider is slow. */
-const STRETCH_MS = 60_000
+const MAX_RUN_MS = 60_000
 /** While sending is held, how often it is looked for what has become too late. */
-const LOOK_AGAIN_MS = 300_000
+const HELD_CHECK_MS = 300_000
 /** What is due but cannot be had now (a message is being canceled) is not asked for without a pause. */
-const BREATH_MS = 1_000
-const EXPIRE_AT_ONCE = 5_000
-const PUT_OFF_AT_ONCE = 5_000
+const RETRY_PAUSE_MS = 1_000
+const EXPIRE_LIMIT = 5_000
+const POSTPONE_LIMIT = 5_000
 
-export const deliverLine = (engine: Engine) => async (work: Work) => {
+export const deliverShard = (engine: Engine) => async (work: Work) => {
   const { key } = work.job
   const fence = randomInt(1, 2 ** 47)
-  const line = readLine(key)
-  await takeOver(engine, work, line, fence)
-  await goOn(engine, work, await deliverDue(engine, work, line, fence))
+  const line = parseShard(key)
+  await recoverInterrupted(engine, work, line, fence)
+  await scheduleNextRun(engine, work, await deliverDue(engine, work, line, fence))
 }
 
 /** What is under way in this line, and not by this attempt, is a dead worker's. */
-async function takeOver({ db, clock, queue, stats }: Engine, work: Work, { part, provider }: Line, fence: number) {
+async function recoverInterrupted(
+  { db, clock, queue, stats }: Engine,
+  work: Work,
+  { number: part, provider }: Shard,
+  fence: number,
+) {
   const { appId } = work.job
   const claim = claimOf({ work, fence })
   const ids = await findInterrupted(db, appId, claim)
@@ -60,77 +65,81 @@ async function takeOver({ db, clock, queue, stats }: Engine, work: Work, { part,
     if (!(await work.stillMine(db))) return
     const uncanceled = [...(await lockUncanceled(db, appId, ids)).values()]
     const again = uncanceled.filter(({ atLeastOnce }) => atLeastOnce).map(({ id }) => id)
-    const taken = await interruptSlice(db, appId, claim, { reason: INTERRUPTED, again }, clock.now())
+    const taken = await interruptBatch(db, appId, claim, { reason: INTERRUPTED, again }, clock.now())
     stats.count(provider, 'interrupted', taken.length)
-    await changeCounts(db, appId, part, moved({ state: 'pending' }, taken))
+    await changeCounts(db, appId, part, transitionsFrom({ state: 'pending' }, taken))
     // Whatever of them ended the worker is out of the line: that it did is no reason to stop the line.
     if (taken.some(({ state }) => state === 'unknown')) await work.noteProgress(db)
-    await tellUnknownLater(queue, db, appId, taken, clock.now())
+    await scheduleUnknownReport(queue, db, appId, taken, clock.now())
   })
   await completeMessages({ db, clock }, appId, ids)
 }
 
 /** How an attempt ended: nothing was found that is due, or it is to be looked at again at that time. */
-type Ended = { isDrained?: true; until?: Date | undefined }
+type ShardRunResult = { isDrained?: true; until?: Date | undefined }
 
-async function deliverDue(engine: Engine, work: Work, line: Line, fence: number): Promise<Ended> {
+async function deliverDue(engine: Engine, work: Work, line: Shard, fence: number): Promise<ShardRunResult> {
   const { db, clock } = engine
   const { appId, key } = work.job
-  const untilMs = clock.leaseMs() + STRETCH_MS
-  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && mayGoOn(engine, work, untilMs); batches++) {
+  const untilMs = clock.leaseMs() + MAX_RUN_MS
+  for (let batches = 0; batches < FETCHES_PER_RUN && canContinue(engine, work, untilMs); batches++) {
     const now = clock.now()
     const { settings, hold, discardBefore } = await readSending(db, appId, now)
     const held = hold ?? (await findPause(db, appId, line.provider, now)) ?? (await findEmailPause(engine, appId, line))
-    if (held) return { until: await waitOut(engine, work, line, held.until) }
-    const due = await findDue(db, appId, key, now, BATCH)
+    if (held) return { until: await expireWhileHeld(engine, work, line, held.until) }
+    const due = await findDue(db, appId, key, now, FETCH_LIMIT)
     if (due.length === 0) return { isDrained: true }
-    const attempt: Attempt = { work, appId, line, fence, settings }
-    const stopped = await deliverBatch(engine, attempt, due, { settings, discardBefore }, untilMs)
+    const attempt: Attempt = { work, appId, shard: line, fence, settings }
+    const stopped = await deliverFetched(engine, attempt, due, { settings, discardBefore }, untilMs)
     await completeMessages(engine, appId, [...new Set(due.map(({ messageId }) => messageId))])
     const runIds = [...new Set(due.filter(({ step }) => step > 0).map(({ runId }) => runId))]
-    if (runIds.length > 0) await putOffFollowers(db, appId, key, clock.now(), { runIds, limit: PUT_OFF_AT_ONCE })
+    if (runIds.length > 0) await postponeFollowers(db, appId, key, clock.now(), { runIds, limit: POSTPONE_LIMIT })
     if (stopped) return stopped
   }
   return {}
 }
 
 /** Too many people complained about mail of the app; it goes on when somebody says so. */
-async function findEmailPause({ db }: Engine, appId: AppId, { provider }: Line): Promise<{ until?: Date } | undefined> {
+async function findEmailPause(
+  { db }: Engine,
+  appId: AppId,
+  { provider }: Shard,
+): Promise<{ until?: Date } | undefined> {
   return provider === 'email' && (await isEmailPaused(db, appId)) ? {} : undefined
 }
 
 /** Nothing is begun that cannot be finished. */
-const mayGoOn = ({ clock }: Engine, work: Work, untilMs: number) =>
+const canContinue = ({ clock }: Engine, work: Work, untilMs: number) =>
   !work.isLeaving() && !work.signal.aborted && clock.leaseMs() < untilMs
 
 /** Undefined when the line can go on. */
-async function deliverBatch(
+async function deliverFetched(
   engine: Engine,
   attempt: Attempt,
   due: DueDelivery[],
-  rules: Rules,
+  rules: DecisionRules,
   untilMs: number,
-): Promise<Ended | undefined> {
-  const { appId, line, work } = attempt
+): Promise<ShardRunResult | undefined> {
+  const { appId, shard: line, work } = attempt
   const from = { appId, ...line }
   const { ready, unattached } = await attachFiles(engine, appId, await decideAll(engine, attempt, due, rules))
   const { composed, failed } = await compose(engine, appId, line.lane, ready)
   const now = engine.clock.now()
   const unmade = failed.map(
-    (it): Decided => ({
+    (it): Decision => ({
       due: it.due,
-      change: { ...changeTo(it.due, 'failed', it.reason, now), ...countedUnder(it) },
+      change: { ...changeTo(it.due, 'failed', it.reason, now), ...dimensionsOf(it) },
     }),
   )
-  await settleDecided(engine, attempt, [...unattached, ...unmade])
-  for (const rest: Composed[] = composed; rest.length > 0; ) {
-    const count = await engine.permits.take(from, Math.min(SLICE, rest.length))
+  await writeDecisions(engine, attempt, [...unattached, ...unmade])
+  for (const rest: ComposedDelivery[] = composed; rest.length > 0; ) {
+    const count = await engine.slots.acquire(from, Math.min(BATCH_SIZE, rest.length))
     try {
-      if (!mayGoOn(engine, work, untilMs)) return {}
-      const { lost, held } = await deliverSlice(engine, attempt, rest.splice(0, count))
+      if (!canContinue(engine, work, untilMs)) return {}
+      const { isLost: lost, hold: held } = await deliverBatch(engine, attempt, rest.splice(0, count))
       if (lost || held) return { until: held?.until }
     } finally {
-      engine.permits.give(from, count)
+      engine.slots.release(from, count)
     }
   }
   return undefined
@@ -140,14 +149,14 @@ async function decideAll(
   engine: Engine,
   attempt: Attempt,
   due: DueDelivery[],
-  rules: Rules,
-): Promise<readonly ToSend[]> {
+  rules: DecisionRules,
+): Promise<readonly ReadyDelivery[]> {
   const { db, clock } = engine
   const found = await findSentMessages(db, attempt.appId, [...new Set(due.map(({ messageId }) => messageId))])
   const messages = new Map(found.map((message) => [message.id, message]))
   const now = clock.now()
-  const decided: Decided[] = []
-  const ready: ToSend[] = []
+  const decided: Decision[] = []
+  const ready: ReadyDelivery[] = []
   const addressed = await addressActivities(db, attempt.appId, due, messages)
   const preparedFor = await prepareMail(engine, attempt.appId, addressed, messages)
   for (const it of addressed) {
@@ -158,30 +167,30 @@ async function decideAll(
     if (change) decided.push({ due: it, change })
     else ready.push({ due: it, message, mailing: prepared?.mailing })
   }
-  const { going, waiting } = await keepPace(db, attempt.appId, ready, rules.settings, now)
-  await settleDecided(engine, attempt, [...decided, ...waiting])
+  const { going, waiting } = await applyThrottle(db, attempt.appId, ready, rules.settings, now)
+  await writeDecisions(engine, attempt, [...decided, ...waiting])
   return going
 }
 
-async function settleDecided(
+async function writeDecisions(
   { db, clock }: Engine,
-  { appId, work, line, settings }: Attempt,
-  decided: readonly Decided[],
+  { appId, work, shard: line, settings }: Attempt,
+  decided: readonly Decision[],
 ) {
   if (decided.length === 0) return
   const now = clock.now()
-  const isPutOff = ({ change }: Decided) => change.state === 'pending'
+  const isPutOff = ({ change }: Decision) => change.state === 'pending'
   await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return
     // What was put off by settings that are gone is decided about again: whoever let go what they held has been here before.
     const isUnchanged = !decided.some(isPutOff) || (await areHoldsUnchanged(db, appId, settings))
     const changes = decided.filter((it) => isUnchanged || !isPutOff(it)).map(({ change }) => change)
     const changed = await changeDeliveries(db, appId, changes, { state: 'pending' })
-    await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
-    await countFailedEmails(db, appId, line.part, changed, now)
+    await changeCounts(db, appId, line.number, transitionsFrom({ state: 'pending' }, changed))
+    await countFailedEmails(db, appId, line.number, changed, now)
     const isChanged = new Set(changed)
     const failed = decided.filter(({ change }) => change.state === 'failed' && isChanged.has(change))
-    await tellFailed(
+    await emitFailedEvents(
       db,
       appId,
       failed.map(({ due: { userId }, change }) => ({ ...change, userId })),
@@ -192,39 +201,44 @@ async function settleDecided(
 }
 
 /** Nothing is sent; what lives no longer is given up. */
-async function waitOut({ db, clock }: Engine, work: Work, { part }: Line, until: Date | undefined): Promise<Date> {
+async function expireWhileHeld(
+  { db, clock }: Engine,
+  work: Work,
+  { number: part }: Shard,
+  until: Date | undefined,
+): Promise<Date> {
   const { appId, key } = work.job
   const now = clock.now()
   const expired = await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return []
-    const expired = await expireDue(db, appId, key, now, EXPIRE_AT_ONCE)
-    await changeCounts(db, appId, part, moved({ state: 'pending' }, expired))
+    const expired = await expireDue(db, appId, key, now, EXPIRE_LIMIT)
+    await changeCounts(db, appId, part, transitionsFrom({ state: 'pending' }, expired))
     await countFailedEmails(db, appId, part, expired, now)
     await noteSoftEnds(db, appId, expired, now)
     return expired
   })
   await completeMessages({ db, clock }, appId, [...new Set(expired.map(({ messageId }) => messageId))])
-  const soon = expired.length === EXPIRE_AT_ONCE ? BREATH_MS : LOOK_AGAIN_MS
+  const soon = expired.length === EXPIRE_LIMIT ? RETRY_PAUSE_MS : HELD_CHECK_MS
   const latest = new Date(now.getTime() + soon)
   return until && until < latest ? until : latest
 }
 
 /** Again when the next one is due, or when it was said. */
-async function goOn({ db, clock, queue }: Engine, work: Work, { until, isDrained }: Ended) {
-  const { appId, key: line } = work.job
+async function scheduleNextRun({ db, clock, queue }: Engine, work: Work, { until, isDrained }: ShardRunResult) {
+  const { appId, key: shard } = work.job
   const now = clock.now()
-  const findNext = async () => (await findNextDue(db, appId, [line]))[0]
+  const findNext = async () => (await findNextDue(db, appId, [shard]))[0]
   let next = await findNext()
   // Who was here before may have died before it put them off.
   if (
     next &&
     isDrained &&
     next.dueAt <= now &&
-    (await putOffFollowers(db, appId, line, now, { limit: PUT_OFF_AT_ONCE }))
+    (await postponeFollowers(db, appId, shard, now, { limit: POSTPONE_LIMIT }))
   )
     next = await findNext()
   if (!next) return
-  const earliest = isDrained && next.dueAt <= now ? new Date(now.getTime() + BREATH_MS) : until
+  const earliest = isDrained && next.dueAt <= now ? new Date(now.getTime() + RETRY_PAUSE_MS) : until
   const dueAt = earliest && earliest > next.dueAt ? earliest : next.dueAt
-  await queue.enqueue(db, deliverJobs(appId, [{ line, dueAt }]))
+  await queue.enqueue(db, deliverJobs(appId, [{ shard, dueAt }]))
 }

@@ -6,34 +6,35 @@ import type { AppId, UserId } from '../../lib/ids.ts'
 import { type FrequencyCap, windowMsOf } from '../../sending/settings.ts'
 import type { Db } from '../../storage/db.ts'
 import { NO_RUN } from '../message.ts'
-import { lockRecent, type Sends, writeRecent } from './recent-sends-store.ts'
+import { lockRecentSends, type SendTimes, writeRecentSends } from './recent-sends-store.ts'
 import type { DueDelivery } from './store.ts'
 
-type Capped = Pick<DueDelivery, 'messageId' | 'subscriptionId' | 'runId' | 'userId'>
+type CappedDelivery = Pick<DueDelivery, 'messageId' | 'subscriptionId' | 'runId' | 'userId'>
 
-const messageOf = ({ messageId, runId }: Capped) => (runId === NO_RUN ? messageId : `${messageId}/${runId}`)
-const nameOf = (it: Capped) => `${messageOf(it)} ${it.subscriptionId}`
-const messagesOf = (sends: Sends) => new Set(Object.keys(sends).map((name) => name.split(' ')[0]))
-const usersOf = (deliveries: readonly Capped[]): UserId[] => [...new Set(deliveries.map(({ userId }) => userId))].sort()
+const messageOf = ({ messageId, runId }: CappedDelivery) => (runId === NO_RUN ? messageId : `${messageId}/${runId}`)
+const nameOf = (it: CappedDelivery) => `${messageOf(it)} ${it.subscriptionId}`
+const messagesOf = (sends: SendTimes) => new Set(Object.keys(sends).map((name) => name.split(' ')[0]))
+const usersOf = (deliveries: readonly CappedDelivery[]): UserId[] =>
+  [...new Set(deliveries.map(({ userId }) => userId))].sort()
 
 export type Admission = {
-  isAdmitted(it: Capped): boolean
+  isAdmitted(it: CappedDelivery): boolean
   /** Notes those of the admitted that are really sent. */
-  note(sent: readonly Capped[]): Promise<void>
+  recordSent(sent: readonly CappedDelivery[]): Promise<void>
 }
 
-export async function admit(
+export async function admitUnderCap(
   db: Db,
   appId: AppId,
   cap: FrequencyCap,
-  deliveries: readonly Capped[],
+  deliveries: readonly CappedDelivery[],
   now: Date,
 ): Promise<Admission> {
   const since = now.getTime() - windowMsOf(cap)
-  const locked = await lockRecent(db, appId, cap.channel, usersOf(deliveries), now)
-  const recent = new Map([...locked].map(([userId, sends]) => [userId, newerThan(sends, since)]))
+  const locked = await lockRecentSends(db, appId, cap.channel, usersOf(deliveries), now)
+  const recent = new Map([...locked].map(([userId, sends]) => [userId, sendsSince(sends, since)]))
   const messages = new Map([...recent].map(([userId, sends]) => [userId, messagesOf(sends)]))
-  const admitted = new Set<Capped>()
+  const admitted = new Set<CappedDelivery>()
   for (const it of deliveries) {
     const ofUser = messages.get(it.userId) ?? new Set()
     if (!ofUser.has(messageOf(it)) && ofUser.size >= cap.count) continue
@@ -43,24 +44,30 @@ export async function admit(
   }
   return {
     isAdmitted: (it) => admitted.has(it),
-    async note(sent) {
-      for (const it of sent) (recent.get(it.userId) as Sends)[nameOf(it)] = now.getTime()
-      const changed = usersOf(sent).map((userId) => ({ userId, sends: recent.get(userId) as Sends }))
-      if (changed.length > 0) await writeRecent(db, appId, cap.channel, changed, now)
+    async recordSent(sent) {
+      for (const it of sent) (recent.get(it.userId) as SendTimes)[nameOf(it)] = now.getTime()
+      const changed = usersOf(sent).map((userId) => ({ userId, sends: recent.get(userId) as SendTimes }))
+      if (changed.length > 0) await writeRecentSends(db, appId, cap.channel, changed, now)
     },
   }
 }
 
 /** What a provider refused was not sent. */
-export async function unnote(db: Db, appId: AppId, cap: FrequencyCap, refused: readonly Capped[], now: Date) {
-  const locked = await lockRecent(db, appId, cap.channel, usersOf(refused), now)
+export async function removeSends(
+  db: Db,
+  appId: AppId,
+  cap: FrequencyCap,
+  refused: readonly CappedDelivery[],
+  now: Date,
+) {
+  const locked = await lockRecentSends(db, appId, cap.channel, usersOf(refused), now)
   const names = new Set(refused.map(nameOf))
   const changed = [...locked].map(([userId, sends]) => ({
     userId,
     sends: Object.fromEntries(Object.entries(sends).filter(([name]) => !names.has(name))),
   }))
-  await writeRecent(db, appId, cap.channel, changed, now)
+  await writeRecentSends(db, appId, cap.channel, changed, now)
 }
 
-const newerThan = (sends: Sends, sinceMs: number): Sends =>
+const sendsSince = (sends: SendTimes, sinceMs: number): SendTimes =>
   Object.fromEntries(Object.entries(sends).filter(([, ms]) => ms > sinceMs))

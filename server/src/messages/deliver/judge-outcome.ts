@@ -6,50 +6,55 @@ import type { Platform } from '../delivery.ts'
 import { goneReason } from '../reasons.ts'
 import type { DeliveryChange, DueDelivery } from './store.ts'
 
-type Patience = { attempts: number; firstMs: number; longestMs: number }
+type RetryPolicy = { attempts: number; firstMs: number; longestMs: number }
 
 /** 20 attempts span about 12 hours. What lives shorter than that is given up when its time is over. */
-const USUAL: Patience = { attempts: 20, firstMs: 10_000, longestMs: 3_600_000 }
+const USUAL: RetryPolicy = { attempts: 20, firstMs: 10_000, longestMs: 3_600_000 }
 /** Servers of mail put off whom they do not know yet, and want it tried again in minutes: these span about three days. */
-const OF_MAIL: Patience = { attempts: 30, firstMs: 5 * 60_000, longestMs: 4 * 3_600_000 }
+const OF_MAIL: RetryPolicy = { attempts: 30, firstMs: 5 * 60_000, longestMs: 4 * 3_600_000 }
 
-export const patienceFor = (platform: Platform): Patience => (platform === 'Email' ? OF_MAIL : USUAL)
+export const retryPolicyFor = (platform: Platform): RetryPolicy => (platform === 'Email' ? OF_MAIL : USUAL)
 /** For a pause that the provider gave no end, and for credentials that it refuses. */
-const PAUSE_MS = 60_000
-const MISCONFIGURED_MS = 10 * 60_000
+const DEFAULT_PAUSE_MS = 60_000
+const MISCONFIGURED_PAUSE_MS = 10 * 60_000
 
 /** Doubles with each attempt. Half of it is random, so that what failed together does not come back together. */
-export function backoffMs(attempt: number, random: () => number, { firstMs, longestMs }: Patience = USUAL): number {
+export function backoffMs(attempt: number, random: () => number, { firstMs, longestMs }: RetryPolicy = USUAL): number {
   return Math.round(Math.min(longestMs, firstMs * 2 ** (attempt - 1)) * (0.5 + random() / 2))
 }
 
-export type Pause = { reason: string; until: Date; isMisconfigured: boolean }
+export type PauseRequest = { reason: string; until: Date; isMisconfigured: boolean }
 
 /** Whether this outcome holds for everything of the app that goes by this provider. */
-export function pauseOf(outcome: Outcome, now: Date): Pause | undefined {
+export function pauseRequestOf(outcome: Outcome, now: Date): PauseRequest | undefined {
   const after = (ms: number) => new Date(now.getTime() + ms)
   if (outcome.kind === 'misconfigured')
-    return { reason: outcome.reason, until: after(MISCONFIGURED_MS), isMisconfigured: true }
+    return { reason: outcome.reason, until: after(MISCONFIGURED_PAUSE_MS), isMisconfigured: true }
   if (outcome.kind === 'retry' && outcome.all)
-    return { reason: outcome.reason, until: after(outcome.afterMs ?? PAUSE_MS), isMisconfigured: false }
+    return { reason: outcome.reason, until: after(outcome.afterMs ?? DEFAULT_PAUSE_MS), isMisconfigured: false }
   return undefined
 }
 
 /** True where the provider said that it does not have the message: nobody can have got it. */
 export const isRefused = ({ kind }: Outcome) => kind !== 'sent' && kind !== 'unknown'
 
-const LONGEST_REF = 500
+const MAX_REFERENCE_LENGTH = 500
 
 /** A provider's own name for it can be anything. One that cannot be kept is done without: it was sent all the same. */
-const refOf = (id: string | undefined) => (id !== undefined && id.length <= LONGEST_REF && isStorable(id) ? id : null)
+const refOf = (id: string | undefined) =>
+  id !== undefined && id.length <= MAX_REFERENCE_LENGTH && isStorable(id) ? id : null
 
-export type Judged = { now: Date; random: () => number; atLeastOnce: boolean }
+export type JudgeContext = { now: Date; random: () => number; atLeastOnce: boolean }
 
 /** `due` as it was before this attempt. */
-export function changeAfter(due: DueDelivery, outcome: Outcome, { now, random, atLeastOnce }: Judged): DeliveryChange {
+export function judgeOutcome(
+  due: DueDelivery,
+  outcome: Outcome,
+  { now, random, atLeastOnce }: JudgeContext,
+): DeliveryChange {
   const { expandAt, messageId, subscriptionId, runId, platform, dueAt } = due
   const attempts = due.attempts + 1
-  const patience = patienceFor(platform)
+  const patience = retryPolicyFor(platform)
   const end = {
     ...{ expandAt, messageId, subscriptionId, runId, platform, dueAt, attempts, fence: null, settledAt: now },
     ...{ providerRef: null, sendingDomain: null, inboxProvider: null, deliveredAt: null, bouncedAt: null },
@@ -69,9 +74,9 @@ export function changeAfter(due: DueDelivery, outcome: Outcome, { now, random, a
     case 'failed':
       return { ...end, state: 'failed', reason }
     case 'misconfigured':
-      return again(MISCONFIGURED_MS, false)
+      return again(MISCONFIGURED_PAUSE_MS, false)
     case 'retry':
-      if (outcome.all || outcome.free) return again(outcome.afterMs ?? PAUSE_MS, false)
+      if (outcome.all || outcome.free) return again(outcome.afterMs ?? DEFAULT_PAUSE_MS, false)
       if (attempts >= patience.attempts) return { ...end, state: 'failed', reason }
       return again(Math.max(outcome.afterMs ?? 0, backoffMs(attempts, random, patience)), true)
     case 'unknown':

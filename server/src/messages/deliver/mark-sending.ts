@@ -4,18 +4,18 @@
 import type { Hold } from '../../sending/hold.ts'
 import { reserve } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
-import { queueToSend } from '../cancel-lock.ts'
-import { changeCounts, moved } from '../counts/store.ts'
+import { lockForSending } from '../cancel-lock.ts'
+import { changeCounts, transitionsFrom } from '../counts/store.ts'
 import { lockUncanceled } from '../settle/store.ts'
-import { type Attempt, capOf, claimOf, countedUnder, countsForLimit, idsOf, ownName } from './batch.ts'
-import { deleteSlice, insertSlice, type UnderWay } from './batch-store.ts'
-import type { Composed } from './compose.ts'
+import { type Attempt, capOf, claimOf, countsForLimit, dimensionsOf, messageIdsOf, ownReferenceOf } from './batch.ts'
+import { deleteBatch, type InFlightDelivery, insertBatch } from './batch-store.ts'
+import type { ComposedDelivery } from './compose.ts'
 import { changeTo } from './decide.ts'
-import { admit } from './frequency-cap.ts'
+import { admitUnderCap } from './frequency-cap.ts'
 import { changeDeliveries } from './store.ts'
 
-export type Marked = {
-  sent: Composed[]
+export type MarkedBatch = {
+  sent: ComposedDelivery[]
   /** Where they are counted in the app's limit. */
   second: Date | undefined
   /** Why not all of them may be sent. */
@@ -23,12 +23,12 @@ export type Marked = {
 }
 
 /** Undefined when the line is somebody else's now, or the app is gone. */
-export async function markSlice(
+export async function markSending(
   db: Db,
   attempt: Attempt,
-  slice: readonly Composed[],
+  slice: readonly ComposedDelivery[],
   now: Date,
-): Promise<Marked | undefined> {
+): Promise<MarkedBatch | undefined> {
   const { work } = attempt
   const [isMine, uncanceled] = await Promise.all([work.stillMine(db), queueAndLock(db, attempt, slice)])
   if (!isMine) return undefined
@@ -48,51 +48,55 @@ export async function markSlice(
 }
 
 /** Answers which messages are not canceled, and remain so until the transaction ends. */
-async function queueAndLock(db: Db, { appId, line }: Attempt, slice: readonly Composed[]) {
-  const ids = idsOf(slice)
-  if (line.lane === 'bulk') await queueToSend(db, ids)
+async function queueAndLock(db: Db, { appId, shard: line }: Attempt, slice: readonly ComposedDelivery[]) {
+  const ids = messageIdsOf(slice)
+  if (line.lane === 'bulk') await lockForSending(db, ids)
   return lockUncanceled(db, appId, ids)
 }
 
-const begin = (db: Db, attempt: Attempt, list: readonly Composed[]) =>
-  insertSlice(db, attempt.appId, claimOf(attempt), list.map(underWay))
+const begin = (db: Db, attempt: Attempt, list: readonly ComposedDelivery[]) =>
+  insertBatch(db, attempt.appId, claimOf(attempt), list.map(underWay))
 
-const underWay = (it: Composed): UnderWay => {
+const underWay = (it: ComposedDelivery): InFlightDelivery => {
   const { expandAt, messageId, subscriptionId, runId } = it.due
-  return { expandAt, messageId, subscriptionId, runId, providerRef: ownName(it), ...countedUnder(it) }
+  return { expandAt, messageId, subscriptionId, runId, providerRef: ownReferenceOf(it), ...dimensionsOf(it) }
 }
 
 /** What the limit does not let through waits as before. */
-async function beginWithFewer(db: Db, attempt: Attempt, granted: readonly Composed[]) {
-  await deleteSlice(db, attempt.appId, claimOf(attempt))
+async function beginWithFewer(db: Db, attempt: Attempt, granted: readonly ComposedDelivery[]) {
+  await deleteBatch(db, attempt.appId, claimOf(attempt))
   if (granted.length > 0) await begin(db, attempt, granted)
 }
 
-async function skipCapped(db: Db, { appId, line }: Attempt, refused: readonly Composed[], now: Date) {
+async function skipCapped(db: Db, { appId, shard: line }: Attempt, refused: readonly ComposedDelivery[], now: Date) {
   const skips = refused.map(({ due }) => changeTo(due, 'skipped', 'frequency_cap', now))
   const changed = await changeDeliveries(db, appId, skips, { state: 'pending' })
-  await changeCounts(db, appId, line.part, moved({ state: 'pending' }, changed))
+  await changeCounts(db, appId, line.number, transitionsFrom({ state: 'pending' }, changed))
 }
 
-type Admitted = { admitted: Composed[]; refused: Composed[]; note(sent: readonly Composed[]): Promise<void> }
+type Admitted = {
+  admitted: ComposedDelivery[]
+  refused: ComposedDelivery[]
+  note(sent: readonly ComposedDelivery[]): Promise<void>
+}
 
 async function admitCapped(
   db: Db,
   { appId, settings }: Attempt,
-  wanted: readonly Composed[],
+  wanted: readonly ComposedDelivery[],
   now: Date,
 ): Promise<Admitted> {
   const capped = wanted.filter((it) => capOf(settings, it))
   const cap = capped[0] && capOf(settings, capped[0])
   if (!cap) return { admitted: [...wanted], refused: [], note: async () => {} }
-  const { isAdmitted, note } = await admit(
+  const { isAdmitted, recordSent: note } = await admitUnderCap(
     db,
     appId,
     cap,
     capped.map(({ due }) => due),
     now,
   )
-  const isFree = (it: Composed) => !capped.includes(it) || isAdmitted(it.due)
+  const isFree = (it: ComposedDelivery) => !capped.includes(it) || isAdmitted(it.due)
   return {
     admitted: wanted.filter(isFree),
     refused: wanted.filter((it) => !isFree(it)),
@@ -103,9 +107,9 @@ async function admitCapped(
 async function reserveFor(
   db: Db,
   { appId }: Attempt,
-  marked: readonly Composed[],
+  marked: readonly ComposedDelivery[],
   now: Date,
-): Promise<{ granted: Composed[] } & Omit<Marked, 'sent'>> {
+): Promise<{ granted: ComposedDelivery[] } & Omit<MarkedBatch, 'sent'>> {
   const counted = marked.filter(countsForLimit)
   if (counted.length === 0) return { granted: [...marked], second: undefined, hold: undefined }
   const { granted, second, hold } = await reserve(db, appId, counted.length, now)

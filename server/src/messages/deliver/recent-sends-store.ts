@@ -6,11 +6,11 @@ import { rows, sql } from '../../storage/sql.ts'
 import type { Message } from '../message.ts'
 
 /** By `message subscription`, in a run `message/run subscription`: when, in milliseconds. */
-export type Sends = Record<string, number>
-export type RecentSends = { userId: UserId; sends: Sends }
+export type SendTimes = Record<string, number>
+export type RecentSends = { userId: UserId; sends: SendTimes }
 
 /** Locks a row for each of them, in the order of their ids. */
-export async function lockRecent(
+export async function lockRecentSends(
   db: Db,
   appId: AppId,
   channel: Message['channel'],
@@ -33,7 +33,7 @@ export async function lockRecent(
   return new Map(found.map(({ userId, sends }) => [userId, sends]))
 }
 
-export const writeRecent = (
+export const writeRecentSends = (
   db: Db,
   appId: AppId,
   channel: Message['channel'],
@@ -45,9 +45,9 @@ export const writeRecent = (
     from jsonb_to_recordset(${rows(list)}::jsonb) as r("userId" uuid, sends jsonb)
     where s.app_id = ${appId} and s.channel = ${channel} and s.user_id = r."userId"`)
 
-export const deleteRecentOf = (db: Db, appId: AppId, userId: UserId) =>
+export const deleteRecentSendsOf = (db: Db, appId: AppId, userId: UserId) =>
   db.query(sql`delete from recent_sends s where s.app_id = ${appId} and s.user_id = ${userId}`)
 
 /** What no cap can look back to. */
-export const deleteOldRecent = (db: Db, appId: AppId, before: Date) =>
+export const deleteRecentSendsBefore = (db: Db, appId: AppId, before: Date) =>
   db.query(sql`delete from recent_sends s where s.app_id = ${appId} and s.updated_at < ${before}`)

@@ -7,22 +7,22 @@ import { type Sql, sql } from '../../storage/sql.ts'
 import type { RunId } from '../message.ts'
 
 /** Those before `d` that are not settled. What was canceled is never sent, even if nobody has closed it yet. */
-const earlierOf = (appId: AppId): Sql => sql`
+const unsettledBefore = (appId: AppId): Sql => sql`
   from deliveries p
   where p.app_id = ${appId} and p.run_id = d.run_id and p.subscription_id = d.subscription_id and p.state = 'pending'
     and p.step > 0 and p.step < d.step and p.line = d.line
     and (select m.state from messages m where m.app_id = ${appId} and m.id = p.message_id) <> 'canceled'`
 
-export const isNext = (appId: AppId): Sql => sql`(d.step <= 1 or not exists (select 1 ${earlierOf(appId)}))`
+export const isNextOfRun = (appId: AppId): Sql => sql`(d.step <= 1 or not exists (select 1 ${unsettledBefore(appId)}))`
 
 /**
  * What waits for one that was put off is due with it, so that the line is not gone through for it again and again. The order does not
  * depend on it. Answers how many; of these runs only, where they are given.
  */
-export async function putOffFollowers(
+export async function postponeFollowers(
   db: Db,
   appId: AppId,
-  line: string,
+  shard: string,
   now: Date,
   { runIds, limit }: { runIds?: readonly RunId[]; limit: number },
 ): Promise<number> {
@@ -31,8 +31,8 @@ export async function putOffFollowers(
     with followers as materialized (
       select d.expand_at, d.message_id, d.subscription_id, d.run_id, e.due_at
       from deliveries d
-      cross join lateral (select max(p.due_at) as due_at ${earlierOf(appId)}) e
-      where d.app_id = ${appId} and d.line = ${line} and d.state = 'pending' and d.step > 1 and d.due_at <= ${now}
+      cross join lateral (select max(p.due_at) as due_at ${unsettledBefore(appId)}) e
+      where d.app_id = ${appId} and d.line = ${shard} and d.state = 'pending' and d.step > 1 and d.due_at <= ${now}
         and (${runIds ?? null}::uuid[] is null or d.run_id = any(${runIds ?? null}::uuid[])) and e.due_at > ${now}
       limit ${limit}
     )

@@ -9,47 +9,47 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Provider } from '../delivery.ts'
 import { type Lane, lanes } from '../message.ts'
 
-export type Permits = {
+export type Slots = {
   /** Waits for a free permit, and takes up to so many. */
-  take(from: From, wanted: number): Promise<number>
-  give(from: From, count: number): void
+  acquire(from: SlotOwner, wanted: number): Promise<number>
+  release(from: SlotOwner, count: number): void
   stats(): { inFlight: number; waiting: number; most: number }
 }
 
-export type From = { appId: AppId; provider: Provider; lane: Lane }
+export type SlotOwner = { appId: AppId; provider: Provider; lane: Lane }
 
-type Waiting = { wanted: number; resolve: (taken: number) => void }
+type SlotRequest = { wanted: number; resolve: (taken: number) => void }
 /** Of one app. */
-type Share = { taken: Record<Lane, number>; waiting: Record<Lane, Waiting[]> }
+type AppShare = { taken: Record<Lane, number>; waiting: Record<Lane, SlotRequest[]> }
 /** With one provider. */
-type Shares = { byApp: Map<AppId, Share>; taken: number }
+type ProviderShares = { byApp: Map<AppId, AppShare>; taken: number }
 
 /** All apps together have this many times what one app may have. */
-const ALL_APPS_TIMES = 5
+const ALL_APPS_FACTOR = 5
 
 /** `most`: of one app with one provider. */
-export function createPermits(most: number): Permits {
-  const known = new Map<Provider, Shares>()
+export function createSlots(most: number): Slots {
+  const known = new Map<Provider, ProviderShares>()
 
-  function sharesOf(provider: Provider): Shares {
+  function sharesOf(provider: Provider): ProviderShares {
     const shares = known.get(provider) ?? { byApp: new Map(), taken: 0 }
     known.set(provider, shares)
     return shares
   }
 
-  function shareOf({ byApp }: Shares, appId: AppId): Share {
+  function shareOf({ byApp }: ProviderShares, appId: AppId): AppShare {
     const share = byApp.get(appId) ?? newShare()
     byApp.set(appId, share)
     return share
   }
 
   /** Of this app, by what the others have. */
-  function mostNow({ taken: all }: Shares, { taken }: Share): number {
-    const left = ALL_APPS_TIMES * most - all + taken.direct + taken.bulk
+  function mostNow({ taken: all }: ProviderShares, { taken }: AppShare): number {
+    const left = ALL_APPS_FACTOR * most - all + taken.direct + taken.bulk
     return Math.min(most, left, Math.max(1, Math.floor(left / 4)))
   }
 
-  function serve(shares: Shares, share: Share) {
+  function serve(shares: ProviderShares, share: AppShare) {
     const { taken, waiting } = share
     for (const lane of lanes)
       for (let next = waiting[lane][0]; next; next = waiting[lane][0]) {
@@ -64,13 +64,13 @@ export function createPermits(most: number): Permits {
       }
   }
 
-  const sum = (of: (share: Share, lane: Lane) => number) =>
+  const sum = (of: (share: AppShare, lane: Lane) => number) =>
     [...known.values()]
       .flatMap(({ byApp }) => [...byApp.values()])
       .reduce((total, share) => total + of(share, 'direct') + of(share, 'bulk'), 0)
 
   return {
-    take({ appId, provider, lane }, wanted) {
+    acquire({ appId, provider, lane }, wanted) {
       const shares = sharesOf(provider)
       const share = shareOf(shares, appId)
       return new Promise((resolve) => {
@@ -78,7 +78,7 @@ export function createPermits(most: number): Permits {
         serve(shares, share)
       })
     },
-    give({ appId, provider, lane }, given) {
+    release({ appId, provider, lane }, given) {
       const shares = sharesOf(provider)
       const share = shareOf(shares, appId)
       share.taken[lane] -= given
@@ -96,8 +96,8 @@ export function createPermits(most: number): Permits {
   }
 }
 
-const newShare = (): Share => ({ taken: { direct: 0, bulk: 0 }, waiting: { direct: [], bulk: [] } })
+const newShare = (): AppShare => ({ taken: { direct: 0, bulk: 0 }, waiting: { direct: [], bulk: [] } })
 
 const mostOf = (lane: Lane, all: number) => (lane === 'direct' ? all : Math.max(1, all - Math.floor(all / 4)))
 
-const isIdle = ({ taken, waiting }: Share) => lanes.every((lane) => taken[lane] + waiting[lane].length === 0)
+const isIdle = ({ taken, waiting }: AppShare) => lanes.every((lane) => taken[lane] + waiting[lane].length === 0)

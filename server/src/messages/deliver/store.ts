@@ -5,15 +5,15 @@
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { emptySql, type Sql, sql } from '../../storage/sql.ts'
-import type { CountedUnder, DeliveryKey, DeliveryState, Platform } from '../delivery.ts'
+import type { DeliveryKey, DeliveryState, EmailDimensions, Platform } from '../delivery.ts'
 import type { Message, MessageId } from '../message.ts'
-import { isNext } from './run-order-store.ts'
+import { isNextOfRun } from './run-order-store.ts'
 
 export const UNPREPARED = { prepare: false } as const
 
 /** One that is due, with its address as it is now; without `ownerId` the subscription is gone. */
 export type DueDelivery = DeliveryKey &
-  CountedUnder & {
+  EmailDimensions & {
     userId: UserId
     platform: Platform
     dueAt: Date
@@ -35,13 +35,15 @@ export type DueDelivery = DeliveryKey &
  * In the order in which they are due. Those of canceled messages are left to who closes them; those that come after another one of
  * their run wait until it is settled.
  */
-export async function findDue(db: Db, appId: AppId, line: string, now: Date, limit: number): Promise<DueDelivery[]> {
-  const due = await findDueWhere(db, appId, line, now, limit, emptySql)
+export async function findDue(db: Db, appId: AppId, shard: string, now: Date, limit: number): Promise<DueDelivery[]> {
+  const due = await findDueWhere(db, appId, shard, now, limit, emptySql)
   // Nearly always nothing comes after anything: only where something does is it asked for, which makes the statement dearer.
-  return due.some(({ step }) => step > 1) ? findDueWhere(db, appId, line, now, limit, sql`and ${isNext(appId)}`) : due
+  return due.some(({ step }) => step > 1)
+    ? findDueWhere(db, appId, shard, now, limit, sql`and ${isNextOfRun(appId)}`)
+    : due
 }
 
-const findDueWhere = (db: Db, appId: AppId, line: string, now: Date, limit: number, condition: Sql) =>
+const findDueWhere = (db: Db, appId: AppId, shard: string, now: Date, limit: number, condition: Sql) =>
   db.query<DueDelivery>(
     sql`
     select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.due_at, d.expires_at,
@@ -51,7 +53,7 @@ const findDueWhere = (db: Db, appId: AppId, line: string, now: Date, limit: numb
       select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.due_at, d.expires_at,
         d.attempts, d.reason, d.step, d.sending_domain, d.inbox_provider
       from deliveries d
-      where d.app_id = ${appId} and d.line = ${line} and d.state = 'pending' and d.due_at <= ${now}
+      where d.app_id = ${appId} and d.line = ${shard} and d.state = 'pending' and d.due_at <= ${now}
         and (select m.state from messages m where m.app_id = ${appId} and m.id = d.message_id) <> 'canceled'
         ${condition}
       order by d.due_at
@@ -66,22 +68,22 @@ const findDueWhere = (db: Db, appId: AppId, line: string, now: Date, limit: numb
   )
 
 /** When the next delivery of each of these lines is due; lines in which nothing waits are left out. */
-export const findNextDue = (db: Db, appId: AppId, lines: readonly string[]) =>
-  db.query<{ line: string; dueAt: Date }>(
+export const findNextDue = (db: Db, appId: AppId, shards: readonly string[]) =>
+  db.query<{ shard: string; dueAt: Date }>(
     sql`
-    select n.line, n.due_at
+    select n.line as shard, n.due_at
     from (
       select l.line, (
         select d.due_at from deliveries d
         where d.app_id = ${appId} and d.line = l.line and d.state = 'pending'
         order by d.due_at limit 1) as due_at
-      from unnest(${lines}::text[]) l(line)) n
+      from unnest(${shards}::text[]) l(line)) n
     where n.due_at is not null`,
   )
 
 /** What a delivery is to become. What it is known by and counted under stays where it is null here. */
 export type DeliveryChange = DeliveryKey &
-  CountedUnder & {
+  EmailDimensions & {
     platform: Platform
     state: DeliveryState
     reason: string | null
@@ -95,18 +97,18 @@ export type DeliveryChange = DeliveryKey &
   }
 
 /** What a change may find: a state, whose, and whether nothing may have come back of it yet. */
-export type Expected = { state: DeliveryState; fence?: number; isUnheard?: boolean }
+export type ExpectedState = { state: DeliveryState; fence?: number; isUnheard?: boolean }
 
 /** Named, so that no other months are looked at. */
 const monthsOf = (list: readonly DeliveryKey[]) =>
   [...new Set(list.map(({ expandAt }) => expandAt.getTime()))].map((ms) => new Date(ms))
 
 /** What deliveries of one slice become is nearly the same for all of them: it is said once, and each says which it is. */
-type Target = Omit<DeliveryChange, 'subscriptionId' | 'runId' | 'platform' | 'providerRef'>
+type ChangeTarget = Omit<DeliveryChange, 'subscriptionId' | 'runId' | 'platform' | 'providerRef'>
 
 function targetsOf(changes: readonly DeliveryChange[]) {
   const numbers = new Map<string, number>()
-  const targets: Target[] = []
+  const targets: ChangeTarget[] = []
   const which = changes.map((it) => {
     const times = [it.expandAt, it.dueAt, it.settledAt, it.deliveredAt, it.bouncedAt].map((time) => time?.getTime())
     const { messageId, state, reason, attempts, fence, sendingDomain, inboxProvider } = it
@@ -136,12 +138,12 @@ export async function changeDeliveries(
   db: Db,
   appId: AppId,
   changes: readonly DeliveryChange[],
-  { state, fence, isUnheard = false }: Expected,
+  { state, fence, isUnheard = false }: ExpectedState,
 ): Promise<DeliveryChange[]> {
   if (changes.length === 0) return []
   const given = inOrder(changes)
   const { targets, which } = targetsOf(given)
-  const each = <Value>(of: (target: Target) => Value) => targets.map(of)
+  const each = <Value>(of: (target: ChangeTarget) => Value) => targets.map(of)
   const changed = await db.query<{ n: number }>(
     sql`
     update deliveries d
@@ -168,19 +170,19 @@ export async function changeDeliveries(
   return changed.map(({ n }) => given[n - 1] as DeliveryChange)
 }
 
-export type Counted = { messageId: MessageId; platform: Platform; state: DeliveryState; reason: string | null }
+export type CountedDelivery = { messageId: MessageId; platform: Platform; state: DeliveryState; reason: string | null }
 
-export type ExpiredDelivery = Counted & CountedUnder & Pick<DueDelivery, 'attempts' | 'subscriptionId'>
+export type ExpiredDelivery = CountedDelivery & EmailDimensions & Pick<DueDelivery, 'attempts' | 'subscriptionId'>
 
 /** Of a line whose sending is held: what has become too late meanwhile. */
-export const expireDue = (db: Db, appId: AppId, line: string, now: Date, limit: number) =>
+export const expireDue = (db: Db, appId: AppId, shard: string, now: Date, limit: number) =>
   db.query<ExpiredDelivery>(
     sql`
     update deliveries
     set state = 'expired', settled_at = ${now}
     where app_id = ${appId} and (tableoid, ctid) in (
       select tableoid, ctid from deliveries
-      where app_id = ${appId} and line = ${line} and state = 'pending' and due_at <= ${now} and expires_at <= ${now}
+      where app_id = ${appId} and line = ${shard} and state = 'pending' and due_at <= ${now} and expires_at <= ${now}
       limit ${limit}
       for update skip locked)
     returning message_id, subscription_id, platform, state, reason, attempts, sending_domain, inbox_provider`,

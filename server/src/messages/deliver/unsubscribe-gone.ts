@@ -9,7 +9,7 @@ import { deleteTokens } from '../activities/store.ts'
 import type { Engine } from '../engine/engine.ts'
 import { OTHER_SENDER } from '../push/quarantine.ts'
 import { OPTED_OUT } from '../reasons.ts'
-import type { Composed } from './compose.ts'
+import type { ComposedDelivery } from './compose.ts'
 
 /** By the provider's word. -10, which stands for all others, is: uninstalled, or blocked. */
 const NOTIFICATION_TYPES: Readonly<Record<string, number>> = {
@@ -20,10 +20,10 @@ const NOTIFICATION_TYPES: Readonly<Record<string, number>> = {
 }
 
 /** What fails here is found out again by the next message. */
-export async function dropGone(
+export async function unsubscribeGone(
   { db, change, log }: Engine,
   appId: AppId,
-  sent: readonly Composed[],
+  sent: readonly ComposedDelivery[],
   outcomes: readonly Outcome[],
 ) {
   const drops = sent.flatMap(({ due, message }, i): Promise<unknown>[] => {

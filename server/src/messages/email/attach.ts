@@ -4,10 +4,10 @@ import type { Outcome } from '../../channels/channel.ts'
 import type { FileAsked, MailFile } from '../../channels/email/message.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Attachment } from '../../templates/content.ts'
-import { countedUnder } from '../deliver/batch.ts'
-import type { ToSend } from '../deliver/compose.ts'
-import type { Decided } from '../deliver/decide.ts'
-import { changeAfter } from '../deliver/judge-outcome.ts'
+import { dimensionsOf } from '../deliver/batch.ts'
+import type { ReadyDelivery } from '../deliver/compose.ts'
+import type { Decision } from '../deliver/decide.ts'
+import { judgeOutcome } from '../deliver/judge-outcome.ts'
 import type { SentMessage } from '../deliver/store.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { EmailPort } from './port.ts'
@@ -17,13 +17,13 @@ export const ATTACHMENT_FAILED = 'attachment_failed'
 /** It is being fetched. */
 export const ATTACHMENT_AWAITED = 'attachment_awaited'
 
-type Attached = { ready: readonly ToSend[]; unattached: Decided[] }
+type Attached = { ready: readonly ReadyDelivery[]; unattached: Decision[] }
 
 /** `unattached`: those that are not sent now, or not at all. */
 export async function attachFiles(
   { email, clock, random }: Pick<Engine, 'email' | 'clock' | 'random'>,
   appId: AppId,
-  list: readonly ToSend[],
+  list: readonly ReadyDelivery[],
 ): Promise<Attached> {
   const messages = new Set(list.filter(hasFiles).map(({ message }) => message))
   if (messages.size === 0) return { ready: list, unattached: [] }
@@ -31,8 +31,8 @@ export async function attachFiles(
     await Promise.all([...messages].map(async (message) => [message, await fetchFor(email, appId, message)] as const)),
   )
   const now = clock.now()
-  const ready: ToSend[] = []
-  const unattached: Decided[] = []
+  const ready: ReadyDelivery[] = []
+  const unattached: Decision[] = []
   for (const it of list) {
     const files = fetched.get(it.message)
     if (files === undefined || !('kind' in files)) ready.push(files ? { ...it, files } : it)
@@ -40,15 +40,15 @@ export async function attachFiles(
       unattached.push({
         due: it.due,
         change: {
-          ...changeAfter(it.due, inOurWords(files), { now, random, atLeastOnce: false }),
-          ...countedUnder(it),
+          ...judgeOutcome(it.due, inOurWords(files), { now, random, atLeastOnce: false }),
+          ...dimensionsOf(it),
         },
       })
   }
   return { ready, unattached }
 }
 
-const hasFiles = ({ mailing, message }: ToSend) =>
+const hasFiles = ({ mailing, message }: ReadyDelivery) =>
   mailing !== undefined && (message.content.email_attachments?.length ?? 0) > 0
 
 const fetchFor = (email: EmailPort, appId: AppId, { id, content }: SentMessage) =>

@@ -7,8 +7,8 @@ import { own } from '../../lib/own.ts'
 import { MARK, piecesOf } from '../../lib/places.ts'
 import { htmlToText } from '../../templates/render/html-to-text.ts'
 import type { DueDelivery, SentMessage } from '../deliver/store.ts'
-import type { Envelope } from '../engine/sender.ts'
-import type { Texts } from '../push/content.ts'
+import type { EmailEnvelope } from '../engine/sender.ts'
+import type { RenderedTexts } from '../push/content.ts'
 import type { Mailing } from './prepare.ts'
 import { fillPlaceholders, hasUnsubscribe, type MailUrls, referencePlace, urlsAt } from './urls.ts'
 import { writeHtml } from './write-html.ts'
@@ -20,7 +20,7 @@ export function emailContent(
   { appId, references }: Sender,
   { from, domain, referenceHeaders }: Pick<Mailing, 'from' | 'domain' | 'referenceHeaders'>,
   { id, lane, content }: Said,
-  texts: Texts,
+  texts: RenderedTexts,
   files?: readonly MailFile[],
 ): MailContent {
   const urls = urlsAt(domain.trackingUrl)
@@ -71,7 +71,7 @@ export function envelopeOf(
   { content: { email_bcc: bcc } }: Said,
   { domain, id, referenceFor, inboxProvider }: Mailing,
   date: Date,
-): Envelope {
+): EmailEnvelope {
   const reference = referenceFor('report')
   return {
     reference,

@@ -5,14 +5,14 @@ import { isBounce } from '../../channels/email/classify-bounce.ts'
 import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { type CountChange, runsOf } from '../counts/store.ts'
-import { countedUnder } from '../deliver/batch.ts'
-import type { Composed } from '../deliver/compose.ts'
+import { type CountChange, groupConsecutive } from '../counts/store.ts'
+import { dimensionsOf } from '../deliver/batch.ts'
+import type { ComposedDelivery } from '../deliver/compose.ts'
 import type { DeliveryChange, ExpiredDelivery } from '../deliver/store.ts'
-import type { CountedUnder } from '../delivery.ts'
+import type { EmailDimensions } from '../delivery.ts'
 import { keyOf, lockArrivals } from './store.ts'
 
-type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
+type Judged = { delivery: ComposedDelivery; outcome: Outcome; change: DeliveryChange }
 
 /** Refused for its recipient, and so an end. */
 export const isBounced = (outcome: Outcome) =>
@@ -51,7 +51,7 @@ export async function noteArrivals(db: Db, appId: AppId, judged: readonly Judged
 /** Beside the states of their message. */
 export const arrivalFacts = (judged: readonly Judged[]): CountChange[] => {
   const factsOf = (state: 'delivered' | 'bounced', list: readonly Judged[]) =>
-    runsOf(list.map(({ change: { messageId, platform } }) => ({ messageId, platform, state, reason: null })))
+    groupConsecutive(list.map(({ change: { messageId, platform } }) => ({ messageId, platform, state, reason: null })))
   return [
     ...factsOf(
       'delivered',
@@ -72,8 +72,8 @@ export async function countEmailOutcomes(
   judged: readonly Judged[],
   at: Date,
 ): Promise<void> {
-  const counts = judged.flatMap(({ it, outcome, change }): EmailCount[] => {
-    const { sendingDomain: domain, inboxProvider: provider } = countedUnder(it)
+  const counts = judged.flatMap(({ delivery, outcome, change }): EmailCount[] => {
+    const { sendingDomain: domain, inboxProvider: provider } = dimensionsOf(delivery)
     if (domain === null || provider === null || (change.state !== 'sent' && change.state !== 'failed')) return []
     if (change.state === 'failed' && !isBounced(outcome)) return [{ domain, provider, at, failed: 1 }]
     return [{ domain, provider, at, sent: 1, delivered: change.deliveredAt ? 1 : 0, bounced: change.bouncedAt ? 1 : 0 }]
@@ -81,7 +81,7 @@ export async function countEmailOutcomes(
   if (counts.length > 0) await countEmails(db, appId, part, counts)
 }
 
-type Ended = Pick<ExpiredDelivery, 'state' | 'attempts' | keyof CountedUnder>
+type Ended = Pick<ExpiredDelivery, 'state' | 'attempts' | keyof EmailDimensions>
 
 /** Those that ended before they were handed over: tried until their time was over, or never put together. */
 export async function countFailedEmails(db: Db, appId: AppId, part: number, ended: readonly Ended[], at: Date) {

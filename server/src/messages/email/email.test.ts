@@ -20,7 +20,7 @@ import { insertWebhook } from '../../feedback/webhook-store.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
-import { PARTS } from '../delivery.ts'
+import { SHARD_COUNT } from '../delivery.ts'
 import type { Engine } from '../engine/engine.ts'
 import { NO_RUN } from '../message.ts'
 
@@ -133,7 +133,7 @@ test('what is the same for all is put together once; Liquid is rendered for each
   const plain = mails.filter(({ content }) => content.subject === 'Bells')
   expect(plain).toHaveLength(20)
   // Once for each part of a line, which is worked through by itself.
-  expect(new Set(plain.map(({ content }) => content)).size).toBeLessThanOrEqual(PARTS)
+  expect(new Set(plain.map(({ content }) => content)).size).toBeLessThanOrEqual(SHARD_COUNT)
   expect(new Set(plain.map(({ reference }) => reference)).size).toBe(20)
   const rendered = mails.filter(({ content }) => content.subject !== 'Bells')
   expect(rendered.map(({ content }) => content.subject).sort()).toEqual(addresses.map((it) => `For ${it}`).sort())

@@ -12,10 +12,10 @@ import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import { type Fact, factCounter } from '../counts/fact.ts'
-import { type CountChange, changeCounts, moved } from '../counts/store.ts'
+import { type CountChange, changeCounts, transitionsFrom } from '../counts/store.ts'
 import type { DeliveryEvent } from '../feedback/delivery-event.ts'
 import { insertDeliveryEvents } from '../feedback/delivery-event-store.ts'
-import { type NoteActions, tellActions } from '../feedback/run-actions.ts'
+import { type RecordRunActions, reportRunActions } from '../feedback/run-actions.ts'
 import type { MessageId } from '../message.ts'
 import { type EmailDelivery, type EmailTimes, findAddresses, findEmail, lockEmails, updateEmails } from './store.ts'
 
@@ -41,7 +41,7 @@ export type NotedEmail = {
 /** Undefined where there is no such delivery (any more). */
 export type NoteEmail = (appId: AppId, news: EmailNews) => Promise<NotedEmail | undefined>
 
-type Parts = { db: Db; clock: Clock; merger: Merger; noteActions?: NoteActions | undefined }
+type Parts = { db: Db; clock: Clock; merger: Merger; noteActions?: RecordRunActions | undefined }
 
 export function createNoteEmail({ db, clock, merger, noteActions }: Parts): NoteEmail {
   return merger.merged<EmailNews, NotedEmail | undefined>({
@@ -68,7 +68,7 @@ function noteAll(
   appId: AppId,
   list: readonly EmailNews[],
   now: Date,
-  noteActions: NoteActions | undefined,
+  noteActions: RecordRunActions | undefined,
 ): Promise<(NotedEmail | undefined)[]> {
   return db.transaction(async (db) => {
     const known = await lockAll(
@@ -87,7 +87,7 @@ function noteAll(
       if (!delivery) return undefined
       const isNews = take(delivery, news)
       if (isNews && delivery.state === 'unknown') {
-        resolved.push(...moved({ state: 'unknown', reason: delivery.reason ?? '' }, [resolve(delivery)]))
+        resolved.push(...transitionsFrom({ state: 'unknown', reason: delivery.reason ?? '' }, [resolve(delivery)]))
         counts.push(...sentOf(delivery, news.at))
       }
       if (isNews) {
@@ -104,7 +104,7 @@ function noteAll(
     await changeCounts(db, appId, FACTS_PART, [...resolved, ...facts])
     if (counts.length > 0) await countEmails(db, appId, PART, counts)
     await insertDeliveryEvents(db, appId, events)
-    await tellActions(noteActions, db, appId, acted)
+    await reportRunActions(noteActions, db, appId, acted)
     const addresses = await findMeant(db, appId, list, known)
     const answers = noted.map((it): NotedEmail | undefined => {
       if (!it) return undefined

@@ -3,10 +3,10 @@
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import type { DeliveryKey, KnownDelivery } from '../counts/fact.ts'
-import { underWayByName } from '../deliver/batch-store.ts'
+import type { DeliveryKey, FeedbackDelivery } from '../counts/fact.ts'
+import { inFlightByReference } from '../deliver/batch-store.ts'
 import { UNPREPARED } from '../deliver/store.ts'
-import { type CountedUnder, type DeliveryState, linesOf } from '../delivery.ts'
+import { type DeliveryState, type EmailDimensions, shardsOf } from '../delivery.ts'
 
 export const keyOf = ({ messageId, subscriptionId, runId }: Omit<DeliveryKey, 'expandAt'>) =>
   `${messageId} ${subscriptionId} ${runId}`
@@ -42,9 +42,9 @@ export type EmailTimes = {
   unsubscribedAt: Date | null
 }
 
-export type EmailDelivery = KnownDelivery &
+export type EmailDelivery = FeedbackDelivery &
   EmailTimes &
-  CountedUnder & {
+  EmailDimensions & {
     /** By which it was referred to. */
     id: string
     state: DeliveryState
@@ -64,7 +64,7 @@ const named = (appId: AppId, month: Date, ids: readonly string[]) => sql`
       where d.app_id = ${appId} and d.platform = 'Email' and d.provider_ref = any(${ids}::text[])
         and d.expand_at >= ${month}::timestamptz and d.expand_at < ${monthAfter(month)}::timestamptz
       union all
-      ${underWayByName(appId, EMAIL_LINES, ids)}
+      ${inFlightByReference(appId, EMAIL_LINES, ids)}
     ) m
   )
   select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, m.provider_ref as id, d.state, d.reason,
@@ -75,7 +75,7 @@ const named = (appId: AppId, month: Date, ids: readonly string[]) => sql`
     and d.run_id = m.run_id
   where d.app_id = ${appId} and d.expand_at >= ${month}::timestamptz and d.expand_at < ${monthAfter(month)}::timestamptz`
 
-const EMAIL_LINES = linesOf('email')
+const EMAIL_LINES = shardsOf('email')
 
 /** Locked in the order of their keys. */
 export const lockEmails = (db: Db, appId: AppId, month: Date, ids: readonly string[]) =>

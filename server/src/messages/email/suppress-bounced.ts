@@ -6,7 +6,7 @@ import { bounceReasons } from '../../channels/email/classify-bounce.ts'
 import { noteSoftBounces, suppress } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import type { Composed } from '../deliver/compose.ts'
+import type { ComposedDelivery } from '../deliver/compose.ts'
 import type { DeliveryChange, ExpiredDelivery } from '../deliver/store.ts'
 import type { Engine } from '../engine/engine.ts'
 import { isBounced } from './count.ts'
@@ -16,7 +16,7 @@ import { findAddresses } from './store.ts'
 export async function suppressBounced(
   { db, clock, log }: Pick<Engine, 'db' | 'clock' | 'log'>,
   appId: AppId,
-  sent: readonly Composed[],
+  sent: readonly ComposedDelivery[],
   outcomes: readonly Outcome[],
 ): Promise<void> {
   const reason = bounceReasons.hard
@@ -40,11 +40,11 @@ const SOFT: readonly (string | null)[] = [bounceReasons.soft, bounceReasons.full
 const isSoftEnd = ({ state, reason }: Pick<DeliveryChange, 'state' | 'reason'>) =>
   (state === 'failed' || state === 'expired') && SOFT.includes(reason)
 
-type Judged = { it: Composed; outcome: Outcome; change: DeliveryChange }
+type Judged = { delivery: ComposedDelivery; outcome: Outcome; change: DeliveryChange }
 
 /** Of what was answered. A bounce that was reported before its answer came is noted. */
 export async function noteSoftRefusals(db: Db, appId: AppId, judged: readonly Judged[], now: Date): Promise<void> {
-  const addresses = judged.flatMap(({ it: { due }, outcome, change }) => {
+  const addresses = judged.flatMap(({ delivery: { due }, outcome, change }) => {
     const isNews = !isBounced(outcome) || change.bouncedAt !== null
     return isSoftEnd(change) && isNews && due.token !== null ? [due.token.toLowerCase()] : []
   })

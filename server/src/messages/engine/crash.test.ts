@@ -23,9 +23,9 @@ import { createLog } from '../../lib/log.ts'
 import type { Worker } from '../../queue/work.ts'
 import { sql } from '../../storage/sql.ts'
 import { auditCounts } from '../counts/audit.ts'
-import { keepMonths } from '../expand/months.ts'
-import { settleMessages } from '../settle/complete-messages.ts'
-import { forgetOldMessages } from '../settle/delete-expired.ts'
+import { maintainDeliveryMonths } from '../expand/months.ts'
+import { completeMessagesAcrossApps } from '../settle/complete-messages.ts'
+import { deleteExpiredMessages } from '../settle/delete-expired.ts'
 import { closeUnknown, listUnknown, resendUnknown } from '../settle/unknowns.ts'
 import type { Engine } from './engine.ts'
 
@@ -347,7 +347,7 @@ test('a message whose last delivery was recorded by somebody who died is called 
   await app.db.query(
     sql`update messages set state = 'sending', completed_at = null where app_id = ${appId} and id = ${id}`,
   )
-  await settleMessages(engine)
+  await completeMessagesAcrossApps(engine)
   expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'done' })
 })
 
@@ -356,12 +356,12 @@ test('messages are kept for as long as the retention says, and their deliveries 
   const id = await aMessage(engine, appId, {})
   await runEngine(engine)
   const later = (days: number) => new Date(clock.now().getTime() + days * 86_400_000)
-  await forgetOldMessages(app.db, later(99), 100)
+  await deleteExpiredMessages(app.db, later(99), 100)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
-  await forgetOldMessages(app.db, later(101), 100)
+  await deleteExpiredMessages(app.db, later(101), 100)
   expect(await messageRow(app.db, appId, id)).toBe(undefined)
   expect(await deliveriesOf(app.db, appId, id)).toHaveLength(1)
-  await keepMonths(app.db, later(140), 100)
+  await maintainDeliveryMonths(app.db, later(140), 100)
   expect(await deliveriesOf(app.db, appId, id)).toHaveLength(0)
 })
 
@@ -378,10 +378,10 @@ test('an app may keep its messages for less time than the server does, and not f
       body: { retention_days },
     })
   await keepFor(300)
-  await forgetOldMessages(app.db, later(9), 100)
+  await deleteExpiredMessages(app.db, later(9), 100)
   expect(await messageRow(app.db, tenant.id, id)).toMatchObject({ state: 'done' })
   await keepFor(7)
-  await forgetOldMessages(app.db, later(9), 100)
+  await deleteExpiredMessages(app.db, later(9), 100)
   expect(await messageRow(app.db, tenant.id, id)).toBe(undefined)
 })
 

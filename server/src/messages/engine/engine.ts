@@ -9,13 +9,13 @@ import type { Db } from '../../storage/db.ts'
 import { createMerger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
 import { type Change, createChange } from '../../users/change.ts'
-import { createPermits, type Permits } from '../deliver/slots.ts'
+import { createSlots, type Slots } from '../deliver/slots.ts'
 import type { EmailPort } from '../email/port.ts'
-import { createGrowth, type Growth } from '../expand/growth.ts'
-import { createMonths, type PrepareMonths } from '../expand/months.ts'
-import type { NoteActions } from '../feedback/run-actions.ts'
+import { createGrowthTracker, type GrowthTracker } from '../expand/growth.ts'
+import { createPrepareMonths, type PrepareMonths } from '../expand/months.ts'
+import type { RecordRunActions } from '../feedback/run-actions.ts'
 import type { RunId } from '../message.ts'
-import type { Sender } from './sender.ts'
+import type { DeliverySender } from './sender.ts'
 import { createDeliveryStats, type DeliveryStats } from './stats.ts'
 
 /** What Liquid sees as `journey`, by run; runs that are gone are left out. */
@@ -33,24 +33,33 @@ export type Engine = {
   clock: Clock
   log: Log
   queue: Queue
-  sender: Sender
+  sender: DeliverySender
   renderer: Renderer
   email: EmailPort
   /** Of users: addresses that lead nowhere any more are unsubscribed. */
   change: Change
   prepareMonths: PrepareMonths
-  growth: Growth
-  permits: Permits
+  growth: GrowthTracker
+  slots: Slots
   stats: DeliveryStats
   random: () => number
   /** Of whoever leads users through runs. */
-  noteActions?: NoteActions | undefined
+  recordRunActions?: RecordRunActions | undefined
   readRunData?: ReadRunData | undefined
 }
 
 export type EngineParts = Pick<
   Engine,
-  'db' | 'directDb' | 'scanAudience' | 'clock' | 'log' | 'sender' | 'renderer' | 'email' | 'noteActions' | 'readRunData'
+  | 'db'
+  | 'directDb'
+  | 'scanAudience'
+  | 'clock'
+  | 'log'
+  | 'sender'
+  | 'renderer'
+  | 'email'
+  | 'recordRunActions'
+  | 'readRunData'
 > & {
   /** Messages under way to one provider at once. */
   maxInFlight: number
@@ -67,9 +76,9 @@ export function createEngine({ maxInFlight, random = Math.random, ...parts }: En
     random,
     queue: createQueue({ clock: parts.clock, newId }),
     change: createChange({ ...parts, newId, merger }),
-    prepareMonths: createMonths(parts.db),
-    growth: createGrowth(parts.db),
-    permits: createPermits(maxInFlight),
+    prepareMonths: createPrepareMonths(parts.db),
+    growth: createGrowthTracker(parts.db),
+    slots: createSlots(maxInFlight),
     stats: createDeliveryStats(),
   }
 }

@@ -131,7 +131,7 @@ test('an expansion that is limited in time goes on by smaller ranges, and everyb
   const ranges: number[] = []
   const counted: Engine = {
     ...limited,
-    growth: { ...limited.growth, note: (_id, count) => void ranges.push(count) },
+    growth: { ...limited.growth, record: (_id, count) => void ranges.push(count) },
   }
   await recipients(engine, other, 6_000)
   const id = await aMessage(engine, other, {})

@@ -14,7 +14,7 @@ import type { Outcome } from '../../channels/channel.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
-import { SLICE } from '../deliver/batch.ts'
+import { BATCH_SIZE } from '../deliver/batch.ts'
 import { DELIVER } from '../jobs.ts'
 import { lanes } from '../message.ts'
 import type { Engine } from './engine.ts'
@@ -28,7 +28,7 @@ let end = async () => {}
 
 /** Few places, so that there is much more to send than there are, in all lines of the app. */
 const IN_FLIGHT = 20
-const MUCH = 4 * SLICE
+const MUCH = 4 * BATCH_SIZE
 
 setStage((stage) => {
   ;({ app, clock, sender, appId } = stage)
@@ -60,8 +60,8 @@ async function write(of: AppId, channel: Channel, count = MUCH): Promise<string[
 }
 
 const expectSent = async (of: AppId, channel: Channel) => {
-  for (const id of await write(of, channel, SLICE))
-    await until(async () => (await tally(app.db, of, id)).sent === SLICE)
+  for (const id of await write(of, channel, BATCH_SIZE))
+    await until(async () => (await tally(app.db, of, id)).sent === BATCH_SIZE)
 }
 
 /** In which one of its lines is being worked through. */
@@ -91,7 +91,7 @@ function hangFor(apps: ReadonlySet<AppId>) {
 test.each(channels)('%s of an app that is answered nothing holds up none of another app', async (channel) => {
   hangFor(new Set([appId]))
   const ids = await write(appId, channel)
-  await until(() => engine.permits.stats().inFlight === IN_FLIGHT)
+  await until(() => engine.slots.stats().inFlight === IN_FLIGHT)
   await expectSent((await app.anotherTenant()).id, channel)
   const counts = await Promise.all(ids.map((id) => underWay(appId, id)))
   expect(counts.reduce((sum, count) => sum + count)).toBe(IN_FLIGHT)

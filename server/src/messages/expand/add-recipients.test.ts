@@ -19,8 +19,8 @@ import { sql } from '../../storage/sql.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import { cancelMessages } from '../cancel.ts'
 import type { Engine } from '../engine/engine.ts'
-import { findReady } from './add-recipients.ts'
-import { closeOver } from './close-open-messages.ts'
+import { findReadyProviders } from './add-recipients.ts'
+import { closeOpenMessages } from './close-open-messages.ts'
 import { lookUpUsers } from './look-up-hosts.ts'
 
 let app: TestApp
@@ -126,7 +126,7 @@ async function adding(
   users: readonly Recipient[],
   { part, meanwhile }: { part?: number; meanwhile: () => Promise<void> },
 ) {
-  const ready = await findReady(engine, appId)
+  const ready = await findReadyProviders(engine, appId)
   return engine.db.transaction(async (db) => {
     const isOpen = await addWith(engine, db, appId, ready, recipientsOf(id, users), part)
     await meanwhile()
@@ -164,7 +164,7 @@ test('several messages are added to at once, all or none', async () => {
   const [one, two] = (await recipients(engine, appId, 2)) as [Recipient, Recipient]
   const ids = [await anOpenMessage(engine, appId), await anOpenMessage(engine, appId)] as const
   const toBoth = [...recipientsOf(ids[0], [one]), ...recipientsOf(ids[1], [one, two])]
-  const ready = await findReady(engine, appId)
+  const ready = await findReadyProviders(engine, appId)
   const toNone = [...toBoth, ...recipientsOf(newId(), [one])]
   expect(await engine.db.transaction((db) => addWith(engine, db, appId, ready, toNone))).toBe(false)
   expect(await tally(app.db, appId, ids[0])).toEqual({})
@@ -179,7 +179,7 @@ test('who moves another part adds without waiting', async () => {
   const id = await anOpenMessage(engine, appId)
   // But for the jobs, which are the last of both.
   const first = { ...engine, queue: { ...engine.queue, enqueue: async () => {} } }
-  const ready = await findReady(engine, appId)
+  const ready = await findReadyProviders(engine, appId)
   await engine.db.transaction(async (db) => {
     await addWith(first, db, appId, ready, recipientsOf(id, people.slice(0, 20)), 0)
     expect(await adding(id, people.slice(20), { part: 1, meanwhile: async () => {} })).toBe(true)
@@ -210,11 +210,11 @@ test('closes an hour after its time, and is done like any other', async () => {
   clock.advance({ seconds: 1 })
   expect(await add(engine, appId, id, [two])).toBe(false)
   clock.advance({ minutes: 59, seconds: 58 })
-  await closeOver(engine)
+  await closeOpenMessages(engine)
   await runEngine(engine)
   expect(await stateOf(id)).toBe('expanding')
   clock.advance({ seconds: 1 })
-  await closeOver(engine)
+  await closeOpenMessages(engine)
   await runEngine(engine)
   expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'done', completedAt: clock.now() })
   expect(await tally(app.db, appId, id)).toEqual({ sent: 2 })
@@ -227,7 +227,7 @@ test('a message is not closed under somebody who is just adding to it', async ()
   let closing: Promise<unknown> | undefined
   await adding(id, people, {
     async meanwhile() {
-      closing = closeOver(late)
+      closing = closeOpenMessages(late)
       await until(async () => (await countBlocked()) > 0)
     },
   })
@@ -291,7 +291,7 @@ test('canceled, nobody can be added, and what is pending is closed', async () =>
   await add(engine, appId, id, [three])
   await app.db.transaction((db) => cancelMessages(db, engine.queue, appId, [id, newId()], clock.now()))
   expect(await add(engine, appId, id, [three])).toBe(false)
-  await closeOver(engine)
+  await closeOpenMessages(engine)
   clock.advance({ minutes: 10 })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1, canceled: 2 })
@@ -303,7 +303,7 @@ test('canceled, nobody can be added, and what is pending is closed', async () =>
 test('what is done stays done, and what stands in lists is not canceled so', async () => {
   const id = await anOpenMessage(engine, appId)
   clock.advance({ days: 2 })
-  await closeOver(engine)
+  await closeOpenMessages(engine)
   await runEngine(engine)
   const listed = await anOpenMessage(engine, appId)
   await app.db.query(sql`update messages set is_listed = true where app_id = ${appId} and id = ${listed}`)

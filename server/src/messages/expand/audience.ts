@@ -8,8 +8,8 @@ import { ONESIGNAL_ID } from '../../users/aliases/identity.ts'
 import type { Engine } from '../engine/engine.ts'
 import { readSegmentTrees } from '../frozen-segments.ts'
 import type { Audience, MessageId } from '../message.ts'
-import type { Named } from './insert-deliveries.ts'
-import type { WaitingMessage } from './store.ts'
+import type { NamedRecipient } from './insert-deliveries.ts'
+import type { UnexpandedMessage } from './store.ts'
 
 export const isByRange = ({ kind }: Audience) => kind === 'segments' || kind === 'filters' || kind === 'activity'
 
@@ -20,7 +20,7 @@ export async function audienceOf(
   { log }: Pick<Engine, 'log'>,
   db: Db,
   appId: AppId,
-  { id, audience, channel }: WaitingMessage,
+  { id, audience, channel }: UnexpandedMessage,
 ): Promise<Node> {
   if (audience.kind !== 'segments' && audience.kind !== 'filters') return NOBODY
   const excluded = await readSegmentTrees(db, appId, audience.excluded)
@@ -43,10 +43,10 @@ export async function audienceOf(
   }
 }
 
-export function namesIn(messageId: MessageId, audience: Audience): Named[] {
+export function namesIn(messageId: MessageId, audience: Audience): NamedRecipient[] {
   if (audience.kind === 'subscriptions') return audience.ids.map((subscriptionId) => ({ messageId, subscriptionId }))
   if (audience.kind !== 'aliases') return []
-  return Object.entries(audience.aliases).flatMap(([label, values]): Named[] =>
+  return Object.entries(audience.aliases).flatMap(([label, values]): NamedRecipient[] =>
     label === ONESIGNAL_ID
       ? values.filter(isUuid).map((userId) => ({ messageId, userId }))
       : values.map((value) => ({ messageId, label, value })),

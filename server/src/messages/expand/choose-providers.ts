@@ -4,7 +4,7 @@ import { type SubscriptionType, subscriptionTypes } from '../../users/subscripti
 import { type Provider, providerOf } from '../delivery.ts'
 import type { Message } from '../message.ts'
 import { NOT_CONFIGURED, NOT_SUPPORTED } from '../reasons.ts'
-import type { Way } from './insert-deliveries.ts'
+import type { ProviderChoice } from './insert-deliveries.ts'
 
 const ofChannel: Record<Message['channel'], (type: SubscriptionType) => boolean> = {
   email: (type) => type === 'Email',
@@ -12,10 +12,10 @@ const ofChannel: Record<Message['channel'], (type: SubscriptionType) => boolean>
   push: (type) => !['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'].includes(type),
 }
 
-export function waysOf(
+export function chooseProviders(
   { id, channel, options }: Pick<Message, 'id' | 'channel' | 'options'>,
   ready: ReadonlySet<Provider>,
-): Way[] {
+): ProviderChoice[] {
   const types = subscriptionTypes.filter(ofChannel[channel])
   const wanted =
     channel === 'push' && options.platforms ? types.filter((type) => options.platforms?.includes(type)) : types

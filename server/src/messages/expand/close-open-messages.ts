@@ -2,13 +2,13 @@
 
 import type { Engine } from '../engine/engine.ts'
 import { completeMessages } from '../settle/complete-messages.ts'
-import { findOverAcrossApps, lockExpanding, markExpanded } from './open-message-store.ts'
+import { findExpiredOpenAcrossApps, lockExpanding, markExpanded } from './open-message-store.ts'
 
 /** Who decides that somebody is to be added may take a while to do so. */
 const CLOSING_MARGIN_MS = 3_600_000
 
-export async function closeOver({ db, clock }: Pick<Engine, 'db' | 'clock'>): Promise<void> {
-  const found = await findOverAcrossApps(db, new Date(clock.now().getTime() - CLOSING_MARGIN_MS))
+export async function closeOpenMessages({ db, clock }: Pick<Engine, 'db' | 'clock'>): Promise<void> {
+  const found = await findExpiredOpenAcrossApps(db, new Date(clock.now().getTime() - CLOSING_MARGIN_MS))
   for (const [appId, messages] of Map.groupBy(found, ({ appId }) => appId)) {
     const ids = messages.map(({ id }) => id)
     await db.transaction(async (db) => {

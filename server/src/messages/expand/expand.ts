@@ -7,30 +7,37 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
 import type { Db } from '../../storage/db.ts'
-import { EXPANDING_PART } from '../delivery.ts'
+import { EXPAND_COUNT_PART } from '../delivery.ts'
 import type { Engine } from '../engine/engine.ts'
 import { DIRECT, deliverJobs, expandJob } from '../jobs.ts'
 import type { MessageId } from '../message.ts'
 import { completeMessages } from '../settle/complete-messages.ts'
 import { isByRange, namesIn } from './audience.ts'
-import { ALL_LINES, type Expansion, linesFor, named } from './insert-deliveries.ts'
+import { ALL_SHARDS, candidatesByName, type Expansion, shardsFor } from './insert-deliveries.ts'
 import { lookUpCandidates, lookUpDirect } from './look-up-hosts.ts'
-import { nextRange, type Range } from './ranges.ts'
+import { type ExpansionRange, nextRange } from './ranges.ts'
 import {
-  findWaiting,
-  lockDirectWaiting,
-  lockWaiting,
-  type Progress,
-  type WaitingMessage,
+  type ExpandProgress,
+  findUnexpanded,
+  lockUnexpanded,
+  lockUnexpandedDirect,
+  type UnexpandedMessage,
   writeProgress,
 } from './store.ts'
-import { type Begun, isPlain, type Known, sumOf, waitingOf, writeDeliveries } from './write-deliveries.ts'
+import {
+  type ExpandingMessage,
+  isPlainMessage,
+  pendingOf,
+  type SendingSetup,
+  totalOf,
+  writeDeliveries,
+} from './write-deliveries.ts'
 
 /** Then it is another app's turn. */
-const RANGES_IN_A_TURN = 20
+const RANGES_PER_RUN = 20
 /** The same where the audience is expensive. */
-const MAX_TURN_MS = 60_000
-const DIRECT_AT_ONCE = 500
+const MAX_RUN_MS = 60_000
+const DIRECT_LIMIT = 500
 
 export const expandMessages = (engine: Engine) => async (work: Work) => {
   const { appId, key } = work.job
@@ -39,32 +46,32 @@ export const expandMessages = (engine: Engine) => async (work: Work) => {
   const known = { ready: await sender.ready(appId), settings: (await readSending(db, appId, clock.now())).settings }
   if (key === DIRECT) return expandDirect(engine, work, known)
   const began = performance.now()
-  let size = readSize(work.job.payload)
-  for (let ranges = 0; ranges < RANGES_IN_A_TURN && !work.isLeaving(); ranges++) {
+  let size = parseRangeSize(work.job.payload)
+  for (let ranges = 0; ranges < RANGES_PER_RUN && !work.isLeaving(); ranges++) {
     const next = await expandNext(engine, work, known, size)
-    await engine.growth.catchUp(clock.now())
+    await engine.growth.analyzeIfGrown(clock.now())
     if (!next.hasMore) return
     size = next.size
     await work.noteProgress(db)
-    if (performance.now() - began > MAX_TURN_MS) break
+    if (performance.now() - began > MAX_RUN_MS) break
   }
   await engine.queue.enqueue(db, [{ ...expandJob(appId, { id: key, lane: 'bulk' }), payload: { size } }])
 }
 
 /** Of the ranges in the turn before, so that what was found out about their cost is not found out again. */
-function readSize(payload: unknown): number | undefined {
+function parseRangeSize(payload: unknown): number | undefined {
   const { size } = (payload ?? {}) as { size?: unknown }
   return typeof size === 'number' ? size : undefined
 }
 
-async function expandDirect(engine: Engine, work: Work, known: Known) {
+async function expandDirect(engine: Engine, work: Work, known: SendingSetup) {
   const { appId } = work.job
   const { db, clock } = engine
-  await lookUpDirect(engine, appId, DIRECT_AT_ONCE)
+  await lookUpDirect(engine, appId, DIRECT_LIMIT)
   const expanded = await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return []
-    const waiting = await lockDirectWaiting(db, appId, clock.now(), DIRECT_AT_ONCE)
-    const plain = waiting.filter((message) => isPlain(message, known.settings))
+    const waiting = await lockUnexpandedDirect(db, appId, clock.now(), DIRECT_LIMIT)
+    const plain = waiting.filter((message) => isPlainMessage(message, known.settings))
     if (plain.length > 0) await expandNamed(engine, db, appId, known, plain)
     for (const message of waiting) if (!plain.includes(message)) await expandNamed(engine, db, appId, known, [message])
     // With what it did: this is not what ended its workers before.
@@ -72,30 +79,35 @@ async function expandDirect(engine: Engine, work: Work, known: Known) {
     return waiting.map(({ id }) => id)
   })
   await completeMessages(engine, appId, expanded)
-  if (expanded.length === DIRECT_AT_ONCE) await engine.queue.enqueue(db, [expandJob(appId, DIRECT)])
+  if (expanded.length === DIRECT_LIMIT) await engine.queue.enqueue(db, [expandJob(appId, DIRECT)])
 }
 
 /** Whether there is more of it, and how many subscriptions are to be looked at next. */
-type Next = { hasMore: boolean; size?: number | undefined }
+type NextRange = { hasMore: boolean; size?: number | undefined }
 
 /**
  * Whom it means is found out first, which may take long; then the message is locked and the deliveries are written, which does not.
  */
-async function expandNext(engine: Engine, work: Work, known: Known, size: number | undefined): Promise<Next> {
+async function expandNext(
+  engine: Engine,
+  work: Work,
+  known: SendingSetup,
+  size: number | undefined,
+): Promise<NextRange> {
   const { appId, key: id } = work.job
   const { db, clock } = engine
-  const isDue = ({ sendAfter }: WaitingMessage) => sendAfter <= clock.now()
-  const waiting = await findWaiting(db, appId, id)
-  if (!waiting || !isDue(waiting)) return end(engine, appId, id)
+  const isDue = ({ sendAfter }: UnexpandedMessage) => sendAfter <= clock.now()
+  const waiting = await findUnexpanded(db, appId, id)
+  if (!waiting || !isDue(waiting)) return completeExpanded(engine, appId, id)
   const expandAt = waiting.expandAt ?? clock.now()
   const range = isByRange(waiting.audience)
     ? await nextRange(engine, appId, waiting, { expandAt, size, signal: work.signal })
     : undefined
   if (waiting.channel === 'email')
-    await lookUpCandidates(engine, range?.candidates ?? named(appId, namesIn(id, waiting.audience)))
+    await lookUpCandidates(engine, range?.candidates ?? candidatesByName(appId, namesIn(id, waiting.audience)))
   const hasMore = await db.transaction(async (db) => {
     if (!(await work.stillMine(db))) return false
-    const message = await lockWaiting(db, appId, id)
+    const message = await lockUnexpanded(db, appId, id)
     if (!message || !isDue(message)) return false
     // Somebody else was here in between: what was found is not the next range any more.
     if (message.expandedTo !== waiting.expandedTo) return true
@@ -103,58 +115,64 @@ async function expandNext(engine: Engine, work: Work, known: Known, size: number
     await expandNamed(engine, db, appId, known, [message])
     return false
   })
-  return hasMore ? { hasMore, size: range?.nextSize } : end(engine, appId, id)
+  return hasMore ? { hasMore, size: range?.nextSize } : completeExpanded(engine, appId, id)
 }
 
-async function end(engine: Engine, appId: AppId, id: MessageId): Promise<Next> {
+async function completeExpanded(engine: Engine, appId: AppId, id: MessageId): Promise<NextRange> {
   await completeMessages(engine, appId, [id])
   return { hasMore: false }
 }
 
 /** Of messages that name each recipient; more than one only where they are plain. */
-function expandNamed(engine: Engine, db: Db, appId: AppId, known: Known, messages: readonly WaitingMessage[]) {
+function expandNamed(
+  engine: Engine,
+  db: Db,
+  appId: AppId,
+  known: SendingSetup,
+  messages: readonly UnexpandedMessage[],
+) {
   const names = messages.flatMap(({ id, audience }) => namesIn(id, audience))
   const now = engine.clock.now()
   const begun = messages.map((message) => ({ ...message, expandAt: now }))
-  const whom = { candidates: named(appId, names), lines: linesFor(names.length) }
-  return write(engine, db, appId, known, begun, whom, { expandedTo: null, isDone: true })
+  const whom = { candidates: candidatesByName(appId, names), shards: shardsFor(names.length) }
+  return writeExpansion(engine, db, appId, known, begun, whom, { expandedTo: null, isDone: true })
 }
 
 async function expandRange(
   engine: Engine,
   db: Db,
   appId: AppId,
-  known: Known,
-  message: Begun,
-  { candidates, upTo }: Range,
+  known: SendingSetup,
+  message: ExpandingMessage,
+  { candidates, upTo }: ExpansionRange,
 ): Promise<boolean> {
   const reach = { expandedTo: upTo ?? message.expandedTo, isDone: upTo === undefined }
-  const count = await write(engine, db, appId, known, [message], { candidates, lines: ALL_LINES }, reach)
-  engine.growth.note(message.id, count)
+  const count = await writeExpansion(engine, db, appId, known, [message], { candidates, shards: ALL_SHARDS }, reach)
+  engine.growth.record(message.id, count)
   return !reach.isDone
 }
 
 /** The rows, their counts, how far it came, and the jobs that deliver them: these last, because deliverers wait for them. Answers how many. */
-async function write(
+async function writeExpansion(
   { queue, clock }: Engine,
   db: Db,
   appId: AppId,
-  known: Known,
-  messages: readonly Begun[],
-  whom: Pick<Expansion, 'candidates' | 'lines'>,
-  reach: Pick<Progress, 'expandedTo' | 'isDone'>,
+  known: SendingSetup,
+  messages: readonly ExpandingMessage[],
+  whom: Pick<Expansion, 'candidates' | 'shards'>,
+  reach: Pick<ExpandProgress, 'expandedTo' | 'isDone'>,
 ): Promise<number> {
   const [first, ...others] = messages
   if (!first) return 0
   const all = [first, ...others] as const
-  const { written, throttledTo } = await writeDeliveries(db, appId, known, all, whom, EXPANDING_PART, clock.now())
+  const { written, throttledTo } = await writeDeliveries(db, appId, known, all, whom, EXPAND_COUNT_PART, clock.now())
   const byMessage = Map.groupBy(written, ({ messageId }) => messageId)
-  const countOf = (id: MessageId) => sumOf(byMessage.get(id) ?? [])
+  const countOf = (id: MessageId) => totalOf(byMessage.get(id) ?? [])
   await writeProgress(
     db,
     appId,
     messages.map(({ id, expandAt }) => ({ id, expandAt, count: countOf(id), throttledTo, ...reach })),
   )
-  await queue.enqueue(db, deliverJobs(appId, waitingOf(written)))
-  return sumOf(written)
+  await queue.enqueue(db, deliverJobs(appId, pendingOf(written)))
+  return totalOf(written)
 }

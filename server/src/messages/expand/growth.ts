@@ -3,29 +3,29 @@
 import type { Db } from '../../storage/db.ts'
 import { analyzeMonth } from '../../storage/partitions.ts'
 import type { MessageId } from '../message.ts'
-import { RANGE } from './ranges.ts'
+import { RANGE_SIZE } from './ranges.ts'
 
-export type Growth = {
+export type GrowthTracker = {
   /** So many deliveries were written, or will be when the transaction ends. */
-  note(id: MessageId, count: number): void
+  record(id: MessageId, count: number): void
   /** After the transaction. */
-  catchUp(now: Date): Promise<void>
+  analyzeIfGrown(now: Date): Promise<void>
 }
 
-const MOST_MESSAGES = 1_000
+const MAX_TRACKED_MESSAGES = 1_000
 
-export function createGrowth(db: Db): Growth {
+export function createGrowthTracker(db: Db): GrowthTracker {
   /** By this process. */
   const counts = new Map<MessageId, number>()
   let isDue = false
   return {
-    note(id, count) {
+    record(id, count) {
       const before = counts.get(id) ?? 0
-      if (counts.size >= MOST_MESSAGES) counts.clear()
+      if (counts.size >= MAX_TRACKED_MESSAGES) counts.clear()
       counts.set(id, before + count)
       isDue ||= hasGrown(before, before + count)
     },
-    async catchUp(now) {
+    async analyzeIfGrown(now) {
       if (!isDue) return
       isDue = false
       await analyzeMonth(db, 'deliveries', now)
@@ -38,6 +38,6 @@ export function createGrowth(db: Db): Growth {
  * that is sent costs a look at all of the message.
  */
 function hasGrown(before: number, after: number): boolean {
-  const power = (count: number) => Math.max(-2, Math.floor(Math.log2(count / RANGE) / 2))
+  const power = (count: number) => Math.max(-2, Math.floor(Math.log2(count / RANGE_SIZE) / 2))
   return power(after) > power(before)
 }

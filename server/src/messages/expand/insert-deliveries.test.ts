@@ -12,14 +12,14 @@ import { audienceInRange, idsStatement } from '../../segments/audience.ts'
 import { readFilters } from '../../segments/filters/read-filters.ts'
 import { sql } from '../../storage/sql.ts'
 import {
-  ALL_LINES,
+  ALL_SHARDS,
+  candidatesById,
+  candidatesByName,
+  candidatesInRuns,
+  candidatesOfUsers,
+  type DueTiming,
+  emailDomainsStatement,
   expandStatement,
-  found,
-  inRuns,
-  mailDomainsStatement,
-  named,
-  ofUsers,
-  type Timing,
   zonesStatement,
 } from './insert-deliveries.ts'
 
@@ -39,12 +39,12 @@ const plan = {
   lane: 'bulk',
   expandAt: NOW,
   dueAt: NOW,
-  lifeSeconds: 60,
+  lifetimeSeconds: 60,
   includesUnsubscribed: false,
 } as const
-const way = { messageId, type: 'iOSPush', provider: 'apns', reason: null } as const
+const provider = { messageId, type: 'iOSPush', provider: 'apns', reason: null } as const
 
-const timings: Timing[] = [
+const timings: DueTiming[] = [
   { kind: 'at once' },
   { kind: 'last active' },
   { kind: 'throttled', perMinute: 10 },
@@ -58,15 +58,15 @@ const timings: Timing[] = [
 ]
 const filters = [{ field: 'tag', key: 'level', relation: '=', value: '1' }]
 const audiences = [
-  inRuns(scope.appId, [{ messageId, userId: newId(), runId: newId(), step: 1 }]),
-  named(scope.appId, [{ messageId, subscriptionId: newId() }]),
-  found(scope.appId, `{${newId()}}`),
+  candidatesInRuns(scope.appId, [{ messageId, userId: newId(), runId: newId(), step: 1 }]),
+  candidatesByName(scope.appId, [{ messageId, subscriptionId: newId() }]),
+  candidatesById(scope.appId, `{${newId()}}`),
 ]
 
 test.each(timings)('the statement for those that are due $kind keeps the rules', (timing) => {
   for (const candidates of audiences)
     for (const onlyTestUsers of [false, true]) {
-      const expansion = { plans: [plan], ways: [way], candidates, timing, lines: ALL_LINES, onlyTestUsers }
+      const expansion = { plans: [plan], providers: [provider], candidates, timing, shards: ALL_SHARDS, onlyTestUsers }
       expect(checkStatement(expandStatement(scope.appId, expansion, NOW).text, known)).toEqual([])
     }
 })
@@ -82,6 +82,6 @@ test('the statement that looks for time zones keeps the rules', () => {
 })
 
 test('the statement that looks for domains of mailboxes keeps the rules', () => {
-  for (const candidates of [...audiences, ofUsers(scope.appId, [newId()])])
-    expect(checkStatement(mailDomainsStatement(candidates).text, known)).toEqual([])
+  for (const candidates of [...audiences, candidatesOfUsers(scope.appId, [newId()])])
+    expect(checkStatement(emailDomainsStatement(candidates).text, known)).toEqual([])
 })

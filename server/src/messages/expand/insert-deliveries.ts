@@ -5,29 +5,29 @@ import { randomInt } from 'node:crypto'
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../../storage/sql.ts'
-import { SLICE } from '../deliver/batch.ts'
+import { BATCH_SIZE } from '../deliver/batch.ts'
 import { UNPREPARED } from '../deliver/store.ts'
-import { type DeliveryState, NO_LINE, PARTS, type Platform, type Provider } from '../delivery.ts'
+import { type DeliveryState, NO_SHARD, type Platform, type Provider, SHARD_COUNT } from '../delivery.ts'
 import { type Message, type MessageId, NO_RUN } from '../message.ts'
-import type { Recipient } from './add-recipients.ts'
+import type { RunRecipient } from './add-recipients.ts'
 
 /** What holds for all deliveries of a message. */
-export type Plan = {
+export type MessagePlan = {
   id: MessageId
   lane: Message['lane']
   expandAt: Date
   dueAt: Date
   /** From due until it is too late. */
-  lifeSeconds: number
+  lifetimeSeconds: number
   /** Also to those who do not want any. */
   includesUnsubscribed: boolean
 }
 
 /** What holds for all deliveries to one type of subscription: who brings them, or why nobody does. */
-export type Way = { messageId: MessageId; type: Platform; provider: Provider | null; reason: string | null }
+export type ProviderChoice = { messageId: MessageId; type: Platform; provider: Provider | null; reason: string | null }
 
 /** Whom a message names. An alias may lead to several subscriptions, and several names to one. */
-export type Named = {
+export type NamedRecipient = {
   messageId: MessageId
   subscriptionId?: SubscriptionId
   userId?: string
@@ -36,7 +36,7 @@ export type Named = {
 }
 
 /** What decides about the time of each: by its zone, its last activity, or its place in the queue. */
-export type Timing =
+export type DueTiming =
   | { kind: 'at once' }
   | {
       kind: 'zones'
@@ -49,12 +49,12 @@ export type Timing =
   /** The first `quota` spread over the first stage, and so on; who is beyond the last stage is left out. */
   | { kind: 'staged'; stages: readonly { start: Date; end: Date; quota: number }[]; after: number }
 
-export type Expanded = {
+export type ExpandedGroup = {
   messageId: MessageId
   platform: Platform
   state: DeliveryState
   reason: string | null
-  line: string
+  shard: string
   count: number
   dueAt: Date
 }
@@ -64,11 +64,11 @@ const DAY_SECONDS = 86_400
 export const BEYOND_WARM_UP = 'beyond_warm_up'
 
 /** Where somebody stands among all who are sent to, from 0. */
-const placeOf = (after: number): Sql =>
+const positionOf = (after: number): Sql =>
   sql`(${after}::bigint + row_number() over (partition by c.reason is null order by c.id) - 1)`
 
 /** Of a candidate `c`, of which it also needs what `joins` brings. `reason`: where the time is why it is left out. */
-function timeOf(appId: AppId, timing: Timing): { dueAt: Sql; joins: Sql; reason?: Sql } {
+function dueTimeOf(appId: AppId, timing: DueTiming): { dueAt: Sql; joins: Sql; reason?: Sql } {
   switch (timing.kind) {
     case 'zones':
       return {
@@ -95,11 +95,11 @@ function timeOf(appId: AppId, timing: Timing): { dueAt: Sql; joins: Sql; reason?
     case 'throttled':
       return {
         dueAt: sql`c."dueAt" + interval '1 second' * floor(
-          ${placeOf(0)} * 60.0 / ${timing.perMinute}::integer)`,
+          ${positionOf(0)} * 60.0 / ${timing.perMinute}::integer)`,
         joins: emptySql,
       }
     case 'staged': {
-      const place = placeOf(timing.after)
+      const place = positionOf(timing.after)
       // The place at which each stage begins, and the one at which the last has ended.
       const begins = [0]
       for (const { quota } of timing.stages) begins.push((begins.at(-1) as number) + quota)
@@ -122,7 +122,7 @@ function timeOf(appId: AppId, timing: Timing): { dueAt: Sql; joins: Sql; reason?
 }
 
 /** The subscriptions that names lead to, each once for a message. */
-const namedCandidates = (appId: AppId, named: readonly Named[]): Sql => sql`
+const namedCandidates = (appId: AppId, named: readonly NamedRecipient[]): Sql => sql`
   select distinct on (r."messageId", s.id) r."messageId" as message_id, s.id, s.user_id, s.type, s.token, s.enabled,
     s.notification_types, s.timezone_seconds, s.created_at
   from jsonb_to_recordset(${rows(named)}::jsonb)
@@ -142,7 +142,7 @@ const namedCandidates = (appId: AppId, named: readonly Named[]): Sql => sql`
  */
 type Candidates = { rows: Sql; isOfMessage: Sql; haveRuns?: true; areNamed?: true }
 
-export const named = (appId: AppId, names: readonly Named[]): Candidates => ({
+export const candidatesByName = (appId: AppId, names: readonly NamedRecipient[]): Candidates => ({
   rows: namedCandidates(appId, names),
   isOfMessage: sql`c.message_id = m.id`,
   areNamed: true,
@@ -152,7 +152,7 @@ export const named = (appId: AppId, names: readonly Named[]): Candidates => ({
  * Subscriptions that were found before, all for the one message; those that are gone since are left out. `ids` is a list in
  * PostgreSQL's own notation. Each is looked up by itself (`offset 0`): without statistics the planner goes through the app for each.
  */
-export const found = (appId: AppId, ids: string): Candidates => ({
+export const candidatesById = (appId: AppId, ids: string): Candidates => ({
   rows: sql`
     select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
     from unnest(${ids}::uuid[]) f(id)
@@ -163,7 +163,7 @@ export const found = (appId: AppId, ids: string): Candidates => ({
 })
 
 /** Everything that the users have, once for each of their runs. */
-export const inRuns = (appId: AppId, recipients: readonly Recipient[]): Candidates => ({
+export const candidatesInRuns = (appId: AppId, recipients: readonly RunRecipient[]): Candidates => ({
   rows: sql`
     select r."messageId" as message_id, r."runId" as run_id, r.step, s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds,
       s.created_at
@@ -177,25 +177,25 @@ export const inRuns = (appId: AppId, recipients: readonly Recipient[]): Candidat
 })
 
 /** Over how many parts of their lines deliveries are spread, and which is the first. */
-export type Lines = { first: number; count: number }
+export type ShardSpread = { first: number; count: number }
 
-export const ALL_LINES: Lines = { first: 0, count: PARTS }
+export const ALL_SHARDS: ShardSpread = { first: 0, count: SHARD_COUNT }
 
 /**
  * To work through a part costs nearly the same for one delivery and for all that are sent at once: those who are few go into one, by
  * turns, and the others into as many as they fill.
  */
-export const linesFor = (candidates: number): Lines => ({
-  first: randomInt(PARTS),
-  count: Math.min(PARTS, Math.max(1, Math.ceil(candidates / SLICE))),
+export const shardsFor = (candidates: number): ShardSpread => ({
+  first: randomInt(SHARD_COUNT),
+  count: Math.min(SHARD_COUNT, Math.max(1, Math.ceil(candidates / BATCH_SIZE))),
 })
 
 export type Expansion = {
-  plans: readonly Plan[]
-  ways: readonly Way[]
+  plans: readonly MessagePlan[]
+  providers: readonly ProviderChoice[]
   candidates: Candidates
-  timing: Timing
-  lines: Lines
+  timing: DueTiming
+  shards: ShardSpread
   /** Everybody else is left out, and told so. */
   onlyTestUsers: boolean
 }
@@ -206,10 +206,10 @@ export type Expansion = {
  */
 export function expandStatement(
   appId: AppId,
-  { plans, ways, candidates, timing, lines, onlyTestUsers }: Expansion,
+  { plans, providers, candidates, timing, shards, onlyTestUsers }: Expansion,
   now: Date,
 ) {
-  const { dueAt, joins, reason = sql`c.reason` } = timeOf(appId, timing)
+  const { dueAt, joins, reason = sql`c.reason` } = dueTimeOf(appId, timing)
   const testers = onlyTestUsers
     ? sql`left join lateral (
         select u.test_user_name from users u where u.app_id = ${appId} and u.id = c.user_id offset 0) tu on true`
@@ -228,16 +228,16 @@ export function expandStatement(
       select a.id, e."expandAt", e.message_id, e.id, e.run_id, e.user_id, e.type,
         case when e.reason is null
           then e.lane || '/' || e.provider || '/'
-            || (${lines.first}::integer + get_byte(uuid_send(e.id), 15) % ${lines.count}::integer) % ${PARTS}::integer
-          else ${NO_LINE} end,
+            || (${shards.first}::integer + get_byte(uuid_send(e.id), 15) % ${shards.count}::integer) % ${SHARD_COUNT}::integer
+          else ${NO_SHARD} end,
         case when e.reason is null then 'pending' else 'skipped' end,
-        e.reason, e.due_at, greatest(e.due_at, ${now}::timestamptz) + interval '1 second' * e."lifeSeconds",
+        e.reason, e.due_at, greatest(e.due_at, ${now}::timestamptz) + interval '1 second' * e."lifetimeSeconds",
         case when e.reason is not null then ${now}::timestamptz end, e.step
       from apps a cross join (
-        select c.message_id, c.lane, c."expandAt", c."lifeSeconds", c.id, c.run_id, c.step, c.user_id, c.type, c.provider,
+        select c.message_id, c.lane, c."expandAt", c."lifetimeSeconds", c.id, c.run_id, c.step, c.user_id, c.type, c.provider,
           ${reason} as reason, ${dueAt} as due_at
         from (
-          select m.id as message_id, m.lane, m."expandAt", m."dueAt", m."lifeSeconds", c.id, ${runId} as run_id, ${step} as step,
+          select m.id as message_id, m.lane, m."expandAt", m."dueAt", m."lifetimeSeconds", c.id, ${runId} as run_id, ${step} as step,
             c.user_id, c.type, c.timezone_seconds, c.created_at, w.provider,
             case
               when c.token is null then 'unsubscribed'
@@ -246,10 +246,10 @@ export function expandStatement(
               else w.reason
             end as reason
           from jsonb_to_recordset(${rows(plans)}::jsonb)
-            as m(id uuid, lane text, "expandAt" timestamptz, "dueAt" timestamptz, "lifeSeconds" integer,
+            as m(id uuid, lane text, "expandAt" timestamptz, "dueAt" timestamptz, "lifetimeSeconds" integer,
               "includesUnsubscribed" boolean)
           join (${candidates.rows}) c on ${candidates.isOfMessage}
-          join jsonb_to_recordset(${rows(ways)}::jsonb) as w("messageId" uuid, type text, provider text, reason text)
+          join jsonb_to_recordset(${rows(providers)}::jsonb) as w("messageId" uuid, type text, provider text, reason text)
             on w."messageId" = m.id and w.type = c.type
           ${testers}
         ) c ${joins}
@@ -258,14 +258,14 @@ export function expandStatement(
       ${butOnce}
       returning message_id, platform, state, reason, line, due_at
     )
-    select i.message_id, i.platform, i.state, i.reason, i.line, count(*) as count, min(i.due_at) as due_at
+    select i.message_id, i.platform, i.state, i.reason, i.line as shard, count(*) as count, min(i.due_at) as due_at
     from inserted i
     group by i.message_id, i.platform, i.state, i.reason, i.line`
 }
 
 /** Answers what was written, summed up. */
 export const insertDeliveries = (db: Db, appId: AppId, expansion: Expansion, now: Date) =>
-  db.query<Expanded>(expandStatement(appId, expansion, now), { prepare: expansion.candidates.areNamed ?? false })
+  db.query<ExpandedGroup>(expandStatement(appId, expansion, now), { prepare: expansion.candidates.areNamed ?? false })
 
 /** The time zones of those who are meant, for what is sent at an hour of their own. */
 export const zonesStatement = (appId: AppId, candidates: Candidates): Sql => sql`
@@ -275,18 +275,18 @@ export const zonesStatement = (appId: AppId, candidates: Candidates): Sql => sql
     select u.timezone_id from users u where u.app_id = ${appId} and u.id = c.user_id offset 0) u on true`
 
 /** All that users have, of which no deliveries are made. */
-export const ofUsers = (appId: AppId, userIds: readonly UserId[]): Pick<Candidates, 'rows'> => ({
+export const candidatesOfUsers = (appId: AppId, userIds: readonly UserId[]): Pick<Candidates, 'rows'> => ({
   rows: sql`select s.type, s.token from subscriptions s where s.app_id = ${appId} and s.user_id = any(${userIds}::uuid[])`,
 })
 
 /** The domains of the mailboxes of those who are meant. */
-export const mailDomainsStatement = (candidates: Pick<Candidates, 'rows'>): Sql => sql`
+export const emailDomainsStatement = (candidates: Pick<Candidates, 'rows'>): Sql => sql`
   select distinct lower(substring(c.token from '[^@]+$')) as domain
   from (${candidates.rows}) c
   where c.type = 'Email' and c.token is not null`
 
-export const findMailDomains = (db: Db, candidates: Pick<Candidates, 'rows'>) =>
-  db.query<{ domain: string }>(mailDomainsStatement(candidates), UNPREPARED)
+export const findEmailDomains = (db: Db, candidates: Pick<Candidates, 'rows'>) =>
+  db.query<{ domain: string }>(emailDomainsStatement(candidates), UNPREPARED)
 
 export const findZones = (db: Db, appId: AppId, candidates: Candidates) =>
   db.query<{ zone: string | null; seconds: number | null }>(zonesStatement(appId, candidates), UNPREPARED)

@@ -4,24 +4,24 @@
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Engine } from '../engine/engine.ts'
 import { namesIn } from './audience.ts'
-import { type Expansion, findMailDomains, named, ofUsers } from './insert-deliveries.ts'
-import { findDirectMail } from './store.ts'
+import { candidatesByName, candidatesOfUsers, type Expansion, findEmailDomains } from './insert-deliveries.ts'
+import { findUnexpandedEmails } from './store.ts'
 
 export async function lookUpDirect(engine: Engine, appId: AppId, limit: number): Promise<void> {
-  const messages = await findDirectMail(engine.db, appId, engine.clock.now(), limit)
+  const messages = await findUnexpandedEmails(engine.db, appId, engine.clock.now(), limit)
   const names = messages.flatMap(({ id, audience }) => namesIn(id, audience))
-  if (names.length > 0) await lookUpCandidates(engine, named(appId, names))
+  if (names.length > 0) await lookUpCandidates(engine, candidatesByName(appId, names))
 }
 
 /** Of users who are added to a message. */
 export const lookUpUsers = (engine: Engine, appId: AppId, userIds: readonly UserId[]): Promise<void> =>
-  lookUpCandidates(engine, ofUsers(appId, userIds))
+  lookUpCandidates(engine, candidatesOfUsers(appId, userIds))
 
 export async function lookUpCandidates(
   { db, email, log }: Engine,
   candidates: Pick<Expansion['candidates'], 'rows'>,
 ): Promise<void> {
-  const found = await findMailDomains(db, candidates)
+  const found = await findEmailDomains(db, candidates)
   try {
     await email.lookUpHosts(found.map(({ domain }) => domain))
   } catch (error) {

@@ -13,7 +13,7 @@ const daysAfter = (time: Date, days: number) => new Date(time.getTime() + days *
 /** A place for what is expanded now. The schedule makes months long before; a server that finds it has not makes them itself. */
 export type PrepareMonths = (now: Date) => Promise<void>
 
-export function createMonths(db: Db): PrepareMonths {
+export function createPrepareMonths(db: Db): PrepareMonths {
   let prepared: { from: Date; until: Date } | undefined
   return async (now) => {
     if (prepared && now >= prepared.from && now < prepared.until) return
@@ -24,7 +24,7 @@ export function createMonths(db: Db): PrepareMonths {
 }
 
 /** What is older than the retention goes, a month at a time. */
-export async function keepMonths(db: Db, now: Date, retentionDays: number): Promise<void> {
-  await createMonths(db)(now)
+export async function maintainDeliveryMonths(db: Db, now: Date, retentionDays: number): Promise<void> {
+  await createPrepareMonths(db)(now)
   await dropMonths(db, 'deliveries', daysAfter(now, -retentionDays))
 }

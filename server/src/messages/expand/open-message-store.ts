@@ -4,33 +4,33 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import type { MessageId } from '../message.ts'
-import { columns, type WaitingMessage } from './store.ts'
-import type { Begun } from './write-deliveries.ts'
+import { columns, type UnexpandedMessage } from './store.ts'
+import type { ExpandingMessage } from './write-deliveries.ts'
 
-const areOpen = (appId: AppId, ids: readonly MessageId[], now: Date) => sql`
+const selectOpen = (appId: AppId, ids: readonly MessageId[], now: Date) => sql`
   select ${columns} from messages m
   where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and m.state = 'expanding' and m.audience ->> 'kind' = 'recipients'
     and (m.audience ->> 'until')::timestamptz >= ${now}
   order by m.id`
 
 /** Those to which somebody can be added; they stay so until the transaction ends. Others may add meanwhile. */
-export const lockOpen = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
-  db.query<Begun>(sql`${areOpen(appId, ids, now)} for key share`)
+export const lockOpenForShare = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
+  db.query<ExpandingMessage>(sql`${selectOpen(appId, ids, now)} for key share`)
 
 /** The same, and others wait: who is added takes a place among all. */
-export const lockOpenAlone = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
-  db.query<Begun>(sql`${areOpen(appId, ids, now)} for no key update`)
+export const lockOpenForUpdate = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
+  db.query<ExpandingMessage>(sql`${selectOpen(appId, ids, now)} for no key update`)
 
 /** Until when the places of its throttle are taken. */
 export const writeThrottledTo = (db: Db, appId: AppId, id: MessageId, throttledTo: Date) =>
   db.query(sql`
     update messages m set throttled_to = ${throttledTo} where m.app_id = ${appId} and m.id = ${id}`)
 
-export type Over = { appId: AppId } & Pick<WaitingMessage, 'id'>
+export type ExpiredOpenMessage = { appId: AppId } & Pick<UnexpandedMessage, 'id'>
 
 /** Open messages whose time was over by then. */
-export const findOverAcrossApps = (db: Db, overBy: Date) =>
-  db.query<Over>(
+export const findExpiredOpenAcrossApps = (db: Db, overBy: Date) =>
+  db.query<ExpiredOpenMessage>(
     sql`
     select m.app_id, m.id from messages m
     where m.state = 'expanding' and m.audience ->> 'kind' = 'recipients'

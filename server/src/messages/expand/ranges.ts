@@ -8,13 +8,13 @@ import { findHolders } from '../activities/store.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { MessageId } from '../message.ts'
 import { audienceOf } from './audience.ts'
-import { type Expansion, found, named } from './insert-deliveries.ts'
-import type { WaitingMessage } from './store.ts'
+import { candidatesById, candidatesByName, type Expansion } from './insert-deliveries.ts'
+import type { UnexpandedMessage } from './store.ts'
 
-export const RANGE = 10_000
+export const RANGE_SIZE = 10_000
 
 /** `upTo` is undefined for the last one. `nextSize`: how many subscriptions the next one is to look at. */
-export type Range = {
+export type ExpansionRange = {
   candidates: Expansion['candidates']
   upTo: SubscriptionId | undefined
   nextSize?: number | undefined
@@ -26,47 +26,47 @@ export type RangeOptions = { expandAt: Date; size: number | undefined; signal: A
 export function nextRange(
   engine: Pick<Engine, 'db' | 'log' | 'scanAudience'>,
   appId: AppId,
-  message: WaitingMessage,
+  message: UnexpandedMessage,
   options: RangeOptions,
-): Promise<Range> {
+): Promise<ExpansionRange> {
   const after = message.expandedTo ?? undefined
   return message.audience.kind === 'activity'
-    ? rangeOfHolders(engine, appId, message.id, message.audience.activityId, after)
-    : rangeOfAudience(engine, appId, message, options, after)
+    ? nextHolders(engine, appId, message.id, message.audience.activityId, after)
+    : nextOfAudience(engine, appId, message, options, after)
 }
 
-async function rangeOfAudience(
+async function nextOfAudience(
   engine: Pick<Engine, 'db' | 'log' | 'scanAudience'>,
   appId: AppId,
-  message: WaitingMessage,
+  message: UnexpandedMessage,
   { expandAt, size, signal }: RangeOptions,
   after: SubscriptionId | undefined,
-): Promise<Range> {
+): Promise<ExpansionRange> {
   const scope = { appId, now: expandAt }
   const node = await audienceOf(engine, engine.db, appId, message)
   const { rows, upTo, nextSize } = await engine.scanAudience<Ids>({
     scope,
     after,
-    maxSize: RANGE,
+    maxSize: RANGE_SIZE,
     size,
     signal,
     statement: (range) => idsStatement(audienceInRange(node, scope, range, sql`s.id`)),
   })
-  return { candidates: found(appId, rows[0]?.ids ?? '{}'), upTo, nextSize }
+  return { candidates: candidatesById(appId, rows[0]?.ids ?? '{}'), upTo, nextSize }
 }
 
 /** Of those that show a live activity, however few they are among all. */
-async function rangeOfHolders(
+async function nextHolders(
   { db }: Pick<Engine, 'db'>,
   appId: AppId,
   messageId: MessageId,
   activityId: string,
   after: SubscriptionId | undefined,
-): Promise<Range> {
-  const holders = await findHolders(db, appId, { purpose: 'update', name: activityId }, RANGE, after)
-  const candidates = named(
+): Promise<ExpansionRange> {
+  const holders = await findHolders(db, appId, { purpose: 'update', name: activityId }, RANGE_SIZE, after)
+  const candidates = candidatesByName(
     appId,
     holders.map((subscriptionId) => ({ messageId, subscriptionId })),
   )
-  return { candidates, upTo: holders.length === RANGE ? holders.at(-1) : undefined }
+  return { candidates, upTo: holders.length === RANGE_SIZE ? holders.at(-1) : undefined }
 }

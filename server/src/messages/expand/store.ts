@@ -3,10 +3,10 @@
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import { EXPANDING_PART } from '../delivery.ts'
+import { EXPAND_COUNT_PART } from '../delivery.ts'
 import type { Message, MessageId } from '../message.ts'
 
-export type WaitingMessage = Pick<
+export type UnexpandedMessage = Pick<
   Message,
   | 'id'
   | 'channel'
@@ -30,8 +30,8 @@ export const columns = sql`m.id, m.channel, m.lane, m.state, m.audience, m.optio
  * Direct messages whose time has come. One that somebody has locked is waited for: were it left out, and left as it was by who
  * has it, nobody would come back to it.
  */
-export const lockDirectWaiting = (db: Db, appId: AppId, now: Date, limit: number) =>
-  db.query<WaitingMessage>(sql`
+export const lockUnexpandedDirect = (db: Db, appId: AppId, now: Date, limit: number) =>
+  db.query<UnexpandedMessage>(sql`
     select ${columns} from messages m
     where m.app_id = ${appId} and m.state = 'scheduled' and m.lane = 'direct' and m.send_after <= ${now}
     order by m.send_after
@@ -39,8 +39,8 @@ export const lockDirectWaiting = (db: Db, appId: AppId, now: Date, limit: number
     for update`)
 
 /** Undefined when there is nothing (more) to expand: it is done, was canceled, or is gone. */
-export async function lockWaiting(db: Db, appId: AppId, id: MessageId): Promise<WaitingMessage | undefined> {
-  const [found] = await db.query<WaitingMessage>(sql`
+export async function lockUnexpanded(db: Db, appId: AppId, id: MessageId): Promise<UnexpandedMessage | undefined> {
+  const [found] = await db.query<UnexpandedMessage>(sql`
     select ${columns} from messages m
     where m.app_id = ${appId} and m.id = ${id} and m.state in ('scheduled', 'expanding')
     for no key update`)
@@ -48,22 +48,22 @@ export async function lockWaiting(db: Db, appId: AppId, id: MessageId): Promise<
 }
 
 /** The same without the lock: what it says may have changed by the time it is acted on. */
-export async function findWaiting(db: Db, appId: AppId, id: MessageId): Promise<WaitingMessage | undefined> {
-  const [found] = await db.query<WaitingMessage>(sql`
+export async function findUnexpanded(db: Db, appId: AppId, id: MessageId): Promise<UnexpandedMessage | undefined> {
+  const [found] = await db.query<UnexpandedMessage>(sql`
     select ${columns} from messages m
     where m.app_id = ${appId} and m.id = ${id} and m.state in ('scheduled', 'expanding')`)
   return found
 }
 
-export const findDirectMail = (db: Db, appId: AppId, now: Date, limit: number) =>
-  db.query<Pick<WaitingMessage, 'id' | 'audience'>>(sql`
+export const findUnexpandedEmails = (db: Db, appId: AppId, now: Date, limit: number) =>
+  db.query<Pick<UnexpandedMessage, 'id' | 'audience'>>(sql`
     select m.id, m.audience from messages m
     where m.app_id = ${appId} and m.state = 'scheduled' and m.lane = 'direct' and m.send_after <= ${now}
       and m.channel = 'email'
     order by m.send_after
     limit ${limit}`)
 
-export type Progress = {
+export type ExpandProgress = {
   id: MessageId
   expandAt: Date
   expandedTo: SubscriptionId | null
@@ -72,7 +72,7 @@ export type Progress = {
   throttledTo?: Date | null
 }
 
-export const writeProgress = (db: Db, appId: AppId, list: readonly Progress[]) =>
+export const writeProgress = (db: Db, appId: AppId, list: readonly ExpandProgress[]) =>
   db.query(sql`
     update messages m
     set state = case when r."isDone" then 'sending' else 'expanding' end, expand_at = r."expandAt",
@@ -87,6 +87,6 @@ export async function countPlanned(db: Db, appId: AppId, id: MessageId): Promise
   const [found] = await db.query<{ count: number }>(sql`
     select coalesce(sum(c.count), 0)::bigint as count
     from message_counts c
-    where c.app_id = ${appId} and c.message_id = ${id} and c.state = 'pending' and c.part = ${EXPANDING_PART}`)
+    where c.app_id = ${appId} and c.message_id = ${id} and c.state = 'pending' and c.part = ${EXPAND_COUNT_PART}`)
   return found?.count ?? 0
 }

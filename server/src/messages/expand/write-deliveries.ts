@@ -6,64 +6,73 @@ import type { DeliverySettings } from '../../sending/settings.ts'
 import { areHoldsUnchanged } from '../../sending/store.ts'
 import type { Db } from '../../storage/db.ts'
 import { changeCounts } from '../counts/store.ts'
-import { throttleOf } from '../deliver/throttle.ts'
+import { throttlePerMinuteOf } from '../deliver/throttle.ts'
 import type { Provider } from '../delivery.ts'
-import { lifeSecondsOf } from '../lifetime.ts'
-import { waysOf } from './choose-providers.ts'
-import { firstDue, lastTaken, timingOf } from './due-times.ts'
-import { type Expanded, type Expansion, insertDeliveries, type Plan, type Timing } from './insert-deliveries.ts'
-import type { WaitingMessage } from './store.ts'
+import { lifetimeSecondsOf } from '../lifetime.ts'
+import { chooseProviders } from './choose-providers.ts'
+import { firstDue, throttledUntil, timingOf } from './due-times.ts'
+import {
+  type DueTiming,
+  type ExpandedGroup,
+  type Expansion,
+  insertDeliveries,
+  type MessagePlan,
+} from './insert-deliveries.ts'
+import type { UnexpandedMessage } from './store.ts'
 
 /** What is asked once for many. */
-export type Known = { ready: ReadonlySet<Provider>; settings: DeliverySettings }
+export type SendingSetup = { ready: ReadonlySet<Provider>; settings: DeliverySettings }
 
-export type Begun = WaitingMessage & { expandAt: Date }
+export type ExpandingMessage = UnexpandedMessage & { expandAt: Date }
 
 /** `throttledTo`: until when places are taken now, where so many a minute are sent. */
-export type Written = { written: Expanded[]; throttledTo: Date | null }
+export type WrittenDeliveries = { written: ExpandedGroup[]; throttledTo: Date | null }
 
 /** All that is due is due at once, and everybody may get it: many of these are one statement. */
-export const isPlain = (message: WaitingMessage, settings: DeliverySettings) =>
-  !message.options.delayedOption && !message.options.warmUp && !message.options.isTest && !throttleOf(message, settings)
+export const isPlainMessage = (message: UnexpandedMessage, settings: DeliverySettings) =>
+  !message.options.delayedOption &&
+  !message.options.warmUp &&
+  !message.options.isTest &&
+  !throttlePerMinuteOf(message, settings)
 
 /** Of several messages only where they are plain. `part`: of the counts, the writer's own. */
 export async function writeDeliveries(
   db: Db,
   appId: AppId,
-  { ready, settings: known }: Known,
-  messages: readonly [Begun, ...Begun[]],
-  { candidates, lines }: Pick<Expansion, 'candidates' | 'lines'>,
+  { ready, settings: known }: SendingSetup,
+  messages: readonly [ExpandingMessage, ...ExpandingMessage[]],
+  { candidates, shards }: Pick<Expansion, 'candidates' | 'shards'>,
   part: number,
   now: Date,
-): Promise<Written> {
+): Promise<WrittenDeliveries> {
   const [first] = messages
   // Places of a throttle that is gone meanwhile would be let go by nobody.
-  const isCurrent = !throttleOf(first, known) || (await areHoldsUnchanged(db, appId, known))
+  const isCurrent = !throttlePerMinuteOf(first, known) || (await areHoldsUnchanged(db, appId, known))
   const settings = isCurrent ? known : (await readSending(db, appId, now)).settings
   const timing = await timingOf(db, appId, first, candidates, settings)
   const expansion: Expansion = {
     plans: messages.map((message) => planOf(message, timing, now)),
-    ways: messages.flatMap((message) => waysOf(message, ready)),
+    providers: messages.flatMap((message) => chooseProviders(message, ready)),
     candidates,
     timing,
-    lines,
+    shards,
     onlyTestUsers: first.options.isTest ?? false,
   }
   const written = await insertDeliveries(db, appId, expansion, now)
   await changeCounts(db, appId, part, written)
-  return { written, throttledTo: lastTaken(first, timing, sumOf(waitingOf(written)), now) }
+  return { written, throttledTo: throttledUntil(first, timing, totalOf(pendingOf(written)), now) }
 }
 
 /** What is to be delivered. */
-export const waitingOf = (written: readonly Expanded[]) => written.filter(({ state }) => state === 'pending')
+export const pendingOf = (written: readonly ExpandedGroup[]) => written.filter(({ state }) => state === 'pending')
 
-export const sumOf = (list: readonly { count: number }[]) => list.reduce((sum, { count }) => sum + count, 0)
+export const totalOf = (list: readonly { count: number }[]) => list.reduce((sum, { count }) => sum + count, 0)
 
-const planOf = (message: Begun, timing: Timing, now: Date): Plan => ({
+const planOf = (message: ExpandingMessage, timing: DueTiming, now: Date): MessagePlan => ({
   id: message.id,
   lane: message.lane,
   expandAt: message.expandAt,
   dueAt: firstDue(message, timing, now),
-  lifeSeconds: lifeSecondsOf(message.options),
+  lifetimeSeconds: lifetimeSecondsOf(message.options),
   includesUnsubscribed: message.options.includeUnsubscribed ?? false,
 })

@@ -3,15 +3,15 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import type { DeliveryKey, KnownDelivery } from '../counts/fact.ts'
+import type { DeliveryKey, FeedbackDelivery } from '../counts/fact.ts'
 import { UNPREPARED } from '../deliver/store.ts'
-import type { KeptReceipt, Receipt } from './receipt.ts'
+import type { SmsReceipt, StoredReceiptState } from './receipt.ts'
 
-export type ReferredDelivery = KnownDelivery & { providerRef: string; receipt: KeptReceipt | null }
+export type DeliveryWithReceipt = FeedbackDelivery & { providerRef: string; receipt: StoredReceiptState | null }
 
 /** Locked in the order of their keys. `since`: no provider reports of a text for longer, and older months need not be looked at. */
-export const lockReferred = (db: Db, appId: AppId, references: readonly string[], since: Date) =>
-  db.query<ReferredDelivery>(
+export const lockDeliveriesByReference = (db: Db, appId: AppId, references: readonly string[], since: Date) =>
+  db.query<DeliveryWithReceipt>(
     sql`
     select expand_at, message_id, subscription_id, run_id, user_id, platform, provider_ref, receipt
     from deliveries
@@ -21,7 +21,11 @@ export const lockReferred = (db: Db, appId: AppId, references: readonly string[]
     UNPREPARED,
   )
 
-export const updateReceipts = (db: Db, appId: AppId, deliveries: readonly (DeliveryKey & { receipt: KeptReceipt })[]) =>
+export const updateReceipts = (
+  db: Db,
+  appId: AppId,
+  deliveries: readonly (DeliveryKey & { receipt: StoredReceiptState })[],
+) =>
   db.query(
     sql`
     update deliveries d
@@ -34,7 +38,7 @@ export const updateReceipts = (db: Db, appId: AppId, deliveries: readonly (Deliv
   )
 
 /** For later: nobody has written its reference down yet. One that waits already gives way to one that says more. */
-export const insertWaitingReceipts = (db: Db, appId: AppId, receipts: readonly Receipt[], now: Date) =>
+export const insertWaitingReceipts = (db: Db, appId: AppId, receipts: readonly SmsReceipt[], now: Date) =>
   db.query(sql`
     insert into sms_receipts (app_id, reference, state, reason, received_at)
     select a.id, r.reference, r.state, r.reason, ${now}::timestamptz
@@ -47,7 +51,7 @@ export const insertWaitingReceipts = (db: Db, appId: AppId, receipts: readonly R
       < array_position(array['unknown', 'failed', 'gone', 'delivered'], excluded.state)`)
 
 export const findWaitingReceipts = (db: Db, appId: AppId, after: string, limit: number) =>
-  db.query<Receipt>(sql`
+  db.query<SmsReceipt>(sql`
     select reference, state, reason
     from sms_receipts
     where app_id = ${appId} and reference > ${after}
@@ -59,5 +63,5 @@ export const deleteWaitingReceipts = (db: Db, appId: AppId, references: readonly
     delete from sms_receipts
     where app_id = ${appId} and reference = any(${references}::text[])`)
 
-export const dropOldReceipts = (db: Db, appId: AppId, before: Date) =>
+export const deleteExpiredReceipts = (db: Db, appId: AppId, before: Date) =>
   db.query(sql`delete from sms_receipts where app_id = ${appId} and received_at < ${before}`)

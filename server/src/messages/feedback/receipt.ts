@@ -3,7 +3,7 @@
 import type { Fact } from '../counts/fact.ts'
 
 /** `gone` is a failure after which the number is not worth another try. */
-export type Receipt = {
+export type SmsReceipt = {
   /** The provider's own name for the text. */
   reference: string
   state: 'delivered' | 'failed' | 'gone' | 'unknown'
@@ -11,16 +11,17 @@ export type Receipt = {
 }
 
 /** As it stands with the delivery. */
-export type KeptReceipt = 'delivered' | 'failed' | 'unknown'
+export type StoredReceiptState = 'delivered' | 'failed' | 'unknown'
 
-export const keptAs = ({ state }: Pick<Receipt, 'state'>): KeptReceipt => (state === 'gone' ? 'failed' : state)
+export const storedStateOf = ({ state }: Pick<SmsReceipt, 'state'>): StoredReceiptState =>
+  state === 'gone' ? 'failed' : state
 
 /** Reports come in any order and more than once: what says more wins, whenever it comes. */
-const WEIGHT: Record<Receipt['state'], number> = { unknown: 1, failed: 2, gone: 3, delivered: 4 }
+const RANK: Record<SmsReceipt['state'], number> = { unknown: 1, failed: 2, gone: 3, delivered: 4 }
 
-export const saysMore = (a: Receipt['state'], b: Receipt['state'] | null) => WEIGHT[a] > (b === null ? 0 : WEIGHT[b])
+export const outranks = (a: SmsReceipt['state'], b: SmsReceipt['state'] | null) => RANK[a] > (b === null ? 0 : RANK[b])
 
-export const factOf: Record<KeptReceipt, Fact> = {
+export const factOf: Record<StoredReceiptState, Fact> = {
   delivered: 'provider_successful',
   failed: 'provider_failed',
   unknown: 'provider_errored',

@@ -3,49 +3,54 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { type DeliveryKey, factCounter, type KnownDelivery } from '../counts/fact.ts'
+import { type DeliveryKey, type FeedbackDelivery, factCounter } from '../counts/fact.ts'
 import type { DeliveryEvent } from './delivery-event.ts'
 import { insertDeliveryEvents } from './delivery-event-store.ts'
-import { factOf, type KeptReceipt, keptAs, type Receipt, saysMore } from './receipt.ts'
-import { deleteWaitingReceipts, insertWaitingReceipts, lockReferred, updateReceipts } from './receipt-store.ts'
+import { factOf, outranks, type SmsReceipt, type StoredReceiptState, storedStateOf } from './receipt.ts'
+import {
+  deleteWaitingReceipts,
+  insertWaitingReceipts,
+  lockDeliveriesByReference,
+  updateReceipts,
+} from './receipt-store.ts'
 import { addFacts } from './report-store.ts'
-import { type NoteActions, tellActions } from './run-actions.ts'
+import { type RecordRunActions, reportRunActions } from './run-actions.ts'
 
 const DAY_MS = 86_400_000
 /** Message centres keep trying for a few days. */
-const LONGEST_MS = 8 * DAY_MS
+const MAX_RECEIPT_AGE_MS = 8 * DAY_MS
 
-export type Noted = {
+export type RecordedReceipts = {
   /** How many wait for their delivery. */
   waiting: number
   /** Deliveries of which the provider says that their number leads nowhere. */
-  gone: (KnownDelivery & { reason: string | undefined })[]
+  gone: (FeedbackDelivery & { reason: string | undefined })[]
 }
 
-export function noteReceipts(
+export function recordReceipts(
   db: Db,
   appId: AppId,
-  receipts: readonly Receipt[],
+  receipts: readonly SmsReceipt[],
   now: Date,
-  noteActions?: NoteActions,
-): Promise<Noted> {
-  const strongest = new Map<string, Receipt>()
+  noteActions?: RecordRunActions,
+): Promise<RecordedReceipts> {
+  const strongest = new Map<string, SmsReceipt>()
   for (const receipt of receipts)
-    if (saysMore(receipt.state, strongest.get(receipt.reference)?.state ?? null))
+    if (outranks(receipt.state, strongest.get(receipt.reference)?.state ?? null))
       strongest.set(receipt.reference, receipt)
 
   return db.transaction(async (db) => {
-    const since = new Date(now.getTime() - LONGEST_MS)
-    const found = await lockReferred(db, appId, [...strongest.keys()], since)
-    const changed: (DeliveryKey & { receipt: KeptReceipt })[] = []
+    const since = new Date(now.getTime() - MAX_RECEIPT_AGE_MS)
+    const found = await lockDeliveriesByReference(db, appId, [...strongest.keys()], since)
+    const changed: (DeliveryKey & { receipt: StoredReceiptState })[] = []
     const events: DeliveryEvent[] = []
-    const gone: Noted['gone'] = []
-    const arrived: KnownDelivery[] = []
+    const gone: RecordedReceipts['gone'] = []
+    const arrived: FeedbackDelivery[] = []
     const counter = factCounter()
     for (const delivery of found) {
-      const receipt = strongest.get(delivery.providerRef) as Receipt
-      const kept = keptAs(receipt)
-      if (!saysMore(kept, delivery.receipt)) continue
+      const receipt = strongest.get(delivery.providerRef) as SmsReceipt
+      const kept = storedStateOf(receipt)
+      if (!outranks(kept, delivery.receipt)) continue
       const { expandAt, messageId, subscriptionId, runId, userId, platform } = delivery
       changed.push({ expandAt, messageId, subscriptionId, runId, receipt: kept })
       if (delivery.receipt !== null) counter.add(delivery, factOf[delivery.receipt], -1)
@@ -59,7 +64,7 @@ export function noteReceipts(
     const facts = counter.list()
     if (facts.length > 0) await addFacts(db, appId, facts)
     await insertDeliveryEvents(db, appId, events)
-    await tellActions(noteActions, db, appId, arrived)
+    await reportRunActions(noteActions, db, appId, arrived)
 
     const known = new Set(found.map(({ providerRef }) => providerRef))
     const early = [...strongest.values()].filter(({ reference }) => !known.has(reference))

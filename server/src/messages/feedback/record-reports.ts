@@ -10,34 +10,40 @@ import { factCounter } from '../counts/fact.ts'
 import type { MessageId } from '../message.ts'
 import type { DeliveryEvent } from './delivery-event.ts'
 import { insertDeliveryEvents } from './delivery-event-store.ts'
-import { addFacts, findExpandTimes, lockReported, type ReportedDelivery, updateReported } from './report-store.ts'
-import { type NoteActions, tellActions } from './run-actions.ts'
+import {
+  addFacts,
+  findExpandTimes,
+  lockReportedDeliveries,
+  type ReportedDelivery,
+  writeReports,
+} from './report-store.ts'
+import { type RecordRunActions, reportRunActions } from './run-actions.ts'
 
-export type Report = { kind: 'received' | 'clicked'; messageId: MessageId; subscriptionId: SubscriptionId }
+export type DeviceReport = { kind: 'received' | 'clicked'; messageId: MessageId; subscriptionId: SubscriptionId }
 
 /** Resolves when it is written down. What names no delivery of this app changes nothing. */
-export type NoteFeedback = (appId: AppId, report: Report) => Promise<void>
+export type RecordReport = (appId: AppId, report: DeviceReport) => Promise<void>
 
-type Parts = { db: Db; clock: Clock; merger: Merger; noteActions?: NoteActions | undefined }
+type Parts = { db: Db; clock: Clock; merger: Merger; recordRunActions?: RecordRunActions | undefined }
 
-export function createNoteFeedback({ db, clock, merger, noteActions }: Parts): NoteFeedback {
-  return merger.merged<Report, void>({
+export function createRecordReport({ db, clock, merger, recordRunActions: noteActions }: Parts): RecordReport {
+  return merger.merged<DeviceReport, void>({
     name: 'messages.note-feedback',
     async run(appId, reports) {
-      await noteReports(db, appId, reports, clock.now(), noteActions)
+      await recordReports(db, appId, reports, clock.now(), noteActions)
       return reports.map(() => ({ value: undefined }))
     },
   })
 }
 
-type PairName = Omit<Report, 'kind'>
+type PairName = Omit<DeviceReport, 'kind'>
 /** How often each was told of one pair. */
-type Told = PairName & { received: number; clicked: number }
+type ReportTotals = PairName & { received: number; clicked: number }
 
 const keyOf = ({ messageId, subscriptionId }: PairName) => `${messageId} ${subscriptionId}`
 
-function sumUp(reports: readonly Report[]): Map<string, Told> {
-  const byPair = new Map<string, Told>()
+function sumByDelivery(reports: readonly DeviceReport[]): Map<string, ReportTotals> {
+  const byPair = new Map<string, ReportTotals>()
   for (const { kind, messageId, subscriptionId } of reports) {
     const pair = { messageId, subscriptionId }
     const told = byPair.get(keyOf(pair)) ?? { ...pair, received: 0, clicked: 0 }
@@ -47,14 +53,14 @@ function sumUp(reports: readonly Report[]): Map<string, Told> {
   return byPair
 }
 
-async function noteReports(
+async function recordReports(
   db: Db,
   appId: AppId,
-  reports: readonly Report[],
+  reports: readonly DeviceReport[],
   now: Date,
-  noteActions: NoteActions | undefined,
+  noteActions: RecordRunActions | undefined,
 ): Promise<void> {
-  const byPair = sumUp(reports)
+  const byPair = sumByDelivery(reports)
   const times = await findExpandTimes(db, appId, [...new Set(reports.map(({ messageId }) => messageId))])
   const pairs = [...byPair.values()].flatMap(({ messageId, subscriptionId }) => {
     const expandAt = times.get(messageId)
@@ -65,8 +71,8 @@ async function noteReports(
     const changed = new Set<ReportedDelivery>()
     const events: DeliveryEvent[] = []
     const counter = factCounter()
-    for (const [pair, deliveries] of Map.groupBy(await lockReported(db, appId, pairs), keyOf)) {
-      const told = byPair.get(pair) as Told
+    for (const [pair, deliveries] of Map.groupBy(await lockReportedDeliveries(db, appId, pairs), keyOf)) {
+      const told = byPair.get(pair) as ReportTotals
       const newest = deliveries.sort(newestFirst)
       counter.add(newest[0] as ReportedDelivery, 'clicks', told.clicked)
       for (const kind of ['received', 'clicked'] as const)
@@ -78,11 +84,11 @@ async function noteReports(
           events.push({ kind, at: now, messageId, subscriptionId, userId, platform })
         }
     }
-    if (changed.size > 0) await updateReported(db, appId, [...changed].map(reportsOf))
+    if (changed.size > 0) await writeReports(db, appId, [...changed].map(reportsOf))
     const facts = counter.list()
     if (facts.length > 0) await addFacts(db, appId, facts)
     await insertDeliveryEvents(db, appId, events)
-    await tellActions(noteActions, db, appId, changed)
+    await reportRunActions(noteActions, db, appId, changed)
   })
 }
 

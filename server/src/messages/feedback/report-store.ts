@@ -3,7 +3,7 @@
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import type { DeliveryKey, FactCount, KnownDelivery } from '../counts/fact.ts'
+import type { DeliveryKey, FactCount, FeedbackDelivery } from '../counts/fact.ts'
 import { UNPREPARED } from '../deliver/store.ts'
 import type { MessageId } from '../message.ts'
 
@@ -21,14 +21,14 @@ export async function findExpandTimes(
 }
 
 /** Since when it is known to have arrived, and to have been clicked. */
-export type Reports = { receivedAt: Date | null; clickedAt: Date | null }
+export type ReportTimes = { receivedAt: Date | null; clickedAt: Date | null }
 
-export type Pair = { expandAt: Date; messageId: MessageId; subscriptionId: SubscriptionId }
+export type DeliveryPair = { expandAt: Date; messageId: MessageId; subscriptionId: SubscriptionId }
 
-export type ReportedDelivery = KnownDelivery & Reports & { attempts: number; dueAt: Date }
+export type ReportedDelivery = FeedbackDelivery & ReportTimes & { attempts: number; dueAt: Date }
 
 /** All runs of each pair that may have reached somebody, locked in the order of their keys. */
-export const lockReported = (db: Db, appId: AppId, pairs: readonly Pair[]) =>
+export const lockReportedDeliveries = (db: Db, appId: AppId, pairs: readonly DeliveryPair[]) =>
   db.query<ReportedDelivery>(
     sql`
     select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.received_at, d.clicked_at,
@@ -42,7 +42,7 @@ export const lockReported = (db: Db, appId: AppId, pairs: readonly Pair[]) =>
     UNPREPARED,
   )
 
-export const updateReported = (db: Db, appId: AppId, deliveries: readonly (DeliveryKey & Reports)[]) =>
+export const writeReports = (db: Db, appId: AppId, deliveries: readonly (DeliveryKey & ReportTimes)[]) =>
   db.query(
     sql`
     update deliveries d

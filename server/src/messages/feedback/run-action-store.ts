@@ -7,11 +7,11 @@ import { UNPREPARED } from '../deliver/store.ts'
 import type { MessageId, RunId } from '../message.ts'
 
 export type RunSend = { messageId: MessageId; runId: RunId }
-export type RunAction = { messageId: MessageId; runId: RunId; received: boolean; opened: boolean; clicked: boolean }
+export type RunEngagement = { messageId: MessageId; runId: RunId; received: boolean; opened: boolean; clicked: boolean }
 
 /** On any subscription that it was sent to, whoever has that now. A push message is opened by clicking it; what was opened or clicked was received. */
 export const findRunActions = (db: Db, appId: AppId, sends: readonly RunSend[]) =>
-  db.query<RunAction>(
+  db.query<RunEngagement>(
     sql`
     select r."messageId" as message_id, r."runId" as run_id,
       bool_or(coalesce(d.received_at, d.delivered_at, d.opened_at, d.clicked_at) is not null or d.receipt = 'delivered')

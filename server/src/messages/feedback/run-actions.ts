@@ -8,11 +8,11 @@ import { NO_RUN, type RunId } from '../message.ts'
 export type RunAction = { userId: UserId; runId: RunId }
 
 /** Each run at most once in a call, in the order of their ids. */
-export type NoteActions = (db: Db, appId: AppId, actions: readonly RunAction[]) => Promise<void>
+export type RecordRunActions = (db: Db, appId: AppId, actions: readonly RunAction[]) => Promise<void>
 
 /** Of these deliveries, those that are in a run. */
-export async function tellActions(
-  noteActions: NoteActions | undefined,
+export async function reportRunActions(
+  noteActions: RecordRunActions | undefined,
   db: Db,
   appId: AppId,
   deliveries: Iterable<RunAction>,

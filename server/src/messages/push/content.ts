@@ -15,7 +15,7 @@ import type { SubscriptionType } from '../../users/subscriptions/subscription.ts
 import type { SentMessage } from '../deliver/store.ts'
 
 /** Rendered, by field. */
-export type Texts = Readonly<Record<string, string>>
+export type RenderedTexts = Readonly<Record<string, string>>
 
 type Device = 'ios' | 'android' | 'huawei' | 'fire' | 'windows' | 'web'
 
@@ -31,7 +31,7 @@ const deviceOf = (type: SubscriptionType): Device => DEVICES[type] ?? 'web'
 
 export function pushContent(
   { id, content, options, templateId }: Pick<SentMessage, 'id' | 'content' | 'options' | 'templateId'>,
-  texts: Texts,
+  texts: RenderedTexts,
   type: SubscriptionType,
   expiresAt: Date,
 ): PushContent {
@@ -57,7 +57,7 @@ export function pushContent(
   return { ...common, ...webContent(content, texts, common.image, type) }
 }
 
-function iosContent(content: Content, texts: Texts) {
+function iosContent(content: Content, texts: RenderedTexts) {
   return {
     url: texts.app_url ?? texts.url,
     buttons: buttonsOf(content.buttons),
@@ -84,7 +84,7 @@ export const iosSound = ({ ios_sound: sound }: Pick<Content, 'ios_sound'>): stri
   sound === 'nil' ? undefined : sound || 'default'
 
 /** As it was given, with its texts rendered. */
-function alertOf({ apns_alert: alert }: Content, texts: Texts): IosContent['alert'] {
+function alertOf({ apns_alert: alert }: Content, texts: RenderedTexts): IosContent['alert'] {
   if (!alert) return undefined
   return Object.fromEntries(
     Object.entries(alert).map(([name, value]) => [name, own(texts, `apns_alert.${name}`) ?? value]),
@@ -102,13 +102,13 @@ const levelOf = ({ ios_interruption_level: level }: Content): IosContent['interr
 
 const ATTACHMENT = 'ios_attachments.'
 
-function attachmentsOf(texts: Texts): IosContent['attachments'] {
+function attachmentsOf(texts: RenderedTexts): IosContent['attachments'] {
   const given = Object.entries(texts).filter(([field]) => field.startsWith(ATTACHMENT))
   if (given.length === 0) return undefined
   return Object.fromEntries(given.map(([field, url]) => [field.slice(ATTACHMENT.length), url]))
 }
 
-function androidContent(content: Content, texts: Texts, image: string | undefined) {
+function androidContent(content: Content, texts: RenderedTexts, image: string | undefined) {
   const layout = content.android_background_layout
   return {
     url: texts.app_url ?? texts.url,
@@ -131,7 +131,7 @@ function androidContent(content: Content, texts: Texts, image: string | undefine
   }
 }
 
-function huaweiContent(content: Content, texts: Texts, image: string | undefined) {
+function huaweiContent(content: Content, texts: RenderedTexts, image: string | undefined) {
   const { huawei_badge_class: badgeClass, huawei_badge_set_num: set, huawei_badge_add_num: add } = content
   const hasBadge = [badgeClass, set, add].some((it) => it !== undefined && it !== null)
   return {
@@ -156,7 +156,7 @@ function huaweiContent(content: Content, texts: Texts, image: string | undefined
   }
 }
 
-const fireContent = (content: Content, texts: Texts, image: string | undefined) => ({
+const fireContent = (content: Content, texts: RenderedTexts, image: string | undefined) => ({
   url: texts.app_url ?? texts.url,
   buttons: buttonsOf(content.buttons),
   icon: texts.adm_large_icon,
@@ -167,7 +167,7 @@ const fireContent = (content: Content, texts: Texts, image: string | undefined) 
   android: { groupMessage: texts.adm_group_message } satisfies AndroidContent,
 })
 
-const windowsContent = (content: Content, texts: Texts) => ({
+const windowsContent = (content: Content, texts: RenderedTexts) => ({
   url: texts.app_url ?? texts.url,
   buttons: buttonsOf(content.buttons),
   sound: content.wp_wns_sound ?? undefined,
@@ -179,7 +179,7 @@ function colourOf(colour: string | null | undefined): string | undefined {
   return digits?.length === 6 ? `FF${digits}` : digits
 }
 
-function webContent(content: Content, texts: Texts, image: string | undefined, type: SubscriptionType) {
+function webContent(content: Content, texts: RenderedTexts, image: string | undefined, type: SubscriptionType) {
   const topic = content.web_push_topic ?? content.collapse_id ?? undefined
   return {
     url: texts.web_url ?? texts.url,

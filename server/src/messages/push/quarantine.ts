@@ -8,7 +8,7 @@ import { hasEverSent } from '../counts/store.ts'
 import type { Platform, Provider } from '../delivery.ts'
 
 /** Fewer can be bad by chance: somebody tries it out with tokens of old. */
-const LEAST = 3
+const MIN_OUTCOMES = 3
 
 /** What each calls a token that it does not know, be it that another app or environment made it. */
 const UNKNOWN_TOKEN: Partial<Record<Provider, { word: string; platforms: readonly Platform[] }>> = {
@@ -21,12 +21,17 @@ const UNKNOWN_TOKEN: Partial<Record<Provider, { word: string; platforms: readonl
 export const OTHER_SENDER = 'SENDER_ID_MISMATCH'
 const isOfOther = (outcome: Outcome) => outcome.kind === 'gone' && outcome.reason === OTHER_SENDER
 
-export async function distrust(db: Db, appId: AppId, provider: Provider, outcomes: Outcome[]): Promise<Outcome[]> {
+export async function quarantineGone(
+  db: Db,
+  appId: AppId,
+  provider: Provider,
+  outcomes: Outcome[],
+): Promise<Outcome[]> {
   if (provider === 'fcm') return distrustGoogle(outcomes)
   const { word, platforms = [] } = UNKNOWN_TOKEN[provider] ?? {}
   const isUnknownToken = (outcome: Outcome) => outcome.kind === 'gone' && outcome.reason === word
   // An app whose first messages all end so has the credentials of another, or of Apple's other environment.
-  if (outcomes.length < LEAST || !outcomes.every(isUnknownToken)) return outcomes
+  if (outcomes.length < MIN_OUTCOMES || !outcomes.every(isUnknownToken)) return outcomes
   if (await hasEverSent(db, appId, platforms)) return outcomes
   return outcomes.map(() => ({ kind: 'misconfigured', reason: word ?? '' }))
 }

@@ -2,25 +2,25 @@
 
 import type { Work } from '../../queue/job.ts'
 import { QUIET_HOURS_CHANGED } from '../../sending/control.ts'
-import { linesOf, providers } from '../delivery.ts'
+import { providers, shardsOf } from '../delivery.ts'
 import type { Engine } from '../engine/engine.ts'
 import { deliverJobs } from '../jobs.ts'
 import { findThrottled, releaseQuiet, releaseThrottled } from './store.ts'
 
-const AT_ONCE = 50_000
+const RELEASE_LIMIT = 50_000
 
 export const releaseDeliveries = (engine: Pick<Engine, 'db' | 'clock' | 'queue'>) => (work: Work) =>
   work.job.key === QUIET_HOURS_CHANGED ? releaseFromQuiet(engine, work) : releaseFromThrottle(engine, work)
 
 async function releaseFromQuiet({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>, work: Work) {
   const { appId } = work.job
-  for (const line of providers.flatMap(linesOf))
-    for (let count = AT_ONCE; count === AT_ONCE && !work.signal.aborted; )
+  for (const shard of providers.flatMap(shardsOf))
+    for (let count = RELEASE_LIMIT; count === RELEASE_LIMIT && !work.signal.aborted; )
       count = await db.transaction(async (db) => {
         if (!(await work.stillMine(db))) return 0
         const now = clock.now()
-        const released = await releaseQuiet(db, appId, line, now, AT_ONCE)
-        if (released > 0) await queue.enqueue(db, deliverJobs(appId, [{ line, dueAt: now }]))
+        const released = await releaseQuiet(db, appId, shard, now, RELEASE_LIMIT)
+        if (released > 0) await queue.enqueue(db, deliverJobs(appId, [{ shard, dueAt: now }]))
         return released
       })
 }
@@ -33,12 +33,12 @@ async function releaseFromThrottle({ db, clock, queue }: Pick<Engine, 'db' | 'cl
     await db.transaction(async (db) => {
       if (!(await work.stillMine(db))) return
       const now = clock.now()
-      const lines = await releaseThrottled(db, appId, { id, expandAt }, now)
+      const shards = await releaseThrottled(db, appId, { id, expandAt }, now)
       await queue.enqueue(
         db,
         deliverJobs(
           appId,
-          lines.map(({ line }) => ({ line, dueAt: now })),
+          shards.map(({ shard }) => ({ shard, dueAt: now })),
         ),
       )
     })

@@ -6,21 +6,21 @@ import { findAppsWithJobAcrossApps } from '../../queue/store.ts'
 import { WAKE } from '../../sending/control.ts'
 import { deleteMisconfigured } from '../deliver/provider-pause-store.ts'
 import { findNextDue } from '../deliver/store.ts'
-import { linesOf, type Provider, providers } from '../delivery.ts'
+import { type Provider, providers, shardsOf } from '../delivery.ts'
 import type { Engine } from '../engine/engine.ts'
 import { DELIVER, deliverJobs } from '../jobs.ts'
 
-type WakeContext = Pick<Engine, 'db' | 'queue'>
+type ResumeContext = Pick<Engine, 'db' | 'queue'>
 
-async function wakeProviders({ db, queue }: WakeContext, appId: AppId, which: readonly Provider[]) {
-  await queue.enqueue(db, deliverJobs(appId, await findNextDue(db, appId, which.flatMap(linesOf))))
+async function resumeProviders({ db, queue }: ResumeContext, appId: AppId, which: readonly Provider[]) {
+  await queue.enqueue(db, deliverJobs(appId, await findNextDue(db, appId, which.flatMap(shardsOf))))
 }
 
-export const wakeApp = (ctx: WakeContext) => async (work: Work) => wakeProviders(ctx, work.job.appId, providers)
+export const resumeApp = (ctx: ResumeContext) => async (work: Work) => resumeProviders(ctx, work.job.appId, providers)
 
 /** Where something waits, its line has a job; each of these apps then looks for itself. */
-export const wakeAllApps =
-  ({ db, queue }: WakeContext) =>
+export const resumeAllApps =
+  ({ db, queue }: ResumeContext) =>
   async () => {
     const waiting = await findAppsWithJobAcrossApps(db, DELIVER)
     await queue.enqueue(
@@ -30,11 +30,11 @@ export const wakeAllApps =
   }
 
 /** The app was changed. Nothing is asked of a provider that refused it, so nothing is lost where it was not its credentials. */
-export async function noteNewCredentials({ db, queue }: WakeContext, appId: AppId): Promise<void> {
+export async function resumeMisconfigured({ db, queue }: ResumeContext, appId: AppId): Promise<void> {
   await db.transaction(async (db) => {
     const freed = await deleteMisconfigured(db, appId)
     if (freed.length > 0)
-      await wakeProviders(
+      await resumeProviders(
         { db, queue },
         appId,
         freed.map(({ provider }) => provider),

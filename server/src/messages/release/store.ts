@@ -5,11 +5,11 @@ import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import { QUIET_HOURS } from '../deliver/decide.ts'
 import { UNPREPARED } from '../deliver/store.ts'
-import { LATE_MS } from '../deliver/throttle.ts'
+import { MAX_LATE_MS } from '../deliver/throttle.ts'
 import type { MessageId } from '../message.ts'
 
 /** What waits in a line for the end of quiet hours is due now. Answers how many. */
-export async function releaseQuiet(db: Db, appId: AppId, line: string, now: Date, limit: number): Promise<number> {
+export async function releaseQuiet(db: Db, appId: AppId, shard: string, now: Date, limit: number): Promise<number> {
   const [released] = await db.query<{ count: number }>(
     sql`
     with released as (
@@ -17,7 +17,7 @@ export async function releaseQuiet(db: Db, appId: AppId, line: string, now: Date
       set due_at = ${now}
       where app_id = ${appId} and (tableoid, ctid) in (
         select tableoid, ctid from deliveries
-        where app_id = ${appId} and line = ${line} and state = 'pending' and due_at > ${now} and reason = ${QUIET_HOURS}
+        where app_id = ${appId} and line = ${shard} and state = 'pending' and due_at > ${now} and reason = ${QUIET_HOURS}
         limit ${limit}
         for update)
       returning 1)
@@ -27,11 +27,11 @@ export async function releaseQuiet(db: Db, appId: AppId, line: string, now: Date
   return released?.count ?? 0
 }
 
-export type Throttled = { id: MessageId; expandAt: Date }
+export type ThrottledRelease = { id: MessageId; expandAt: Date }
 
 /** Messages that are sent at the pace of the app's setting, and have places that are still to come. */
 export const findThrottled = (db: Db, appId: AppId, now: Date) =>
-  db.query<Throttled>(
+  db.query<ThrottledRelease>(
     sql`
     select m.id, m.expand_at from messages m
     where m.app_id = ${appId} and m.state in ('expanding', 'sending') and m.throttled_to > ${now}
@@ -41,10 +41,10 @@ export const findThrottled = (db: Db, appId: AppId, now: Date) =>
   )
 
 /** All places are free again, and whoever had one has lost it: they are late, as after a pause. Answers their lines. */
-export async function releaseThrottled(db: Db, appId: AppId, { id, expandAt }: Throttled, now: Date) {
+export async function releaseThrottled(db: Db, appId: AppId, { id, expandAt }: ThrottledRelease, now: Date) {
   await db.query(sql`update messages m set throttled_to = ${now} where m.app_id = ${appId} and m.id = ${id}`)
-  const lateSince = new Date(now.getTime() - LATE_MS - 1)
-  return db.query<{ line: string }>(
+  const lateSince = new Date(now.getTime() - MAX_LATE_MS - 1)
+  return db.query<{ shard: string }>(
     sql`
     with released as (
       update deliveries d
@@ -52,7 +52,7 @@ export async function releaseThrottled(db: Db, appId: AppId, { id, expandAt }: T
       where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${id} and d.state = 'pending'
         and d.attempts = 0 and d.due_at > ${now} and d.reason is distinct from ${QUIET_HOURS}
       returning d.line)
-    select distinct r.line from released r`,
+    select distinct r.line as shard from released r`,
     UNPREPARED,
   )
 }

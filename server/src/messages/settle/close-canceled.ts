@@ -1,15 +1,15 @@
 // What is left of a canceled message is closed in the background: nothing of it is sent any more, whatever its rows still say.
 
 import type { Work } from '../../queue/job.ts'
-import { changeCounts, moved } from '../counts/store.ts'
-import { CLOSING_PART } from '../delivery.ts'
+import { changeCounts, transitionsFrom } from '../counts/store.ts'
+import { CLOSE_COUNT_PART } from '../delivery.ts'
 import type { Engine } from '../engine/engine.ts'
 import { closeJob } from '../jobs.ts'
 import { closePending, hasPending } from './close-store.ts'
 import { findCanceled } from './store.ts'
 
-const AT_ONCE = 5_000
-const AGAIN_MS = 1_000
+const CLOSE_LIMIT = 5_000
+const RETRY_PAUSE_MS = 1_000
 
 export const closeCanceled =
   ({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>) =>
@@ -18,14 +18,14 @@ export const closeCanceled =
     const message = await findCanceled(db, appId, id)
     if (!message?.expandAt) return
     const { expandAt } = message
-    for (let count = AT_ONCE; count === AT_ONCE && !work.signal.aborted; )
+    for (let count = CLOSE_LIMIT; count === CLOSE_LIMIT && !work.signal.aborted; )
       count = await db.transaction(async (db) => {
         if (!(await work.stillMine(db))) return 0
-        const closed = await closePending(db, appId, id, expandAt, clock.now(), AT_ONCE)
-        await changeCounts(db, appId, CLOSING_PART, moved({ state: 'pending' }, closed))
+        const closed = await closePending(db, appId, id, expandAt, clock.now(), CLOSE_LIMIT)
+        await changeCounts(db, appId, CLOSE_COUNT_PART, transitionsFrom({ state: 'pending' }, closed))
         await work.noteProgress(db)
         return closed.length
       })
     if (await hasPending(db, appId, id, expandAt))
-      await queue.enqueue(db, [{ ...closeJob(appId, id), runAt: new Date(clock.now().getTime() + AGAIN_MS) }])
+      await queue.enqueue(db, [{ ...closeJob(appId, id), runAt: new Date(clock.now().getTime() + RETRY_PAUSE_MS) }])
   }

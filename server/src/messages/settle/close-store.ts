@@ -3,20 +3,20 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
-import { underWayOf } from '../deliver/batch-store.ts'
-import { type Counted, UNPREPARED } from '../deliver/store.ts'
+import { inFlightOf } from '../deliver/batch-store.ts'
+import { type CountedDelivery, UNPREPARED } from '../deliver/store.ts'
 import type { MessageId } from '../message.ts'
 
 /** Pending deliveries of a message that was canceled, some at a time. What is under way is left to who sends it. */
 export const closePending = (db: Db, appId: AppId, id: MessageId, expandAt: Date, now: Date, limit: number) =>
-  db.query<Counted>(
+  db.query<CountedDelivery>(
     sql`
     update deliveries
     set state = 'canceled', reason = null, settled_at = ${now}
     where app_id = ${appId} and expand_at = ${expandAt} and (tableoid, ctid) in (
       select tableoid, ctid from deliveries
       where app_id = ${appId} and expand_at = ${expandAt} and message_id = ${id} and state = 'pending'
-        and (subscription_id, run_id) not in (${underWayOf(appId, id)})
+        and (subscription_id, run_id) not in (${inFlightOf(appId, id)})
       limit ${limit}
       for update skip locked)
     returning message_id, platform, state, reason`,
@@ -29,7 +29,7 @@ export async function hasPending(db: Db, appId: AppId, id: MessageId, expandAt: 
     sql`
     select 1 from deliveries d
     where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${id} and d.state = 'pending'
-      and (d.subscription_id, d.run_id) not in (${underWayOf(appId, id)})
+      and (d.subscription_id, d.run_id) not in (${inFlightOf(appId, id)})
     limit 1`,
     UNPREPARED,
   )
@@ -42,6 +42,6 @@ export async function countWaiting(db: Db, appId: AppId, id: MessageId): Promise
     select (
       select coalesce(sum(c.count), 0) from message_counts c
       where c.app_id = ${appId} and c.message_id = ${id} and c.state = 'pending'
-    ) - (select count(*) from (${underWayOf(appId, id)}) u) as count`)
+    ) - (select count(*) from (${inFlightOf(appId, id)}) u) as count`)
   return found?.count ?? 0
 }

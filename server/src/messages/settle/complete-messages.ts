@@ -5,7 +5,7 @@ import type { AppId } from '../../lib/ids.ts'
 import { findSettled } from '../counts/store.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { MessageId } from '../message.ts'
-import { findUnderWayAcrossApps, lockSending, markDone } from './store.ts'
+import { findSendingAcrossApps, lockSending, markDone } from './store.ts'
 
 export async function completeMessages(
   { db, clock }: Pick<Engine, 'db' | 'clock'>,
@@ -22,8 +22,8 @@ export async function completeMessages(
   })
 }
 
-export async function settleMessages(engine: Pick<Engine, 'db' | 'clock'>): Promise<void> {
-  const apps = Map.groupBy(await findUnderWayAcrossApps(engine.db), ({ appId }) => appId)
+export async function completeMessagesAcrossApps(engine: Pick<Engine, 'db' | 'clock'>): Promise<void> {
+  const apps = Map.groupBy(await findSendingAcrossApps(engine.db), ({ appId }) => appId)
   for (const [appId, messages] of apps)
     await completeMessages(
       engine,

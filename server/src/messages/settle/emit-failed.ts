@@ -8,7 +8,7 @@ import { findWantedEvents, insertDeliveryEvents } from '../feedback/delivery-eve
 type Failed = Pick<DeliveryEvent, 'messageId' | 'subscriptionId' | 'userId' | 'platform'> & { reason: string | null }
 
 /** In the transaction that ends them. */
-export async function tellFailed(db: Db, appId: AppId, failed: readonly Failed[], at: Date) {
+export async function emitFailedEvents(db: Db, appId: AppId, failed: readonly Failed[], at: Date) {
   if (failed.length === 0 || !(await findWantedEvents(db, appId)).has('failed')) return
   const events = failed.map(
     ({ messageId, subscriptionId, userId, platform, reason }): DeliveryEvent => ({

@@ -6,39 +6,39 @@ import type { AppId } from '../../lib/ids.ts'
 import type { NewJob, Work } from '../../queue/job.ts'
 import { giveNotice } from '../../sending/notify-administrators.ts'
 import type { Db } from '../../storage/db.ts'
-import type { Counted } from '../deliver/store.ts'
+import type { CountedDelivery } from '../deliver/store.ts'
 import type { Engine } from '../engine/engine.ts'
 import { insertUnknownEvent } from '../feedback/delivery-event-store.ts'
-import { TELL_UNKNOWN } from '../jobs.ts'
+import { REPORT_UNKNOWN } from '../jobs.ts'
 import type { MessageId } from '../message.ts'
-import { markUnknownsTold } from './unknown-store.ts'
+import { markUnknownsReported } from './unknown-store.ts'
 
-const GATHERING_MS = 5 * 60_000
+const REPORT_DELAY_MS = 5 * 60_000
 
 /** In the transaction that ends the deliveries. */
-export async function tellUnknownLater(
+export async function scheduleUnknownReport(
   queue: Engine['queue'],
   db: Db,
   appId: AppId,
-  ended: readonly Pick<Counted, 'messageId' | 'state'>[],
+  ended: readonly Pick<CountedDelivery, 'messageId' | 'state'>[],
   now: Date,
 ): Promise<void> {
   const ids = new Set(ended.filter(({ state }) => state === 'unknown').map(({ messageId }) => messageId))
-  const runAt = new Date(now.getTime() + GATHERING_MS)
+  const runAt = new Date(now.getTime() + REPORT_DELAY_MS)
   await queue.enqueue(
     db,
-    [...ids].map((id: MessageId): NewJob => ({ appId, name: TELL_UNKNOWN, key: id, runAt })),
+    [...ids].map((id: MessageId): NewJob => ({ appId, name: REPORT_UNKNOWN, key: id, runAt })),
   )
 }
 
-export const tellUnknown =
+export const reportUnknown =
   ({ db, clock }: Pick<Engine, 'db' | 'clock'>) =>
   async (work: Work) => {
     const { appId, key: id } = work.job
     const now = clock.now()
     await db.transaction(async (db) => {
       if (!(await work.stillMine(db))) return
-      const told = await markUnknownsTold(db, appId, id, now)
+      const told = await markUnknownsReported(db, appId, id, now)
       if (!told) return
       const { name, channel, count } = told
       const resend = `POST /apps/${appId}/messages/${id}/unknowns/resend`

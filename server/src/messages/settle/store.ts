@@ -22,7 +22,7 @@ export async function findCanceled(db: Db, appId: AppId, id: MessageId): Promise
   return found
 }
 
-export type Uncanceled = { id: MessageId; atLeastOnce: boolean }
+export type UncanceledMessage = { id: MessageId; atLeastOnce: boolean }
 
 /**
  * Those of the messages that nobody has canceled; nobody can until the transaction ends. Who cancels locks them `for update`; who
@@ -32,8 +32,8 @@ export async function lockUncanceled(
   db: Db,
   appId: AppId,
   ids: readonly MessageId[],
-): Promise<Map<MessageId, Uncanceled>> {
-  const found = await db.query<Uncanceled>(sql`
+): Promise<Map<MessageId, UncanceledMessage>> {
+  const found = await db.query<UncanceledMessage>(sql`
     select m.id, coalesce((m.options ->> 'atLeastOnce')::boolean, false) as at_least_once
     from messages m
     where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and m.state <> 'canceled'
@@ -57,11 +57,11 @@ export const markDone = (db: Db, appId: AppId, ids: readonly MessageId[], now: D
     update messages m set state = 'done', completed_at = ${now}
     where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) and m.state = 'sending'`)
 
-export type UnderWay = { appId: AppId; id: MessageId }
+export type SendingMessage = { appId: AppId; id: MessageId }
 
 /** A few rows, by an index that holds no others. */
-export const findUnderWayAcrossApps = (db: Db) =>
-  db.query<UnderWay>(sql`select m.app_id, m.id from messages m where m.state = 'sending' order by m.app_id, m.id`)
+export const findSendingAcrossApps = (db: Db) =>
+  db.query<SendingMessage>(sql`select m.app_id, m.id from messages m where m.state = 'sending' order by m.app_id, m.id`)
 
 /** Something of it waits again. */
 export const reopenMessage = (db: Db, appId: AppId, id: MessageId) =>
@@ -70,14 +70,14 @@ export const reopenMessage = (db: Db, appId: AppId, id: MessageId) =>
     where m.app_id = ${appId} and m.id = ${id} and m.state = 'done'`)
 
 /** Expanded since then. None is made more than a while before; `madeSince` says so to the index. */
-export const findExpanded = (db: Db, appId: AppId, since: Date, madeSince: Date) =>
+export const findExpandedSince = (db: Db, appId: AppId, since: Date, madeSince: Date) =>
   db.query<{ id: MessageId; expandAt: Date }>(sql`
     select m.id, m.expand_at from messages m
     where m.app_id = ${appId} and m.queued_at >= ${madeSince} and m.expand_at >= ${since}
     order by m.queued_at`)
 
 /** Over and older than this; some at a time. */
-export const deleteOldMessages = (db: Db, appId: AppId, before: Date, limit: number) =>
+export const deleteMessagesBefore = (db: Db, appId: AppId, before: Date, limit: number) =>
   db.query<{ id: MessageId }>(sql`
     delete from messages
     where app_id = ${appId} and ctid = any(array(

@@ -3,22 +3,22 @@
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
-import { type Counted, UNPREPARED } from '../deliver/store.ts'
+import { type CountedDelivery, UNPREPARED } from '../deliver/store.ts'
 import type { DeliveryKey } from '../delivery.ts'
 import type { Message, MessageId } from '../message.ts'
 
 export type UnknownDelivery = DeliveryKey & {
   userId: UserId
-  platform: Counted['platform']
+  platform: CountedDelivery['platform']
   reason: string | null
   attempts: number
   settledAt: Date
 }
 
 /** Where a delivery stands among those of its message. */
-export type Place = Pick<DeliveryKey, 'subscriptionId' | 'runId'>
+export type DeliveryCursor = Pick<DeliveryKey, 'subscriptionId' | 'runId'>
 
-export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, after: Place | undefined) =>
+export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, after: DeliveryCursor | undefined) =>
   db.query<UnknownDelivery>(
     sql`
     select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.user_id, d.platform, d.reason, d.attempts, d.settled_at
@@ -31,7 +31,7 @@ export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, 
   )
 
 /** What is to be told of a message; undefined where all of it is known, or it was told before. */
-export async function markUnknownsTold(
+export async function markUnknownsReported(
   db: Db,
   appId: AppId,
   id: MessageId,
@@ -52,26 +52,26 @@ export async function markUnknownsTold(
 }
 
 /** They were sent again: what is unknown from then on is told once more. */
-export const forgetUnknownsTold = (db: Db, appId: AppId, id: MessageId) =>
+export const clearUnknownsReported = (db: Db, appId: AppId, id: MessageId) =>
   db.query(sql`update messages m set unknowns_told_at = null where m.app_id = ${appId} and m.id = ${id}`)
 
 /** Before every id that there is. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
-type OfMessage = { messageId: MessageId; expandAt: Date }
+type MessageKey = { messageId: MessageId; expandAt: Date }
 /** `was`: the reason under which it was counted. */
-type Changed = Counted & { line: string; was: string | null }
+type ResolvedDelivery = CountedDelivery & { shard: string; countedReason: string | null }
 
 /** In doubt about the predecessor: its late word about a delivery that is sent again counts no more, so the fence goes. */
 export const resendUnknownRows = (
   db: Db,
   appId: AppId,
-  { messageId, expandAt }: OfMessage,
+  { messageId, expandAt }: MessageKey,
   only: readonly SubscriptionId[] | undefined,
   now: Date,
   expiresAt: Date,
 ) =>
-  db.query<Changed>(
+  db.query<ResolvedDelivery>(
     sql`
     with found as materialized (
       select d.subscription_id, d.run_id, d.reason
@@ -87,18 +87,18 @@ export const resendUnknownRows = (
     from found f
     where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${messageId}
       and d.subscription_id = f.subscription_id and d.run_id = f.run_id
-    returning d.message_id, d.platform, d.state, d.reason, d.line, f.reason as was`,
+    returning d.message_id, d.platform, d.state, d.reason, d.line as shard, f.reason as counted_reason`,
     UNPREPARED,
   )
 
 export const closeUnknownRows = (
   db: Db,
   appId: AppId,
-  { messageId, expandAt }: OfMessage,
+  { messageId, expandAt }: MessageKey,
   only: readonly SubscriptionId[] | undefined,
   now: Date,
 ) =>
-  db.query<Changed & Pick<UnknownDelivery, 'subscriptionId' | 'userId'>>(
+  db.query<ResolvedDelivery & Pick<UnknownDelivery, 'subscriptionId' | 'userId'>>(
     sql`
     with found as materialized (
       select d.subscription_id, d.run_id, d.reason
@@ -113,6 +113,6 @@ export const closeUnknownRows = (
     from found f
     where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${messageId}
       and d.subscription_id = f.subscription_id and d.run_id = f.run_id
-    returning d.message_id, d.subscription_id, d.user_id, d.platform, d.state, d.reason, d.line, f.reason as was`,
+    returning d.message_id, d.subscription_id, d.user_id, d.platform, d.state, d.reason, d.line as shard, f.reason as counted_reason`,
     UNPREPARED,
   )
