@@ -1,13 +1,14 @@
 // A whole server in this process, on a database of its own, for tests that speak HTTP.
 
-import { type AppOptions, startApp } from '../src/app.ts'
+import { startApp } from '../src/app.ts'
 import { SYSTEM } from '../src/apps/app.ts'
 import { createApp, createOrganization } from '../src/apps/create.ts'
 import { issueKey } from '../src/apps/keys/keys.ts'
+import type { AppOptions } from '../src/composition/infrastructure.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import type { AppId, OrganizationId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/log.ts'
-import { readConfig } from '../src/settings/config.ts'
+import { type Config, readConfig } from '../src/settings/config.ts'
 import type { Pool } from '../src/storage/db.ts'
 import { type TestDatabase, testDatabase } from './database.ts'
 
@@ -33,21 +34,21 @@ export type TestApp = {
 }
 
 export type TestAppOptions = {
-  limits?: AppOptions['config']['limits']
+  limits?: Config['limits']
   clock?: AppOptions['clock']
   log?: AppOptions['log']
   secretKey?: string
   publicUrl?: string
   /** The way to providers, where it is another than the usual one. */
-  providers?: Partial<AppOptions['config']['providers']>
+  providers?: Partial<Config['providers']>
   eventRetentionDays?: number
   requestBodyMb?: number
   /** Only answers requests unless told; `all` also works through what they leave to be done. */
-  role?: AppOptions['config']['role']
+  role?: Config['role']
   trustProxy?: boolean
   journeyMinWaitSeconds?: number
   emailAttachmentsMb?: number
-  defaultPlan?: AppOptions['config']['defaultPlan']
+  defaultPlan?: Config['defaultPlan']
   countingConnections?: number
   /** Takes in mail that comes back. */
   listensForMail?: boolean
@@ -55,37 +56,31 @@ export type TestAppOptions = {
   beside?: TestApp
 }
 
+function testConfig({ clock, log, secretKey, beside, listensForMail, providers, ...settings }: TestAppOptions): Config {
+  // Nobody is asked for DNS who is not part of the test.
+  const { config } = readConfig({ RESOLVER: '127.0.0.1:1' })
+  return {
+    ...config,
+    port: 0,
+    host: '127.0.0.1',
+    limits: 'off',
+    role: 'api',
+    maxInFlight: 200,
+    drainSeconds: 0,
+    countingConnections: 3,
+    audienceConnections: 3,
+    mailListen: listensForMail ? { host: '127.0.0.1', port: 0 } : undefined,
+    providers: { ...config.providers, ...providers },
+    ...settings,
+  }
+}
+
 export async function testApp(options: TestAppOptions = {}): Promise<TestApp> {
   const { beside } = options
   const database = beside ? { ...beside, close: async () => {} } : await testDatabase()
   const clock = options.clock ?? systemClock()
   const running = await startApp({
-    config: {
-      port: 0,
-      host: '127.0.0.1',
-      limits: options.limits ?? 'off',
-      role: options.role ?? 'api',
-      trustProxy: options.trustProxy ?? false,
-      metricsToken: undefined,
-      requestBodyMb: options.requestBodyMb ?? 32,
-      publicUrl: options.publicUrl,
-      eventRetentionDays: options.eventRetentionDays ?? 400,
-      // Nobody is asked for DNS who is not part of the test.
-      providers: { ...readConfig({ RESOLVER: '127.0.0.1:1' }).config.providers, ...options.providers },
-      deliveryRetentionDays: 400,
-      maxInFlight: 200,
-      renderProcesses: undefined,
-      databaseUrl: undefined,
-      drainSeconds: 0,
-      databaseConnections: undefined,
-      countingConnections: options.countingConnections ?? 3,
-      audienceConnections: 3,
-      journeyMinWaitSeconds: options.journeyMinWaitSeconds ?? 60,
-      inboxProviders: undefined,
-      emailAttachmentsMb: options.emailAttachmentsMb ?? 0,
-      defaultPlan: options.defaultPlan ?? 'paid',
-      mailListen: options.listensForMail ? { host: '127.0.0.1', port: 0 } : undefined,
-    },
+    config: testConfig(options),
     connection: database.connection,
     secretKey: options.secretKey ?? 'the secret key of the tests',
     clock,

@@ -85,3 +85,6 @@ export function openPools({ connection, shares, log, clock }: PoolsOptions): Poo
     },
   }
 }
+
+/** Statements of merged requests in flight at once: half of the pool, so that everything else finds a connection. */
+export const mergeSlots = (connections: number) => Math.max(1, Math.floor(connections / 2))

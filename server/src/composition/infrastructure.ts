@@ -1,0 +1,75 @@
+// What both roles of a process share: connections to the database, keys, metrics, and the ways out of this machine.
+
+import type { ConfigureNew } from '../apps/create.ts'
+import type { Outcome } from '../channels/channel.ts'
+import { createResolver } from '../channels/dns.ts'
+import { type Outbound, openOutbound } from '../channels/outbound.ts'
+import { openWebhooks } from '../channels/webhook/webhook.ts'
+import { createMetrics, type Metrics } from '../http/metrics.ts'
+import type { Clock, SystemClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { type SecretBox, secretBox } from '../lib/secrets.ts'
+import type { SendWebhook } from '../sending/send-notice.ts'
+import type { Config } from '../settings/config.ts'
+import { type ConnectionShares, shareConnections } from '../settings/share-connections.ts'
+import type { PoolOptions } from '../storage/db.ts'
+import { createListener, type Listener } from '../storage/listen.ts'
+import { openPools, type Pools } from './pools.ts'
+
+export type AppOptions = {
+  config: Config
+  connection: PoolOptions['connection']
+  /** What the credentials of providers are sealed with; the same on every server of a database. */
+  secretKey: string
+  clock: Clock & Partial<SystemClock>
+  log: Log
+  /** An id that no other process can have, so that a server killed and started again need not wait for its own old lease. */
+  nodeId?: string | undefined
+  configureNew?: ConfigureNew | undefined
+  /** Keys for sending domains that are kept ready; none by default. */
+  spareRsaKeys?: number | undefined
+  /** False while the disk is nearly full: reads and limits go on, everything else that would write is refused. */
+  mayWrite?: (() => boolean) | undefined
+}
+
+export type Infrastructure = Omit<AppOptions, 'mayWrite'> & {
+  mayWrite: () => boolean
+  secrets: SecretBox
+  shares: ConnectionShares
+  pools: Pools
+  listener: Listener
+  metrics: Metrics
+  outbound: Outbound
+  sendWebhook: SendWebhook
+  resolver: ReturnType<typeof createResolver>
+}
+
+/** Opens everything that both roles need. Whatever has to be closed again is added to `resources`. */
+export function openInfrastructure(options: AppOptions, resources: AsyncDisposableStack): Infrastructure {
+  const { config, connection, secretKey, clock, log, mayWrite = () => true } = options
+  const shares = shareConnections(config)
+  const pools = openPools({ connection, shares, log, ...(isAnchored(clock) && { clock }) })
+  resources.defer(() => pools.close())
+  const listener = createListener(connection, log)
+  resources.defer(() => listener.close())
+  const outbound = openOutbound(config.providers.outbound)
+  resources.defer(() => outbound.close())
+  const webhooks = openWebhooks({ outbound, clock })
+  resources.defer(() => webhooks.close())
+  const metrics = createMetrics()
+  resources.defer(() => metrics.close())
+  return {
+    ...options,
+    mayWrite,
+    secrets: secretBox(secretKey),
+    shares,
+    pools,
+    listener,
+    metrics,
+    outbound,
+    sendWebhook: async (webhook) => (await webhooks.send([webhook]))[0] as Outcome,
+    resolver: createResolver(config.providers.mail.resolver),
+  }
+}
+
+const isAnchored = (clock: Clock & Partial<SystemClock>): clock is SystemClock => clock.anchor !== undefined
