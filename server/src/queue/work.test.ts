@@ -809,7 +809,8 @@ test('stop() lets jobs finish, hands back those that do not, and counts nothing'
   const appId = await anApp()
   await enqueue({ appId, name: 'ends', key: 'k' }, { appId, name: 'stays', key: 'k' })
   const [ends, stays] = [gated(), gated()]
-  const worker = aWorker({ ends, stays })
+  // Long enough for the job that ends to be written down on a busy machine, too.
+  const worker = aWorker({ ends, stays }, { timing: { ...quick, finishMs: 3_000 } })
   worker.start()
   await until(() => ends.runs.length + stays.runs.length === 2)
   await quiet()
