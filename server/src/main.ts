@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { startApp } from './app.ts'
 import { configureNewWith } from './apps/configure.ts'
-import { type CreateContext, ensureFirstOrganization } from './apps/create.ts'
+import { type CreateAppContext, ensureFirstOrganization } from './apps/create.ts'
 import { fillWithStandIns, findStandIns } from './apps/stand-ins.ts'
 import { hasOrganization } from './apps/store.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
@@ -114,7 +114,7 @@ async function startWithSink(stopping: AbortSignal): Promise<() => Promise<void>
 }
 
 /** Kept before they count: a crash in between leaves a file that the next start replaces, never keys nobody has seen. */
-const makeFirstKeys = (ctx: CreateContext, config: Config) =>
+const makeFirstKeys = (ctx: CreateAppContext, config: Config) =>
   ctx.db.transaction(async (db) => {
     const first = await ensureFirstOrganization({ ...ctx, db }, config)
     if (first) await keepFirstKeys(config.dataDir, first)

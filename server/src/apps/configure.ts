@@ -11,7 +11,7 @@ import {
   credentialNames,
   readCredential,
 } from './credentials/read-credential.ts'
-import { seal } from './credentials/sealed.ts'
+import { sealCredential } from './credentials/sealed.ts'
 import { newVapidPair } from './credentials/vapid.ts'
 import { type AppBody, MASK, type NewAppBody } from './schema.ts'
 import { findMissing, readSetting, type SettingName, settingNames } from './settings.ts'
@@ -30,7 +30,7 @@ import {
 /** Whose the credentials are that the server gives to new apps. */
 const SERVER = 'server'
 
-type Context = Pick<AppsContext, 'db' | 'clock' | 'secrets' | 'configureNew' | 'defaultPlan'>
+type ConfigureContext = Pick<AppsContext, 'db' | 'clock' | 'secrets' | 'configureNew' | 'defaultPlan'>
 
 /** What a request changes. Null clears; what is not there stays. */
 type Changes = {
@@ -42,7 +42,7 @@ type Changes = {
 }
 
 export async function createConfiguredApp(
-  ctx: Context,
+  ctx: ConfigureContext,
   organizationId: OrganizationId,
   body: NewAppBody,
   actor: Actor,
@@ -57,7 +57,7 @@ export async function createConfiguredApp(
 }
 
 export async function updateApp(
-  ctx: Context,
+  ctx: ConfigureContext,
   organizationId: OrganizationId,
   appId: AppId,
   body: AppBody,
@@ -144,7 +144,7 @@ function refuseContradictions(body: AppBody): void {
   if (isGiven(body.apns_p8) && isGiven(body.apns_p12)) throw invalid('apns_p8 and apns_p12 cannot be set together')
 }
 
-async function applyChanges({ db, clock, secrets }: Context, appId: AppId, changes: Changes, actor: Actor) {
+async function applyChanges({ db, clock, secrets }: ConfigureContext, appId: AppId, changes: Changes, actor: Actor) {
   const now = clock.now()
   await db.transaction(async (db) => {
     const before = await lockApp(db, appId)
@@ -181,7 +181,7 @@ async function applyChanges({ db, clock, secrets }: Context, appId: AppId, chang
     for (const name of credentialNames) {
       const value = credentials[name]
       if (value === null) delete sealed[name]
-      else if (value !== undefined) sealed[name] = seal(secrets, appId, name, value)
+      else if (value !== undefined) sealed[name] = sealCredential(secrets, appId, name, value)
     }
     // One of the two ways to Apple at a time: the new one takes the place of the other.
     if (credentials.apns_p8) delete sealed.apns_p12
@@ -197,7 +197,7 @@ async function applyChanges({ db, clock, secrets }: Context, appId: AppId, chang
   function withPair(app: AppConfiguration): AppConfiguration {
     if (app.vapidPublicKey !== null) return app
     const { publicKey, privateKey } = newVapidPair()
-    const credentials = { ...app.credentials, vapid: seal(secrets, appId, 'vapid', { privateKey }) }
+    const credentials = { ...app.credentials, vapid: sealCredential(secrets, appId, 'vapid', { privateKey }) }
     return { ...app, credentials, vapidPublicKey: publicKey }
   }
 }

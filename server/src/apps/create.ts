@@ -19,7 +19,7 @@ import {
   updateApp,
 } from './store.ts'
 
-export type CreateContext = {
+export type CreateAppContext = {
   db: Db
   clock: Clock
   configureNew?: ConfigureNew | undefined
@@ -31,7 +31,7 @@ export type CreateContext = {
 export type ConfigureNew = (ctx: { db: Db; clock: Clock }, appId: AppId) => Promise<void>
 
 export async function createOrganization(
-  { db, clock }: CreateContext,
+  { db, clock }: CreateAppContext,
   { id = newId(), name }: { id?: OrganizationId; name: string },
   actor: Actor,
 ): Promise<OrganizationId> {
@@ -67,7 +67,7 @@ const DEFAULTS: Omit<AppSettings, 'name'> = {
 }
 
 export async function createApp(
-  { db, clock, configureNew, defaultPlan = DEFAULTS.plan }: CreateContext,
+  { db, clock, configureNew, defaultPlan = DEFAULTS.plan }: CreateAppContext,
   organizationId: OrganizationId,
   draft: Partial<AppSettings> & { name: string },
   actor: Actor,
@@ -94,7 +94,7 @@ export async function createApp(
 }
 
 /** Change what the request gate and the limits know of an app: plan, own limits, the keyless door, identity verification. */
-export function setApp({ db, clock }: CreateContext, appId: AppId, changes: Partial<AppSettings>, actor: Actor) {
+export function setApp({ db, clock }: CreateAppContext, appId: AppId, changes: Partial<AppSettings>, actor: Actor) {
   const now = clock.now()
   return db.transaction(async (db) => {
     const before = await lockApp(db, appId)
@@ -123,7 +123,7 @@ const wireName = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${let
  * is an organization already; of several servers that start at once exactly one gets the keys.
  */
 export function ensureFirstOrganization(
-  { db, clock, configureNew, defaultPlan }: CreateContext,
+  { db, clock, configureNew, defaultPlan }: CreateAppContext,
   given: { organizationId?: OrganizationId | undefined; organizationKey?: string | undefined } = {},
 ): Promise<FirstOrganization | undefined> {
   return db.transaction(async (db) => {

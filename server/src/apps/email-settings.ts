@@ -4,7 +4,7 @@
 export const relayTls = ['starttls', 'implicit', 'opportunistic', 'none'] as const
 export type RelayTls = (typeof relayTls)[number]
 
-export type RelaySettings = {
+export type EmailRelaySettings = {
   host: string
   port: number
   tls: RelayTls
@@ -18,7 +18,7 @@ export type RelaySettings = {
 export type EmailSettings = {
   /** Null: as the server does it. */
   mode: 'relay' | 'direct' | null
-  relay: RelaySettings | null
+  relay: EmailRelaySettings | null
   /** Who sends where a message does not say it. */
   from_address: string | null
   from_name: string | null

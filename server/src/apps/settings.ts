@@ -5,22 +5,22 @@ import { codePoints } from '../lib/text.ts'
 import { type CredentialName, credentialNames } from './credentials/read-credential.ts'
 
 /** Null means the same as leaving it unset. */
-type Reader = (field: string, given: string) => string | null
+type SettingReader = (field: string, given: string) => string | null
 
-const shortText: Reader = (field, given) => {
+const shortText: SettingReader = (field, given) => {
   if (codePoints(given) > 128) throw invalid(`${field} must have at most 128 characters`)
   return given
 }
 
 /** As a browser writes it: scheme, host, and the port where it is an unusual one. */
-const origin: Reader = (field, given) => {
+const origin: SettingReader = (field, given) => {
   const url = /^https:\/\/[^/?#]+\/?$/i.test(given) ? httpsUrl(given) : undefined
   if (!url) throw invalid(`${field} must be an https origin, as https://example.com, without a path`)
   return url.origin
 }
 
 /** Handed on to browsers and never fetched from here: an address of the customer's choice could lead anywhere. */
-const icon: Reader = (field, given) => {
+const icon: SettingReader = (field, given) => {
   if (!httpsUrl(given)) throw invalid(`${field} must be the https address of an image`)
   return given
 }
@@ -32,7 +32,7 @@ function httpsUrl(text: string): URL | undefined {
 }
 
 const matching =
-  (pattern: RegExp, demand: string): Reader =>
+  (pattern: RegExp, demand: string): SettingReader =>
   (field, given) => {
     if (!pattern.test(given)) throw invalid(`${field} must ${demand}`)
     return given
@@ -46,7 +46,7 @@ const senderId = matching(/^\d{1,32}$/, 'consist of digits')
 
 const huaweiId = matching(/^\d{1,32}$/, 'consist of digits, as in AppGallery Connect')
 
-const environment: Reader = (field, given) => {
+const environment: SettingReader = (field, given) => {
   // The default: an app that was told so is no different from one that was not.
   if (given === 'production') return null
   // The word that Apple and an older client have for it.
@@ -78,7 +78,7 @@ const readers = {
   ),
   adm_client_id: matching(/^[A-Za-z0-9._-]{1,128}$/, 'be the id of a client, as amzn1.application-oa2-client.…'),
   wns_package_sid: matching(/^ms-app:\/\/[A-Za-z0-9-]{1,200}$/, 'be a package SID, as ms-app://s-1-15-2-…'),
-} satisfies Record<string, Reader>
+} satisfies Record<string, SettingReader>
 
 export type SettingName = keyof typeof readers
 export const settingNames = Object.keys(readers) as SettingName[]

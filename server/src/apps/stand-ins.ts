@@ -7,7 +7,7 @@ import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
 import { SYSTEM } from './app.ts'
 import { updateApp } from './configure.ts'
-import { open } from './credentials/sealed.ts'
+import { openCredential } from './credentials/sealed.ts'
 import type { AppBody } from './schema.ts'
 import { setSms } from './sms/configure.ts'
 import type { SmsBody } from './sms/schema.ts'
@@ -29,7 +29,7 @@ export type StandInMarks = {
   smsAccount: string
 }
 
-type Context = { db: Db; clock: Clock; secrets: SecretBox }
+type StandInContext = { db: Db; clock: Clock; secrets: SecretBox }
 
 const hasApns = ({ credentials }: AppOverview) =>
   credentials.apns_p8 !== undefined || credentials.apns_p12 !== undefined
@@ -56,7 +56,7 @@ const PROVIDERS: { has: (app: AppOverview) => boolean; fields: (keyof AppBody)[]
 ]
 
 /** What an app has of its own stays. How many apps got something. */
-export async function fillWithStandIns(ctx: Context, { push, sms }: StandIns): Promise<number> {
+export async function fillWithStandIns(ctx: StandInContext, { push, sms }: StandIns): Promise<number> {
   let filled = 0
   for (const { id } of (await findAllApps(ctx.db)).filter(lacksSomething))
     await ctx.db.transaction(async (db) => {
@@ -84,7 +84,7 @@ function missingOf(app: AppOverview, push: AppBody): AppBody {
 
 /** Those that nothing real can be sent for, each with what is not its own. */
 export async function findStandIns(
-  { db, secrets }: Pick<Context, 'db' | 'secrets'>,
+  { db, secrets }: Pick<StandInContext, 'db' | 'secrets'>,
   marks: StandInMarks,
 ): Promise<{ appId: AppId; name: string; providers: string[] }[]> {
   const apps = await findAllApps(db)
@@ -104,7 +104,7 @@ export async function findStandIns(
 
 function isOfProject(secrets: SecretBox, { id, credentials }: AppOverview, project: string): boolean {
   try {
-    return open(secrets, id, credentials, 'fcm_v1_service_account_json')?.projectId === project
+    return openCredential(secrets, id, credentials, 'fcm_v1_service_account_json')?.projectId === project
   } catch {
     // Sealed with another key, which is told elsewhere.
     return false

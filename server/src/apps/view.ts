@@ -6,11 +6,11 @@ import type { AppsContext } from './context.ts'
 import { withVapidPair } from './credentials/vapid.ts'
 import { type AppAnswer, MASK } from './schema.ts'
 import { type AppOverview, findAllApps, findApp } from './store.ts'
-import { isDoorOpen, warningsAbout } from './warnings.ts'
+import { isOpenToUnverifiedSdks, warningsForApp } from './warnings.ts'
 
-type Context = Pick<AppsContext, 'db' | 'secrets' | 'countPlayers' | 'findAppsWithAddresses'>
+type ViewAppContext = Pick<AppsContext, 'db' | 'secrets' | 'countPlayers' | 'findAppsWithAddresses'>
 
-export async function viewApp(ctx: Context, appId: AppId, isConfigAlone = false): Promise<AppAnswer> {
+export async function viewApp(ctx: ViewAppContext, appId: AppId, isConfigAlone = false): Promise<AppAnswer> {
   const found = await findApp(ctx.db, appId)
   if (!found) throw appNotFound()
   const [app] = await answersFor(ctx, [found])
@@ -20,19 +20,19 @@ export async function viewApp(ctx: Context, appId: AppId, isConfigAlone = false)
   return rest
 }
 
-export const listApps = async (ctx: Context, organizationId: OrganizationId): Promise<AppAnswer[]> =>
+export const listApps = async (ctx: ViewAppContext, organizationId: OrganizationId): Promise<AppAnswer[]> =>
   answersFor(ctx, await findAllApps(ctx.db, organizationId))
 
-async function answersFor(ctx: Context, apps: readonly AppOverview[]): Promise<AppAnswer[]> {
+async function answersFor(ctx: ViewAppContext, apps: readonly AppOverview[]): Promise<AppAnswer[]> {
   const counts = await ctx.countPlayers(apps.map(({ id }) => id))
-  const open = apps.filter(isDoorOpen).map(({ id }) => id)
+  const open = apps.filter(isOpenToUnverifiedSdks).map(({ id }) => id)
   const withAddresses = open.length > 0 ? await ctx.findAppsWithAddresses(open) : new Set<AppId>()
   const answers: AppAnswer[] = []
   for (const app of apps) {
     const { players = 0, messageable = 0 } = counts.get(app.id) ?? {}
     // Asks the database once in the life of an app.
     const answer = appAnswer(await withVapidPair(ctx, app), players, messageable)
-    answers.push({ ...answer, warnings: warningsAbout(app, withAddresses.has(app.id)) })
+    answers.push({ ...answer, warnings: warningsForApp(app, withAddresses.has(app.id)) })
   }
   return answers
 }

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import type pg from 'pg'
 import { areOpenable } from '../apps/credentials/sealed.ts'
 import { findAllApps } from '../apps/store.ts'
-import { isDoorOpen } from '../apps/warnings.ts'
+import { isOpenToUnverifiedSdks } from '../apps/warnings.ts'
 import { areKeysOpenable } from '../email/domains/dkim-keys.ts'
 import { findKeysAcrossApps } from '../email/domains/store.ts'
 import { findPausedAcrossApps } from '../email/pause-store.ts'
@@ -359,7 +359,7 @@ async function checkSending(db: Db, clock: SystemClock): Promise<Finding[]> {
 
 async function checkDoors(db: Db): Promise<Finding> {
   const check = 'SDKs'
-  const open = (await findAllApps(db)).filter(isDoorOpen).map(({ id }) => id)
+  const open = (await findAllApps(db)).filter(isOpenToUnverifiedSdks).map(({ id }) => id)
   const exposed = await findAppsWithAddresses(db, open)
   if (exposed.size === 0) return ok(check, 'no app that holds addresses lets them in without proof of identity')
   const apps = listed([...exposed].map((appId) => ({ appId })))

@@ -6,8 +6,8 @@ import { forgetOldHosts } from '../email/inbox-providers/hosts.ts'
 import { forgetCaught } from '../email/mailbox/catch-email.ts'
 import { forgetOldCounts, keepMonths as keepEmailMonths } from '../email/metrics/retention.ts'
 import { forgetSoftBounces } from '../email/suppressions/delete-expired.ts'
-import { forgetEventsOf, forgetOldKeys } from '../events/delete.ts'
-import { keepMonths } from '../events/months.ts'
+import { deleteEventsOfUser, deleteExpiredEventKeys } from '../events/delete.ts'
+import { maintainEventMonths } from '../events/months.ts'
 import { forgetOldExports } from '../exports/delete-expired.ts'
 import { MAKE_EXPORT, makeExport } from '../exports/make.ts'
 import { forgetOldEmailEvents } from '../feedback/email/sources/receive-events.ts'
@@ -38,16 +38,16 @@ import { WAKE } from '../sending/control.ts'
 import { NOTIFY, NOTIFY_BY_MAIL } from '../sending/notify-administrators.ts'
 import { mailNoticeHandler, type NotifyContext, notifyHandler } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
-import type { Change } from '../users/change.ts'
-import { forgetNewsOf, wakeNews } from '../users/change-feed/change-feed.ts'
-import { FORGET_USER } from '../users/deletion-jobs.ts'
+import type { ChangeUsers } from '../users/change.ts'
+import { deleteFeedEntriesOf, enqueueLostFeedJobs } from '../users/change-feed/change-feed.ts'
+import { USER_DELETED_JOB } from '../users/deletion-jobs.ts'
 
 export type JobsContext = NotifyContext & {
   db: Db
   clock: Clock
   newId: NewId
   /** Of users. */
-  change: Change
+  change: ChangeUsers
   eventRetentionDays: number
   deliveryRetentionDays: number
   engine: Engine
@@ -57,10 +57,10 @@ export type JobsContext = NotifyContext & {
 }
 
 export const allHandlers = (ctx: JobsContext): Handlers => ({
-  [FORGET_USER]: {
+  [USER_DELETED_JOB]: {
     async run({ job }) {
-      await forgetEventsOf(ctx.db, job.appId, job.key)
-      await forgetNewsOf(ctx.db, job.appId, job.key)
+      await deleteEventsOfUser(ctx.db, job.appId, job.key)
+      await deleteFeedEntriesOf(ctx.db, job.appId, job.key)
       await deleteSendsTo(ctx.db, job.appId, job.key)
       await forgetInAppOf(ctx.db, job.appId, job.key)
       await deleteRunsOfUser(ctx.db, job.appId, job.key)
@@ -89,9 +89,9 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
   const { db, clock, eventRetentionDays } = ctx
   return [
     { name: 'limits.forget', everyMs: 60_000, run: () => forgetIdleCounters(db, clock.leaseMs()) },
-    { name: 'users.news', everyMs: 5_000, run: () => wakeNews(ctx) },
-    { name: 'events.months', everyMs: 3_600_000, run: () => keepMonths(db, clock.now(), eventRetentionDays) },
-    { name: 'events.keys', everyMs: 300_000, run: () => forgetOldKeys(db, clock.now()) },
+    { name: 'users.news', everyMs: 5_000, run: () => enqueueLostFeedJobs(ctx) },
+    { name: 'events.months', everyMs: 3_600_000, run: () => maintainEventMonths(db, clock.now(), eventRetentionDays) },
+    { name: 'events.keys', everyMs: 300_000, run: () => deleteExpiredEventKeys(db, clock.now()) },
     { name: 'in-app.grants', everyMs: 3_600_000, run: () => forgetExpiredGrants(db, clock.now()) },
     { name: 'outcomes.forget', everyMs: 3_600_000, run: () => forgetOldOutcomes(db, clock.now()) },
     { name: 'exports.forget', everyMs: 600_000, run: () => forgetOldExports(db, clock.now()) },

@@ -72,7 +72,7 @@ export async function startApi(infrastructure: Infrastructure, resources: AsyncD
   )
   const http = createHttpServer({
     routes: allRoutes(domains),
-    keys: createKeyLookup({ db: pools.db, clock, listener, noteUse: keyUsage.note }),
+    keys: createKeyLookup({ db: pools.db, clock, listener, recordUse: keyUsage.record }),
     limits,
     clock,
     log,

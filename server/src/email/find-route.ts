@@ -1,6 +1,6 @@
 // How an app's mail goes out: by its own settings, else by the server's, else it is caught.
 
-import { open, type SealedCredentials } from '../apps/credentials/sealed.ts'
+import { openCredential, type SealedCredentials } from '../apps/credentials/sealed.ts'
 import type { EmailSettings } from '../apps/email-settings.ts'
 import { findApp } from '../apps/store.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -29,7 +29,7 @@ export function wayOf(
   if (settings?.mode === 'direct') return { kind: 'direct' }
   if (settings?.mode === 'relay' && settings.relay) {
     const { host, port, tls, username, pool, per_second } = settings.relay
-    const password = open(secrets, appId, credentials, 'email')?.secret
+    const password = openCredential(secrets, appId, credentials, 'email')?.secret
     return {
       kind: 'relay',
       of: 'app',

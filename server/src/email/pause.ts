@@ -2,7 +2,7 @@
 // taken away by somebody who has looked into it. The receivers' own limit is 0.3 %; beyond it they block the sender.
 
 import { SYSTEM } from '../apps/app.ts'
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import { type AppId, newId } from '../lib/ids.ts'
 import { wake } from '../sending/control.ts'
@@ -58,7 +58,7 @@ export const findPause = async (db: Db, appId: AppId): Promise<Date | undefined>
 export async function resumeEmail(
   { db, now }: Pick<EmailContext, 'db' | 'now'>,
   appId: AppId,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<boolean> {
   const at = now()
   return db.transaction(async (db) => {

@@ -10,11 +10,18 @@ import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import { createMerger } from '../storage/merge.ts'
 import { sql } from '../storage/sql.ts'
-import { NEWS, newsJobInsert, setWatches, takeNews, type Watch, wakeNews } from '../users/change-feed/change-feed.ts'
+import {
+  CHANGE_FEED_JOB,
+  enqueueLostFeedJobs,
+  type FeedWatch,
+  feedJobInsert,
+  setWatches,
+  takeFeedEntries,
+} from '../users/change-feed/change-feed.ts'
 import { createUsersContext } from '../users/context.ts'
-import { namedUser } from '../users/store.ts'
+import { userIdOfRow } from '../users/store.ts'
 import { createEventsContext } from './context.ts'
-import { HAS_NEWS, insertEvents } from './store.ts'
+import { HAS_FEED_ENTRIES, insertEvents } from './store.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-03-15T09:00:00Z')
@@ -23,12 +30,12 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const RUNG: Watch = { kind: 'event', name: 'bell rung' }
-const CHANGE: Watch = { kind: 'change', name: '' }
-const watch = (...watches: Watch[]) => setWatches(app.db, app.tenant.id, watches)
-const take = () => takeNews(app.db, app.tenant.id, 1000)
-const wakeUps = () => app.db.query(sql`select key, lane from jobs where name = ${NEWS}`)
-const forgetWakeUps = () => app.db.query(sql`delete from jobs where name = ${NEWS}`)
+const RUNG: FeedWatch = { kind: 'event', name: 'bell rung' }
+const CHANGE: FeedWatch = { kind: 'change', name: '' }
+const watch = (...watches: FeedWatch[]) => setWatches(app.db, app.tenant.id, watches)
+const take = () => takeFeedEntries(app.db, app.tenant.id, 1000)
+const wakeUps = () => app.db.query(sql`select key, lane from jobs where name = ${CHANGE_FEED_JOB}`)
+const forgetWakeUps = () => app.db.query(sql`delete from jobs where name = ${CHANGE_FEED_JOB}`)
 
 beforeEach(async () => {
   await watch()
@@ -56,7 +63,7 @@ test('an event that is watched by its name is told of, as it was stored', async 
   expect(await take()).toEqual([
     { id: stored?.id, userId: user.id, kind: 'event', runId: null, event, at: clock.now() },
   ])
-  expect(await wakeUps()).toEqual([{ key: NEWS, lane: 'direct' }])
+  expect(await wakeUps()).toEqual([{ key: CHANGE_FEED_JOB, lane: 'direct' }])
 })
 
 test('where nothing or another event is watched nothing is written, and nobody is woken', async () => {
@@ -121,8 +128,8 @@ test('events that cannot be stored are not told of', async () => {
   await watch(CHANGE, RUNG)
   const events = [anEvent(user.id, RUNG.name), anEvent(user.id, 'x'.repeat(129))]
   const times = { now: clock.now(), keysFrom: new Date(0) }
-  const job = newsJobInsert(createQueue({ clock, newId }), app.tenant.id, HAS_NEWS, clock.now())
-  await expect(insertEvents(app.db, app.tenant.id, namedUser(app.tenant.id), job, events, times)).rejects.toThrow()
+  const job = feedJobInsert(createQueue({ clock, newId }), app.tenant.id, HAS_FEED_ENTRIES, clock.now())
+  await expect(insertEvents(app.db, app.tenant.id, userIdOfRow(app.tenant.id), job, events, times)).rejects.toThrow()
   expect(await take()).toEqual([])
 })
 
@@ -162,14 +169,15 @@ test('who takes the news is told of them only where that does not run already, a
   }
   const { reader } = createUsersContext({ ...parts, db })
   const { insert } = createEventsContext({ ...parts, db, reader, retentionDays: 400 })
-  const again = () => app.db.query(sql`select again_at is not null as is_again from jobs where name = ${NEWS}`)
+  const again = () =>
+    app.db.query(sql`select again_at is not null as is_again from jobs where name = ${CHANGE_FEED_JOB}`)
   await insert(app.tenant.id, [anEvent(user.id, RUNG.name)])
   expect([told.length, await again()]).toEqual([1, [{ isAgain: false }]])
   // It may have been passed over while the statement held it.
   await insert(app.tenant.id, [anEvent(user.id, RUNG.name)])
   expect(told).toHaveLength(2)
   await app.db.query(sql`
-    update jobs set state = 'running', lease_until = ${clock.now()} where app_id = ${app.tenant.id} and name = ${NEWS}`)
+    update jobs set state = 'running', lease_until = ${clock.now()} where app_id = ${app.tenant.id} and name = ${CHANGE_FEED_JOB}`)
   await insert(app.tenant.id, [anEvent(user.id, RUNG.name)])
   expect([told.length, await again()]).toEqual([2, [{ isAgain: true }]])
 })
@@ -179,6 +187,6 @@ test('the schedule wakes who takes news without a job', async () => {
   await watch(RUNG)
   await record(app, [{ external_id: user.externalId }])
   await forgetWakeUps()
-  await wakeNews({ db: app.db, clock, newId })
+  await enqueueLostFeedJobs({ db: app.db, clock, newId })
   expect(await wakeUps()).toHaveLength(1)
 })

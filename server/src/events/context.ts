@@ -4,18 +4,18 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
-import type { Reader } from '../users/read.ts'
-import { createInsert, type Insert } from './insert-merged.ts'
-import { createMonths, type Months } from './months.ts'
+import type { UserReader } from '../users/read.ts'
+import { createInsertEvents, type InsertEvents } from './insert-merged.ts'
+import { createEventMonths, type EventMonths } from './months.ts'
 
 export type EventsContext = {
   db: Db
   newId: NewId
   now: () => Date
   /** Of users. */
-  reader: Reader
-  months: Months
-  insert: Insert
+  reader: UserReader
+  months: EventMonths
+  insert: InsertEvents
 }
 
 export type EventsParts = {
@@ -23,12 +23,12 @@ export type EventsParts = {
   clock: Clock
   merger: Merger
   newId: NewId
-  reader: Reader
+  reader: UserReader
   retentionDays: number
 }
 
 export function createEventsContext(parts: EventsParts): EventsContext {
   const { db, clock, newId, reader } = parts
-  const months = createMonths(parts)
-  return { db, newId, now: clock.now, reader, months, insert: createInsert({ ...parts, months }) }
+  const months = createEventMonths(parts)
+  return { db, newId, now: clock.now, reader, months, insert: createInsertEvents({ ...parts, months }) }
 }

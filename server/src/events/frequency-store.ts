@@ -9,7 +9,7 @@ import type { EventId } from './store.ts'
 const UNPREPARED = { prepare: false } as const
 
 /** A stretch of time; the end belongs to it, the start does not. */
-export type Stretch = { after: Date; upTo: Date }
+export type EventPeriod = { after: Date; upTo: Date }
 
 /** For each event and each time, how many users last did it after that time. */
 export const countDoers = (
@@ -17,7 +17,7 @@ export const countDoers = (
   appId: AppId,
   names: readonly string[],
   times: readonly { seconds: number; after: Date }[],
-  { after, upTo }: Stretch,
+  { after, upTo }: EventPeriod,
 ) =>
   db.query<{ name: string; seconds: number; users: number }>(
     sql`
@@ -33,7 +33,7 @@ export const countDoers = (
   )
 
 /** What the newest of them were like. */
-export const findNewest = (db: Db, appId: AppId, name: string, { after, upTo }: Stretch, limit: number) =>
+export const findNewestEvents = (db: Db, appId: AppId, name: string, { after, upTo }: EventPeriod, limit: number) =>
   db.query<{ properties: Record<string, unknown> }>(
     sql`
     select e.properties from events e
@@ -43,7 +43,12 @@ export const findNewest = (db: Db, appId: AppId, name: string, { after, upTo }: 
     UNPREPARED,
   )
 
-export async function countNamed(db: Db, appId: AppId, name: string, { after, upTo }: Stretch): Promise<number> {
+export async function countEventsNamed(
+  db: Db,
+  appId: AppId,
+  name: string,
+  { after, upTo }: EventPeriod,
+): Promise<number> {
   const [row] = await db.query<{ total: number }>(
     sql`
     select count(*) as total
@@ -57,11 +62,11 @@ export async function countNamed(db: Db, appId: AppId, name: string, { after, up
 export type NamedEvent = { id: EventId; userId: UserId; at: Date; properties: Record<string, unknown> }
 
 /** In the order of their ids, which are random: any part of them is a fair sample. */
-export const findNamed = (
+export const findEventsNamed = (
   db: Db,
   appId: AppId,
   name: string,
-  { after, upTo }: Stretch,
+  { after, upTo }: EventPeriod,
   beyond: EventId | undefined,
   limit: number,
 ) =>

@@ -5,7 +5,7 @@ import { type AppId, isUuid } from '../lib/ids.ts'
 import { readUserRef } from '../users/aliases/identity.ts'
 import type { EventsContext } from './context.ts'
 import type { HistoryAnswer, HistoryQuery } from './schema.ts'
-import { findEvents, type Place } from './store.ts'
+import { type EventCursor, findEvents } from './store.ts'
 
 export async function viewHistory(
   ctx: EventsContext,
@@ -32,9 +32,9 @@ export async function viewHistory(
   }
 }
 
-const writeCursor = ({ at, id }: Place) => Buffer.from(`${at.getTime()} ${id}`).toString('base64url')
+const writeCursor = ({ at, id }: EventCursor) => Buffer.from(`${at.getTime()} ${id}`).toString('base64url')
 
-function readCursor(cursor: string): Place {
+function readCursor(cursor: string): EventCursor {
   const [time = '', id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
   const at = new Date(/^-?\d+$/.test(time) ? Number(time) : Number.NaN)
   if (Number.isNaN(at.getTime()) || !isUuid(id))

@@ -5,29 +5,29 @@ import type { AppId, NewId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
-import { announceNewsJob, newsJobInsert } from '../users/change-feed/change-feed.ts'
-import { namedUser } from '../users/store.ts'
-import { keysFrom } from './delete.ts'
-import type { Months } from './months.ts'
-import { HAS_NEWS, insertEvents, type NewEvent } from './store.ts'
+import { announceFeedJob, feedJobInsert } from '../users/change-feed/change-feed.ts'
+import { userIdOfRow } from '../users/store.ts'
+import { oldestValidKeyTime } from './delete.ts'
+import type { EventMonths } from './months.ts'
+import { HAS_FEED_ENTRIES, insertEvents, type NewEvent } from './store.ts'
 
 /** Stores the events of a request, all or none; answers the places of those whose user is not there. */
-export type Insert = (appId: AppId, events: NewEvent[]) => Promise<Set<number>>
+export type InsertEvents = (appId: AppId, events: NewEvent[]) => Promise<Set<number>>
 
 const EVENTS_AT_ONCE = 5_000
 
-type Context = { db: Db; clock: Clock; newId: NewId; merger: Merger; months: Months }
+type InsertEventsContext = { db: Db; clock: Clock; newId: NewId; merger: Merger; months: EventMonths }
 
-export function createInsert({ db, clock, newId, merger, months }: Context): Insert {
+export function createInsertEvents({ db, clock, newId, merger, months }: InsertEventsContext): InsertEvents {
   const queue = createQueue({ clock, newId })
   async function insertTogether(appId: AppId, requests: NewEvent[][]): Promise<Outcome<Set<number>>[]> {
     const now = clock.now()
     await months.prepare(now)
-    const times = { now, keysFrom: keysFrom(now) }
-    const job = newsJobInsert(queue, appId, HAS_NEWS, now)
-    const { unknown, isWaiting } = await insertEvents(db, appId, namedUser(appId), job, requests.flat(), times)
+    const times = { now, keysFrom: oldestValidKeyTime(now) }
+    const job = feedJobInsert(queue, appId, HAS_FEED_ENTRIES, now)
+    const { unknown, isWaiting } = await insertEvents(db, appId, userIdOfRow(appId), job, requests.flat(), times)
     // Nobody has to wait for this to be told that the event was taken.
-    if (isWaiting) void announceNewsJob(queue, db, appId)
+    if (isWaiting) void announceFeedJob(queue, db, appId)
     let first = 0
     return requests.map(({ length }) => {
       const places = new Set<number>()

@@ -4,7 +4,7 @@ import { ACCEPTED, history, record, runJobs } from '../../test/events.ts'
 import { aUser, type MadeUser, told } from '../../test/users.ts'
 import { type VirtualClock, virtualClock } from '../lib/clock.ts'
 import { Sql, sql } from '../storage/sql.ts'
-import { keepMonths } from './months.ts'
+import { maintainEventMonths } from './months.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -47,7 +47,7 @@ describe('months', () => {
   })
 
   test('are made once by all servers that begin at the same time', async () => {
-    await Promise.all(Array.from({ length: 4 }, () => keepMonths(app.db, clock.now(), 60)))
+    await Promise.all(Array.from({ length: 4 }, () => maintainEventMonths(app.db, clock.now(), 60)))
     expect(await months()).toHaveLength(5)
   })
 
@@ -70,7 +70,7 @@ describe('months', () => {
     await app.db.transaction(async (db) => {
       await db.query(new Sql('insert into events select app_id, user_id, $$x$$, at, id, received_at from events', []))
       clock.advance({ days: 60 })
-      await keepMonths(app.db, clock.now(), 365)
+      await maintainEventMonths(app.db, clock.now(), 365)
     })
     expect(await months()).toContain('events_2030_07')
   })
@@ -108,9 +108,9 @@ describe('the retention', () => {
     clock.advance({ days: 45 })
     await app.db.transaction(async (db) => {
       await db.query(sql`select count(*) from events`)
-      await expect(keepMonths(app.db, clock.now(), 60)).rejects.toThrow(/lock timeout/)
+      await expect(maintainEventMonths(app.db, clock.now(), 60)).rejects.toThrow(/lock timeout/)
     })
-    await keepMonths(app.db, clock.now(), 60)
+    await maintainEventMonths(app.db, clock.now(), 60)
     expect((await months())[0]).toBe('events_2030_02')
   })
 })

@@ -10,7 +10,7 @@ const SPARE_DAYS = 1
 
 const daysAfter = (time: Date, days: number) => new Date(time.getTime() + days * DAY_MS)
 
-export type Months = {
+export type EventMonths = {
   /** What happened before this is taken no more. */
   oldest(now: Date): Date
   /** A place for everything from then until now. */
@@ -18,7 +18,7 @@ export type Months = {
 }
 
 /** The schedule makes months long before they are needed; a server that finds it has not makes them itself. */
-export function createMonths({ db, retentionDays }: { db: Db; retentionDays: number }): Months {
+export function createEventMonths({ db, retentionDays }: { db: Db; retentionDays: number }): EventMonths {
   let prepared: { from: Date; until: Date } | undefined
   const oldest = (now: Date) => daysAfter(now, -retentionDays)
   return {
@@ -33,7 +33,7 @@ export function createMonths({ db, retentionDays }: { db: Db; retentionDays: num
 }
 
 /** What is older than the retention goes, a month at a time. */
-export async function keepMonths(db: Db, now: Date, retentionDays: number): Promise<void> {
-  await createMonths({ db, retentionDays }).prepare(now)
+export async function maintainEventMonths(db: Db, now: Date, retentionDays: number): Promise<void> {
+  await createEventMonths({ db, retentionDays }).prepare(now)
   await dropMonths(db, 'events', daysAfter(now, -retentionDays - SPARE_DAYS))
 }

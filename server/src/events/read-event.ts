@@ -13,22 +13,22 @@ export const MAX_BYTES = 2_024
 /** Reading so many takes some 5 ms of the event loop. */
 export const EVENTS_PER_TURN = 1_000
 
-export type Refusal = { code: 'not found' | 'too large' | 'too old'; title: string }
-export const unknownUser: Refusal = { code: 'not found', title: 'User not found' }
+export type EventRefusal = { code: 'not found' | 'too large' | 'too old'; title: string }
+export const unknownUser: EventRefusal = { code: 'not found', title: 'User not found' }
 
 export type ReadEvent = {
   /** As the event gave them, to be told with what is wrong with it. */
   userId: string
   key: string | null
   /** What is stored, or why it is not. */
-  event: NewEvent | Refusal
+  event: NewEvent | EventRefusal
 }
 
 /** When it is received, and since when what happened is taken. */
-export type Moment = { now: Date; oldest: Date }
+export type ReceptionTimes = { now: Date; oldest: Date }
 
 /** All events of a request, in order. What is wrong with the form of one refuses them all. */
-export async function readEvents(body: EventsBody, moment: Moment, newId: NewId): Promise<ReadEvent[]> {
+export async function readEvents(body: EventsBody, moment: ReceptionTimes, newId: NewId): Promise<ReadEvent[]> {
   const requestKey = readKey(body.idempotency_key, 'idempotency_key')
   return mapInTurns(body.events, EVENTS_PER_TURN, (event, i) => readEvent(event, i, requestKey, moment, newId))
 }
@@ -37,7 +37,7 @@ function readEvent(
   body: EventBody,
   index: number,
   requestKey: string | undefined,
-  { now, oldest }: Moment,
+  { now, oldest }: ReceptionTimes,
   newId: NewId,
 ): ReadEvent {
   const field = (name: string) => `events[${index}].${name}`

@@ -4,7 +4,7 @@ import { nextTurn } from '../lib/event-loop.ts'
 import type { AppId } from '../lib/ids.ts'
 import { refuseOtherUser } from '../users/devices/authorize.ts'
 import type { EventsContext } from './context.ts'
-import { EVENTS_PER_TURN, type ReadEvent, type Refusal, readEvents, unknownUser } from './read-event.ts'
+import { EVENTS_PER_TURN, type EventRefusal, type ReadEvent, readEvents, unknownUser } from './read-event.ts'
 import type { EventBody, EventsAnswer, EventsBody } from './schema.ts'
 import type { NewEvent } from './store.ts'
 
@@ -32,7 +32,7 @@ export async function recordEvents(
 
 const isEvent = (event: ReadEvent['event']): event is NewEvent => !('code' in event)
 
-const failed = ({ userId, key }: ReadEvent, refusal: Refusal, index: number) => ({
+const failed = ({ userId, key }: ReadEvent, refusal: EventRefusal, index: number) => ({
   event_user_id: userId,
   event_id: key,
   error: { ...refusal, meta: { index } },

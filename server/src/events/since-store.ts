@@ -5,16 +5,16 @@ import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
 import type { EventId } from './store.ts'
 
-export type Wanted = { n: number; userId: UserId; name: string; since: Date; upTo?: Date | undefined }
-export type Found = { n: number; id: EventId; at: Date; properties: Record<string, unknown> }
+export type EventQuery = { n: number; userId: UserId; name: string; since: Date; upTo?: Date | undefined }
+export type MatchedEvent = { n: number; id: EventId; at: Date; properties: Record<string, unknown> }
 
 /** Of each the newest: who does something more often than this is not asked about the older ones. */
 const MOST = 200
 
 /** What each of the wanted finds. Months are known by the earliest moment that is asked for. */
-export function findEventsSince(db: Db, appId: AppId, wanted: readonly Wanted[]): Promise<Found[]> {
+export function findEventsSince(db: Db, appId: AppId, wanted: readonly EventQuery[]): Promise<MatchedEvent[]> {
   const earliest = new Date(Math.min(...wanted.map(({ since }) => since.getTime())))
-  return db.query<Found>(
+  return db.query<MatchedEvent>(
     sql`
     select r.n, e.id, e.at, e.properties
     from jsonb_to_recordset(${rows(wanted)}::jsonb) as r(n integer, "userId" uuid, name text, since timestamptz,

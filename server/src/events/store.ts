@@ -20,17 +20,17 @@ export type NewEvent = {
   properties: object
 }
 
-export type StoredEvent = { id: EventId; name: string; at: Date; receivedAt: Date; properties: object }
+export type EventRecord = { id: EventId; name: string; at: Date; receivedAt: Date; properties: object }
 
 /** Whether a statement that stores events has news. */
-export const HAS_NEWS = sql`exists (select 1 from news)`
+export const HAS_FEED_ENTRIES = sql`exists (select 1 from news)`
 
 /**
  * Store events, but for those whose key was taken after `keysFrom`; answers the places of those whose user is not there.
  * Of several with one key the first that can be stored is. One statement, and `user`, whom a row of `r` names, is part of
  * it: that a user is found and its event is stored lies no further apart than a statement may take. Another part are the news
  * for whoever watches users: of the event, under its id, and that its user has changed, for segments see events too; and `job`, which
- * `HAS_NEWS`, for who takes them. It is locked after the keys. `isWaiting`: the job is not running.
+ * `HAS_FEED_ENTRIES`, for who takes them. It is locked after the keys. `isWaiting`: the job is not running.
  */
 export async function insertEvents(
   db: Db,
@@ -98,16 +98,16 @@ export async function insertEvents(
   return { unknown: new Set(found.flatMap(({ n }) => n ?? [])), isWaiting: found.some(({ n }) => n === null) }
 }
 
-export type Place = { at: Date; id: EventId }
+export type EventCursor = { at: Date; id: EventId }
 
 /** Newest first, after this place. Both indexes of a user's events end in (at, id), so a page is as dear as any other. */
 export const findEvents = (
   db: Db,
   appId: AppId,
   userId: UserId,
-  { name, after, limit }: { name: string | undefined; after: Place | undefined; limit: number },
+  { name, after, limit }: { name: string | undefined; after: EventCursor | undefined; limit: number },
 ) =>
-  db.query<StoredEvent>(sql`
+  db.query<EventRecord>(sql`
     select e.id, e.name, e.at, e.received_at, e.properties
     from events e
     where e.app_id = ${appId} and e.user_id = ${userId}
@@ -116,11 +116,11 @@ export const findEvents = (
     order by e.at desc, e.id desc
     limit ${limit}`)
 
-export const deleteEventsOf = (db: Db, appId: AppId, userId: UserId) =>
+export const deleteUserEvents = (db: Db, appId: AppId, userId: UserId) =>
   db.query(sql`delete from events e where e.app_id = ${appId} and e.user_id = ${userId}`)
 
 /** Some of the keys that were taken at or before this time; fewer than `limit` means that none are left. */
-export async function deleteOldKeys(db: Db, appId: AppId, until: Date, limit: number): Promise<number> {
+export async function deleteExpiredKeys(db: Db, appId: AppId, until: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from event_keys
     where app_id = ${appId} and ctid = any(array(

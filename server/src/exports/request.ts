@@ -1,7 +1,7 @@
 // Asking for a file: it is made in the background, and its address is answered at once.
 
 import { randomBytes } from 'node:crypto'
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -19,7 +19,7 @@ async function requestExport(
   { db, now, newId, queue }: ExportsContext,
   appId: AppId,
   request: ExportRequest,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<string> {
   const id = newId()
   const secret = randomBytes(32).toString('base64url')
@@ -45,18 +45,23 @@ export async function exportHistory(
   appId: AppId,
   messageId: string,
   events: 'sent' | 'clicked',
-  by: Request,
+  by: RequestOrigin,
 ): Promise<string> {
   const { id } = await getMessage(ctx.db, appId, messageId)
   return requestExport(ctx, appId, { kind: 'history', messageId: id, events }, by)
 }
 
-export async function exportActivity(ctx: ExportsContext, appId: AppId, messageId: string, by: Request) {
+export async function exportActivity(ctx: ExportsContext, appId: AppId, messageId: string, by: RequestOrigin) {
   const { id } = await getMessage(ctx.db, appId, messageId)
   return requestExport(ctx, appId, { kind: 'activity', messageId: id }, by)
 }
 
-export async function exportSubscriptions(ctx: ExportsContext, appId: AppId, body: SubscriptionsBody, by: Request) {
+export async function exportSubscriptions(
+  ctx: ExportsContext,
+  appId: AppId,
+  body: SubscriptionsBody,
+  by: RequestOrigin,
+) {
   const { extra_fields, last_active_since, segment_name, include_unsubscribed } = body
   const [segment] = segment_name ? await getSegmentsByName(ctx.segments, appId, [segment_name]) : []
   const request: ExportRequest = {

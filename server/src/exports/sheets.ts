@@ -7,7 +7,7 @@ import type { Node } from '../segments/filters/tree.ts'
 import { treeOf } from '../segments/read.ts'
 import type { ScanAudience } from '../segments/scan.ts'
 import type { Db } from '../storage/db.ts'
-import { deviceOfType, type SubscriptionType } from '../users/subscriptions/subscription.ts'
+import { deviceNumberOfType, type SubscriptionType } from '../users/subscriptions/subscription.ts'
 import type { Cell } from './csv.ts'
 import type { ExportRequest, SubscriptionsRequest } from './export.ts'
 import {
@@ -38,7 +38,7 @@ const linesOf = <Row>(columns: Columns<Row>, rows: Row[]) =>
 const iso = (time: Date | null) => time?.toISOString()
 const seconds = (time: Date) => Math.floor(time.getTime() / 1000)
 const truth = (value: boolean) => (value ? 't' : 'f')
-const deviceType = (type: string) => deviceOfType(type as SubscriptionType)
+const deviceType = (type: string) => deviceNumberOfType(type as SubscriptionType)
 
 export function sheetOf(request: ExportRequest): Sheet {
   switch (request.kind) {

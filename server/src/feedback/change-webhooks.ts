@@ -1,6 +1,6 @@
 // Create, update and delete event webhooks, and give them a new secret. Each change leaves a line in the audit log.
 
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
 import { AppError, appNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -21,7 +21,7 @@ export function createWebhook(
   ctx: FeedbackContext,
   appId: AppId,
   body: NewWebhookBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<{ webhook: Webhook; secret: string }> {
   const now = ctx.clock.now()
   const secret = newWebhookSecret()
@@ -60,7 +60,7 @@ export function changeWebhook(
   appId: AppId,
   id: WebhookId,
   { url, kinds, enabled }: WebhookBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<Webhook> {
   const now = ctx.clock.now()
   return changed(ctx, appId, id, async (db, before) => {
@@ -87,7 +87,7 @@ export async function rotateWebhookSecret(
   ctx: FeedbackContext,
   appId: AppId,
   id: WebhookId,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<{ webhook: Webhook; secret: string }> {
   const now = ctx.clock.now()
   const secret = newWebhookSecret()
@@ -102,7 +102,7 @@ export async function rotateWebhookSecret(
   return { webhook, secret }
 }
 
-export const removeWebhook = (ctx: FeedbackContext, appId: AppId, id: WebhookId, by: Request): Promise<void> =>
+export const removeWebhook = (ctx: FeedbackContext, appId: AppId, id: WebhookId, by: RequestOrigin): Promise<void> =>
   ctx.db.transaction(async (db) => {
     if (!(await deleteWebhook(db, appId, id))) throw webhookNotFound()
     await note(ctx, db, appId, by, 'event_webhook.delete', id, {})
@@ -130,7 +130,7 @@ const note = (
   { clock, newId }: FeedbackContext,
   db: Db,
   appId: AppId,
-  by: Request,
+  by: RequestOrigin,
   action: string,
   targetId: WebhookId,
   detail: Record<string, unknown>,

@@ -9,7 +9,7 @@ import type { RecordRunActions } from '../messages/feedback/run-actions.ts'
 import type { SendWebhook } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
-import type { Change } from '../users/change.ts'
+import type { ChangeUsers } from '../users/change.ts'
 import { createMailContext, type MailContext, type MailParts } from './email/context.ts'
 import { createTakeReceipt, type TakeReceipt } from './handle-receipts.ts'
 import type { ReadTwilio } from './inbound-sms.ts'
@@ -21,7 +21,7 @@ export type FeedbackParts = {
   merger: Merger
   secrets: SecretBox
   /** Of users. */
-  change: Change
+  change: ChangeUsers
   readTwilio: ReadTwilio
   publicUrl: string | undefined
   sendWebhook: SendWebhook

@@ -5,8 +5,8 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import { insertDeliveryEvents } from '../messages/feedback/delivery-event-store.ts'
 import type { Db } from '../storage/db.ts'
-import type { Change } from '../users/change.ts'
-import { setOptedOut } from '../users/subscriptions/opt-out.ts'
+import type { ChangeUsers } from '../users/change.ts'
+import { setSmsOptOut } from '../users/subscriptions/opt-out.ts'
 import type { InboundText } from './inbound-sms.ts'
 
 type Words = Pick<SmsSettings, 'opt_out_words' | 'opt_in_words'>
@@ -20,14 +20,14 @@ function readWish({ text, optOut }: InboundText, words: Words): 'stop' | 'start'
 
 /** What comes through here is known to come from the app's provider. */
 export async function takeText(
-  { db, clock, change }: { db: Db; clock: Clock; change: Change },
+  { db, clock, change }: { db: Db; clock: Clock; change: ChangeUsers },
   appId: AppId,
   words: Words,
   text: InboundText,
 ): Promise<void> {
   const wish = readWish(text, words)
   if (!wish) return
-  const found = await setOptedOut(change, appId, text.from, wish === 'stop')
+  const found = await setSmsOptOut(change, appId, text.from, wish === 'stop')
   if (!found || wish === 'start') return
   // Told each time that somebody says so: a provider that does not hear our answer says it again.
   await insertDeliveryEvents(db, appId, [

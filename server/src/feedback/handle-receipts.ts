@@ -11,8 +11,8 @@ import { OPTED_OUT } from '../messages/reasons.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
-import type { Change } from '../users/change.ts'
-import { setUnreachable } from '../users/subscriptions/opt-out.ts'
+import type { ChangeUsers } from '../users/change.ts'
+import { markUnreachable } from '../users/subscriptions/opt-out.ts'
 import type { TextReceipt } from './inbound-sms.ts'
 
 export const MATCH_RECEIPTS = 'feedback.match-receipts'
@@ -20,7 +20,7 @@ export const MATCH_RECEIPTS = 'feedback.match-receipts'
 /** Resolves when it is noted, or written down to be noted later. */
 export type TakeReceipt = (appId: AppId, receipt: TextReceipt) => Promise<void>
 
-type Parts = { db: Db; clock: Clock; newId: NewId; change: Change; noteActions?: RecordRunActions | undefined }
+type Parts = { db: Db; clock: Clock; newId: NewId; change: ChangeUsers; noteActions?: RecordRunActions | undefined }
 
 /** The answer to a text is written down moments after it came. */
 const SOON_MS = 5_000
@@ -57,7 +57,7 @@ async function note(parts: Parts, appId: AppId, receipts: readonly SmsReceipt[],
   })
   // After the commit: were it lost, the next text to this number would say the same again.
   await Promise.all(
-    gone.map(({ subscriptionId, reason }) => setUnreachable(change, appId, subscriptionId, reason === OPTED_OUT)),
+    gone.map(({ subscriptionId, reason }) => markUnreachable(change, appId, subscriptionId, reason === OPTED_OUT)),
   )
 }
 

@@ -1,6 +1,6 @@
 // Create, update and delete in-app messages. Each change leaves a line in the audit log, in the same transaction.
 
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -29,7 +29,7 @@ export async function createInAppMessage(
   ctx: InAppContext,
   appId: AppId,
   body: CreateBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<InAppMessageId> {
   const { contents, ...labels } = readContents(body.contents)
   const now = ctx.now()
@@ -62,7 +62,7 @@ export async function updateInAppMessage(
   appId: AppId,
   id: InAppMessageId,
   body: UpdateBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<void> {
   const read = body.contents && readContents(body.contents)
   const { contents, ...labels } = read ?? {}
@@ -95,7 +95,7 @@ export async function deleteInAppMessage(
   ctx: InAppContext,
   appId: AppId,
   id: InAppMessageId,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<void> {
   const now = ctx.now()
   await ctx.db.transaction(async (db) => {
@@ -147,7 +147,7 @@ const note = (
   { newId }: InAppContext,
   db: Db,
   appId: AppId,
-  by: Request,
+  by: RequestOrigin,
   action: string,
   id: InAppMessageId,
   detail: Record<string, unknown>,

@@ -6,7 +6,7 @@ import { createQueue, type Queue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
-import type { Reader } from '../users/read.ts'
+import type { UserReader } from '../users/read.ts'
 import { type CountReport, createCountReport } from './count.ts'
 import { createFindMessages, type FindMessages } from './serve.ts'
 
@@ -16,7 +16,7 @@ export type InAppContext = {
   newId: NewId
   queue: Queue
   renderer: Renderer
-  users: Reader
+  users: UserReader
   /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
   isUsed: (db: Db, appId: AppId, id: string) => Promise<boolean>
   findMessages: FindMessages
@@ -29,7 +29,7 @@ export function createInAppContext(parts: {
   merger: Merger
   newId: NewId
   renderer: Renderer
-  users: Reader
+  users: UserReader
   isUsed: InAppContext['isUsed']
 }): InAppContext {
   const { db, clock, newId, renderer, users, isUsed } = parts

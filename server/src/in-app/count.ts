@@ -5,7 +5,7 @@ import { subscriptionNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
-import type { Reader } from '../users/read.ts'
+import type { UserReader } from '../users/read.ts'
 import { countReports, type Report } from './count-store.ts'
 import { inAppMessageNotFound } from './message.ts'
 import { refuseStrangers } from './stranger.ts'
@@ -23,7 +23,7 @@ export const createCountReport = ({ db, merger }: { db: Db; merger: Merger }): C
   })
 
 export async function report(
-  { users, countReport }: { users: Reader; countReport: CountReport },
+  { users, countReport }: { users: UserReader; countReport: CountReport },
   appId: AppId,
   given: Report,
   authority: Authority,

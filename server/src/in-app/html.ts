@@ -4,7 +4,7 @@ import type { Authority } from '../lib/authority.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
 import { EXTERNAL_ID } from '../users/aliases/identity.ts'
-import type { Reader } from '../users/read.ts'
+import type { UserReader } from '../users/read.ts'
 import type { InAppContext } from './context.ts'
 import { type InAppMessageId, inAppMessageNotFound, type VariantId } from './message.ts'
 import { sourceOf, withBridge } from './page.ts'
@@ -40,7 +40,7 @@ export async function getPreview(
 
 /** With the tags of the user put in. Where it is not known who that is, the page does it with those that the SDK gives it. */
 async function personal(
-  { renderer, users, now }: { renderer: Renderer; users: Reader; now: () => Date },
+  { renderer, users, now }: { renderer: Renderer; users: UserReader; now: () => Date },
   appId: AppId,
   { content, displayLocation, hasLiquid }: Shown,
   viewer: Viewer | undefined,

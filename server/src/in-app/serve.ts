@@ -12,7 +12,7 @@ import type { SegmentId } from '../segments/segment.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import { DEVICE_NAMES, matchLanguage } from '../templates/language.ts'
-import { readTarget } from '../users/devices/authorize.ts'
+import { readTargetUser } from '../users/devices/authorize.ts'
 import type { InAppContext } from './context.ts'
 import { platformOf } from './message.ts'
 import type { DeviceAnswer } from './schema.ts'
@@ -117,7 +117,7 @@ export async function listForDeviceOf(
   id: SubscriptionId,
   authority: Authority,
 ): Promise<DeviceAnswer> {
-  const userId = await ctx.users.owner(appId, readTarget(alias.label, alias.value, authority))
+  const userId = await ctx.users.owner(appId, readTargetUser(alias.label, alias.value, authority))
   if (userId === undefined) throw userNotFound()
   await refuseStrangers(ctx.users, appId, id, authority)
   const found = await ctx.findMessages(appId, id)

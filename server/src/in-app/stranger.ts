@@ -1,12 +1,12 @@
 import type { Authority } from '../lib/authority.ts'
 import { subscriptionNotFound } from '../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
-import { refuseOthersDevice } from '../users/devices/authorize.ts'
-import type { Reader } from '../users/read.ts'
+import { refuseForeignDevice } from '../users/devices/authorize.ts'
+import type { UserReader } from '../users/read.ts'
 
 /** An SDK that proved who its user is speaks for the devices of that user alone. */
 export async function refuseStrangers(
-  users: Reader,
+  users: UserReader,
   appId: AppId,
   subscriptionId: SubscriptionId,
   authority: Authority,
@@ -14,5 +14,5 @@ export async function refuseStrangers(
   if (authority.kind !== 'verified') return
   const found = await users.identity(appId, { subscriptionId })
   if (!found) throw subscriptionNotFound()
-  refuseOthersDevice({ aliases: new Map(Object.entries(found.aliases ?? {})) }, authority)
+  refuseForeignDevice({ aliases: new Map(Object.entries(found.aliases ?? {})) }, authority)
 }

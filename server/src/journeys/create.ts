@@ -1,4 +1,4 @@
-import type { Request } from '../apps/audit/actor.ts'
+import type { RequestOrigin } from '../apps/audit/actor.ts'
 import type { AppId } from '../lib/ids.ts'
 import { own } from '../lib/own.ts'
 import type { JourneysContext } from './context.ts'
@@ -14,7 +14,12 @@ import { insertJourney } from './store.ts'
 const SOURCE = 'public_api'
 
 /** Only the name is required. It begins as a draft. */
-export async function createJourney(ctx: JourneysContext, appId: AppId, body: Fields, by: Request): Promise<Journey> {
+export async function createJourney(
+  ctx: JourneysContext,
+  appId: AppId,
+  body: Fields,
+  by: RequestOrigin,
+): Promise<Journey> {
   const given = Object.fromEntries(
     DOCUMENT_FIELDS.flatMap((name) => (isPresent(body[name]) ? [[name, body[name]]] : [])),
   )
@@ -28,7 +33,7 @@ export async function createJourney(ctx: JourneysContext, appId: AppId, body: Fi
 }
 
 type NewJourneyOptions = {
-  by: Request
+  by: RequestOrigin
   action: string
   detail?: object
   /** Whether it may refer to what is not there. */

@@ -1,4 +1,4 @@
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
@@ -8,7 +8,12 @@ import { type JourneyId, journeyNotFound } from './journey.ts'
 import { deleteJourneyRow } from './store.ts'
 
 /** In any state, for good, with its versions. Who is in it stops at once; their rows and the numbers go in the background. */
-export async function deleteJourney(ctx: JourneysContext, appId: AppId, id: JourneyId, by: Request): Promise<void> {
+export async function deleteJourney(
+  ctx: JourneysContext,
+  appId: AppId,
+  id: JourneyId,
+  by: RequestOrigin,
+): Promise<void> {
   await ctx.db.transaction(async (db) => {
     const name = await deleteJourneyRow(db, appId, id)
     if (name === undefined) throw journeyNotFound()

@@ -1,6 +1,6 @@
 // A copy of a journey: a draft with nodes of its own, and without the times of the original.
 
-import type { Request } from '../apps/audit/actor.ts'
+import type { RequestOrigin } from '../apps/audit/actor.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { JourneysContext } from './context.ts'
 import { insertNewJourney } from './create.ts'
@@ -17,7 +17,7 @@ export async function duplicateJourney(
   appId: AppId,
   id: JourneyId,
   { name }: { name?: unknown },
-  by: Request,
+  by: RequestOrigin,
 ): Promise<Journey> {
   const { document: original } = await getJourney(ctx, appId, id)
   const before = { ...original, schedule: null, nodes: withNewIds(original.nodes, ctx.newId) }

@@ -1,7 +1,7 @@
 // How a journey is written, for every operation that does: the row, what it refers to, the version with who made it, the line of
 // the audit log, and the work that comes of it, all in the caller's transaction.
 
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import { AppError } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -23,7 +23,7 @@ export type JourneyChange = {
   journey: Journey
   uses: readonly Reference[]
   fields: string[]
-  by: Request
+  by: RequestOrigin
   action: string
   detail?: object
 }

@@ -3,7 +3,7 @@
 import { invalid } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
 import { codePoints } from '../lib/text.ts'
-import { readType, typeOfDevice } from '../users/subscriptions/subscription.ts'
+import { readSubscriptionType, typeOfDeviceNumber } from '../users/subscriptions/subscription.ts'
 import { type Attribution, isOurs, type Outcome, SESSION_DURATION } from './outcome.ts'
 import type { MeasureBody, MeasureSourcesBody } from './schema.ts'
 
@@ -41,8 +41,8 @@ function readCommon(body: MeasureBody | MeasureSourcesBody, now: Date) {
 }
 
 function platformOf({ subscription, device_type }: MeasureBody | MeasureSourcesBody): string {
-  if (subscription?.type) return readType(subscription.type)
-  return device_type == null ? '' : (typeOfDevice(Number(device_type)) ?? '')
+  if (subscription?.type) return readSubscriptionType(subscription.type)
+  return device_type == null ? '' : (typeOfDeviceNumber(Number(device_type)) ?? '')
 }
 
 /** Seconds, given where it was not just now. */

@@ -3,7 +3,7 @@
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { typeOfDevice } from '../users/subscriptions/subscription.ts'
+import { typeOfDeviceNumber } from '../users/subscriptions/subscription.ts'
 import { CLICK, CONFIRMED_DELIVERY, hourOf } from './outcome.ts'
 import type { OutcomeObject, OutcomesQuery } from './schema.ts'
 import { sumOutcomes, sumReports } from './store.ts'
@@ -73,7 +73,7 @@ function readNames(query: OutcomesQuery): Asked[] {
 function readPlatforms(text: string | undefined): string[] | undefined {
   if (text === undefined || text === '') return undefined
   return text.split(',').map((number) => {
-    const type = /^\d{1,2}$/.test(number.trim()) ? typeOfDevice(Number(number)) : undefined
+    const type = /^\d{1,2}$/.test(number.trim()) ? typeOfDeviceNumber(Number(number)) : undefined
     if (!type) throw invalid(`outcome_platforms: "${number}" is no device type`)
     return type
   })

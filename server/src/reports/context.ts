@@ -5,7 +5,7 @@ import type { NewId } from '../lib/ids.ts'
 import { createQueue, type Queue } from '../queue/enqueue.ts'
 import type { SegmentsContext } from '../segments/context.ts'
 import type { Db } from '../storage/db.ts'
-import type { Reader } from '../users/read.ts'
+import type { UserReader } from '../users/read.ts'
 
 export type ReportsContext = {
   db: Db
@@ -15,7 +15,7 @@ export type ReportsContext = {
   queue: Queue
   segments: SegmentsContext
   /** Of users. */
-  reader: Reader
+  reader: UserReader
 }
 
 export const createReportsContext = (parts: {
@@ -23,7 +23,7 @@ export const createReportsContext = (parts: {
   clock: Clock
   newId: NewId
   segments: SegmentsContext
-  reader: Reader
+  reader: UserReader
 }): ReportsContext => ({
   db: parts.db,
   clock: parts.clock,

@@ -6,8 +6,8 @@ import { type AppId, isUuid, type SubscriptionId } from '../lib/ids.ts'
 import type { Message } from '../messages/message.ts'
 import { channelOf } from '../segments/filters/evaluate.ts'
 import { EXTERNAL_ID } from '../users/aliases/identity.ts'
-import { isSubscribed, type Subscription } from '../users/subscriptions/subscription.ts'
-import type { Ref } from '../users/working-set.ts'
+import { isReachable, type Subscription } from '../users/subscriptions/subscription.ts'
+import type { OwnerRef } from '../users/working-set.ts'
 import type { ReportsContext } from './context.ts'
 import { deliveryObject } from './deliveries.ts'
 import { type Absence, absenceInWords, stateInWords } from './describe.ts'
@@ -37,7 +37,7 @@ export async function explainMessage(
     const known = {
       id: it.id,
       type: it.typeSpelling,
-      is_subscribed: isSubscribed(it),
+      is_subscribed: isReachable(it),
       matches_now: matching.has(it.id),
     }
     const own = deliveries.filter(({ subscriptionId }) => subscriptionId === it.id)
@@ -62,7 +62,7 @@ export async function explainMessage(
   }
 }
 
-function readWhom({ external_id, onesignal_id, subscription_id }: ExplainQuery): Ref {
+function readWhom({ external_id, onesignal_id, subscription_id }: ExplainQuery): OwnerRef {
   const given = [external_id, onesignal_id, subscription_id].filter((it) => it !== undefined)
   if (given.length !== 1) throw invalid('Name the user by one of external_id, onesignal_id and subscription_id')
   if (external_id !== undefined) return { label: EXTERNAL_ID, value: external_id }

@@ -1,6 +1,6 @@
 // Deliveries of which nobody knows whether they arrived, for those who know more: listed, sent again, or closed.
 
-import type { Request } from '../apps/audit/actor.ts'
+import type { RequestOrigin } from '../apps/audit/actor.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import {
   closeUnknown,
@@ -46,7 +46,7 @@ export async function resendUnknowns(
   appId: AppId,
   messageId: string,
   body: UnknownsBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<number> {
   const { id } = await getMessage(ctx.db, appId, messageId)
   return resendUnknown(ctx, appId, which(id, body), by)
@@ -57,7 +57,7 @@ export async function closeUnknowns(
   appId: AppId,
   messageId: string,
   body: UnknownsBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<number> {
   const { id } = await getMessage(ctx.db, appId, messageId)
   return closeUnknown(ctx, appId, which(id, body), by)

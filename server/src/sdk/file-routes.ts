@@ -30,9 +30,9 @@ const FOR_DEMO = {
 
 const thisMachine = addressList(['127.0.0.0/8', '::1'])
 
-type File = { operation: string; path: string; name: string; summary: string; headers: Record<string, string> }
+type ServedFile = { operation: string; path: string; name: string; summary: string; headers: Record<string, string> }
 
-const files: File[] = [
+const files: ServedFile[] = [
   {
     operation: 'getWebSdk',
     path: '/sdk/carillon.js',

@@ -3,7 +3,7 @@ import { JSON_TYPE } from '../http/answer.ts'
 import { unlessKnown } from '../http/etag.ts'
 import { type Answer, type Call, type Route, route } from '../http/route.ts'
 import type { SdkContext } from './context.ts'
-import { needApp } from './find-app.ts'
+import { requirePublicApp } from './find-app.ts'
 import { asScript, readCallback } from './jsonp.ts'
 import { androidParams, iosParams } from './mobile-params.ts'
 import {
@@ -70,7 +70,7 @@ export function sdkRoutes(ctx: SdkContext): Route[] {
       description: 'Answers 304 to a matching If-None-Match.',
       params: AppPath,
       answers: { 200: AndroidParamsAnswer },
-      handle: async (call) => cachedJson(call, androidParams(await needApp(ctx, call.params.app_id))),
+      handle: async (call) => cachedJson(call, androidParams(await requirePublicApp(ctx, call.params.app_id))),
     }),
     route({
       ...shared,
@@ -81,7 +81,7 @@ export function sdkRoutes(ctx: SdkContext): Route[] {
       description: 'Answers 304 to a matching If-None-Match.',
       params: AppPath,
       answers: { 200: IosParamsAnswer },
-      handle: async (call) => cachedJson(call, iosParams(await needApp(ctx, call.params.app_id))),
+      handle: async (call) => cachedJson(call, iosParams(await requirePublicApp(ctx, call.params.app_id))),
     }),
     route({
       ...shared,
@@ -93,7 +93,7 @@ export function sdkRoutes(ctx: SdkContext): Route[] {
       params: FeaturesPath,
       answers: { 200: FeaturesAnswer },
       async handle(call) {
-        await needApp(ctx, call.params.app_id)
+        await requirePublicApp(ctx, call.params.app_id)
         return cachedJson(call, { features: [] })
       },
     }),

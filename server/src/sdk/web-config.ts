@@ -2,12 +2,12 @@
 
 import { withVapidPair } from '../apps/credentials/vapid.ts'
 import type { SdkContext } from './context.ts'
-import { lookForApp } from './find-app.ts'
+import { findPublicApp } from './find-app.ts'
 import { OUTCOMES } from './outcomes.ts'
 import type { WebConfigAnswer } from './schema.ts'
 
 export async function readWebConfig(ctx: SdkContext, appId: string): Promise<WebConfigAnswer> {
-  const found = await lookForApp(ctx, appId)
+  const found = await findPublicApp(ctx, appId)
   if (!found) return { success: false, code: 1, message: 'App not found' }
   const app = await withVapidPair(ctx, found)
   const { site_name: name, chrome_web_origin, safari_site_origin } = app.pushSettings

@@ -1,6 +1,6 @@
 // Create, update and delete segments. Each writes its line of the audit log in the same transaction.
 
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { type AuditEntry, insertAuditEntries } from '../apps/store.ts'
 import { AppError, invalid } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
@@ -24,7 +24,7 @@ export async function createSegment(
   { db, now, newId }: SegmentsContext,
   appId: AppId,
   body: CreateSegmentBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<SegmentId> {
   const { filters } = readFilters(body.filters)
   const id: SegmentId = body.id?.toLowerCase() ?? newId()
@@ -51,7 +51,7 @@ export async function updateSegment(
   appId: AppId,
   id: SegmentId,
   body: UpdateSegmentBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<void> {
   const filters = body.filters && readFilters(body.filters).filters
   if (isDefaultId(appId, id)) throw readOnly()
@@ -89,7 +89,7 @@ export async function deleteSegment(
   { db, now, newId, isUsed }: SegmentsContext,
   appId: AppId,
   given: string,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<void> {
   if (!isUuid(given)) throw nothingToDelete()
   const id: SegmentId = given.toLowerCase()

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { SharedPool } from '../storage/shared-pool.ts'
-import type { Reader } from '../users/read.ts'
+import type { UserReader } from '../users/read.ts'
 
 export type SegmentsContext = {
   db: Db
@@ -13,7 +13,7 @@ export type SegmentsContext = {
   now: () => Date
   newId: NewId
   /** Whom an alias names. */
-  reader: Reader
+  reader: UserReader
   /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
   isUsed: (db: Db, appId: AppId, id: string) => Promise<boolean>
 }
@@ -23,7 +23,7 @@ export function createSegmentsContext(parts: {
   counting: SharedPool
   clock: Clock
   newId: NewId
-  reader: Reader
+  reader: UserReader
   isUsed: SegmentsContext['isUsed']
 }): SegmentsContext {
   const { db, counting, clock, newId, reader, isUsed } = parts

@@ -1,6 +1,6 @@
 // Who is told when something of an app stops. Until people can sign in, they are an address each.
 
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -27,7 +27,7 @@ export function addAdministrator(
   { db, now, newId, secrets }: SendingContext,
   appId: AppId,
   given: NewAdministrator,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<AddedAdministrator> {
   const email = given.email?.toLowerCase() || null
   const webhookUrl = given.webhookUrl || null
@@ -57,7 +57,7 @@ export function removeAdministrator(
   { db, now, newId }: Pick<SendingContext, 'db' | 'now' | 'newId'>,
   appId: AppId,
   id: AdministratorId,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<void> {
   const at = now()
   return db.transaction(async (db) => {
@@ -78,7 +78,7 @@ const conflict = (title: string) => new AppError('conflict', { code: 'administra
 const note = (
   db: Db,
   appId: AppId,
-  by: Request,
+  by: RequestOrigin,
   action: string,
   targetId: AdministratorId,
   detail: Record<string, unknown>,

@@ -1,6 +1,6 @@
 // Change what an app wants of its deliveries.
 
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
 import { appNotFound, forbidden, invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -27,7 +27,7 @@ export function changeSettings(
   ctx: SendingContext,
   appId: AppId,
   body: DeliverySettingsBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<DeliverySettings> {
   const given = readSettings(body)
   const now = ctx.now()

@@ -1,6 +1,6 @@
 // Hold the sending of an app, let it go on, and enable an app that has sent too much.
 
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import { type AppId, newId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
@@ -35,7 +35,7 @@ export const wakeAll = (db: Db, now: Date) =>
   createQueue({ clock: { now: () => now }, newId }).enqueue(db, [{ appId: SYSTEM_APP_ID, name: WAKE_ALL, key: 'wake' }])
 
 /** Nothing is reserved for this app once this has returned. Pausing twice is pausing once. */
-export function pauseSending({ db, now }: ControlContext, appId: AppId, by: Request): Promise<void> {
+export function pauseSending({ db, now }: ControlContext, appId: AppId, by: RequestOrigin): Promise<void> {
   const at = now()
   return db.transaction(async (db) => {
     const { pausedAt } = await lockRow(db, appId)
@@ -45,7 +45,7 @@ export function pauseSending({ db, now }: ControlContext, appId: AppId, by: Requ
   })
 }
 
-export function resumeSending({ db, now }: ControlContext, appId: AppId, by: Request): Promise<void> {
+export function resumeSending({ db, now }: ControlContext, appId: AppId, by: RequestOrigin): Promise<void> {
   const at = now()
   return db.transaction(async (db) => {
     const { pausedAt } = await lockRow(db, appId)
@@ -60,7 +60,7 @@ export function resumeSending({ db, now }: ControlContext, appId: AppId, by: Req
  * Begins a new window: what the app has sent so far counts no more, or the next message would disable it again. An app that
  * is not disabled is left alone, so that nobody can keep its window empty.
  */
-export function enableSending({ db, now }: ControlContext, appId: AppId, by: Request): Promise<void> {
+export function enableSending({ db, now }: ControlContext, appId: AppId, by: RequestOrigin): Promise<void> {
   const at = now()
   return db.transaction(async (db) => {
     const { disabledAt, used } = await lockRow(db, appId)
@@ -72,7 +72,7 @@ export function enableSending({ db, now }: ControlContext, appId: AppId, by: Req
   })
 }
 
-const note = (db: Db, appId: AppId, by: Request, action: string, detail: Record<string, unknown>, at: Date) =>
+const note = (db: Db, appId: AppId, by: RequestOrigin, action: string, detail: Record<string, unknown>, at: Date) =>
   insertAuditEntries(
     db,
     appId,

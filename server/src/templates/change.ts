@@ -1,6 +1,6 @@
 // Create, update, delete and copy a template. Each change leaves a line in the audit log, in the same transaction.
 
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { findAppGate, insertAuditEntries } from '../apps/store.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import type { AppId, OrganizationId } from '../lib/ids.ts'
@@ -22,7 +22,7 @@ export async function createTemplate(
   ctx: TemplatesContext,
   appId: AppId,
   body: CreateTemplateBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<Template> {
   const name = readName(body.name)
   const content = readContent(body)
@@ -55,7 +55,7 @@ export const changeTemplate = (
   appId: AppId,
   id: TemplateId,
   body: UpdateTemplateBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<Template> => ctx.inTurn(`${appId} ${id}`, () => changeNow(ctx, appId, id, body, by))
 
 async function changeNow(
@@ -63,7 +63,7 @@ async function changeNow(
   appId: AppId,
   id: TemplateId,
   body: UpdateTemplateBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<Template> {
   const given = readContent(body)
   checkMayAttach(given, ctx.mayAttach)
@@ -106,7 +106,7 @@ async function changeNow(
 const removedFields = (body: Record<string, unknown>) =>
   Object.keys(contentFields).flatMap((name) => (own(body, name) === null ? [name === 'isSms' ? 'isSMS' : name] : []))
 
-export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, by: Request): Promise<void> {
+export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, by: RequestOrigin): Promise<void> {
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
     const name = await deleteTemplate(db, appId, id)
@@ -122,7 +122,7 @@ export function copyTemplate(
   from: AppId,
   id: TemplateId,
   target: { appId: AppId; organizationId: OrganizationId },
-  by: Request,
+  by: RequestOrigin,
 ): Promise<Template> {
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
@@ -150,7 +150,7 @@ const note = (
   { newId }: TemplatesContext,
   db: Db,
   appId: AppId,
-  by: Request,
+  by: RequestOrigin,
   action: string,
   id: TemplateId,
   detail: Record<string, unknown>,

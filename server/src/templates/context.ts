@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import { createTurns, type Turns } from '../lib/turns.ts'
 import type { Db } from '../storage/db.ts'
-import type { Reader } from '../users/read.ts'
+import type { UserReader } from '../users/read.ts'
 import type { Renderer } from './render/renderer.ts'
 
 export type TemplatesContext = {
@@ -12,7 +12,7 @@ export type TemplatesContext = {
   now: () => Date
   newId: NewId
   renderer: Renderer
-  users: Reader
+  users: UserReader
   /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
   isUsed: (db: Db, appId: AppId, id: string) => Promise<boolean>
   /** Whether mails may have attachments on this server. */
@@ -26,7 +26,7 @@ export const createTemplatesContext = (parts: {
   clock: Clock
   newId: NewId
   renderer: Renderer
-  users: Reader
+  users: UserReader
   isUsed: TemplatesContext['isUsed']
   mayAttach: boolean
 }): TemplatesContext => ({

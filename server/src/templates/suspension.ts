@@ -1,7 +1,7 @@
 // Content that keeps hitting its time limit is suspended: it is not rendered any more until it is edited, somebody resumes it, or a day
 // has passed. What says the same shares the suspension, so that sending the text once more does not get around it.
 
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -67,7 +67,7 @@ export async function resumeTemplate(
   { db, now, newId }: TemplatesContext,
   appId: AppId,
   id: TemplateId,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<Template> {
   const template = await findTemplate(db, appId, id)
   if (!template) throw templateNotFound()

@@ -12,28 +12,28 @@ import type { AppId, NewId, UserId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger, Outcome } from '../storage/merge.ts'
-import { announceNews } from './change-feed/change-feed.ts'
-import { findAndLock, type Loading, loadLocked } from './store.ts'
-import { createNeighbourhood, type Neighbourhood, type Ref } from './working-set.ts'
+import { enqueueFeedJob } from './change-feed/change-feed.ts'
+import { type LoadOptions, loadLockedUsers, lockReferencedUsers } from './store.ts'
+import { createWorkingSet, type OwnerRef, type WorkingSet } from './working-set.ts'
 import { writeDifference } from './write-difference.ts'
 
-export type Command<Result = unknown> = {
+export type UserCommand<Result = unknown> = {
   /** Everything this request may read or change. */
-  refs: Ref[]
+  refs: OwnerRef[]
   /** What is loaded of the users beyond themselves and their aliases; what is not loaded cannot be changed. */
-  needs?: Partial<Loading>
-  apply(state: Neighbourhood, now: string): Result
+  needs?: Partial<LoadOptions>
+  apply(state: WorkingSet, now: string): Result
 }
 
-export type Change = <Result>(appId: AppId, command: Command<Result>) => Promise<Result>
+export type ChangeUsers = <Result>(appId: AppId, command: UserCommand<Result>) => Promise<Result>
 
-type Context = { db: Db; clock: Clock; newId: NewId; merger: Merger }
+type ChangeContext = { db: Db; clock: Clock; newId: NewId; merger: Merger }
 
 const ROUNDS = 50
 
-export function createChange({ db, clock, newId, merger }: Context): Change {
+export function createChangeUsers({ db, clock, newId, merger }: ChangeContext): ChangeUsers {
   const queue = createQueue({ clock, newId })
-  const submit = merger.merged<Command, unknown>({
+  const submit = merger.merged<UserCommand, unknown>({
     name: 'users.change',
     async run(appId, commands) {
       const outcomes: Outcome<unknown>[] = new Array(commands.length)
@@ -61,15 +61,15 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
    */
   async function runRound(
     appId: AppId,
-    commands: Command[],
+    commands: UserCommand[],
     open: number[],
     seen: Set<UserId>,
     outcomes: Outcome<unknown>[],
   ) {
     const { moved, isNews } = await db.transaction(async (db) => {
-      const refs = open.flatMap((i) => (commands[i] as Command).refs)
-      const again = [...seen].map((id): Ref => ({ id }))
-      const { ids, pointing, watched } = await findAndLock(db, appId, [...refs, ...again])
+      const refs = open.flatMap((i) => (commands[i] as UserCommand).refs)
+      const again = [...seen].map((id): OwnerRef => ({ id }))
+      const { ids, pointing, watched } = await lockReferencedUsers(db, appId, [...refs, ...again])
       for (const id of ids) seen.add(id)
       // Taken under the locks, so that who comes later is later.
       const now = clock.now()
@@ -79,22 +79,24 @@ export function createChange({ db, clock, newId, merger }: Context): Change {
       }
       const free = refs.filter((ref) => !pointing.has(ref))
       const { users, taken } =
-        ids.length === 0 ? { users: [], taken: new Set<Ref>() } : await loadLocked(db, appId, ids, loading, free)
-      const state = createNeighbourhood(users)
-      const isSettled = (ref: Ref) => !(pointing.has(ref) || taken.has(ref)) || state.ownerOf(ref) !== undefined
-      const [settled, moved] = partition(open, (i) => (commands[i] as Command).refs.every(isSettled))
-      for (const i of settled) outcomes[i] = apply(state, commands[i] as Command, now.toISOString())
+        ids.length === 0
+          ? { users: [], taken: new Set<OwnerRef>() }
+          : await loadLockedUsers(db, appId, ids, loading, free)
+      const state = createWorkingSet(users)
+      const isSettled = (ref: OwnerRef) => !(pointing.has(ref) || taken.has(ref)) || state.ownerOf(ref) !== undefined
+      const [settled, moved] = partition(open, (i) => (commands[i] as UserCommand).refs.every(isSettled))
+      for (const i of settled) outcomes[i] = apply(state, commands[i] as UserCommand, now.toISOString())
       const jobs = await writeDifference({ db, queue, newId, watched }, appId, state, now)
       return { moved, isNews: jobs.length > 0 }
     })
-    if (isNews) await announceNews(queue, db, appId)
+    if (isNews) await enqueueFeedJob(queue, db, appId)
     return moved
   }
 
   return (appId, command) => submit(appId, command) as never
 }
 
-function apply(state: Neighbourhood, command: Command, now: string): Outcome<unknown> {
+function apply(state: WorkingSet, command: UserCommand, now: string): Outcome<unknown> {
   try {
     return { value: state.attempt(() => command.apply(state, now)) }
   } catch (error) {

@@ -5,14 +5,14 @@ import { AppError, aliasesClaimed, invalid } from '../lib/errors.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import { assignAliases } from './aliases/assign.ts'
 import { type Alias, EXTERNAL_ID, identityObject, MAX_CUSTOM_ALIASES, readIdentity } from './aliases/identity.ts'
-import type { Change } from './change.ts'
-import { assignInstall, installRefs, retireOthers } from './devices/install.ts'
-import type { InsertFresh } from './insert-new-users.ts'
+import type { ChangeUsers } from './change.ts'
+import { assignInstall, installRefs, retirePreviousSubscription } from './devices/install.ts'
+import type { InsertNewUser } from './insert-new-users.ts'
 import { newUser } from './new-user.ts'
-import { changedProperties, type PropertyChange, propertiesObject, readProperties } from './properties/properties.ts'
+import { applyPropertyChange, type PropertyChange, propertiesObject, readProperties } from './properties/properties.ts'
 import type { CreateUserBody } from './schema.ts'
 import {
-  findRequested,
+  findRequestedSubscription,
   MAX_SUBSCRIPTIONS,
   readSubscription,
   type SubscriptionRequest,
@@ -21,9 +21,9 @@ import {
 } from './subscriptions/subscribe.ts'
 import { newSubscription, type Subscription, subscriptionObject } from './subscriptions/subscription.ts'
 import { changeProperties } from './update.ts'
-import type { Neighbourhood, Ref, User } from './working-set.ts'
+import type { OwnerRef, User, WorkingSet } from './working-set.ts'
 
-export type CreateContext = { change: Change; insertFresh: InsertFresh; newId: NewId; now: () => Date }
+export type CreateUserContext = { change: ChangeUsers; insertNewUser: InsertNewUser; newId: NewId; now: () => Date }
 
 export type UserDraft = {
   aliases: Alias[]
@@ -33,28 +33,28 @@ export type UserDraft = {
   installId: string | undefined
 }
 
-export type Created = { isNew: boolean; user: User; subscriptions: Subscription[] }
+export type CreatedUser = { isNew: boolean; user: User; subscriptions: Subscription[] }
 
 export async function createUser(
-  ctx: CreateContext,
+  ctx: CreateUserContext,
   appId: AppId,
   body: CreateUserBody,
   authority: Authority = KEY,
   installId?: string,
-): Promise<Created> {
+): Promise<CreatedUser> {
   const draft = withVerifiedId(readDraft(body, installId), authority)
   if (draft.aliases.length === 0 && draft.subscriptions.length === 0)
     throw invalid('a user needs an identity with at least one alias, or at least one subscription')
-  const fresh = authority.kind === 'key' ? prepareFresh(ctx, draft) : undefined
-  if (fresh && (await ctx.insertFresh(appId, fresh))) return { isNew: true, ...fresh }
+  const fresh = authority.kind === 'key' ? prepareNewUser(ctx, draft) : undefined
+  if (fresh && (await ctx.insertNewUser(appId, fresh))) return { isNew: true, ...fresh }
   return ctx.change(appId, {
-    refs: draftRefs(draft),
+    refs: refsOfDraft(draft),
     needs: { subscriptions: true, purchases: true },
     apply: (state, now) => applyDraft(state, draft, now, ctx.newId, authority),
   })
 }
 
-export const draftRefs = ({ aliases, subscriptions, installId }: UserDraft): Ref[] => [
+export const refsOfDraft = ({ aliases, subscriptions, installId }: UserDraft): OwnerRef[] => [
   ...aliases,
   ...subscriptions.flatMap(subscriptionRefs),
   ...installRefs(installId),
@@ -85,8 +85,8 @@ export function readDraft({ identity, subscriptions, properties }: CreateUserBod
  * Undefined where the draft is more than that: it names subscriptions by id, has sessions or purchases, says when they were there
  * before, or breaks a limit.
  */
-export function prepareFresh(
-  { newId, now }: CreateContext,
+export function prepareNewUser(
+  { newId, now }: CreateUserContext,
   draft: UserDraft,
 ): { user: User; subscriptions: Subscription[] } | undefined {
   const { aliases, properties } = draft
@@ -96,7 +96,7 @@ export function prepareFresh(
   if (properties.firstActive !== undefined && draft.subscriptions.length > 0) return undefined
   const at = now().toISOString()
   const user = newUser(newId(), at)
-  user.properties = changedProperties(user.properties, properties, at)
+  user.properties = applyPropertyChange(user.properties, properties, at)
   for (const { label, value } of aliases) user.aliases.set(label, value)
   const tokens = new Set<string>()
   const subscriptions: Subscription[] = []
@@ -114,16 +114,16 @@ export function prepareFresh(
   return { user, subscriptions }
 }
 
-function applyDraft(state: Neighbourhood, draft: UserDraft, now: string, newId: NewId, authority: Authority): Created {
+function applyDraft(state: WorkingSet, draft: UserDraft, now: string, newId: NewId, authority: Authority): CreatedUser {
   const known = findTarget(state, draft, authority)
   const user = known ?? newUser(newId(), now)
   if (!known) state.addUser(user)
   assignAliases(state, user, draft.aliases)
   changeProperties(state, user, draft.properties, now)
-  retireOthers(state, draft.installId, draft.subscriptions, now, authority)
+  retirePreviousSubscription(state, draft.installId, draft.subscriptions, now, authority)
   const subscriptions = draft.subscriptions.map((request) => {
     const { subscription, isNew } = subscribe(state, user, request, now, newId, authority)
-    return putActivity(state, subscription, isNew, draft.properties)
+    return applyImportedActivity(state, subscription, isNew, draft.properties)
   })
   assignInstall(state, draft.installId, subscriptions, now)
   // A subscription given twice is answered twice, as it is in the end.
@@ -133,8 +133,8 @@ function applyDraft(state: Neighbourhood, draft: UserDraft, now: string, newId: 
 }
 
 /** Whoever imports users says when they were there. When a subscription that is known was made does not change. */
-export function putActivity(
-  state: Neighbourhood,
+export function applyImportedActivity(
+  state: WorkingSet,
   subscription: Subscription,
   isNew: boolean,
   { firstActive, lastActive }: Pick<PropertyChange, 'firstActive' | 'lastActive'>,
@@ -151,38 +151,36 @@ export function putActivity(
 }
 
 /** The user that the aliases name or, without aliases, the owner of the subscriptions. A verified user is always themselves. */
-function findTarget(
-  state: Neighbourhood,
-  { aliases, subscriptions }: UserDraft,
-  authority: Authority,
-): User | undefined {
+function findTarget(state: WorkingSet, { aliases, subscriptions }: UserDraft, authority: Authority): User | undefined {
   if (authority.kind === 'verified') return state.find({ label: EXTERNAL_ID, value: authority.externalId })
   const owners = new Set(aliases.map((alias) => state.find(alias)).filter((owner) => owner !== undefined))
   if (owners.size > 1) throw severalUsers(state, aliases)
   if (aliases.length > 0) return owners.values().next().value
   const holders = new Set(
     subscriptions
-      .map((request) => findRequested(state, request, authority)?.userId)
+      .map((request) => findRequestedSubscription(state, request, authority)?.userId)
       .filter((holder) => holder !== undefined),
   )
   if (holders.size > 1)
     throw new AppError('conflict', {
       code: 'user-3',
       title: 'The subscriptions belong to different users; name the user with an identity',
-      meta: { subscriptions: subscriptions.map((request) => findRequested(state, request, authority)?.id ?? null) },
+      meta: {
+        subscriptions: subscriptions.map((request) => findRequestedSubscription(state, request, authority)?.id ?? null),
+      },
     })
   const [holder] = holders
   return holder === undefined ? undefined : state.users.get(holder)
 }
 
 /** Flat, as the service's logs have it, and under the name that the client library reads. */
-function severalUsers(state: Neighbourhood, aliases: Alias[]): AppError {
+function severalUsers(state: WorkingSet, aliases: Alias[]): AppError {
   const known = aliases.filter((alias) => state.find(alias) !== undefined)
   const labels = Object.fromEntries(known.map(({ label, value }) => [label, value]))
   return aliasesClaimed({ ...labels, conflicting_aliases: labels })
 }
 
-export const createdAnswer = (appId: AppId, { user, subscriptions }: Created) => ({
+export const createdAnswer = (appId: AppId, { user, subscriptions }: CreatedUser) => ({
   identity: identityObject(user.id, user.aliases),
   properties: propertiesObject(user.properties),
   subscriptions: subscriptions.map((it) => subscriptionObject(appId, it)),

@@ -1,11 +1,11 @@
-import { actorOf, type Request } from '../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { UserRef } from './aliases/identity.ts'
-import type { Change } from './change.ts'
+import type { ChangeUsers } from './change.ts'
 
 /** Everything of the user goes, and its aliases are free again. What remains is a line in the audit log, without personal data. */
-export function deleteUser(change: Change, appId: AppId, ref: UserRef, by: Request) {
+export function deleteUser(change: ChangeUsers, appId: AppId, ref: UserRef, by: RequestOrigin) {
   return change(appId, {
     refs: [ref],
     needs: { subscriptions: true },

@@ -5,9 +5,9 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import { addressGroup } from '../lib/networks.ts'
 import { EXTERNAL_ID, ONESIGNAL_ID, type UserRef } from './aliases/identity.ts'
-import type { Reader } from './read.ts'
+import type { UserReader } from './read.ts'
 
-export type FindSubjects = (appId: AppId, ref: UserRef) => Promise<string[]> | string[]
+export type FindLimitSubjects = (appId: AppId, ref: UserRef) => Promise<string[]> | string[]
 
 const REMEMBERED = 20_000
 const MAX_AGE_MS = 10_000
@@ -16,7 +16,7 @@ const MAX_AGE_MS = 10_000
  * The user's id, however the request names it. Remembered for some seconds: an alias that moves in between is counted
  * for its former owner, which costs nobody more than that.
  */
-export function createFindSubjects(reader: Reader, clock: Clock): FindSubjects {
+export function createFindLimitSubjects(reader: UserReader, clock: Clock): FindLimitSubjects {
   const remembered = new Map<string, { subject: string; until: number }>()
   return (appId, ref) => {
     if ('id' in ref) return [ref.id]
@@ -46,7 +46,7 @@ type SdkRequest = {
  * Whom a request of an SDK is counted for. Nobody is looked up for it: a counter that is some user's own would tell that the user is
  * there, and could be used up against them. A device counts by its address, together with what it names.
  */
-export function sdkSubjects({ caller, ip, params, body }: SdkRequest): string[] {
+export function limitSubjectsOfSdk({ caller, ip, params, body }: SdkRequest): string[] {
   const authority = authorityOf(caller)
   if (authority.kind === 'verified') return [`verified\0${authority.externalId}`]
   const { identity } = (body ?? {}) as { identity?: unknown }
@@ -57,7 +57,7 @@ export function sdkSubjects({ caller, ip, params, body }: SdkRequest): string[] 
 }
 
 /** A subscription by what it delivers to; addresses of emails are one in any case. */
-export const tokenSubject = (type: string, token: string) => {
+export const limitSubjectOfToken = (type: string, token: string) => {
   const kind = type.toLowerCase()
   return `${kind}\0${kind === 'email' ? token.toLowerCase() : token}`
 }
@@ -69,7 +69,7 @@ const MOST_SUBSCRIPTIONS = 20
  * Whom a Create user request is about: those its aliases belong to, the aliases themselves while nobody has them, and the
  * subscriptions it brings.
  */
-export async function createdSubjects(find: FindSubjects, appId: AppId, body: unknown): Promise<string[]> {
+export async function limitSubjectsOfNewUser(find: FindLimitSubjects, appId: AppId, body: unknown): Promise<string[]> {
   const { identity, subscriptions } = (body ?? {}) as { identity?: unknown; subscriptions?: unknown }
   // The limits are judged before the body is checked, so nothing about its shape is known here.
   const aliases = isObject(identity) ? Object.entries(identity).filter(isTextPair).slice(0, MOST_ALIASES) : []
@@ -87,10 +87,10 @@ export async function createdSubjects(find: FindSubjects, appId: AppId, body: un
 function subscriptionSubject(draft: unknown): string[] {
   const { id, type, token } = (draft ?? {}) as { id?: unknown; type?: unknown; token?: unknown }
   if (typeof id === 'string' && id !== '') return [id.toLowerCase()]
-  return typeof token === 'string' && typeof type === 'string' && token !== '' ? [tokenSubject(type, token)] : []
+  return typeof token === 'string' && typeof type === 'string' && token !== '' ? [limitSubjectOfToken(type, token)] : []
 }
 
-const findAlias = (find: FindSubjects, appId: AppId, label: string, value: string) =>
+const findAlias = (find: FindLimitSubjects, appId: AppId, label: string, value: string) =>
   label === ONESIGNAL_ID ? [] : find(appId, { label, value })
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 const isTextPair = (entry: [string, unknown]): entry is [string, string] => typeof entry[1] === 'string'

@@ -14,7 +14,7 @@ export const findPresence = (db: Db, appId: AppId, ids: readonly UserId[]) =>
     where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
 
 /** Those of them that are there. */
-export async function findPresent(db: Db, appId: AppId, ids: readonly UserId[]): Promise<Set<UserId>> {
+export async function findExistingUsers(db: Db, appId: AppId, ids: readonly UserId[]): Promise<Set<UserId>> {
   const found = await db.query<{ id: UserId }>(sql`
     select u.id from users u where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
   return new Set(found.map(({ id }) => id))
@@ -26,7 +26,12 @@ export async function countUsers(db: Db, appId: AppId): Promise<number> {
 }
 
 /** For each time, how many users were last active after it. */
-export const countActive = (db: Db, appId: AppId, times: readonly { seconds: number; after: Date }[], upTo: Date) =>
+export const countActiveUsers = (
+  db: Db,
+  appId: AppId,
+  times: readonly { seconds: number; after: Date }[],
+  upTo: Date,
+) =>
   db.query<{ seconds: number; users: number }>(
     sql`
     select w.seconds, count(*) as users

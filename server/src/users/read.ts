@@ -6,43 +6,43 @@ import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import { identityObject, type UserRef } from './aliases/identity.ts'
-import { mayTouch, refuseOtherUser } from './devices/authorize.ts'
+import { mayAccessSubscription, refuseOtherUser } from './devices/authorize.ts'
 import { deviceIdentity, deviceProperties } from './devices/view.ts'
 import { propertiesObject } from './properties/properties.ts'
-import { findIdentities, findOwners, type IdentityRow, loadPointed } from './store.ts'
-import { isAddress, subscriptionObject } from './subscriptions/subscription.ts'
-import type { Ref, User } from './working-set.ts'
+import { findIdentities, findOwners, type IdentityRow, loadReferencedUsers } from './store.ts'
+import { isAddressType, subscriptionObject } from './subscriptions/subscription.ts'
+import type { OwnerRef, User } from './working-set.ts'
 
-export type Reader = {
-  identity(appId: AppId, ref: Ref): Promise<IdentityRow | undefined>
-  user(appId: AppId, ref: Ref): Promise<User | undefined>
-  owner(appId: AppId, ref: Ref): Promise<UserId | undefined>
+export type UserReader = {
+  identity(appId: AppId, ref: OwnerRef): Promise<IdentityRow | undefined>
+  user(appId: AppId, ref: OwnerRef): Promise<User | undefined>
+  owner(appId: AppId, ref: OwnerRef): Promise<UserId | undefined>
 }
 
-export function createReader({ db, merger }: { db: Db; merger: Merger }): Reader {
+export function createUserReader({ db, merger }: { db: Db; merger: Merger }): UserReader {
   return {
     identity: merger.merged({
       name: 'users.identity',
       parallel: 2,
-      run: async (appId, refs: Ref[]) => (await findIdentities(db, appId, refs)).map(asValue),
+      run: async (appId, refs: OwnerRef[]) => (await findIdentities(db, appId, refs)).map(asValue),
     }),
     owner: merger.merged({
       name: 'users.owner',
       parallel: 2,
-      run: async (appId, refs: Ref[]) => (await findOwners(db, appId, refs)).map(asValue),
+      run: async (appId, refs: OwnerRef[]) => (await findOwners(db, appId, refs)).map(asValue),
     }),
     user: merger.merged({
       name: 'users.view',
       parallel: 2,
-      run: async (appId, refs: Ref[]) =>
-        (await loadPointed(db, appId, refs, { subscriptions: true, purchases: true })).map(asValue),
+      run: async (appId, refs: OwnerRef[]) =>
+        (await loadReferencedUsers(db, appId, refs, { subscriptions: true, purchases: true })).map(asValue),
     }),
   }
 }
 
 const asValue = <Value>(value: Value) => ({ value })
 
-export async function viewIdentity(reader: Reader, appId: AppId, ref: UserRef, authority: Authority) {
+export async function viewIdentity(reader: UserReader, appId: AppId, ref: UserRef, authority: Authority) {
   const found = await reader.identity(appId, ref)
   if (!found) throw userNotFound()
   const aliases = new Map(Object.entries(found.aliases ?? {}))
@@ -51,14 +51,14 @@ export async function viewIdentity(reader: Reader, appId: AppId, ref: UserRef, a
 }
 
 export async function viewIdentityBySubscription(
-  reader: Reader,
+  reader: UserReader,
   appId: AppId,
   subscriptionId: SubscriptionId,
   authority: Authority,
 ) {
   const user = await reader.user(appId, { subscriptionId })
   const subscription = user?.subscriptions.get(subscriptionId)
-  if (!subscription || !mayTouch(subscription, user as User, authority)) throw subscriptionNotFound()
+  if (!subscription || !mayAccessSubscription(subscription, user as User, authority)) throw subscriptionNotFound()
   return identityAnswer(user as User, authority)
 }
 
@@ -66,7 +66,7 @@ const identityAnswer = (user: Pick<User, 'id' | 'aliases'>, { kind }: Authority)
   identity: kind === 'device' ? deviceIdentity(user) : identityObject(user.id, user.aliases),
 })
 
-export async function viewUser(reader: Reader, appId: AppId, ref: Ref, authority: Authority) {
+export async function viewUser(reader: UserReader, appId: AppId, ref: OwnerRef, authority: Authority) {
   const user = await findUser(reader, appId, ref)
   refuseOtherUser(user, authority)
   return {
@@ -78,9 +78,9 @@ export async function viewUser(reader: Reader, appId: AppId, ref: Ref, authority
 
 /** The same for a device: of the subscriptions it is shown the one that it names as its own. */
 export async function viewUserForDevice(
-  reader: Reader,
+  reader: UserReader,
   appId: AppId,
-  ref: Ref,
+  ref: OwnerRef,
   selected: SubscriptionId | undefined,
   now: Date,
 ) {
@@ -90,11 +90,11 @@ export async function viewUserForDevice(
     identity: deviceIdentity(user),
     properties: deviceProperties(now.toISOString()),
     // iOS takes a list without its own subscription for the loss of it; no list says nothing.
-    ...(own && !isAddress(own.type) && { subscriptions: [subscriptionObject(appId, own)] }),
+    ...(own && !isAddressType(own.type) && { subscriptions: [subscriptionObject(appId, own)] }),
   }
 }
 
-async function findUser(reader: Reader, appId: AppId, ref: Ref): Promise<User> {
+async function findUser(reader: UserReader, appId: AppId, ref: OwnerRef): Promise<User> {
   const user = await reader.user(appId, ref)
   if (!user) throw userNotFound()
   return user

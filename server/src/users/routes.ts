@@ -9,10 +9,10 @@ import { ONESIGNAL_ID, readUserRef, type UserRef } from './aliases/identity.ts'
 import type { UsersContext } from './context.ts'
 import { createdAnswer, createUser } from './create.ts'
 import { deleteUser } from './delete.ts'
-import { isOpenToSdks, readTarget } from './devices/authorize.ts'
+import { mayBeNamedBySdk, readTargetUser } from './devices/authorize.ts'
 import { readInstallId } from './devices/install.ts'
 import { signIn } from './devices/sign-in.ts'
-import { createdSubjects, sdkSubjects, tokenSubject } from './limit-subjects.ts'
+import { limitSubjectOfToken, limitSubjectsOfNewUser, limitSubjectsOfSdk } from './limit-subjects.ts'
 import { viewIdentity, viewIdentityBySubscription, viewUser, viewUserForDevice } from './read.ts'
 import {
   AliasPath,
@@ -36,7 +36,7 @@ import {
 } from './subscriptions/change.ts'
 import { readSelectedSubscription, updateUser } from './update.ts'
 
-const byAliasPath = (params: Record<string, string>, hasToken: boolean) => isOpenToSdks(params.alias_label, hasToken)
+const byAliasPath = (params: Record<string, string>, hasToken: boolean) => mayBeNamedBySdk(params.alias_label, hasToken)
 const always = () => true
 const isSdk = ({ caller }: Pick<Call, 'caller'>) => caller.kind === 'sdk'
 
@@ -48,7 +48,7 @@ const access = (keyless?: (params: Record<string, string>, hasToken: boolean) =>
 })
 
 const targetOf = ({ params, caller }: Pick<Call<{ alias_label: string; alias_id: string }>, 'params' | 'caller'>) =>
-  readTarget(params.alias_label, params.alias_id, authorityOf(caller))
+  readTargetUser(params.alias_label, params.alias_id, authorityOf(caller))
 
 /** SDKs send the header with everything, and before they know their subscription an id of their own making. */
 function selectedBy(call: Pick<Call, 'header'>, authority: Authority): SubscriptionId | undefined {
@@ -75,7 +75,7 @@ export function userRoutes(ctx: UsersContext): Route[] {
   const { change, newId, reader, concealTiming } = ctx
   const byAlias = (subjectOf: RouteLimit['subjects']): RouteLimit[] => [
     { rule: 'users.write' },
-    { rule: 'users.one', subjects: (call) => (isSdk(call) ? sdkSubjects(call) : (subjectOf?.(call) ?? [])) },
+    { rule: 'users.one', subjects: (call) => (isSdk(call) ? limitSubjectsOfSdk(call) : (subjectOf?.(call) ?? [])) },
   ]
   const writesUser = byAlias(({ app, params }) => {
     const { alias_label: label = '', alias_id: value = '' } = params
@@ -114,7 +114,7 @@ export function userRoutes(ctx: UsersContext): Route[] {
       description:
         'Creates a user, or changes the one that the given aliases (or, without aliases, the given tokens) belong to: 201 or 202. Subscriptions that exist are changed or transferred to the user.',
       access: access(always),
-      limits: byAlias(({ app, body }) => createdSubjects(ctx.findSubjects, app.id, body)),
+      limits: byAlias(({ app, body }) => limitSubjectsOfNewUser(ctx.findSubjects, app.id, body)),
       params: AppPath,
       body: CreateUserBody,
       answers: { 201: UserAnswer, 202: UserAnswer },
@@ -326,7 +326,7 @@ export function userRoutes(ctx: UsersContext): Route[] {
       tag: 'Subscriptions',
       summary: 'Update subscription by token',
       access: access(),
-      limits: byAlias(({ params }) => [tokenSubject(params.token_type ?? '', params.token ?? '')]),
+      limits: byAlias(({ params }) => [limitSubjectOfToken(params.token_type ?? '', params.token ?? '')]),
       params: Type.Object({ app_id: Type.String(), token_type: Type.String(), token: Type.String() }),
       body: SubscriptionBody,
       answers: { 202: SubscriptionAnswer },

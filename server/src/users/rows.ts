@@ -2,7 +2,7 @@
 
 import { EXTERNAL_ID } from './aliases/identity.ts'
 import type { StoredPurchase } from './properties/properties.ts'
-import { isMessageable, isSubscribed, type Subscription } from './subscriptions/subscription.ts'
+import { isReachable, isReachableByPush, type Subscription } from './subscriptions/subscription.ts'
 import type { User } from './working-set.ts'
 
 export type UserRow = ReturnType<typeof userRow>
@@ -154,8 +154,8 @@ export function countReachable(subscriptions: Iterable<Subscription>) {
   let subscribed = 0
   let messageable = 0
   for (const it of subscriptions) {
-    if (isSubscribed(it)) subscribed++
-    if (isMessageable(it)) messageable++
+    if (isReachable(it)) subscribed++
+    if (isReachableByPush(it)) messageable++
   }
   return { subscribed, messageable }
 }

@@ -44,7 +44,7 @@ export const Tags = mapOf<string | number | boolean | null>(
   { description: 'Merged into the stored tags; "" or null removes a tag. Values are kept as text.' },
 )
 
-export const Properties = Type.Object({
+export const PropertiesBody = Type.Object({
   tags: Type.Optional(Tags),
   language: text(32, 'Language code, in any case.'),
   timezone_id: text(64, 'IANA time zone.'),
@@ -58,7 +58,7 @@ export const Properties = Type.Object({
   amount_spent: numberOrText('Accepted by Create user alone.'),
   purchases: Purchases,
 })
-export type Properties = Static<typeof Properties>
+export type PropertiesBody = Static<typeof PropertiesBody>
 
 export const Deltas = Type.Object({
   session_time: counter('Seconds to add.'),
@@ -90,13 +90,13 @@ export type SubscriptionDraft = Static<typeof SubscriptionDraft>
 
 export const CreateUserBody = Type.Object({
   identity: Type.Optional(Identity),
-  properties: Type.Optional(Properties),
+  properties: Type.Optional(PropertiesBody),
   subscriptions: Type.Optional(Type.Array(SubscriptionDraft, { maxItems: 100 })),
 })
 export type CreateUserBody = Static<typeof CreateUserBody>
 
 export const UpdateUserBody = Type.Object({
-  properties: Type.Optional(Properties),
+  properties: Type.Optional(PropertiesBody),
   deltas: Type.Optional(Deltas),
 })
 export type UpdateUserBody = Static<typeof UpdateUserBody>

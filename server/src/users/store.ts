@@ -5,7 +5,7 @@ import type { AppId, NewId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
 import type { Alias } from './aliases/identity.ts'
-import type { NewsKind } from './change-feed/change-feed.ts'
+import type { FeedKind } from './change-feed/change-feed.ts'
 import {
   activityRow,
   freshSubscriptionRow,
@@ -16,18 +16,18 @@ import {
   userOf,
 } from './rows.ts'
 import type { Subscription } from './subscriptions/subscription.ts'
-import type { NewPurchases, Ref, User } from './working-set.ts'
+import type { NewPurchases, OwnerRef, User } from './working-set.ts'
 
 export type OwnedAlias = Alias & { userId: UserId }
 /** By how much the counts of a user change. */
-export type Counts = { id: UserId; aliases: number; subscriptions: number }
+export type UserCountChange = { id: UserId; aliases: number; subscriptions: number }
 /** Subscriptions of an app: all, those that can be reached, and those that can be reached by push. */
 export type PlayerCounts = { players: number; subscribed: number; messageable: number }
 
 // ---- finding
 
 /** References as one jsonb parameter; `n` is the place in the list. */
-const refRows = (refs: readonly Ref[]) =>
+const refRows = (refs: readonly OwnerRef[]) =>
   rows(
     refs.map((ref, n) => {
       if ('id' in ref) return { n, id: ref.id }
@@ -44,7 +44,7 @@ const refRows = (refs: readonly Ref[]) =>
  * Scalar subqueries, on purpose: as joins the planner may turn them into a scan of the whole table for each batch; as
  * these they stay index probes.
  */
-export const namedUser = (appId: AppId) => sql`
+export const userIdOfRow = (appId: AppId) => sql`
   case
     when r.id is not null then (select u.id from users u where u.app_id = ${appId} and u.id = r.id)
     else (select a.user_id from aliases a where a.app_id = ${appId} and a.label = r.label and a.value = r.value)
@@ -53,7 +53,7 @@ export const namedUser = (appId: AppId) => sql`
 /** Whom each reference points at, as a column of `r`. */
 const pointsAt = (appId: AppId) => sql`
   case
-    when r.id is not null or r.label is not null then ${namedUser(appId)}
+    when r.id is not null or r.label is not null then ${userIdOfRow(appId)}
     when r.subscription_id is not null then
       (select s.user_id from subscriptions s where s.app_id = ${appId} and s.id = r.subscription_id)
     when r.install_id is not null then
@@ -63,23 +63,23 @@ const pointsAt = (appId: AppId) => sql`
   end`
 
 /** References as rows, each with whom it points at. `offset 0` keeps the planner from turning the probes into joins. */
-const pointedAt = (appId: AppId, refs: readonly Ref[]) => sql`
+const pointedAt = (appId: AppId, refs: readonly OwnerRef[]) => sql`
   select r.n, ${pointsAt(appId)} as user_id
   from jsonb_to_recordset(${refRows(refs)}::jsonb)
     as r(n integer, id uuid, label text, value text, subscription_id uuid, install_id uuid, type text, token_hash text)
   offset 0`
 
-export type Locked = {
+export type LockedUsers = {
   ids: UserId[]
   /** References that pointed at somebody before the lock. */
-  pointing: Set<Ref>
+  pointing: Set<OwnerRef>
   /** What the app is watched for, but for events. */
-  watched: Set<NewsKind>
+  watched: Set<FeedKind>
 }
 
 /** Lock the users that the references point at, in the order of their ids. Who was deleted meanwhile is not locked. */
-export async function findAndLock(db: Db, appId: AppId, refs: readonly Ref[]): Promise<Locked> {
-  const found = await db.query<{ n: number | null; lockedId: UserId | null; watched: NewsKind | null }>(sql`
+export async function lockReferencedUsers(db: Db, appId: AppId, refs: readonly OwnerRef[]): Promise<LockedUsers> {
+  const found = await db.query<{ n: number | null; lockedId: UserId | null; watched: FeedKind | null }>(sql`
     with refs as materialized (${pointedAt(appId, refs)}),
     locked as materialized (
       select u.id from users u
@@ -94,13 +94,13 @@ export async function findAndLock(db: Db, appId: AppId, refs: readonly Ref[]): P
     select null, null, w.kind from watches w where w.app_id = ${appId} and w.name = ''`)
   return {
     ids: [...new Set(found.map(({ lockedId }) => lockedId).filter((id) => id !== null))],
-    pointing: new Set(found.flatMap(({ n }) => (n === null ? [] : [refs[n] as Ref]))),
+    pointing: new Set(found.flatMap(({ n }) => (n === null ? [] : [refs[n] as OwnerRef]))),
     watched: new Set(found.flatMap(({ watched }) => watched ?? [])),
   }
 }
 
 /** Whom references point at, without locks. */
-export async function findOwners(db: Db, appId: AppId, refs: readonly Ref[]): Promise<(UserId | undefined)[]> {
+export async function findOwners(db: Db, appId: AppId, refs: readonly OwnerRef[]): Promise<(UserId | undefined)[]> {
   const found = await db.query<{ n: number; userId: UserId | null }>(pointedAt(appId, refs))
   const owners: (UserId | undefined)[] = new Array(refs.length).fill(undefined)
   for (const { n, userId } of found) owners[n] = userId ?? undefined
@@ -110,7 +110,11 @@ export async function findOwners(db: Db, appId: AppId, refs: readonly Ref[]): Pr
 export type IdentityRow = { userId: UserId; aliases: Record<string, string> | null }
 
 /** The identities that references point at; undefined where there is nobody. */
-export async function findIdentities(db: Db, appId: AppId, refs: readonly Ref[]): Promise<(IdentityRow | undefined)[]> {
+export async function findIdentities(
+  db: Db,
+  appId: AppId,
+  refs: readonly OwnerRef[],
+): Promise<(IdentityRow | undefined)[]> {
   const found = await db.query<{ n: number } & IdentityRow>(sql`
     select t.n, t.user_id,
       (select jsonb_object_agg(o.label, o.value) from aliases o where o.app_id = ${appId} and o.user_id = t.user_id)
@@ -160,13 +164,13 @@ export async function sumPlayerCounts(db: Db, appIds: readonly AppId[]): Promise
 
 // ---- loading
 
-export type Loading = { subscriptions: boolean; purchases: boolean }
+export type LoadOptions = { subscriptions: boolean; purchases: boolean }
 
 /**
  * A row of `u` with what it owns. Times come as text in ISO form, so that they pass through JSON unchanged.
  * Everything is a scalar subquery: a join could be planned as a scan of the app's whole table.
  */
-const userObject = (appId: AppId, loading: Loading) => sql`
+const userObject = (appId: AppId, loading: LoadOptions) => sql`
     jsonb_build_object(
       'id', u.id, 'tags', u.tags, 'language', u.language, 'timezone_id', u.timezone_id, 'country', u.country,
       'lat', u.lat, 'long', u.long, 'ip', u.ip, 'test_user_name', u.test_user_name,
@@ -198,13 +202,13 @@ const userObject = (appId: AppId, loading: Loading) => sql`
  * The locked users with what they own and, seen at the same moment, which of the references that pointed at nobody
  * before the lock have come to point at somebody.
  */
-export async function loadLocked(
+export async function loadLockedUsers(
   db: Db,
   appId: AppId,
   ids: readonly UserId[],
-  loading: Loading,
-  free: readonly Ref[],
-): Promise<{ users: User[]; taken: Set<Ref> }> {
+  loading: LoadOptions,
+  free: readonly OwnerRef[],
+): Promise<{ users: User[]; taken: Set<OwnerRef> }> {
   const loaded = await db.query<{ user: LoadedUser | null; n: number | null }>(sql`
     select ${userObject(appId, loading)} as user, null::integer as n
     from users u
@@ -214,16 +218,16 @@ export async function loadLocked(
     where t.user_id is not null`)
   return {
     users: loaded.flatMap(({ user }) => (user ? [userOf(user)] : [])),
-    taken: new Set(loaded.flatMap(({ n }) => (n === null ? [] : [free[n] as Ref]))),
+    taken: new Set(loaded.flatMap(({ n }) => (n === null ? [] : [free[n] as OwnerRef]))),
   }
 }
 
 /** The users that references point at, without locks. One statement, so that nobody moves between finding and loading. */
-export async function loadPointed(
+export async function loadReferencedUsers(
   db: Db,
   appId: AppId,
-  refs: readonly Ref[],
-  loading: Loading,
+  refs: readonly OwnerRef[],
+  loading: LoadOptions,
 ): Promise<(User | undefined)[]> {
   const loaded = await db.query<{ ns: number[]; user: LoadedUser }>(sql`
     select t.ns, (select ${userObject(appId, loading)} from users u where u.app_id = ${appId} and u.id = t.user_id) as user
@@ -271,7 +275,7 @@ export const updateUsers = (db: Db, appId: AppId, list: UserRow[], now: Date) =>
   where u.app_id = ${appId} and u.id = r.id`)
 
 /** The counts stand in the row for the sake of its check constraints: the limits hold whatever the code above believes. */
-export const adjustCounts = (db: Db, appId: AppId, list: Counts[], now: Date) =>
+export const adjustUserCounts = (db: Db, appId: AppId, list: UserCountChange[], now: Date) =>
   db.query(sql`
   update users u
   set alias_count = u.alias_count + r.aliases, subscription_count = u.subscription_count + r.subscriptions,
@@ -398,7 +402,7 @@ export const insertPurchases = (db: Db, appId: AppId, list: NewPurchases[], now:
  * as in all other changes. In opposite orders the two would deadlock. Where changes are watched it writes the news too,
  * under the id of the user: there is one beginning for each.
  */
-export async function insertFreshUsers(
+export async function insertNewUsers(
   db: Db,
   appId: AppId,
   list: User[],

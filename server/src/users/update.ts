@@ -2,18 +2,18 @@ import { type Authority, KEY } from '../lib/authority.ts'
 import { invalidUuid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import { type AppId, isUuid, type SubscriptionId } from '../lib/ids.ts'
 import type { UserRef } from './aliases/identity.ts'
-import type { Change } from './change.ts'
+import type { ChangeUsers } from './change.ts'
 import { refuseOtherUser } from './devices/authorize.ts'
-import { boundedByDevice, deviceProperties } from './devices/view.ts'
+import { deviceProperties, limitDeviceChange } from './devices/view.ts'
 import {
   addSessions,
-  changedProperties,
+  applyPropertyChange,
   type PropertyChange,
   propertiesObject,
   readProperties,
 } from './properties/properties.ts'
 import type { UpdateUserBody } from './schema.ts'
-import type { Neighbourhood, Ref, User } from './working-set.ts'
+import type { OwnerRef, User, WorkingSet } from './working-set.ts'
 
 /** The subscription that an Update user request selects with its header. */
 export function readSelectedSubscription(header: string | undefined): SubscriptionId | undefined {
@@ -27,7 +27,7 @@ export function readSelectedSubscription(header: string | undefined): Subscripti
  * and nobody knows with which: all their subscriptions were. A device speaks for no other than its own.
  */
 export function updateUser(
-  change: Change,
+  change: ChangeUsers,
   appId: AppId,
   ref: UserRef,
   body: UpdateUserBody,
@@ -35,8 +35,8 @@ export function updateUser(
   authority: Authority = KEY,
 ) {
   const given = readProperties(body.properties, body.deltas)
-  const properties = authority.kind === 'device' ? boundedByDevice(given) : given
-  const refs: Ref[] = selected === undefined ? [ref] : [ref, { subscriptionId: selected }]
+  const properties = authority.kind === 'device' ? limitDeviceChange(given) : given
+  const refs: OwnerRef[] = selected === undefined ? [ref] : [ref, { subscriptionId: selected }]
   return change(appId, {
     refs,
     needs: { subscriptions: selected !== undefined || isSeen(properties), purchases: true },
@@ -54,20 +54,20 @@ export function updateUser(
   })
 }
 
-export function changeProperties(state: Neighbourhood, user: User, change: PropertyChange, now: string) {
-  state.setProperties(user, changedProperties(user.properties, change, now))
+export function changeProperties(state: WorkingSet, user: User, change: PropertyChange, now: string) {
+  state.setProperties(user, applyPropertyChange(user.properties, change, now))
   state.addPurchases(user, change.purchases)
 }
 
 const isSeen = ({ sessionCount, lastActive }: PropertyChange) => sessionCount > 0 || lastActive !== undefined
 
-function refresh(state: Neighbourhood, { subscriptions }: User, change: PropertyChange, now: string) {
+function refresh(state: WorkingSet, { subscriptions }: User, change: PropertyChange, now: string) {
   const lastActive = change.lastActive ?? now
   for (const it of subscriptions.values()) state.putSubscription({ ...it, lastActive })
 }
 
 function addSession(
-  state: Neighbourhood,
+  state: WorkingSet,
   user: User,
   id: SubscriptionId,
   { sessionCount, sessionTime, lastActive }: PropertyChange,

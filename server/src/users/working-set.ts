@@ -18,7 +18,7 @@ export type User = {
 }
 
 /** Anything by which a request can point at a user. */
-export type Ref =
+export type OwnerRef =
   | UserRef
   | { subscriptionId: SubscriptionId }
   | { type: SubscriptionType; tokenHash: string }
@@ -28,17 +28,17 @@ export type NewPurchases = { userId: UserId; purchases: StoredPurchase[] }
 export type Note = Omit<AuditEntry, 'id'>
 
 /** How things were when they were loaded. */
-export type Before = {
+export type LoadedState = {
   users: ReadonlyMap<UserId, { properties: StoredProperties; aliases: ReadonlyMap<string, string> }>
   subscriptions: ReadonlyMap<SubscriptionId, Subscription>
 }
 
-export type Neighbourhood = ReturnType<typeof createNeighbourhood>
+export type WorkingSet = ReturnType<typeof createWorkingSet>
 
 const aliasKey = (label: string, value: string) => `${label}\0${value}`
 const tokenKey = (type: SubscriptionType, tokenHash: string) => `${type}\0${tokenHash}`
 
-export function createNeighbourhood(loaded: User[]) {
+export function createWorkingSet(loaded: User[]) {
   const users = new Map<UserId, User>()
   const byAlias = new Map<string, UserId>()
   const subscriptions = new Map<SubscriptionId, Subscription>()
@@ -61,7 +61,7 @@ export function createNeighbourhood(loaded: User[]) {
   for (const user of loaded) index(user)
 
   // Properties and subscriptions are replaced, never changed in place, so remembering them by reference is enough.
-  const before: Before = {
+  const before: LoadedState = {
     users: new Map(loaded.map((it) => [it.id, { properties: it.properties, aliases: new Map(it.aliases) }])),
     subscriptions: new Map(subscriptions),
   }
@@ -154,7 +154,7 @@ export function createNeighbourhood(loaded: User[]) {
       return id === undefined ? undefined : subscriptions.get(id)
     },
     /** Whom a reference points at, in the present state. */
-    ownerOf(ref: Ref): UserId | undefined {
+    ownerOf(ref: OwnerRef): UserId | undefined {
       if ('id' in ref) return users.get(ref.id)?.id
       if ('label' in ref) return byAlias.get(aliasKey(ref.label, ref.value))
       if ('subscriptionId' in ref) return subscriptions.get(ref.subscriptionId)?.userId

@@ -7,15 +7,14 @@ import type { Queue } from '../queue/enqueue.ts'
 import type { NewJob } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
 import type { Alias } from './aliases/identity.ts'
-import { type NewsKind, noteNews } from './change-feed/change-feed.ts'
-import { findNews } from './change-feed/compare.ts'
-import { forgetJobs } from './deletion-jobs.ts'
+import { type FeedKind, recordFeedEntries } from './change-feed/change-feed.ts'
+import { findFeedEntries } from './change-feed/compare.ts'
+import { userDeletedJobs } from './deletion-jobs.ts'
 import type { StoredProperties } from './properties/properties.ts'
 import { countCustom, countReachable, userRow } from './rows.ts'
 import {
-  adjustCounts,
   adjustPlayerCounts,
-  type Counts,
+  adjustUserCounts,
   deleteAliases,
   deleteSubscriptions,
   deleteUsers,
@@ -26,18 +25,19 @@ import {
   type OwnedAlias,
   type PlayerCounts,
   releaseInstalls,
+  type UserCountChange,
   updateSubscriptions,
   updateUsers,
   upsertSubscriptionActivity,
   upsertUserActivity,
 } from './store.ts'
-import type { Neighbourhood, User } from './working-set.ts'
+import type { User, WorkingSet } from './working-set.ts'
 
 /** Answers the job that wakes who takes the news, where there are any: whoever holds it until a commit keeps others waiting. */
 export async function writeDifference(
-  { db, queue, newId, watched }: { db: Db; queue: Queue; newId: NewId; watched: ReadonlySet<NewsKind> },
+  { db, queue, newId, watched }: { db: Db; queue: Queue; newId: NewId; watched: ReadonlySet<FeedKind> },
   appId: AppId,
-  state: Neighbourhood,
+  state: WorkingSet,
   now: Date,
 ): Promise<NewJob[]> {
   const { before } = state
@@ -56,7 +56,7 @@ export async function writeDifference(
   await step(gone(before.subscriptions, state.subscriptions), deleteSubscriptions)
   await step(added.map(userRow), (db, appId, rows) => insertUsers(db, appId, rows, now))
   await step(changed.map(userRow), (db, appId, rows) => updateUsers(db, appId, rows, now))
-  await step(compareCounts(state, users), (db, appId, rows) => adjustCounts(db, appId, rows, now))
+  await step(compareCounts(state, users), (db, appId, rows) => adjustUserCounts(db, appId, rows, now))
   // Aliases before tokens, as in the statement for new users: in opposite orders the two would deadlock.
   await step(aliases.added, insertAliases)
   await step(released(state), releaseInstalls)
@@ -64,7 +64,7 @@ export async function writeDifference(
   await step(addedSubscriptions, insertSubscriptions)
   // Last, because it takes along what hangs on the user: what was given to others must hang on them by then.
   await step(gone(before.users, state.users), deleteUsers)
-  await queue.enqueue(db, forgetJobs(appId, gone(before.users, state.users), now))
+  await queue.enqueue(db, userDeletedJobs(appId, gone(before.users, state.users), now))
   await step(
     users.filter((user) => isActive(user.properties, user.createdAt, before.users.get(user.id)?.properties)),
     upsertUserActivity,
@@ -79,14 +79,14 @@ export async function writeDifference(
     state.audit.map((note) => ({ ...note, id: newId() })),
     (db, appId, rows) => insertAuditEntries(db, appId, rows, now),
   )
-  const news = watched.size > 0 ? findNews(state).filter(({ kind }) => watched.has(kind)) : []
-  const jobs = await noteNews(db, appId, news, now)
+  const news = watched.size > 0 ? findFeedEntries(state).filter(({ kind }) => watched.has(kind)) : []
+  const jobs = await recordFeedEntries(db, appId, news, now)
   const counts = comparePlayerCounts(state)
   if (Object.values(counts).some((by) => by !== 0)) await adjustPlayerCounts(db, appId, counts)
   return jobs
 }
 
-function comparePlayerCounts({ before, subscriptions }: Neighbourhood): PlayerCounts {
+function comparePlayerCounts({ before, subscriptions }: WorkingSet): PlayerCounts {
   const was = countReachable(before.subscriptions.values())
   const is = countReachable(subscriptions.values())
   return {
@@ -100,7 +100,7 @@ const gone = <Key, A, B>(before: ReadonlyMap<Key, A>, after: ReadonlyMap<Key, B>
   [...before.keys()].filter((key) => !after.has(key))
 
 /** Whose install another subscription may have now. */
-const released = ({ before, subscriptions }: Neighbourhood): SubscriptionId[] =>
+const released = ({ before, subscriptions }: WorkingSet): SubscriptionId[] =>
   [...before.subscriptions.values()]
     .filter(({ id, installId }) => {
       const after = subscriptions.get(id)
@@ -128,7 +128,7 @@ function isChanged(user: User, before: StoredProperties | undefined): boolean {
   return columnsOf(before).some((value, i) => value !== after[i])
 }
 
-function compareCounts(state: Neighbourhood, users: User[]): Counts[] {
+function compareCounts(state: WorkingSet, users: User[]): UserCountChange[] {
   const owned = new Map<UserId, number>()
   const count = (id: UserId, by: number) => owned.set(id, (owned.get(id) ?? 0) + by)
   for (const it of state.before.subscriptions.values()) count(it.userId, -1)
@@ -141,7 +141,7 @@ function compareCounts(state: Neighbourhood, users: User[]): Counts[] {
     .filter(({ aliases, subscriptions }) => aliases !== 0 || subscriptions !== 0)
 }
 
-function compareAliases(state: Neighbourhood, users: User[]): { added: OwnedAlias[]; removed: Alias[] } {
+function compareAliases(state: WorkingSet, users: User[]): { added: OwnedAlias[]; removed: Alias[] } {
   const added: OwnedAlias[] = []
   const removed: Alias[] = []
   for (const [id, { aliases }] of state.before.users) {
@@ -156,10 +156,10 @@ function compareAliases(state: Neighbourhood, users: User[]): { added: OwnedAlia
   return { added, removed }
 }
 
-type Activity = { lastActive: string; sessionCount: number; sessionTime: number }
+type SessionActivity = { lastActive: string; sessionCount: number; sessionTime: number }
 
 /** What was never active needs no activity row: its last activity is its creation. */
-function isActive(after: Activity, createdAt: string, before?: Activity): boolean {
+function isActive(after: SessionActivity, createdAt: string, before?: SessionActivity): boolean {
   const { lastActive, sessionCount, sessionTime } = before ?? { lastActive: createdAt, sessionCount: 0, sessionTime: 0 }
   return after.lastActive !== lastActive || after.sessionCount !== sessionCount || after.sessionTime !== sessionTime
 }

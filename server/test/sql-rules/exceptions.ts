@@ -265,7 +265,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
   { at: 'storage/sql.ts joined', rules: ['readable'], because: 'fragments of the tag in a row' },
   { at: 'storage/sql.ts sql', rules: ['readable'], because: 'the tag itself' },
   {
-    at: 'users/change-feed/store.ts findAppsWithNewsAcrossApps',
+    at: 'users/change-feed/store.ts findAppsWithFeedEntriesAcrossApps',
     rules: ['one app'],
     because: 'one job finds the few apps with news whose announcement was lost, without locks',
   },

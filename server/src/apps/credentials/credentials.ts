@@ -5,19 +5,19 @@ import type { SecretBox } from '../../lib/secrets.ts'
 import type { Db } from '../../storage/db.ts'
 import { findApp } from '../store.ts'
 import type { OpenedP12 } from './open-p12.ts'
-import type { ClientSecret, ServiceAccount } from './read-credential.ts'
-import { open } from './sealed.ts'
+import type { ClientSecret, FcmServiceAccount } from './read-credential.ts'
+import { openCredential } from './sealed.ts'
 import { type VapidPair, withVapidPair } from './vapid.ts'
 
-export type ApnsEnvironment = 'production' | 'development'
+export type AppleEnvironment = 'production' | 'development'
 
 /** Keys and certificates are PEM. */
 export type PushCredentials = {
   vapid: VapidPair
-  fcm: ServiceAccount | undefined
+  fcm: FcmServiceAccount | undefined
   apns:
-    | { kind: 'token'; environment: ApnsEnvironment; key: string; keyId: string; teamId: string; topic: string }
-    | { kind: 'certificate'; environment: ApnsEnvironment; key: string; certificate: string; topic: string | null }
+    | { kind: 'token'; environment: AppleEnvironment; key: string; keyId: string; teamId: string; topic: string }
+    | { kind: 'certificate'; environment: AppleEnvironment; key: string; certificate: string; topic: string | null }
     | undefined
   /** The certificate of a website, for Safari before it took part in web push. */
   safari: OpenedP12 | undefined
@@ -32,11 +32,11 @@ export type PushCredentials = {
         defaultTitle: string
       }
     | undefined
-  adm: ClientAccount | undefined
-  wns: ClientAccount | undefined
+  adm: OAuthClientCredentials | undefined
+  wns: OAuthClientCredentials | undefined
 }
 
-export type ClientAccount = { clientId: string; secret: string }
+export type OAuthClientCredentials = { clientId: string; secret: string }
 
 /** Undefined when there is no such app. Asked for once per batch of messages, not once per message. */
 export async function readPushCredentials(
@@ -46,14 +46,14 @@ export async function readPushCredentials(
   const found = await findApp(ctx.db, appId)
   if (!found) return undefined
   const app = await withVapidPair(ctx, found)
-  const opened = <Name extends Parameters<typeof open>[3]>(name: Name) =>
-    open(ctx.secrets, appId, app.credentials, name)
+  const opened = <Name extends Parameters<typeof openCredential>[3]>(name: Name) =>
+    openCredential(ctx.secrets, appId, app.credentials, name)
   const account = (clientId: string | undefined, kept: ClientSecret | undefined) =>
     clientId !== undefined && kept ? { clientId, secret: kept.secret } : undefined
   const { huawei_app_id, huawei_project_id, huawei_package_name, site_name } = app.pushSettings
   const huawei = account(huawei_app_id, opened('huawei_app_secret'))
   const { apns_key_id: keyId, apns_team_id: teamId, apns_bundle_id: bundleId, apns_env } = app.pushSettings
-  const environment: ApnsEnvironment = apns_env === 'development' ? 'development' : 'production'
+  const environment: AppleEnvironment = apns_env === 'development' ? 'development' : 'production'
   const [p8, p12] = [opened('apns_p8'), opened('apns_p12')]
   const token =
     p8 && keyId && teamId && bundleId

@@ -5,13 +5,13 @@ import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { invalid } from '../../lib/errors.ts'
 import { type OpenedP12, openP12, type P12Problem } from './open-p12.ts'
 
-export type ServiceAccount = { projectId: string; clientEmail: string; privateKey: string }
+export type FcmServiceAccount = { projectId: string; clientEmail: string; privateKey: string }
 
 export type ClientSecret = { secret: string }
 
 /** What sending to each provider needs to prove who it is. */
 export type Credentials = {
-  fcm_v1_service_account_json: ServiceAccount
+  fcm_v1_service_account_json: FcmServiceAccount
   apns_p8: { key: string }
   apns_p12: OpenedP12
   safari_apns_p12: OpenedP12
@@ -32,7 +32,7 @@ export const credentialNames: CredentialName[] = [
 
 /** `owner`: the organization whose file it is. */
 export type GivenCredential = { given: string; password: string; owner: string }
-type Reader<Credential> = (field: string, credential: GivenCredential) => Credential | Promise<Credential>
+type CredentialReader<Credential> = (field: string, credential: GivenCredential) => Credential | Promise<Credential>
 
 /** Real ones have a fifth of it at most. */
 const MAX_BYTES = 65_536
@@ -57,7 +57,7 @@ function parsePrivateKey(pem: string): KeyObject | undefined {
   }
 }
 
-const readP8: Reader<Credentials['apns_p8']> = (field, { given }) => {
+const readP8: CredentialReader<Credentials['apns_p8']> = (field, { given }) => {
   const key = parsePrivateKey(readBase64(field, given).toString('latin1'))
   if (key?.asymmetricKeyType !== 'ec' || key.asymmetricKeyDetails?.namedCurve !== 'prime256v1')
     throw invalid(`${field} must be a p8 file from Apple: an EC private key on P-256 in PEM`)
@@ -65,7 +65,7 @@ const readP8: Reader<Credentials['apns_p8']> = (field, { given }) => {
 }
 
 /** Without the addresses that such a file names: where a signed request goes is not for a file to say. */
-const readServiceAccount: Reader<ServiceAccount> = (field, { given }) => {
+const readServiceAccount: CredentialReader<FcmServiceAccount> = (field, { given }) => {
   const refused = (what: string) => invalid(`${field} must be the JSON of a service account: ${what}`)
   const account = parseObject(readBase64(field, given))
   if (!account) throw refused('it is not a JSON object')
@@ -97,21 +97,21 @@ const P12_PROBLEMS: Record<P12Problem, string> = {
   'too long': 'takes too long to open; export it again with fewer rounds of key derivation',
 }
 
-const readP12: Reader<OpenedP12> = async (field, { given, password, owner }) => {
+const readP12: CredentialReader<OpenedP12> = async (field, { given, password, owner }) => {
   const outcome = await openP12(owner, readBase64(field, given), password)
   if ('problem' in outcome) throw invalid(`${field} ${P12_PROBLEMS[outcome.problem]}`)
   return outcome
 }
 
 /** As the provider's console shows it, not in Base64. */
-const readClientSecret: Reader<ClientSecret> = (field, { given }) => {
+const readClientSecret: CredentialReader<ClientSecret> = (field, { given }) => {
   const secret = given.trim()
   if (!/^[\x21-\x7e]{8,512}$/.test(secret))
     throw invalid(`${field} must be a secret of 8 to 512 characters without spaces`)
   return { secret }
 }
 
-const readers: { [Name in CredentialName]: Reader<Credentials[Name]> } = {
+const readers: { [Name in CredentialName]: CredentialReader<Credentials[Name]> } = {
   fcm_v1_service_account_json: readServiceAccount,
   apns_p8: readP8,
   apns_p12: readP12,

@@ -4,7 +4,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import type { SecretBox } from '../../lib/secrets.ts'
 import type { Db } from '../../storage/db.ts'
 import { type AppOverview, findApp, setVapidPair } from '../store.ts'
-import { seal } from './sealed.ts'
+import { sealCredential } from './sealed.ts'
 
 /** Base64url without padding: the uncompressed point, and the scalar. */
 export type VapidPair = { publicKey: string; privateKey: string }
@@ -28,7 +28,7 @@ export function newVapidPair(): VapidPair {
 export async function withVapidPair({ db, secrets }: { db: Db; secrets: SecretBox }, app: AppOverview) {
   if (app.vapidPublicKey !== null) return { ...app, vapidPublicKey: app.vapidPublicKey }
   const { publicKey, privateKey } = newVapidPair()
-  await setVapidPair(db, app.id, publicKey, seal(secrets, app.id, 'vapid', { privateKey }))
+  await setVapidPair(db, app.id, publicKey, sealCredential(secrets, app.id, 'vapid', { privateKey }))
   const given = await findApp(db, app.id)
   if (!given?.vapidPublicKey) throw new Error('an app was left without its pair for web push')
   return { ...given, vapidPublicKey: given.vapidPublicKey }

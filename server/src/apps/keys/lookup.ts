@@ -14,7 +14,7 @@ export type KeyLookupContext = {
   clock: Clock
   listener: Pick<Listener, 'on'>
   /** Told of a key when it is looked up, which for one in use happens every 4 s. */
-  noteUse?: (keyId: KeyId, at: Date) => void
+  recordUse?: (keyId: KeyId, at: Date) => void
 }
 
 /** With the longest statement on top it stays within the 5 s in which a revoked key must be dead everywhere. */
@@ -23,7 +23,7 @@ const MAX_ENTRIES = 10_000
 /** Queries for keys at once. While they run, further keys gather: a flood of wrong keys is a few queries. */
 const SLOTS = 2
 
-export function createKeyLookup({ db, clock, listener, noteUse }: KeyLookupContext): KeyLookup {
+export function createKeyLookup({ db, clock, listener, recordUse: noteUse }: KeyLookupContext): KeyLookup {
   const keys = createCache<KeyEntry>(clock)
   const apps = createCache<AppGate>(clock)
   const loadKey = createGatherer((hashes: Buffer[]) => findKeysByHash(db, hashes))
@@ -71,7 +71,7 @@ const recordOf = ({ id, kind, organizationId, appId, permissions, ipAllowlist }:
   ipAllowlist,
 })
 
-type Cache<Value> = {
+type KeyCache<Value> = {
   get(name: string, load: () => Promise<Value | undefined>): Promise<Value | undefined> | Value | undefined
   forget(which: (value: Value) => boolean): void
 }
@@ -80,7 +80,7 @@ type Cache<Value> = {
  * What was found, for a while; what was not found is never kept, so a new key works at once. Callers who ask for the same
  * thing while it is being loaded share the load.
  */
-function createCache<Value extends object>(clock: Clock): Cache<Value> {
+function createCache<Value extends object>(clock: Clock): KeyCache<Value> {
   const entries = new Map<string, { value: Value; askedMs: number }>()
   const loading = new Map<string, Promise<Value | undefined>>()
   let changes = 0

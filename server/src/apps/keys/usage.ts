@@ -6,7 +6,7 @@ import type { Db } from '../../storage/db.ts'
 import { upsertKeyUsage } from './store.ts'
 
 export type KeyUsage = {
-  note(keyId: KeyId, at: Date): void
+  record(keyId: KeyId, at: Date): void
   /** Write down what is known. What cannot be written now is kept for the next time. */
   flush(): Promise<void>
   close(): Promise<void>
@@ -36,7 +36,7 @@ export function createKeyUsage({ db, log }: { db: Db; log: Log }): KeyUsage {
 
   const timer = setInterval(() => void flush(), EVERY_MS).unref()
   return {
-    note,
+    record: note,
     flush,
     async close() {
       clearInterval(timer)

@@ -7,13 +7,13 @@ import type { SecretBox } from '../../lib/secrets.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Actor } from '../app.ts'
 import type { AppsContext } from '../context.ts'
-import { open, seal } from '../credentials/sealed.ts'
+import { openCredential, sealCredential } from '../credentials/sealed.ts'
 import { MASK } from '../schema.ts'
 import { findApp, insertAuditEntries, lockApp, notifyChange, updateSmsSettings } from '../store.ts'
-import { isSamePlace, readSms, type SmsSettings, secretName } from './read.ts'
+import { isSameAccount, readSms, type SmsSettings, secretName } from './read.ts'
 import type { SmsAnswer, SmsBody } from './schema.ts'
 
-type Context = Pick<AppsContext, 'db' | 'clock' | 'secrets'>
+type SmsContext = Pick<AppsContext, 'db' | 'clock' | 'secrets'>
 
 /** Where Twilio is to call for this app; undefined while the world has no address of this server. */
 export const twilioCallbackUrl = (publicUrl: string | undefined, appId: AppId) =>
@@ -34,26 +34,26 @@ export async function viewSms(
   }
 }
 
-export async function setSms(ctx: Context, appId: AppId, body: SmsBody, actor: Actor): Promise<void> {
+export async function setSms(ctx: SmsContext, appId: AppId, body: SmsBody, actor: Actor): Promise<void> {
   const { settings, secret } = readSms(body)
   await change(ctx, appId, actor, 'sms_settings.update', (before, sealed) => {
-    if (secret !== undefined) return { settings, sealed: seal(ctx.secrets, appId, 'sms', { secret }) }
-    if (before && sealed && isSamePlace(before, settings)) return { settings, sealed }
+    if (secret !== undefined) return { settings, sealed: sealCredential(ctx.secrets, appId, 'sms', { secret }) }
+    if (before && sealed && isSameAccount(before, settings)) return { settings, sealed }
     throw invalid(`${secretName(body.kind)} is required: it was not given yet, or for another place`)
   })
 }
 
-export const removeSms = (ctx: Context, appId: AppId, actor: Actor) =>
+export const removeSms = (ctx: SmsContext, appId: AppId, actor: Actor) =>
   change(ctx, appId, actor, 'sms_settings.delete', () => undefined)
 
-type Kept = { settings: SmsSettings; sealed: string }
+type StoredSms = { settings: SmsSettings; sealed: string }
 
 async function change(
-  { db, clock }: Context,
+  { db, clock }: SmsContext,
   appId: AppId,
   actor: Actor,
   action: string,
-  decide: (before: SmsSettings | null, sealed: string | undefined) => Kept | undefined,
+  decide: (before: SmsSettings | null, sealed: string | undefined) => StoredSms | undefined,
 ): Promise<void> {
   const now = clock.now()
   await db.transaction(async (db) => {
@@ -93,6 +93,6 @@ export async function readSmsProvider(
   appId: AppId,
 ): Promise<SmsProvider | undefined> {
   const app = await findApp(db, appId)
-  const opened = app && open(secrets, appId, app.credentials, 'sms')
+  const opened = app && openCredential(secrets, appId, app.credentials, 'sms')
   return app?.smsSettings && opened ? { ...app.smsSettings, secret: opened.secret } : undefined
 }

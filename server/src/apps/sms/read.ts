@@ -4,14 +4,14 @@ import { AppError, invalid, type Problem } from '../../lib/errors.ts'
 import { MASK } from '../schema.ts'
 import type { SmsBody } from './schema.ts'
 
-type Words = { opt_out_words: string[]; opt_in_words: string[] }
-type Twilio = Words & {
+type OptWords = { opt_out_words: string[]; opt_in_words: string[] }
+type Twilio = OptWords & {
   kind: 'twilio'
   account_sid: string
   messaging_service_sid: string | null
   from: string | null
 }
-type Smpp = Words & {
+type Smpp = OptWords & {
   kind: 'smpp'
   host: string
   port: number
@@ -60,14 +60,14 @@ export function readSms(body: SmsBody): { settings: SmsSettings; secret: string 
     return [...new Set(bare)]
   }
 
-  const both: Words = { opt_out_words: words('opt_out_words'), opt_in_words: words('opt_in_words') }
+  const both: OptWords = { opt_out_words: words('opt_out_words'), opt_in_words: words('opt_in_words') }
   const settings: SmsSettings = body.kind === 'twilio' ? readTwilio(both) : readSmpp(both)
   const given = (body.kind === 'twilio' ? body.auth_token : body.password) || MASK
   if (!/^[\x21-\x7e]+$/.test(given)) refuse(`${secretName(body.kind)} must consist of letters, digits and signs`)
   if (problems.length > 0) throw new AppError('invalid', ...problems)
   return { settings, secret: given === MASK ? undefined : given }
 
-  function readTwilio(words: Words): Twilio {
+  function readTwilio(words: OptWords): Twilio {
     const from = optional('from')
     const messaging_service_sid = optional('messaging_service_sid')
     if (from === null && messaging_service_sid === null)
@@ -75,7 +75,7 @@ export function readSms(body: SmsBody): { settings: SmsSettings; secret: string 
     return { kind: 'twilio', account_sid: required('account_sid'), messaging_service_sid, from, ...words }
   }
 
-  function readSmpp(words: Words): Smpp {
+  function readSmpp(words: OptWords): Smpp {
     const tls = body.tls ?? false
     const [ton, npi] = [body.source_addr_ton ?? null, body.source_addr_npi ?? null]
     if ((ton === null) !== (npi === null)) refuse('source_addr_ton and source_addr_npi must be given together')
@@ -97,7 +97,7 @@ export function readSms(body: SmsBody): { settings: SmsSettings; secret: string 
 export const secretName = (kind: SmsSettings['kind']) => (kind === 'twilio' ? 'auth_token' : 'password')
 
 /** A secret that is not given again stays with whom it was given for: led elsewhere, it would be shown to somebody else. */
-export function isSamePlace(a: SmsSettings, b: SmsSettings): boolean {
+export function isSameAccount(a: SmsSettings, b: SmsSettings): boolean {
   if (a.kind === 'twilio') return b.kind === 'twilio' && a.account_sid === b.account_sid
   return b.kind === 'smpp' && (['host', 'port', 'tls', 'system_id'] as const).every((name) => a[name] === b[name])
 }

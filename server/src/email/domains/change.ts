@@ -1,6 +1,6 @@
 // Add a sending domain, pause it, let it go on, give it new keys, remove it. Each change leaves a line in the audit log.
 
-import { actorOf, type Request } from '../../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { lockApp } from '../../apps/store.ts'
 import { AppError, appNotFound, forbidden, invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -27,7 +27,7 @@ export async function addDomain(
   ctx: EmailContext,
   appId: AppId,
   body: NewDomainBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<EmailDomain> {
   const domain = readHost('domain', body.domain)
   const returnPathHost = body.return_path_host ? readHost('return_path_host', body.return_path_host) : null
@@ -57,7 +57,7 @@ export async function addDomain(
   })
 }
 
-export function removeDomain(ctx: EmailContext, appId: AppId, domain: string, by: Request): Promise<void> {
+export function removeDomain(ctx: EmailContext, appId: AppId, domain: string, by: RequestOrigin): Promise<void> {
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
     if (!(await deleteDomain(db, appId, domain))) throw domainNotFound()
@@ -71,7 +71,7 @@ export async function setDomainState(
   appId: AppId,
   domain: string,
   { state, force }: { state: 'active' | 'paused'; force?: boolean | undefined },
-  by: Request,
+  by: RequestOrigin,
 ): Promise<EmailDomain> {
   const isForced = state === 'active' && force === true
   if (isForced) refuseForce(by)
@@ -97,7 +97,7 @@ export async function rotateKeys(
   appId: AppId,
   domain: string,
   force: boolean,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<EmailDomain> {
   if (force) refuseForce(by)
   const known = await findDomain(ctx.db, appId, domain)
@@ -107,7 +107,12 @@ export async function rotateKeys(
     : switchKeys(ctx, appId, domain, force, by)
 }
 
-async function publishNext(ctx: EmailContext, appId: AppId, known: EmailDomain, by: Request): Promise<EmailDomain> {
+async function publishNext(
+  ctx: EmailContext,
+  appId: AppId,
+  known: EmailDomain,
+  by: RequestOrigin,
+): Promise<EmailDomain> {
   const { domain } = known
   const now = ctx.now()
   const active = keysIn(known, 'active').map(({ algorithm }) => algorithm)
@@ -132,7 +137,7 @@ async function switchKeys(
   appId: AppId,
   domain: string,
   force: boolean,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<EmailDomain> {
   const seen = force ? undefined : await verifyDomain(ctx, appId, domain, by)
   const way = await findWay(ctx, appId)
@@ -156,7 +161,7 @@ async function switchKeys(
   })
 }
 
-function refuseForce({ caller: { kind } }: Request): void {
+function refuseForce({ caller: { kind } }: RequestOrigin): void {
   if (kind !== 'organization' && kind !== 'operator')
     throw forbidden('force is for organization keys and the command line')
 }

@@ -2,7 +2,7 @@
 // applied to the row as it is afterwards.
 
 import { type Actor, SYSTEM } from '../../apps/app.ts'
-import { actorOf, type Request } from '../../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
@@ -16,7 +16,12 @@ import { checkName, type DnsRecord, recordsOf } from './records.ts'
 import { findDomain, lockDomain, writeDomain } from './store.ts'
 
 /** One that waited for its records becomes active when all that are required are there; one that is paused stays so. */
-export async function verifyDomain(ctx: EmailContext, appId: AppId, domain: string, by: Request): Promise<EmailDomain> {
+export async function verifyDomain(
+  ctx: EmailContext,
+  appId: AppId,
+  domain: string,
+  by: RequestOrigin,
+): Promise<EmailDomain> {
   const { checks, way } = await lookUp(ctx, appId, domain)
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {

@@ -1,8 +1,8 @@
 // How an app's mail goes out: set, shown without the password, taken away.
 
 import { isDeepStrictEqual } from 'node:util'
-import { actorOf, type Request } from '../../apps/audit/actor.ts'
-import { seal } from '../../apps/credentials/sealed.ts'
+import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
+import { sealCredential } from '../../apps/credentials/sealed.ts'
 import type { EmailSettings } from '../../apps/email-settings.ts'
 import { MASK } from '../../apps/schema.ts'
 import { findApp, insertAuditEntries, lockApp, notifyChange, updateEmailSettings } from '../../apps/store.ts'
@@ -34,7 +34,7 @@ export async function setSettings(
   ctx: EmailContext,
   appId: AppId,
   body: EmailSettingsBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<void> {
   const { settings, password } = readSettings(ctx, body)
   // Mail that goes out directly goes out in the name of this machine: that is for who runs it to allow.
@@ -42,13 +42,14 @@ export async function setSettings(
     throw forbidden('mode "direct" is for organization keys, where the server itself does not send directly')
   await change(ctx, appId, by, 'email_settings.update', (before, sealed) => {
     if (!settings.relay || settings.relay.username === null) return { settings, sealed: undefined }
-    if (password !== undefined) return { settings, sealed: seal(ctx.secrets, appId, 'email', { secret: password }) }
+    if (password !== undefined)
+      return { settings, sealed: sealCredential(ctx.secrets, appId, 'email', { secret: password }) }
     if (before?.relay && sealed && isSamePlace(before.relay, settings.relay)) return { settings, sealed }
     throw invalid('relay.password is required: it was not given yet, or for another place')
   })
 }
 
-export const removeSettings = (ctx: EmailContext, appId: AppId, by: Request) =>
+export const removeSettings = (ctx: EmailContext, appId: AppId, by: RequestOrigin) =>
   change(ctx, appId, by, 'email_settings.delete', () => ({ settings: null, sealed: undefined }))
 
 type Kept = { settings: EmailSettings | null; sealed: string | undefined }
@@ -56,7 +57,7 @@ type Kept = { settings: EmailSettings | null; sealed: string | undefined }
 async function change(
   { db, now, newId }: EmailContext,
   appId: AppId,
-  by: Request,
+  by: RequestOrigin,
   action: string,
   decide: (before: EmailSettings | null, sealed: string | undefined) => Kept,
 ): Promise<void> {

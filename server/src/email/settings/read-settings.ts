@@ -1,7 +1,7 @@
 // How an app's mail is to go out, as a request gives it: what cannot work is refused at once, by the name of its field.
 
 import { isIP } from 'node:net'
-import type { EmailSettings, RelaySettings } from '../../apps/email-settings.ts'
+import type { EmailRelaySettings, EmailSettings } from '../../apps/email-settings.ts'
 import { MASK } from '../../apps/schema.ts'
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
 import { isEmail } from '../../users/subscriptions/subscription.ts'
@@ -40,7 +40,7 @@ function readRelay(
   { mayReach }: Pick<EmailContext, 'mayReach'>,
   body: RelayBody,
   refuse: (title: string) => void,
-): RelaySettings {
+): EmailRelaySettings {
   const literal = body.host.replace(/^\[|\]$/g, '')
   const isLiteral = isIP(literal) !== 0
   const host = isLiteral ? literal : plainHost(body.host)
@@ -67,5 +67,5 @@ function readRelay(
 }
 
 /** A password that is not given again stays with whom it was given for: led elsewhere, it would be shown to somebody else. */
-export const isSamePlace = (a: RelaySettings, b: RelaySettings) =>
+export const isSamePlace = (a: EmailRelaySettings, b: EmailRelaySettings) =>
   (['host', 'port', 'tls', 'username'] as const).every((name) => a[name] === b[name])

@@ -1,6 +1,6 @@
 // Addresses are added by hand or from a list, and taken off again. Nothing of it touches subscriptions: it stops what is sent.
 
-import { actorOf, type Request } from '../../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -20,7 +20,7 @@ export async function addSuppressions(
   ctx: Context,
   appId: AppId,
   body: NewSuppressionsBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<number> {
   const { address, addresses } = body
   if ((address === undefined || address === null) === (addresses === undefined || addresses === null))
@@ -35,7 +35,7 @@ export async function addSuppressions(
 }
 
 /** Addresses that are known to be some. */
-export function insertSuppressions(ctx: Context, appId: AppId, given: Given, by: Request): Promise<number> {
+export function insertSuppressions(ctx: Context, appId: AppId, given: Given, by: RequestOrigin): Promise<number> {
   const { reason, detail } = given
   const list = [...new Set(given.addresses.map((it) => it.toLowerCase()))].map((address) => ({
     address,
@@ -52,7 +52,7 @@ export function insertSuppressions(ctx: Context, appId: AppId, given: Given, by:
   })
 }
 
-export function removeSuppression(ctx: Context, appId: AppId, address: string, by: Request): Promise<void> {
+export function removeSuppression(ctx: Context, appId: AppId, address: string, by: RequestOrigin): Promise<void> {
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
     const reason = await deleteSuppression(db, appId, address)
@@ -66,7 +66,7 @@ const note = (
   { newId }: Context,
   db: Db,
   appId: AppId,
-  by: Request,
+  by: RequestOrigin,
   action: string,
   detail: Record<string, unknown>,
   now: Date,

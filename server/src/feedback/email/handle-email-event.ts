@@ -9,8 +9,8 @@ import { suppress } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { type EmailNews, findEmailDelivery, type NotedEmail } from '../../messages/email/note.ts'
 import { findMessage } from '../../messages/store.ts'
-import { dropAddress } from '../../users/subscriptions/drop-address.ts'
-import { setWanted } from '../../users/subscriptions/opt-out.ts'
+import { setSubscribedByUser } from '../../users/subscriptions/opt-out.ts'
+import { unsubscribeAddress } from '../../users/subscriptions/unsubscribe-address.ts'
 import type { FeedbackContext } from '../context.ts'
 import { setSubscribed } from './unsubscribe.ts'
 
@@ -40,7 +40,7 @@ async function followHardBounce(
   told: Told,
 ): Promise<void> {
   if (address === null) return
-  await dropAddress(change, appId, subscriptionId, { token: address, notificationTypes: UNREACHABLE })
+  await unsubscribeAddress(change, appId, subscriptionId, { token: address, notificationTypes: UNREACHABLE })
   const detail = plain(told.detail)
   await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'hard_bounce', ...detail }], clock.now())
 }
@@ -51,7 +51,7 @@ async function followComplaint(
   { address, subscriptionId }: NotedEmail,
 ): Promise<void> {
   const now = clock.now()
-  await setWanted(change, appId, subscriptionId, false)
+  await setSubscribedByUser(change, appId, subscriptionId, false)
   if (address !== null) await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'complaint' }], now)
   const count = (from: Date) => sumOfApp(db, appId, coverOf({ from, until: new Date(now.getTime() + 1) }))
   await pauseForComplaints(db, appId, count, now)

@@ -7,9 +7,9 @@ import { findSuppressed } from '../../email/suppressions/store.ts'
 import { invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { findEmailDelivery } from '../../messages/email/note.ts'
-import { loadPointed } from '../../users/store.ts'
-import { setWanted } from '../../users/subscriptions/opt-out.ts'
-import { isSubscribed } from '../../users/subscriptions/subscription.ts'
+import { loadReferencedUsers } from '../../users/store.ts'
+import { setSubscribedByUser } from '../../users/subscriptions/opt-out.ts'
+import { isReachable } from '../../users/subscriptions/subscription.ts'
 import type { FeedbackContext } from '../context.ts'
 import type { Preferences } from './pages.ts'
 
@@ -21,7 +21,10 @@ export async function findPreferences(
   const delivery = await findEmailDelivery(db, reference)
   if (!delivery) return undefined
   const { subscriptionId } = delivery
-  const [user] = await loadPointed(db, reference.appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
+  const [user] = await loadReferencedUsers(db, reference.appId, [{ subscriptionId }], {
+    subscriptions: true,
+    purchases: false,
+  })
   const subscription = user?.subscriptions.get(subscriptionId)
   if (!subscription) return undefined
   const address = subscription.token ?? ''
@@ -30,7 +33,7 @@ export async function findPreferences(
     findSuppressed(db, reference.appId, [address.toLowerCase()]),
   ])
   // Nothing is sent to who is suppressed, whatever they ask for here.
-  return { sender: app?.name ?? '', address, isSubscribed: isSubscribed(subscription) && suppressed.size === 0 }
+  return { sender: app?.name ?? '', address, isSubscribed: isReachable(subscription) && suppressed.size === 0 }
 }
 
 /**
@@ -45,7 +48,7 @@ export async function setSubscribed(
 ): Promise<Preferences | undefined> {
   const delivery = await findEmailDelivery(ctx.db, reference)
   if (!delivery) return undefined
-  await setWanted(ctx.change, reference.appId, delivery.subscriptionId, isWanted)
+  await setSubscribedByUser(ctx.change, reference.appId, delivery.subscriptionId, isWanted)
   if (!isWanted) await ctx.mail.noteEmail(reference.appId, { reference, at, kind: 'unsubscribed' })
   return findPreferences(ctx, reference)
 }

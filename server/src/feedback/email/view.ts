@@ -13,7 +13,7 @@ import { findSender } from '../../templates/find-app-scope.ts'
 import { inLanguage } from '../../templates/language.ts'
 import { scopeOf } from '../../templates/liquid-scope.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
-import { loadPointed } from '../../users/store.ts'
+import { loadReferencedUsers } from '../../users/store.ts'
 import type { FeedbackContext } from '../context.ts'
 import { type Page, PRIVATE, tooOldPage } from './pages.ts'
 
@@ -44,7 +44,7 @@ async function renderFor(
   const { appId } = reference
   const body = bodyOf(message.content, message.emailHtml)
   if (body === undefined || (typeof body === 'string' && !hasLiquid(body))) return body
-  const [user] = await loadPointed(db, appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
+  const [user] = await loadReferencedUsers(db, appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
   const sender = await findSender(db, appId)
   if (!user || !sender) return undefined
   const subscription = user.subscriptions.get(subscriptionId)

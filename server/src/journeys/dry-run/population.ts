@@ -1,6 +1,6 @@
 // Who is walked through the journey, page by page, with what is known of them.
 
-import { countNamed, findNamed, type NamedEvent } from '../../events/frequency-store.ts'
+import { countEventsNamed, findEventsNamed, type NamedEvent } from '../../events/frequency-store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { judgeUsers, listUsers, reachable } from '../../segments/audience.ts'
 import type { Db } from '../../storage/db.ts'
@@ -58,12 +58,12 @@ async function eachOfEvents(
 ): Promise<SampleSize> {
   const beganMs = now.getTime() - pastDays(days) * DAY_MS
   const past = { after: new Date(beganMs), upTo: now }
-  const total = await countNamed(db, appId, audience.name, past)
+  const total = await countEventsNamed(db, appId, audience.name, past)
   let beyond: NamedEvent['id'] | undefined
   let looked = 0
   while (looked < sample) {
     const size = Math.min(PAGE, sample - looked)
-    const found = await findNamed(db, appId, audience.name, past, beyond, size)
+    const found = await findEventsNamed(db, appId, audience.name, past, beyond, size)
     looked += found.length
     beyond = found.at(-1)?.id
     const events = found.filter(({ properties }) => matchesEvent(audience, { name: audience.name, properties }))

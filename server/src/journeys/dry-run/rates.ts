@@ -1,11 +1,11 @@
 // What the past says about the future: how many users do an event or come back within a time, how many messages are received,
 // opened and clicked.
 
-import { countDoers, findNewest } from '../../events/frequency-store.ts'
+import { countDoers, findNewestEvents } from '../../events/frequency-store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { countByChannel } from '../../messages/counts/rate-store.ts'
 import type { Db } from '../../storage/db.ts'
-import { countActive, countUsers } from '../../users/presence-store.ts'
+import { countActiveUsers, countUsers } from '../../users/presence-store.ts'
 import type { EventMatch } from '../journey.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
 import { type BranchCondition, branchesOf, CHANNEL_OF, type JourneyNode, type MESSAGE_ACTIONS } from '../nodes/node.ts'
@@ -55,7 +55,7 @@ export async function estimateRates(db: Db, appId: AppId, journey: CompiledJourn
       rates.events.set(nameOf(event), { name: event.name, curve: scaleCurve(curve, meant) })
     }
   }
-  if (isSessionAsked) rates.sessions = curveOf(await countActive(db, appId, times, now))
+  if (isSessionAsked) rates.sessions = curveOf(await countActiveUsers(db, appId, times, now))
   if (actions.length > 0) {
     const counts = await countByChannel(db, appId, past)
     for (const { channel, action } of actions) {
@@ -110,7 +110,7 @@ const LOOKED_AT = 2_000
 
 async function shareMeant(db: Db, appId: AppId, event: EventMatch, past: { after: Date; upTo: Date }): Promise<number> {
   if (event.attributes.length === 0) return 1
-  const found = await findNewest(db, appId, event.name, past, LOOKED_AT)
+  const found = await findNewestEvents(db, appId, event.name, past, LOOKED_AT)
   const meant = found.filter(({ properties }) => matchesEvent(event, { name: event.name, properties }))
   return found.length === 0 ? 0 : meant.length / found.length
 }

@@ -1,4 +1,4 @@
-import type { Request } from '../../apps/audit/actor.ts'
+import type { RequestOrigin } from '../../apps/audit/actor.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { JourneysContext } from '../context.ts'
@@ -18,7 +18,7 @@ export function updateNode(
   id: JourneyId,
   nodeId: NodeId,
   body: Fields,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<Journey> {
   const { concurrency_key: _, ...patch } = body
   return changeJourney(ctx, appId, id, body, by, ({ document }) => {

@@ -1,6 +1,6 @@
-// Change a journey by a merge patch. Reading and checking happen before the row is locked; the write looks whether it is as it was.
+// ChangeUsers a journey by a merge patch. Reading and checking happen before the row is locked; the write looks whether it is as it was.
 
-import type { Request } from '../../apps/audit/actor.ts'
+import type { RequestOrigin } from '../../apps/audit/actor.ts'
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -43,7 +43,7 @@ const journeyStale = () =>
     title: 'The journey was changed meanwhile: view it again, and send its new concurrency_key',
   })
 
-export const updateJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId, body: Fields, by: Request) =>
+export const updateJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId, body: Fields, by: RequestOrigin) =>
   changeJourney(ctx, appId, id, body, by, (before) => {
     const patch = Object.fromEntries(
       DOCUMENT_FIELDS.flatMap((name) => (Object.hasOwn(body, name) ? [[name, body[name]]] : [])),
@@ -60,7 +60,7 @@ export function changeJourney(
   appId: AppId,
   id: JourneyId,
   { concurrency_key: key }: Fields,
-  by: Request,
+  by: RequestOrigin,
   wish: (before: Journey) => RequestedChange,
 ): Promise<Journey> {
   return ctx.inTurn(`${appId} ${id}`, async () => {
@@ -106,7 +106,7 @@ function readWish(
   return { document, state: wanted, reading }
 }
 
-async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey, read: Read, by: Request) {
+async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey, read: Read, by: RequestOrigin) {
   const { document, reading } = read
   const now = ctx.now()
   const known = new Set(referencesOf(before.document).map(keyOf))

@@ -19,7 +19,7 @@ import { aName, anEmail, aUser, type MadeUser, view } from '../../../test/users.
 import { virtualClock } from '../../lib/clock.ts'
 import type { Work } from '../../queue/job.ts'
 import { sql } from '../../storage/sql.ts'
-import { type News, noteNews, setWatches } from '../../users/change-feed/change-feed.ts'
+import { type NewFeedEntry, recordFeedEntries, setWatches } from '../../users/change-feed/change-feed.ts'
 import { handleUserChanges } from './handle-user-changes.ts'
 
 let server: TestApp
@@ -54,8 +54,8 @@ const told = (user: MadeUser, name: string, properties: object = {}) =>
   record(app, [{ name, external_id: user.externalId, properties }])
 const usersIn = async (journeyId: string) => (await runsOf(app, journeyId)).map(({ userId }) => userId)
 const newsLeft = () => app.db.query(sql`select 1 from user_news where app_id = ${app.tenant.id}`)
-const note = async (news: News[]) => {
-  const jobs = await noteNews(app.db, app.tenant.id, news, clock.now())
+const note = async (news: NewFeedEntry[]) => {
+  const jobs = await recordFeedEntries(app.db, app.tenant.id, news, clock.now())
   expect(jobs).toHaveLength(1)
   await aJourneyWorker(app, clock).runs.queue.enqueue(app.db, jobs)
 }

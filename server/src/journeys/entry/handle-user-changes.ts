@@ -4,7 +4,7 @@
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
-import { announceNews, type TakenNews, takeNews } from '../../users/change-feed/change-feed.ts'
+import { enqueueFeedJob, type FeedEntry, takeFeedEntries } from '../../users/change-feed/change-feed.ts'
 import { findPresence } from '../../users/presence-store.ts'
 import type { JourneyId } from '../journey.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
@@ -32,13 +32,13 @@ export const handleUserChanges = (ctx: EntryContext) => async (work: Work) => {
     })
     if (!hasMore) return
   }
-  await announceNews(ctx.queue, ctx.db, appId)
+  await enqueueFeedJob(ctx.queue, ctx.db, appId)
 }
 
 /** Whether there may be more. What concerns no active journey is gone with the rest. */
 async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boolean> {
   // After the news, so that what a journey that has just begun was waiting for is not taken before it is known.
-  const [news, live] = await Promise.all([takeNews(db, appId, AT_ONCE), ctx.live.lockAllForShare(db, appId)])
+  const [news, live] = await Promise.all([takeFeedEntries(db, appId, AT_ONCE), ctx.live.lockAllForShare(db, appId)])
   const journeys = new Map(live.map((it) => [it.id, it]))
   const hasMore = news.length === AT_ONCE
   if (news.length === 0 || journeys.size === 0) return hasMore
@@ -61,7 +61,7 @@ async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boo
   return hasMore
 }
 
-function eventNews({ userId, at, event }: TakenNews): UserEvent[] {
+function eventNews({ userId, at, event }: FeedEntry): UserEvent[] {
   if (!event) return []
   const properties = event.properties as Record<string, unknown>
   return [{ userId, at, event: { ...event, at: event.at.toISOString(), properties } }]

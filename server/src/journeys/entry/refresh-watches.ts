@@ -3,7 +3,7 @@
 import { lockApp } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { setWatches, type Watch } from '../../users/change-feed/change-feed.ts'
+import { type FeedWatch, setWatches } from '../../users/change-feed/change-feed.ts'
 import { compileJourney } from '../runs/compile-journey.ts'
 import { findLiveJourneys } from '../store.ts'
 import { triggersOf } from './triggers.ts'
@@ -16,6 +16,6 @@ export async function refreshWatches(db: Db, appId: AppId): Promise<void> {
   await lockApp(db, appId)
   const journeys = await findLiveJourneys(db, appId)
   const watches = journeys.flatMap((journey) => triggersOf(compileJourney(journey)).watches)
-  const distinct = new Map(watches.map((it): [string, Watch] => [`${it.kind} ${it.name}`, it]))
+  const distinct = new Map(watches.map((it): [string, FeedWatch] => [`${it.kind} ${it.name}`, it]))
   await setWatches(db, appId, [...distinct.values()])
 }

@@ -1,7 +1,7 @@
 // What a journey listens for: everything other than time that lets users in, moves their runs on or ends them.
 
 import type { UserId } from '../../lib/ids.ts'
-import type { Watch } from '../../users/change-feed/change-feed.ts'
+import type { FeedWatch } from '../../users/change-feed/change-feed.ts'
 import type { BranchCondition, NodeId } from '../nodes/node.ts'
 import type { CompiledJourney } from '../runs/compile-journey.ts'
 import { listens } from '../runs/interpret.ts'
@@ -16,7 +16,7 @@ export type Triggers = {
   /** The part of it that looks at segments. */
   waitDemands: ReadonlyMap<NodeId, readonly SegmentDemand[]>
   exits: readonly { demand: SegmentDemand; exitsWhen: boolean }[]
-  watches: readonly Watch[]
+  watches: readonly FeedWatch[]
 }
 
 const known = new WeakMap<CompiledJourney, Triggers>()
@@ -54,7 +54,7 @@ function findEars(journey: CompiledJourney): Triggers {
     ...(exit?.eventName === undefined ? [] : [exit.eventName]),
     ...all.flatMap((it) => (it.kind === 'event_trigger' ? [it.name] : [])),
   ]
-  const watches: Watch[] = [...new Set(events)].map((name) => ({ kind: 'event', name }))
+  const watches: FeedWatch[] = [...new Set(events)].map((name) => ({ kind: 'event', name }))
   if (segmentDemandsOf(ears).length > 0) watches.push({ kind: 'change', name: '' })
   if (exit?.onSession) watches.push({ kind: 'session', name: '' })
   if (all.some(({ kind }) => kind === 'on_notification_action')) watches.push({ kind: 'action', name: '' })

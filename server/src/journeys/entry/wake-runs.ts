@@ -3,7 +3,7 @@
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import type { TakenNews } from '../../users/change-feed/change-feed.ts'
+import type { FeedEntry } from '../../users/change-feed/change-feed.ts'
 import type { JourneyId } from '../journey.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
 import type { CompiledJourney } from '../runs/compile-journey.ts'
@@ -50,7 +50,7 @@ export type UserEvent = { userId: UserId; at: Date; event: RunEvent }
 
 export type UserChanges = {
   journeys: Journeys
-  news: readonly TakenNews[]
+  news: readonly FeedEntry[]
   events: readonly UserEvent[]
   /** Users that are different, and what holds for them now. */
   changed: readonly UserId[]

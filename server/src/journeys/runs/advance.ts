@@ -6,7 +6,7 @@ import { type AddOptions, findReadyProviders } from '../../messages/expand/add-r
 import { lookUpUsers } from '../../messages/expand/look-up-hosts.ts'
 import type { Work } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
-import { findPresent } from '../../users/presence-store.ts'
+import { findExistingUsers } from '../../users/presence-store.ts'
 import { advanceJob, readAdvanceKey } from '../jobs.ts'
 import type { JourneyId } from '../journey.ts'
 import { findSending, sendsHeldUntil } from '../sends/hold.ts'
@@ -91,7 +91,7 @@ async function advanceBatch(
     due.filter(({ state }) => state !== 'waiting'),
   ]
   const sending = waiting.length > 0 ? await findSending(db, appId, journey, now) : undefined
-  const present = await findPresent(db, appId, [...new Set(waiting.map(({ userId }) => userId))])
+  const present = await findExistingUsers(db, appId, [...new Set(waiting.map(({ userId }) => userId))])
   const moves = [
     ...waiting.filter(({ userId }) => !present.has(userId)).map(leaveEarly),
     ...(await findMoves(

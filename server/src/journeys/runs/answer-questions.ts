@@ -1,6 +1,6 @@
 // What rules must know of users, found out for a whole batch of runs: one statement for each kind of question.
 
-import { type Found, findEventsSince } from '../../events/since-store.ts'
+import { findEventsSince, type MatchedEvent } from '../../events/since-store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { findRunActions } from '../../messages/feedback/run-action-store.ts'
 import type { Db } from '../../storage/db.ts'
@@ -96,7 +96,7 @@ function sinceOf({ startedAt }: CompiledJourney, { entryEvent, enteredAt }: Run)
   return startedAt && startedAt > enteredAt ? startedAt : enteredAt
 }
 
-const eventOf = (name: string, { id, at, properties }: Found): RunEvent => ({
+const eventOf = (name: string, { id, at, properties }: MatchedEvent): RunEvent => ({
   id,
   name,
   at: at.toISOString(),
@@ -123,7 +123,7 @@ async function answerEvents(db: Db, appId: AppId, journey: CompiledJourney, aske
         matchesEvent(condition, { name: condition.name, properties }) &&
         matchesEntry(condition.entry_event_match_attributes, properties, entryEvent?.properties ?? {}),
     )
-    const last = met.reduce<Found | undefined>((last, it) => (last && last.at >= it.at ? last : it), undefined)
+    const last = met.reduce<MatchedEvent | undefined>((last, it) => (last && last.at >= it.at ? last : it), undefined)
     note(one, last ? eventOf(condition.name, last) : false)
   }
 }

@@ -6,7 +6,7 @@ import type { ReadRunData } from '../../messages/engine/engine.ts'
 import type { RecordRunActions } from '../../messages/feedback/run-actions.ts'
 import { createQueue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
-import { noteNews } from '../../users/change-feed/change-feed.ts'
+import { recordFeedEntries } from '../../users/change-feed/change-feed.ts'
 import { readRunData } from './run-data.ts'
 
 /** Tells journeys of it in the caller's transaction. */
@@ -14,7 +14,7 @@ export function createNoteActions(parts: { clock: Clock; newId: NewId }): Record
   const queue = createQueue(parts)
   return async (db, appId, actions) => {
     const news = actions.map(({ userId, runId }) => ({ userId, runId, kind: 'action' as const }))
-    await queue.enqueue(db, await noteNews(db, appId, news, parts.clock.now()))
+    await queue.enqueue(db, await recordFeedEntries(db, appId, news, parts.clock.now()))
   }
 }
 

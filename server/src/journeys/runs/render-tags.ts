@@ -9,7 +9,7 @@ import { scopeOf } from '../../templates/liquid-scope.ts'
 import type { RenderItem } from '../../templates/render/renderer.ts'
 import { hasLiquid, type Sources } from '../../templates/render/source.ts'
 import type { TagChange } from '../../users/properties/set-tags.ts'
-import { loadPointed } from '../../users/store.ts'
+import { loadReferencedUsers } from '../../users/store.ts'
 import type { CompiledJourney } from './compile-journey.ts'
 import type { RunsContext } from './context.ts'
 import type { RunEvent } from './run.ts'
@@ -50,7 +50,7 @@ export async function renderTags(
 /** None for users that are gone. */
 async function itemsFor(db: Db, appId: AppId, journey: CompiledJourney, list: readonly Tagged[]) {
   const refs = [...new Set(list.map(({ run }) => run.userId))].map((id) => ({ id }))
-  const users = await loadPointed(db, appId, refs, { subscriptions: true, purchases: false })
+  const users = await loadReferencedUsers(db, appId, refs, { subscriptions: true, purchases: false })
   const owners = new Map(users.flatMap((user) => (user ? [[user.id, user]] : [])))
   const sender = await findSender(db, appId)
   const sources = new Map<Record<string, string>, Sources>()

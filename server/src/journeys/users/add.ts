@@ -1,6 +1,6 @@
 // Let one user into an active journey by hand, whether or not they are in its audience.
 
-import { actorOf, type Request } from '../../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import { MAX_BYTES } from '../../events/read-event.ts'
 import { AppError, invalid } from '../../lib/errors.ts'
@@ -33,7 +33,7 @@ export async function addUser(
   appId: AppId,
   id: JourneyId,
   body: AddUserInput,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<RunId> {
   readUserQuery(body)
   return ctx.db.transaction(async (db) => {

@@ -1,6 +1,6 @@
 // Take one user out of a journey by hand. They left early, and may enter again as anybody who left.
 
-import { actorOf, type Request } from '../../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { JourneysContext } from '../context.ts'
@@ -17,7 +17,7 @@ export async function removeUser(
   appId: AppId,
   id: JourneyId,
   whom: UserQuery,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<number> {
   readUserQuery(whom)
   return ctx.db.transaction(async (db) => {

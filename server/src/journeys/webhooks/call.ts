@@ -10,7 +10,7 @@ import { readSending } from '../../sending/read.ts'
 import type { SendWebhook } from '../../sending/send-notice.ts'
 import type { Db } from '../../storage/db.ts'
 import { EXTERNAL_ID } from '../../users/aliases/identity.ts'
-import { loadPointed } from '../../users/store.ts'
+import { loadReferencedUsers } from '../../users/store.ts'
 import type { User } from '../../users/working-set.ts'
 import { webhookCallsJob } from '../jobs.ts'
 import type { RunEvent, RunId } from '../runs/run.ts'
@@ -69,7 +69,7 @@ async function send(
   calls: readonly WebhookCall[],
 ): Promise<Outcome[]> {
   const refs = [...new Set(calls.map(({ userId }) => userId))].map((id) => ({ id }))
-  const users = await loadPointed(db, appId, refs, { subscriptions: false, purchases: false })
+  const users = await loadReferencedUsers(db, appId, refs, { subscriptions: false, purchases: false })
   const userOf = new Map<UserId, User>(users.flatMap((user) => (user ? [[user.id, user]] : [])))
   const runs = new Map<RunId, { name: string; entryEvent: RunEvent | null }>(
     (

@@ -1,6 +1,6 @@
 // Create, update and delete the receivers of send_webhook, and give them a new secret. Each change leaves a line in the audit log.
 
-import { actorOf, type Request } from '../../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../../apps/store.ts'
 import { readWebhookUrl } from '../../feedback/webhook.ts'
 import { AppError, appNotFound, invalid } from '../../lib/errors.ts'
@@ -17,7 +17,7 @@ import { type JourneyWebhook, type JourneyWebhookId, journeyWebhookNotFound, web
 const MOST = 100
 
 /** The secret is told this once. */
-export function createWebhook(ctx: JourneysContext, appId: AppId, body: NewWebhookBody, by: Request) {
+export function createWebhook(ctx: JourneysContext, appId: AppId, body: NewWebhookBody, by: RequestOrigin) {
   const now = ctx.now()
   const secret = newWebhookSecret()
   const id = ctx.newId()
@@ -51,7 +51,7 @@ export function changeWebhook(
   appId: AppId,
   id: JourneyWebhookId,
   { name, url }: WebhookBody,
-  by: Request,
+  by: RequestOrigin,
 ): Promise<JourneyWebhook> {
   return changed(ctx, appId, id, async (db, before) => {
     const after: JourneyWebhook = {
@@ -65,7 +65,7 @@ export function changeWebhook(
   })
 }
 
-export async function rotateWebhookSecret(ctx: JourneysContext, appId: AppId, id: JourneyWebhookId, by: Request) {
+export async function rotateWebhookSecret(ctx: JourneysContext, appId: AppId, id: JourneyWebhookId, by: RequestOrigin) {
   const secret = newWebhookSecret()
   const webhook = await changed(ctx, appId, id, async (db, before) => {
     await note(ctx, db, appId, by, 'journey_webhook.rotate', id, { name: before.name })
@@ -78,7 +78,12 @@ export async function rotateWebhookSecret(ctx: JourneysContext, appId: AppId, id
 }
 
 /** Not while users are on their way to it. */
-export const removeWebhook = (ctx: JourneysContext, appId: AppId, id: JourneyWebhookId, by: Request): Promise<void> =>
+export const removeWebhook = (
+  ctx: JourneysContext,
+  appId: AppId,
+  id: JourneyWebhookId,
+  by: RequestOrigin,
+): Promise<void> =>
   ctx.db.transaction(async (db) => {
     const name = await deleteWebhook(db, appId, id)
     if (name === undefined) throw journeyWebhookNotFound()
@@ -110,7 +115,7 @@ const note = (
   { now, newId }: JourneysContext,
   db: Db,
   appId: AppId,
-  by: Request,
+  by: RequestOrigin,
   action: string,
   targetId: JourneyWebhookId,
   detail: Record<string, unknown>,

@@ -11,7 +11,7 @@ import { wasDisabled } from '../../sending/store.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger, Outcome } from '../../storage/merge.ts'
 import { sql } from '../../storage/sql.ts'
-import { namedUser } from '../../users/store.ts'
+import { userIdOfRow } from '../../users/store.ts'
 import { DIRECT, expandJob } from '../jobs.ts'
 import type { Key, MessageId, NewMessage } from '../message.ts'
 import {
@@ -52,7 +52,7 @@ export function createAccept({ db, now, queue, isDisabled, merger }: Context): A
       insertWaiting(
         db,
         appId,
-        namedUser(appId),
+        userIdOfRow(appId),
         wasDisabled(appId),
         jobsInsert(appId, rows, at, IS_FOR_STORED),
         list,

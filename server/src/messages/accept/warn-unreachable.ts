@@ -6,7 +6,7 @@ import { type AppOverview, findApp } from '../../apps/store.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { namedUser } from '../../users/store.ts'
+import { userIdOfRow } from '../../users/store.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import { type Provider, providerOf } from '../delivery.ts'
 import type { Waiting } from '../store.ts'
@@ -78,7 +78,9 @@ export function createWarnUnreachable({ db, clock }: { db: Db; clock: Pick<Clock
     if (!ofApp) remember(appId, missing)
     if (!ofApp || ![...ofApp].some((type) => isMissing(missing, type))) return []
     const present =
-      targets && targets.length <= MOST_TARGETS ? await findTypesOfTargets(db, appId, namedUser(appId), targets) : ofApp
+      targets && targets.length <= MOST_TARGETS
+        ? await findTypesOfTargets(db, appId, userIdOfRow(appId), targets)
+        : ofApp
     const reached = types.filter((type) => present.has(type))
     return reached.length > 0 && reached.every((type) => isMissing(missing, type)) ? warningsFor(missing, reached) : []
   }

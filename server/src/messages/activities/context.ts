@@ -3,7 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
-import type { Reader } from '../../users/read.ts'
+import type { UserReader } from '../../users/read.ts'
 import type { MessagesContext } from '../context.ts'
 import type { RecordReport } from '../feedback/record-reports.ts'
 import { createRegister, type Register } from './tokens.ts'
@@ -11,7 +11,7 @@ import { createRegister, type Register } from './tokens.ts'
 export type ActivitiesContext = {
   db: Db
   /** Of users. */
-  reader: Reader
+  reader: UserReader
   register: Register
   messages: MessagesContext
   note: RecordReport
@@ -21,7 +21,7 @@ export const createActivitiesContext = (parts: {
   db: Db
   clock: Clock
   merger: Merger
-  reader: Reader
+  reader: UserReader
   messages: MessagesContext
   note: RecordReport
 }): ActivitiesContext => ({

@@ -7,7 +7,7 @@ import { invalid, subscriptionNotFound } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger, Outcome } from '../../storage/merge.ts'
-import { refuseOthersDevice } from '../../users/devices/authorize.ts'
+import { refuseForeignDevice } from '../../users/devices/authorize.ts'
 import type { ActivitiesContext } from './context.ts'
 import {
   deleteOldTokens,
@@ -64,7 +64,7 @@ export async function checkOwner(
 ) {
   const owner = await reader.identity(appId, { subscriptionId })
   if (!owner) throw subscriptionNotFound()
-  refuseOthersDevice({ aliases: new Map(Object.entries(owner.aliases ?? {})) }, authority)
+  refuseForeignDevice({ aliases: new Map(Object.entries(owner.aliases ?? {})) }, authority)
 }
 
 const DAY_MS = 86_400_000

@@ -10,7 +10,7 @@ import { scopeOf } from '../../templates/liquid-scope.ts'
 import type { Rendered, RenderFailure, RenderItem } from '../../templates/render/renderer.ts'
 import { hasLiquid, type Sources } from '../../templates/render/source.ts'
 import { findSuspensions } from '../../templates/suspension-store.ts'
-import { loadPointed } from '../../users/store.ts'
+import { loadReferencedUsers } from '../../users/store.ts'
 import type { User } from '../../users/working-set.ts'
 import { emailContent, envelopeOf } from '../email/content.ts'
 import type { Mailing } from '../email/prepare.ts'
@@ -215,7 +215,7 @@ const failureReason = (result: Rendered | RenderFailure | undefined) =>
 async function loadOwners(db: Db, appId: AppId, list: readonly ReadyDelivery[]): Promise<Map<UserId, User>> {
   const ids = [...new Set(list.flatMap(({ due }) => (due.ownerId === null ? [] : [due.ownerId])))]
   const refs = ids.map((id) => ({ id }))
-  const users = await loadPointed(db, appId, refs, { subscriptions: true, purchases: false })
+  const users = await loadReferencedUsers(db, appId, refs, { subscriptions: true, purchases: false })
   return new Map(users.flatMap((user) => (user ? [[user.id, user]] : [])))
 }
 

@@ -3,7 +3,7 @@
 import type { Outcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
-import { dropAddress } from '../../users/subscriptions/drop-address.ts'
+import { unsubscribeAddress } from '../../users/subscriptions/unsubscribe-address.ts'
 import { tokenNameOf } from '../activities/address.ts'
 import { deleteTokens } from '../activities/store.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -37,7 +37,7 @@ export async function unsubscribeGone(
     }
     const { reason, since } = outcome
     const notificationTypes = own(NOTIFICATION_TYPES, reason) ?? -10
-    return [dropAddress(change, appId, due.subscriptionId, { token: due.token, notificationTypes, since })]
+    return [unsubscribeAddress(change, appId, due.subscriptionId, { token: due.token, notificationTypes, since })]
   })
   for (const result of await Promise.allSettled(drops))
     if (result.status === 'rejected')

@@ -8,7 +8,7 @@ import type { ScanAudience } from '../../segments/scan.ts'
 import type { Db } from '../../storage/db.ts'
 import { createMerger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
-import { type Change, createChange } from '../../users/change.ts'
+import { type ChangeUsers, createChangeUsers } from '../../users/change.ts'
 import { createSlots, type Slots } from '../deliver/slots.ts'
 import type { EmailPort } from '../email/port.ts'
 import { createGrowthTracker, type GrowthTracker } from '../expand/growth.ts'
@@ -37,7 +37,7 @@ export type Engine = {
   renderer: Renderer
   email: EmailPort
   /** Of users: addresses that lead nowhere any more are unsubscribed. */
-  change: Change
+  change: ChangeUsers
   prepareMonths: PrepareMonths
   growth: GrowthTracker
   slots: Slots
@@ -75,7 +75,7 @@ export function createEngine({ maxInFlight, random = Math.random, ...parts }: En
     ...parts,
     random,
     queue: createQueue({ clock: parts.clock, newId }),
-    change: createChange({ ...parts, newId, merger }),
+    change: createChangeUsers({ ...parts, newId, merger }),
     prepareMonths: createPrepareMonths(parts.db),
     growth: createGrowthTracker(parts.db),
     slots: createSlots(maxInFlight),

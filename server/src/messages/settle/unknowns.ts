@@ -1,7 +1,7 @@
 // Deliveries of which nobody knows whether they arrived. They are never sent again by themselves; somebody who knows more than we
 // do may send them again, or close them.
 
-import { actorOf, type Request } from '../../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import { type AppId, newId, type SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -43,7 +43,7 @@ export function resendUnknown(
   ctx: UnknownsContext,
   appId: AppId,
   { messageId, subscriptionIds }: UnknownSelection,
-  by: Request,
+  by: RequestOrigin,
 ) {
   const now = ctx.clock.now()
   return ctx.db.transaction(async (db) => {
@@ -84,7 +84,7 @@ export function closeUnknown(
   ctx: Pick<UnknownsContext, 'db' | 'clock'>,
   appId: AppId,
   { messageId, subscriptionIds }: UnknownSelection,
-  by: Request,
+  by: RequestOrigin,
 ) {
   const now = ctx.clock.now()
   return ctx.db.transaction(async (db) => {
@@ -107,7 +107,7 @@ export function closeUnknown(
 const insertAuditEntry = (
   db: Db,
   appId: AppId,
-  by: Request,
+  by: RequestOrigin,
   action: string,
   targetId: MessageId,
   count: number,

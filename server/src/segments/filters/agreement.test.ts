@@ -11,12 +11,12 @@ import { sql } from '../../storage/sql.ts'
 import { formatAmount, multiplyAmount } from '../../users/properties/amount.ts'
 import { userRow } from '../../users/rows.ts'
 import {
-  adjustCounts,
+  adjustUserCounts,
   insertAliases,
   insertPurchases,
   insertSubscriptions,
   insertUsers,
-  loadPointed,
+  loadReferencedUsers,
   upsertSubscriptionActivity,
 } from '../../users/store.ts'
 import {
@@ -73,7 +73,7 @@ async function store(people: Person[]): Promise<Subject[]> {
   await insertAliases(db, appId, aliases)
   await insertSubscriptions(db, appId, subscriptions)
   const counts = users.map(({ id, subscriptions }) => ({ id, aliases: 0, subscriptions: subscriptions.size }))
-  await adjustCounts(db, appId, counts, NOW)
+  await adjustUserCounts(db, appId, counts, NOW)
   // Those without a session have no row.
   const active = subscriptions.filter(
     (it) => it.sessionCount > 0 || it.sessionTime > 0 || it.lastActive !== it.createdAt,
@@ -91,7 +91,7 @@ async function store(people: Person[]): Promise<Subject[]> {
   await db.query(sql`analyze`)
 
   const byId = new Map<UserId, Person>(people.map((it) => [it.user.id, it]))
-  const stored = await loadPointed(
+  const stored = await loadReferencedUsers(
     db,
     appId,
     users.map(({ id }) => ({ id })),

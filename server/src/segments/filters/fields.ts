@@ -1,7 +1,7 @@
 // The fields of the filter language: which relations each has, what operands they take, and what they then ask.
 
 import { own } from '../../lib/own.ts'
-import { hashToken, isEmail, subscriptionTypes, typeOfDevice } from '../../users/subscriptions/subscription.ts'
+import { hashToken, isEmail, subscriptionTypes, typeOfDeviceNumber } from '../../users/subscriptions/subscription.ts'
 import { Entry } from './filter-entry.ts'
 import type { Comparison, Field, Filter, Test } from './tree.ts'
 import { isVersion, lowerAscii, upperAscii } from './values.ts'
@@ -108,7 +108,7 @@ const languageCode: Normalize = (entry, text) => {
 const typesByName = new Map(subscriptionTypes.map((type) => [type.toLowerCase(), type]))
 
 const deviceType: Normalize = (entry, text) => {
-  const type = /^\d{1,2}$/.test(text) ? typeOfDevice(Number(text)) : typesByName.get(text.toLowerCase())
+  const type = /^\d{1,2}$/.test(text) ? typeOfDeviceNumber(Number(text)) : typesByName.get(text.toLowerCase())
   if (!type) throw entry.wrong('value must be a device type: a number such as 0 for iOS, or a name such as "iOSPush"')
   return type
 }

@@ -1,10 +1,10 @@
 import { aliasesClaimed, aliasLimitExceeded, invalid } from '../../lib/errors.ts'
 import { isAnonymous } from '../devices/authorize.ts'
-import type { Neighbourhood, User } from '../working-set.ts'
+import type { User, WorkingSet } from '../working-set.ts'
 import { type Alias, MAX_CUSTOM_ALIASES, ONESIGNAL_ID } from './identity.ts'
 
 /** Add or replace aliases: all of them or none. Labels that are not named stay. */
-export function assignAliases(state: Neighbourhood, user: User, aliases: Alias[]) {
+export function assignAliases(state: WorkingSet, user: User, aliases: Alias[]) {
   const claimed = aliases.filter((alias) => {
     const owner = state.find(alias)
     return owner !== undefined && owner !== user
@@ -18,7 +18,7 @@ export function assignAliases(state: Neighbourhood, user: User, aliases: Alias[]
  * Add aliases on behalf of a device, which is not told what became of them. One that somebody has is not taken from them,
  * and a label that a known person has already keeps its value: it may have come from the app's back end.
  */
-export function addFreeAliases(state: Neighbourhood, user: User, aliases: readonly Alias[]) {
+export function addFreeAliases(state: WorkingSet, user: User, aliases: readonly Alias[]) {
   const mayReplace = isAnonymous(user)
   for (const alias of aliases) {
     const isTaken = state.find(alias) !== undefined
@@ -31,6 +31,6 @@ export function addFreeAliases(state: Neighbourhood, user: User, aliases: readon
 const countCustom = (user: User) => user.aliases.size - (isAnonymous(user) ? 0 : 1)
 
 /** `onesignal_id` may be sent along when it says what is so already; it is never set. */
-export function refuseOtherId(user: User, onesignalId: string | undefined) {
+export function refuseOtherOnesignalId(user: User, onesignalId: string | undefined) {
   if (onesignalId !== undefined && onesignalId !== user.id) throw invalid(`${ONESIGNAL_ID} cannot be set`)
 }

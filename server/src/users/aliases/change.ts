@@ -1,17 +1,17 @@
 import { type Authority, forAnotherUser, KEY, needsIdentityToken } from '../../lib/authority.ts'
 import { aliasesClaimed, aliasNotFound, invalid, subscriptionNotFound, userNotFound } from '../../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
-import type { Change } from '../change.ts'
-import { isAnonymous, mayTouch, refuseOtherUser } from '../devices/authorize.ts'
+import type { ChangeUsers } from '../change.ts'
+import { isAnonymous, mayAccessSubscription, refuseOtherUser } from '../devices/authorize.ts'
 import { deviceIdentity } from '../devices/view.ts'
-import { isAddress } from '../subscriptions/subscription.ts'
-import type { Neighbourhood, Ref, User } from '../working-set.ts'
-import { addFreeAliases, assignAliases, refuseOtherId } from './assign.ts'
+import { isAddressType } from '../subscriptions/subscription.ts'
+import type { OwnerRef, User, WorkingSet } from '../working-set.ts'
+import { addFreeAliases, assignAliases, refuseOtherOnesignalId } from './assign.ts'
 import { type Alias, EXTERNAL_ID, identityObject, ONESIGNAL_ID, readIdentity, type UserRef } from './identity.ts'
 
-type Target = UserRef | { subscriptionId: SubscriptionId }
+type AliasTarget = UserRef | { subscriptionId: SubscriptionId }
 
-function findTarget(state: Neighbourhood, target: Target, authority: Authority): User {
+function findTarget(state: WorkingSet, target: AliasTarget, authority: Authority): User {
   if (!('subscriptionId' in target)) {
     const user = state.find(target)
     if (!user) throw userNotFound()
@@ -19,19 +19,19 @@ function findTarget(state: Neighbourhood, target: Target, authority: Authority):
   }
   const subscription = state.subscriptions.get(target.subscriptionId)
   const user = subscription && state.users.get(subscription.userId)
-  if (!user || !mayTouch(subscription, user, authority)) throw subscriptionNotFound()
+  if (!user || !mayAccessSubscription(subscription, user, authority)) throw subscriptionNotFound()
   return user
 }
 
-const hasAddress = ({ subscriptions }: User) => [...subscriptions.values()].some(({ type }) => isAddress(type))
+const hasAddress = ({ subscriptions }: User) => [...subscriptions.values()].some(({ type }) => isAddressType(type))
 
 const identityAnswer = (user: User) => ({ identity: identityObject(user.id, user.aliases) })
 
 /** Create or update aliases: nothing but the identity changes, and no user is created. */
 export function updateAliases(
-  change: Change,
+  change: ChangeUsers,
   appId: AppId,
-  target: Target,
+  target: AliasTarget,
   identity: Record<string, string>,
   authority: Authority = KEY,
 ) {
@@ -42,7 +42,7 @@ export function updateAliases(
     throw forAnotherUser()
   const isClaim = authority.kind === 'verified' && external !== undefined
   return change(appId, {
-    refs: [target, ...aliases] as Ref[],
+    refs: [target, ...aliases] as OwnerRef[],
     needs: { subscriptions: 'subscriptionId' in target || isClaim },
     apply(state) {
       const user = findTarget(state, target, authority)
@@ -50,7 +50,7 @@ export function updateAliases(
       // address: it may have been made for somebody else's, and the back end may have written to it since.
       if (!isClaim || !isAnonymous(user)) refuseOtherUser(user, authority)
       else if (hasAddress(user)) throw aliasesClaimed({ [EXTERNAL_ID]: external })
-      refuseOtherId(user, onesignalId)
+      refuseOtherOnesignalId(user, onesignalId)
       if (authority.kind === 'device') return updateForDevice(state, user, aliases)
       assignAliases(state, user, aliases)
       return identityAnswer(user)
@@ -62,7 +62,7 @@ export function updateAliases(
  * A device is never given an external id this way: it is told that somebody has it, taken or free, and SDKs then sign in with
  * Create user, which tells nothing. Other aliases are set where they are free, and the answer does not say.
  */
-function updateForDevice(state: Neighbourhood, user: User, aliases: Alias[]) {
+function updateForDevice(state: WorkingSet, user: User, aliases: Alias[]) {
   const external = aliases.find(({ label }) => label === EXTERNAL_ID)
   if (external && user.aliases.get(EXTERNAL_ID) !== external.value)
     throw aliasesClaimed({ [EXTERNAL_ID]: external.value })
@@ -74,7 +74,13 @@ function updateForDevice(state: Neighbourhood, user: User, aliases: Alias[]) {
   return { identity: deviceIdentity(user, aliases) }
 }
 
-export function removeAlias(change: Change, appId: AppId, ref: UserRef, label: string, authority: Authority = KEY) {
+export function removeAlias(
+  change: ChangeUsers,
+  appId: AppId,
+  ref: UserRef,
+  label: string,
+  authority: Authority = KEY,
+) {
   if (label === ONESIGNAL_ID) throw invalid(`${ONESIGNAL_ID} cannot be removed`)
   return change(appId, {
     refs: [ref],
@@ -90,7 +96,7 @@ export function removeAlias(change: Change, appId: AppId, ref: UserRef, label: s
 }
 
 /** Also answered so where there is no such alias: the device was never told whether it is set. */
-function removeForDevice(state: Neighbourhood, user: User, label: string) {
+function removeForDevice(state: WorkingSet, user: User, label: string) {
   if (label === EXTERNAL_ID || !isAnonymous(user)) throw needsIdentityToken('Removing an alias')
   state.removeAlias(user, label)
   return { identity: deviceIdentity(user) }

@@ -10,16 +10,16 @@ import { sql } from '../../storage/sql.ts'
 import { createUsersContext } from '../context.ts'
 import { createUser } from '../create.ts'
 import { newUser } from '../new-user.ts'
-import { insertFreshUsers } from '../store.ts'
+import { insertNewUsers } from '../store.ts'
 import {
-  NEWS,
-  type NewsKind,
-  noteNews,
+  CHANGE_FEED_JOB,
+  enqueueLostFeedJobs,
+  type FeedEntry,
+  type FeedKind,
+  type FeedWatch,
+  recordFeedEntries,
   setWatches,
-  type TakenNews,
-  takeNews,
-  type Watch,
-  wakeNews,
+  takeFeedEntries,
 } from './change-feed.ts'
 
 let app: TestApp
@@ -29,18 +29,18 @@ beforeAll(async () => {
 })
 afterAll(() => app.close())
 
-const watch = (...kinds: NewsKind[]) => setWatches(app.db, app.tenant.id, kinds.map(unnamed))
-const unnamed = (kind: NewsKind): Watch => ({ kind, name: '' })
-const take = (limit = 1000, db: Db = app.db) => takeNews(db, app.tenant.id, limit)
+const watch = (...kinds: FeedKind[]) => setWatches(app.db, app.tenant.id, kinds.map(unnamed))
+const unnamed = (kind: FeedKind): FeedWatch => ({ kind, name: '' })
+const take = (limit = 1000, db: Db = app.db) => takeFeedEntries(db, app.tenant.id, limit)
 /** Users and kinds of what was noted since it was asked last. */
 const told = async () => brief(await take())
-const brief = (news: TakenNews[]) => news.map(({ userId, kind }) => `${userId} ${kind}`).sort()
-const said = (user: { id: string }, ...kinds: NewsKind[]) => kinds.map((kind) => `${user.id} ${kind}`)
+const brief = (news: FeedEntry[]) => news.map(({ userId, kind }) => `${userId} ${kind}`).sort()
+const said = (user: { id: string }, ...kinds: FeedKind[]) => kinds.map((kind) => `${user.id} ${kind}`)
 const wakeUps = () =>
   app.db.query<{ appId: string; key: string; lane: string }>(
-    sql`select app_id, key, lane from jobs where name = ${NEWS} order by app_id`,
+    sql`select app_id, key, lane from jobs where name = ${CHANGE_FEED_JOB} order by app_id`,
   )
-const forgetWakeUps = () => app.db.query(sql`delete from jobs where name = ${NEWS}`)
+const forgetWakeUps = () => app.db.query(sql`delete from jobs where name = ${CHANGE_FEED_JOB}`)
 
 const patch = (user: MadeUser, body: object, headers?: Record<string, string>) =>
   app.app(user.path, { method: 'PATCH', body, ...(headers && { headers }) })
@@ -82,7 +82,7 @@ describe('what nobody watches', () => {
     const user = await aUser(app)
     await patch(user, { properties: { tags: { a: '1' } }, deltas: { session_count: 1 } })
     expect(await told()).toEqual(said(user, 'session'))
-    expect(await takeNews(app.db, other.id, 10)).toEqual([])
+    expect(await takeFeedEntries(app.db, other.id, 10)).toEqual([])
   })
 })
 
@@ -170,7 +170,7 @@ describe('a change', () => {
 
   test('wakes at once who takes the news, by one job', async () => {
     const user = await aUser(app)
-    const job = { appId: app.tenant.id, key: NEWS, lane: 'direct' }
+    const job = { appId: app.tenant.id, key: CHANGE_FEED_JOB, lane: 'direct' }
     expect(await wakeUps()).toEqual([job])
     await forgetWakeUps()
     await tag(user, { a: '1' })
@@ -195,7 +195,7 @@ test('a session is told of when the user has begun one, by either interface', as
 test('an action is noted by who knows of it, with its run, and only where it is watched', async () => {
   const [userId, runId] = [newId(), newId()]
   const note = () =>
-    noteNews(
+    recordFeedEntries(
       app.db,
       app.tenant.id,
       [
@@ -206,11 +206,11 @@ test('an action is noted by who knows of it, with its run, and only where it is 
     )
   expect(await note()).toEqual([])
   await watch('action')
-  expect(await note()).toEqual([{ appId: app.tenant.id, name: NEWS, key: NEWS, lane: 'direct' }])
+  expect(await note()).toEqual([{ appId: app.tenant.id, name: CHANGE_FEED_JOB, key: CHANGE_FEED_JOB, lane: 'direct' }])
   expect(await take()).toEqual([
     { id: expect.any(String), userId, kind: 'action', runId, event: null, at: clock.now() },
   ])
-  expect(await noteNews(app.db, app.tenant.id, [], clock.now())).toEqual([])
+  expect(await recordFeedEntries(app.db, app.tenant.id, [], clock.now())).toEqual([])
 })
 
 describe('news come with the change or not at all', () => {
@@ -240,7 +240,7 @@ describe('news come with the change or not at all', () => {
     const users = ['a', 'b'].map(() => newUser(newId(), clock.now().toISOString()))
     const taken = aName()
     for (const user of users) user.aliases.set('external_id', taken)
-    await expect(insertFreshUsers(app.db, app.tenant.id, users)).rejects.toThrow()
+    await expect(insertNewUsers(app.db, app.tenant.id, users)).rejects.toThrow()
     expect(await told()).toEqual([])
   })
 
@@ -260,11 +260,11 @@ describe('news come with the change or not at all', () => {
     const { isNew, user } = await createUser(users, app.tenant.id, { identity: { external_id: aName() } })
     expect(isNew).toBe(true)
     expect(await wakeUps()).toEqual([])
-    await wakeNews(parts())
-    expect(await wakeUps()).toEqual([{ appId: app.tenant.id, key: NEWS, lane: 'direct' }])
+    await enqueueLostFeedJobs(parts())
+    expect(await wakeUps()).toEqual([{ appId: app.tenant.id, key: CHANGE_FEED_JOB, lane: 'direct' }])
     expect(await told()).toEqual(said(user, 'change'))
     await forgetWakeUps()
-    await wakeNews(parts())
+    await enqueueLostFeedJobs(parts())
     expect(await wakeUps()).toEqual([])
   })
 })
@@ -274,11 +274,11 @@ describe('taking', () => {
     const users = Array.from({ length: count }, () => ({ id: newId() }))
     for (const { id } of users) {
       clock.advance({ seconds: 1 })
-      await noteNews(app.db, app.tenant.id, [{ userId: id, kind: 'change' }], clock.now())
+      await recordFeedEntries(app.db, app.tenant.id, [{ userId: id, kind: 'change' }], clock.now())
     }
     return users.map(({ id }) => id)
   }
-  const ids = (news: TakenNews[]) => news.map(({ userId }) => userId)
+  const ids = (news: FeedEntry[]) => news.map(({ userId }) => userId)
   beforeEach(() => watch('change'))
 
   test('gives the oldest first', async () => {
@@ -310,7 +310,7 @@ describe('taking', () => {
 
 test('watches are replaced as a whole', async () => {
   const list = () =>
-    app.db.query<Watch>(sql`select kind, name from watches where app_id = ${app.tenant.id} order by kind, name`)
+    app.db.query<FeedWatch>(sql`select kind, name from watches where app_id = ${app.tenant.id} order by kind, name`)
   const rung = { kind: 'event', name: 'rung' } as const
   await setWatches(app.db, app.tenant.id, [unnamed('change'), rung, rung])
   expect(await list()).toEqual([unnamed('change'), rung])
@@ -327,7 +327,7 @@ test('a deleted user takes its news along', async () => {
   const [user, other] = [await aUser(app), await aUser(app)]
   await app.app(user.path, { method: 'DELETE' })
   // Noted by somebody who had found the user before it went.
-  await noteNews(app.db, app.tenant.id, [{ userId: user.id, kind: 'change' }], clock.now())
+  await recordFeedEntries(app.db, app.tenant.id, [{ userId: user.id, kind: 'change' }], clock.now())
   // Nobody takes the news here: nobody is woken for them, and no schedule looks for them.
   await forgetWakeUps()
   clock.advance({ minutes: 1 })
@@ -338,8 +338,8 @@ test('a deleted user takes its news along', async () => {
 test('an app that is gone gets no news', async () => {
   const gone = newId()
   await app.db.query(sql`insert into watches (app_id, kind) values (${gone}, 'change')`)
-  expect(await noteNews(app.db, gone, [{ userId: newId(), kind: 'change' }], clock.now())).toEqual([])
-  expect(await takeNews(app.db, gone, 10)).toEqual([])
+  expect(await recordFeedEntries(app.db, gone, [{ userId: newId(), kind: 'change' }], clock.now())).toEqual([])
+  expect(await takeFeedEntries(app.db, gone, 10)).toEqual([])
 })
 
 test('two servers that change many at once, while others take, tell of each change once', async () => {

@@ -9,68 +9,73 @@ import { jobsInsert } from '../../queue/store.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Sql } from '../../storage/sql.ts'
 import {
-  deleteNewsOf,
-  deleteOldestNews,
+  deleteOldestFeedEntries,
   deleteOtherWatches,
-  findAppsWithNewsAcrossApps,
-  insertNews,
+  deleteUserFeedEntries,
+  findAppsWithFeedEntriesAcrossApps,
+  insertFeedEntries,
   insertWatches,
 } from './store.ts'
 
 /** The job of who takes the news: see jobs.ts. */
-export const NEWS = 'users.news'
+export const CHANGE_FEED_JOB = 'users.news'
 
 /**
  * `change`: anything about a user that a segment can see. `session`: the user began one. `event`: a custom event of that name.
  * `action`: a message was received, opened or clicked.
  */
-export type NewsKind = 'change' | 'session' | 'event' | 'action'
+export type FeedKind = 'change' | 'session' | 'event' | 'action'
 
 /** The name of an event; the other kinds have an empty one. */
-export type Watch = { kind: NewsKind; name: string }
+export type FeedWatch = { kind: FeedKind; name: string }
 
-export type News = { userId: UserId; kind: Exclude<NewsKind, 'event'>; runId?: string | undefined }
+export type NewFeedEntry = { userId: UserId; kind: Exclude<FeedKind, 'event'>; runId?: string | undefined }
 
-export type NewsEvent = { id: string; name: string; at: Date; properties: object }
+export type FeedEvent = { id: string; name: string; at: Date; properties: object }
 
-export type TakenNews = {
+export type FeedEntry = {
   id: string
   userId: UserId
-  kind: NewsKind
+  kind: FeedKind
   runId: string | null
   /** Of kind `event` alone. */
-  event: NewsEvent | null
+  event: FeedEvent | null
   /** When we learned of it; when it happened is in the event. */
   at: Date
 }
 
-const newsJobs = (appId: AppId): NewJob[] => [{ appId, name: NEWS, key: NEWS, lane: 'direct' }]
+const feedJobs = (appId: AppId): NewJob[] => [{ appId, name: CHANGE_FEED_JOB, key: CHANGE_FEED_JOB, lane: 'direct' }]
 
 /** In the caller's transaction, which enqueues what comes back: the job that wakes who takes the news, if there are any. */
-export async function noteNews(db: Db, appId: AppId, news: readonly News[], now: Date): Promise<NewJob[]> {
+export async function recordFeedEntries(
+  db: Db,
+  appId: AppId,
+  news: readonly NewFeedEntry[],
+  now: Date,
+): Promise<NewJob[]> {
   if (news.length === 0) return []
-  return (await insertNews(db, appId, news, now)) ? newsJobs(appId) : []
+  return (await insertFeedEntries(db, appId, news, now)) ? feedJobs(appId) : []
 }
 
 /** For statements that write news themselves: the job as a part of them, where `hasNews`. It tells which state that is in now. */
-export const newsJobInsert = (queue: Queue, appId: AppId, hasNews: Sql, now: Date): Sql =>
-  jobsInsert(appId, queue.rowsOf(appId, newsJobs(appId)), now, hasNews)
+export const feedJobInsert = (queue: Queue, appId: AppId, hasNews: Sql, now: Date): Sql =>
+  jobsInsert(appId, queue.rowsOf(appId, feedJobs(appId)), now, hasNews)
 
 /** Afterwards, unless it runs: then it is done once more. Should this be lost, the sweep finds the job two seconds later. */
-export const announceNewsJob = (queue: Queue, db: Db, appId: AppId): Promise<void> =>
-  queue.announce(db, newsJobs(appId)).catch(() => {})
+export const announceFeedJob = (queue: Queue, db: Db, appId: AppId): Promise<void> =>
+  queue.announce(db, feedJobs(appId)).catch(() => {})
 
 /**
  * For statements that have written news themselves. What they did is done, and must not look as if it were not: should this
- * fail, `wakeNews` finds the news a little later.
+ * fail, `enqueueLostFeedJobs` finds the news a little later.
  */
-export async function announceNews(queue: Queue, db: Db, appId: AppId): Promise<void> {
-  await queue.enqueue(db, newsJobs(appId)).catch(() => {})
+export async function enqueueFeedJob(queue: Queue, db: Db, appId: AppId): Promise<void> {
+  await queue.enqueue(db, feedJobs(appId)).catch(() => {})
 }
 
 /** In the transaction that acts on them: the oldest, which are then gone. What somebody else is taking is left to them. */
-export async function takeNews(db: Db, appId: AppId, limit: number): Promise<TakenNews[]> {
-  const taken = await deleteOldestNews(db, appId, limit)
+export async function takeFeedEntries(db: Db, appId: AppId, limit: number): Promise<FeedEntry[]> {
+  const taken = await deleteOldestFeedEntries(db, appId, limit)
   return taken
     .toSorted((a, b) => a.at.getTime() - b.at.getTime())
     .map((row) => ({ ...row, event: row.event && { ...row.event, at: new Date(row.event.at) } }))
@@ -80,20 +85,20 @@ export async function takeNews(db: Db, appId: AppId, limit: number): Promise<Tak
  * All that the app is to be watched for, in the place of what was before. A change that is under way at that moment may not be
  * noted, though it is committed a little later: a transaction takes seconds at most.
  */
-export const setWatches = (db: Db, appId: AppId, watches: readonly Watch[]): Promise<void> =>
+export const setWatches = (db: Db, appId: AppId, watches: readonly FeedWatch[]): Promise<void> =>
   db.transaction(async (db) => {
     await deleteOtherWatches(db, appId, watches)
     if (watches.length > 0) await insertWatches(db, appId, watches)
   })
 
 /** The schedule: news whose announcement was lost. */
-export async function wakeNews({ db, clock, newId }: { db: Db; clock: Clock; newId: NewId }): Promise<void> {
-  const found = await findAppsWithNewsAcrossApps(db)
-  const jobs = found.flatMap(({ appId }) => newsJobs(appId))
+export async function enqueueLostFeedJobs({ db, clock, newId }: { db: Db; clock: Clock; newId: NewId }): Promise<void> {
+  const found = await findAppsWithFeedEntriesAcrossApps(db)
+  const jobs = found.flatMap(({ appId }) => feedJobs(appId))
   await createQueue({ clock, newId }).enqueue(db, jobs)
 }
 
 /** Nobody needs to hear of a user that is gone. */
-export async function forgetNewsOf(db: Db, appId: AppId, userId: UserId): Promise<void> {
-  await deleteNewsOf(db, appId, userId)
+export async function deleteFeedEntriesOf(db: Db, appId: AppId, userId: UserId): Promise<void> {
+  await deleteUserFeedEntries(db, appId, userId)
 }

@@ -4,13 +4,13 @@ import type { UserId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
 import type { StoredProperties } from '../properties/properties.ts'
 import type { Subscription } from '../subscriptions/subscription.ts'
-import type { Neighbourhood, User } from '../working-set.ts'
-import type { News } from './change-feed.ts'
+import type { User, WorkingSet } from '../working-set.ts'
+import type { NewFeedEntry } from './change-feed.ts'
 
 /** Of users that are still there. */
-export function findNews(state: Neighbourhood): News[] {
+export function findFeedEntries(state: WorkingSet): NewFeedEntry[] {
   const { before, users } = state
-  const news: News[] = []
+  const news: NewFeedEntry[] = []
   const changed = changedOwners(state)
   for (const { userId } of state.purchases) changed.add(userId)
   for (const user of users.values()) {
@@ -23,7 +23,7 @@ export function findNews(state: Neighbourhood): News[] {
 }
 
 /** Who has, or had, a subscription that came, went, moved or is different. */
-function changedOwners({ before, subscriptions }: Neighbourhood): Set<UserId> {
+function changedOwners({ before, subscriptions }: WorkingSet): Set<UserId> {
   const owners = new Set<UserId>()
   for (const it of subscriptions.values()) {
     const was = before.subscriptions.get(it.id)
@@ -35,9 +35,9 @@ function changedOwners({ before, subscriptions }: Neighbourhood): Set<UserId> {
   return owners
 }
 
-type Known = { properties: StoredProperties; aliases: ReadonlyMap<string, string> }
+type UserBefore = { properties: StoredProperties; aliases: ReadonlyMap<string, string> }
 
-const isChanged = ({ properties, aliases }: User, was: Known) =>
+const isChanged = ({ properties, aliases }: User, was: UserBefore) =>
   !isSameProperties(properties, was.properties) || !isSame(Object.fromEntries(aliases), Object.fromEntries(was.aliases))
 
 /** Purchases are told of by the commands. */

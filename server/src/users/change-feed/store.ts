@@ -1,15 +1,20 @@
 // The outbox of what happened to users. Two statements write news themselves, in the same step as what they tell of:
-// `insertFreshUsers` in store.ts, and the one that stores events.
+// `insertNewUsers` in store.ts, and the one that stores events.
 
 import { type AppId, newId, type UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import type { News, NewsKind, Watch } from './change-feed.ts'
+import type { FeedKind, FeedWatch, NewFeedEntry } from './change-feed.ts'
 
 const UNPREPARED = { prepare: false } as const
 
 /** Only what is watched. Whether anything was. */
-export async function insertNews(db: Db, appId: AppId, news: readonly News[], now: Date): Promise<boolean> {
+export async function insertFeedEntries(
+  db: Db,
+  appId: AppId,
+  news: readonly NewFeedEntry[],
+  now: Date,
+): Promise<boolean> {
   const written = await db.query(sql`
     insert into user_news (app_id, id, user_id, kind, run_id, at)
     select a.id, r.id, r."userId", r.kind, r."runId", ${now}::timestamptz
@@ -21,18 +26,18 @@ export async function insertNews(db: Db, appId: AppId, news: readonly News[], no
   return written.length > 0
 }
 
-export type NewsRow = {
+export type FeedRow = {
   id: string
   userId: UserId
-  kind: NewsKind
+  kind: FeedKind
   runId: string | null
   event: { id: string; name: string; at: string; properties: object } | null
   at: Date
 }
 
 /** The table is empty most of the time, and a plan made then is a bad one for the next burst. */
-export const deleteOldestNews = (db: Db, appId: AppId, limit: number) =>
-  db.query<NewsRow>(
+export const deleteOldestFeedEntries = (db: Db, appId: AppId, limit: number) =>
+  db.query<FeedRow>(
     sql`
     delete from user_news
     where app_id = ${appId} and ctid = any(array(
@@ -45,24 +50,24 @@ export const deleteOldestNews = (db: Db, appId: AppId, limit: number) =>
     UNPREPARED,
   )
 
-export const deleteNewsOf = (db: Db, appId: AppId, userId: UserId) =>
+export const deleteUserFeedEntries = (db: Db, appId: AppId, userId: UserId) =>
   db.query(sql`delete from user_news n where n.app_id = ${appId} and n.user_id = ${userId}`, UNPREPARED)
 
 /** One look at an index for each app, however much waits. */
-export const findAppsWithNewsAcrossApps = (db: Db) =>
+export const findAppsWithFeedEntriesAcrossApps = (db: Db) =>
   db.query<{ appId: AppId }>(
     sql`select a.id as app_id from apps a where exists (select 1 from user_news n where n.app_id = a.id)`,
     UNPREPARED,
   )
 
-export const deleteOtherWatches = (db: Db, appId: AppId, watches: readonly Watch[]) =>
+export const deleteOtherWatches = (db: Db, appId: AppId, watches: readonly FeedWatch[]) =>
   db.query(sql`
     delete from watches w
     where w.app_id = ${appId} and not exists (
       select 1 from jsonb_to_recordset(${rows(watches)}::jsonb) as r(kind text, name text)
       where r.kind = w.kind and r.name = w.name)`)
 
-export const insertWatches = (db: Db, appId: AppId, watches: readonly Watch[]) =>
+export const insertWatches = (db: Db, appId: AppId, watches: readonly FeedWatch[]) =>
   db.query(sql`
     insert into watches (app_id, kind, name)
     select a.id, r.kind, r.name

@@ -3,9 +3,9 @@
 
 import type { Authority } from '../../lib/authority.ts'
 import { isUuidV4 } from '../../lib/ids.ts'
-import { findRequested, type SubscriptionRequest } from '../subscriptions/subscribe.ts'
-import { isAddress, RETIRED, type Subscription } from '../subscriptions/subscription.ts'
-import type { Neighbourhood, Ref } from '../working-set.ts'
+import { findRequestedSubscription, type SubscriptionRequest } from '../subscriptions/subscribe.ts'
+import { isAddressType, RETIRED, type Subscription } from '../subscriptions/subscription.ts'
+import type { OwnerRef, WorkingSet } from '../working-set.ts'
 
 /**
  * The id that an SDK made up when it was installed. It counts as proof of the device, so it must be one that nobody can guess:
@@ -14,11 +14,12 @@ import type { Neighbourhood, Ref } from '../working-set.ts'
 export const readInstallId = (given: string | undefined, authority: Authority): string | undefined =>
   authority.kind !== 'key' && given !== undefined && isUuidV4(given) ? given.toLowerCase() : undefined
 
-export const installRefs = (installId: string | undefined): Ref[] => (installId === undefined ? [] : [{ installId }])
+export const installRefs = (installId: string | undefined): OwnerRef[] =>
+  installId === undefined ? [] : [{ installId }]
 
 /** Before the install gets what these requests name: what else it had is retired, which also makes room for it. */
-export function retireOthers(
-  state: Neighbourhood,
+export function retirePreviousSubscription(
+  state: WorkingSet,
   installId: string | undefined,
   requests: readonly SubscriptionRequest[],
   now: string,
@@ -27,21 +28,21 @@ export function retireOthers(
   const holder = installId === undefined ? undefined : state.findByInstall(installId)
   if (!holder) return
   const named = requests
-    .filter(({ kind }) => kind === undefined || !isAddress(kind.type))
-    .map((request) => findRequested(state, request, authority))
-    .filter((known) => known === undefined || !isAddress(known.type))
+    .filter(({ kind }) => kind === undefined || !isAddressType(kind.type))
+    .map((request) => findRequestedSubscription(state, request, authority))
+    .filter((known) => known === undefined || !isAddressType(known.type))
   if (named.length === 0 || named.some((known) => known?.id === holder.id)) return
   state.putSubscription({ ...holder, installId: null, notificationTypes: RETIRED, updatedAt: now })
 }
 
 /** The last push subscription of a request is the one that the install has from now on. */
 export function assignInstall(
-  state: Neighbourhood,
+  state: WorkingSet,
   installId: string | undefined,
   subscriptions: readonly Subscription[],
   now: string,
 ): void {
-  const current = subscriptions.findLast(({ id, type }) => !isAddress(type) && state.subscriptions.has(id))
+  const current = subscriptions.findLast(({ id, type }) => !isAddressType(type) && state.subscriptions.has(id))
   if (installId === undefined || !current) return
   const holder = state.findByInstall(installId)
   if (holder?.id === current.id) return

@@ -6,36 +6,48 @@ import { aliasLimitExceeded, invalid, subscriptionLimitExceeded } from '../../li
 import type { AppId, NewId } from '../../lib/ids.ts'
 import { addFreeAliases } from '../aliases/assign.ts'
 import { type Alias, EXTERNAL_ID, MAX_CUSTOM_ALIASES } from '../aliases/identity.ts'
-import { type CreateContext, type Created, draftRefs, prepareFresh, readDraft, type UserDraft } from '../create.ts'
+import {
+  type CreatedUser,
+  type CreateUserContext,
+  prepareNewUser,
+  readDraft,
+  refsOfDraft,
+  type UserDraft,
+} from '../create.ts'
 import { newUser } from '../new-user.ts'
 import type { CreateUserBody } from '../schema.ts'
-import { findRequested, MAX_BY_DEVICES, type SubscriptionRequest, subscribe } from '../subscriptions/subscribe.ts'
 import {
-  isAddress,
+  findRequestedSubscription,
+  MAX_BY_DEVICES,
+  type SubscriptionRequest,
+  subscribe,
+} from '../subscriptions/subscribe.ts'
+import {
+  isAddressType,
   newSubscription,
   type Subscription,
   type SubscriptionChange,
   subscriptionObject,
 } from '../subscriptions/subscription.ts'
 import { changeProperties } from '../update.ts'
-import type { Neighbourhood, User } from '../working-set.ts'
+import type { User, WorkingSet } from '../working-set.ts'
 import { isAnonymous } from './authorize.ts'
-import { assignInstall, retireOthers } from './install.ts'
-import { boundedByDevice, deviceIdentity, deviceProperties } from './view.ts'
+import { assignInstall, retirePreviousSubscription } from './install.ts'
+import { deviceIdentity, deviceProperties, limitDeviceChange } from './view.ts'
 
 const DEVICE: Authority = { kind: 'device' }
 
-export async function signIn(ctx: CreateContext, appId: AppId, body: CreateUserBody, installId?: string) {
+export async function signIn(ctx: CreateUserContext, appId: AppId, body: CreateUserBody, installId?: string) {
   const draft = readDraft(body, installId)
   checkDraft(draft)
-  draft.properties = boundedByDevice(draft.properties)
+  draft.properties = limitDeviceChange(draft.properties)
   const external = draft.aliases.find(({ label }) => label === EXTERNAL_ID)
-  const fresh = isPlainInstall(draft) ? prepareFresh(ctx, draft) : undefined
-  const created: Created =
-    fresh && (await ctx.insertFresh(appId, fresh))
+  const fresh = isPlainInstall(draft) ? prepareNewUser(ctx, draft) : undefined
+  const created: CreatedUser =
+    fresh && (await ctx.insertNewUser(appId, fresh))
       ? { isNew: true, ...fresh }
       : await ctx.change(appId, {
-          refs: draftRefs(draft),
+          refs: refsOfDraft(draft),
           needs: { subscriptions: true, purchases: true },
           apply: (state, now) => applySignIn(state, draft, external, now, ctx.newId),
         })
@@ -61,19 +73,19 @@ function checkDraft({ aliases, subscriptions }: UserDraft) {
   if (new Set(addresses).size < addresses.length) throw invalid('subscriptions must not hold the same address twice')
 }
 
-const isAddressRequest = ({ kind }: SubscriptionRequest) => kind !== undefined && isAddress(kind.type)
+const isAddressRequest = ({ kind }: SubscriptionRequest) => kind !== undefined && isAddressType(kind.type)
 
 /** A first start: nothing but push subscriptions. */
 const isPlainInstall = ({ aliases, subscriptions }: UserDraft) =>
   aliases.length === 0 && !subscriptions.some(isAddressRequest)
 
 function applySignIn(
-  state: Neighbourhood,
+  state: WorkingSet,
   draft: UserDraft,
   external: Alias | undefined,
   now: string,
   newId: NewId,
-): Created {
+): CreatedUser {
   const previous = findAnonymousHolder(state, draft.subscriptions)
   const { user, isNew } = external
     ? becomeUser(state, external, previous, now, newId)
@@ -86,7 +98,7 @@ function applySignIn(
     draft.aliases.filter((alias) => alias !== external),
   )
   changeProperties(state, user, draft.properties, now)
-  retireOthers(state, draft.installId, draft.subscriptions, now, DEVICE)
+  retirePreviousSubscription(state, draft.installId, draft.subscriptions, now, DEVICE)
   const subscriptions = draft.subscriptions.map((request) =>
     isAddressRequest(request)
       ? registerAddress(state, user, isNew && !external, request, now, newId)
@@ -98,10 +110,10 @@ function applySignIn(
 }
 
 /** The anonymous user that this install has been so far. One who has an external id is left behind: that is signing out. */
-function findAnonymousHolder(state: Neighbourhood, requests: SubscriptionRequest[]): User | undefined {
+function findAnonymousHolder(state: WorkingSet, requests: SubscriptionRequest[]): User | undefined {
   for (const request of requests) {
     if (isAddressRequest(request)) continue
-    const holder = state.users.get(findRequested(state, request, DEVICE)?.userId ?? '')
+    const holder = state.users.get(findRequestedSubscription(state, request, DEVICE)?.userId ?? '')
     if (holder && isAnonymous(holder)) return holder
   }
   return undefined
@@ -113,7 +125,7 @@ function findAnonymousHolder(state: Neighbourhood, requests: SubscriptionRequest
  * that came along by themselves: only those that the request names are moved.
  */
 export function becomeUser(
-  state: Neighbourhood,
+  state: WorkingSet,
   external: Alias,
   previous: User | undefined,
   now: string,
@@ -127,7 +139,7 @@ export function becomeUser(
   return { user, isNew: true }
 }
 
-function inherit(state: Neighbourhood, user: User, previous: User) {
+function inherit(state: WorkingSet, user: User, previous: User) {
   const { tags, language, timezoneId, country, lat, long, ip, firstActive } = previous.properties
   state.setProperties(user, { ...user.properties, tags, language, timezoneId, country, lat, long, ip, firstActive })
   for (const [label, value] of [...previous.aliases]) {
@@ -142,7 +154,7 @@ function inherit(state: Neighbourhood, user: User, previous: User) {
  * tells more. Whether it is subscribed is not for strangers to say.
  */
 function registerAddress(
-  state: Neighbourhood,
+  state: WorkingSet,
   user: User,
   isStored: boolean,
   { kind, token, tokenHash, change }: SubscriptionRequest,
@@ -157,7 +169,7 @@ function registerAddress(
   return make(change)
 }
 
-function addUser(state: Neighbourhood, now: string, newId: NewId): User {
+function addUser(state: WorkingSet, now: string, newId: NewId): User {
   const user = newUser(newId(), now)
   state.addUser(user)
   return user

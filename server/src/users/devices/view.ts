@@ -5,7 +5,7 @@ import { invalid } from '../../lib/errors.ts'
 import { type Alias, EXTERNAL_ID, identityObject } from '../aliases/identity.ts'
 import { newProperties } from '../new-user.ts'
 import { parseAmount } from '../properties/amount.ts'
-import { changedProperties, costOf, type PropertyChange, propertiesObject } from '../properties/properties.ts'
+import { applyPropertyChange, costOf, type PropertyChange, propertiesObject } from '../properties/properties.ts'
 import type { User } from '../working-set.ts'
 
 /** Aliases are echoed whether or not they were stored, so that nobody learns which are taken. */
@@ -20,7 +20,7 @@ export function deviceIdentity({ id, aliases }: Pick<User, 'id' | 'aliases'>, ec
 /** The properties of somebody of whom nothing is known but what the request said. */
 export function deviceProperties(now: string, change?: PropertyChange) {
   const blank = newProperties(now)
-  return propertiesObject(change ? changedProperties(blank, change, now) : blank)
+  return propertiesObject(change ? applyPropertyChange(blank, change, now) : blank)
 }
 
 const MAX_SESSIONS = 1_000
@@ -31,7 +31,7 @@ const MAX_PURCHASE = parseAmount('1000000000')
  * What one request of a device may add. Without bounds the sum could be driven to its end, whose refusal would tell how much was
  * there, and keep everybody from adding more. What was spent is the sum of purchases, not for devices to set.
  */
-export function boundedByDevice(change: PropertyChange): PropertyChange {
+export function limitDeviceChange(change: PropertyChange): PropertyChange {
   if (change.sessionCount > MAX_SESSIONS) throw invalid(`session_count must be at most ${MAX_SESSIONS}`)
   if (change.sessionTime > MAX_SESSION_SECONDS) throw invalid(`session_time must be at most ${MAX_SESSION_SECONDS}`)
   if (change.purchases.some((purchase) => costOf(purchase) > MAX_PURCHASE))

@@ -5,29 +5,29 @@ import { AppError, invalid, subscriptionLimitExceeded } from '../../lib/errors.t
 import { type AppId, isUuid, type NewId, type SubscriptionId } from '../../lib/ids.ts'
 import { assignAliases } from '../aliases/assign.ts'
 import { type Alias, EXTERNAL_ID, readIdentity } from '../aliases/identity.ts'
-import type { Change } from '../change.ts'
-import { putActivity } from '../create.ts'
+import type { ChangeUsers } from '../change.ts'
+import { applyImportedActivity } from '../create.ts'
 import { newUser } from '../new-user.ts'
 import { addSessions, type PropertyChange, readProperties, readTime } from '../properties/properties.ts'
 import type { Purchase } from '../schema.ts'
 import {
-  changedSubscription,
+  applySubscriptionRequest,
   MAX_SUBSCRIPTIONS,
   type SubscriptionRequest,
   tokenRefs,
 } from '../subscriptions/subscribe.ts'
 import {
-  deviceOfType,
+  deviceNumberOfType,
   hashToken,
   newSubscription,
-  readChange,
+  readSubscriptionChange,
   readToken,
   type Subscription,
   type SubscriptionChange,
-  typeOfDevice,
+  typeOfDeviceNumber,
 } from '../subscriptions/subscription.ts'
 import { changeProperties } from '../update.ts'
-import type { Neighbourhood, Ref, User } from '../working-set.ts'
+import type { OwnerRef, User, WorkingSet } from '../working-set.ts'
 import type { AddPlayerBody, EditPlayerBody, PlayerObject } from './schema.ts'
 
 /** "A temporary web record": the service worker only asks which player an endpoint belongs to. */
@@ -42,8 +42,13 @@ export function readPlayerId(id: string): SubscriptionId {
 
 type PlayerFields = Omit<EditPlayerBody, 'app_id'>
 
-export function addPlayer(change: Change, newId: NewId, appId: AppId, body: AddPlayerBody): Promise<SubscriptionId> {
-  const type = typeOfDevice(body.device_type)
+export function addPlayer(
+  change: ChangeUsers,
+  newId: NewId,
+  appId: AppId,
+  body: AddPlayerBody,
+): Promise<SubscriptionId> {
+  const type = typeOfDeviceNumber(body.device_type)
   if (!type) throw invalid(`device_type ${body.device_type} is not known`)
   const token = readToken(type, body.identifier)
   const tokenHash = token === null ? null : hashToken(type, token)
@@ -55,7 +60,7 @@ export function addPlayer(change: Change, newId: NewId, appId: AppId, body: AddP
     lastActive: readTime('last_active', body.last_active),
   }
   return change(appId, {
-    refs: [...(external ? [external] : []), ...(tokenHash === null ? [] : [{ type, tokenHash }])] as Ref[],
+    refs: [...(external ? [external] : []), ...(tokenHash === null ? [] : [{ type, tokenHash }])] as OwnerRef[],
     needs: { subscriptions: true },
     apply(state, now) {
       const known = tokenHash === null ? undefined : state.findByToken(type, tokenHash)
@@ -64,31 +69,31 @@ export function addPlayer(change: Change, newId: NewId, appId: AppId, body: AddP
       const user = userOfPlayer(state, known, external, now, newId)
       const isNewUser = state.users.size > users
       const subscription: Subscription = known
-        ? { ...changedSubscription(state, known, requestOf(fields), now), userId: user.id }
+        ? { ...applySubscriptionRequest(state, known, requestOf(fields), now), userId: user.id }
         : newSubscription(newId(), user.id, { type, spelling: type, token, tokenHash }, now, fields)
       move(state, user, known, subscription)
-      putActivity(state, subscription, !known, activity)
+      applyImportedActivity(state, subscription, !known, activity)
       changeProperties(state, user, { ...properties, ...(isNewUser ? activity : widened(user, activity)) }, now)
       return subscription.id
     },
   })
 }
 
-type Activity = Pick<PropertyChange, 'firstActive' | 'lastActive'>
+type ImportedActivity = Pick<PropertyChange, 'firstActive' | 'lastActive'>
 
 /** Others of a user's players were made before and are used too: of all of them the first time and the last one hold. */
-const widened = ({ properties }: User, { firstActive, lastActive }: Activity): Activity => ({
+const widened = ({ properties }: User, { firstActive, lastActive }: ImportedActivity): ImportedActivity => ({
   firstActive: firstActive !== undefined && firstActive < properties.firstActive ? firstActive : undefined,
   lastActive: lastActive !== undefined && lastActive > properties.lastActive ? lastActive : undefined,
 })
 
-export function editPlayer(change: Change, newId: NewId, appId: AppId, id: SubscriptionId, body: PlayerFields) {
+export function editPlayer(change: ChangeUsers, newId: NewId, appId: AppId, id: SubscriptionId, body: PlayerFields) {
   const unlinks = body.external_user_id === ''
   const external = readExternalId(body.external_user_id)
   const fields = readFields(body)
   const properties = readUserFields(body)
   return change(appId, {
-    refs: [{ subscriptionId: id }, ...(external ? [external] : []), ...newTokenRefs(body)] as Ref[],
+    refs: [{ subscriptionId: id }, ...(external ? [external] : []), ...newTokenRefs(body)] as OwnerRef[],
     needs: { subscriptions: true },
     apply(state, now) {
       const known = findPlayer(state, id)
@@ -97,7 +102,7 @@ export function editPlayer(change: Change, newId: NewId, appId: AppId, id: Subsc
         unlinks && owner.aliases.has(EXTERNAL_ID)
           ? addUser(state, now, newId)
           : userOfPlayer(state, known, external, now, newId)
-      const changed = changedSubscription(state, known, requestOf(fields, body.identifier), now)
+      const changed = applySubscriptionRequest(state, known, requestOf(fields, body.identifier), now)
       move(state, user, known, { ...changed, userId: user.id })
       changeProperties(state, user, properties, now)
     },
@@ -105,18 +110,18 @@ export function editPlayer(change: Change, newId: NewId, appId: AppId, id: Subsc
 }
 
 /** A new session: counted for the player and its user, and whatever else the device reports. */
-export function startSession(change: Change, appId: AppId, id: SubscriptionId, body: PlayerFields) {
+export function startSession(change: ChangeUsers, appId: AppId, id: SubscriptionId, body: PlayerFields) {
   const { sessionCount: _, ...fields } = readFields(body)
   const properties = { ...readUserFields(body), sessionCount: 1 }
-  const run = (state: Neighbourhood, known: Subscription, user: User, now: string) => {
-    const changed = changedSubscription(state, known, requestOf(fields, body.identifier), now)
+  const run = (state: WorkingSet, known: Subscription, user: User, now: string) => {
+    const changed = applySubscriptionRequest(state, known, requestOf(fields, body.identifier), now)
     state.putSubscription({ ...changed, sessionCount: addSessions(known.sessionCount, 1), lastActive: now })
     changeProperties(state, user, properties, now)
   }
   return onPlayer(change, appId, id, run, newTokenRefs(body))
 }
 
-export function addPlaytime(change: Change, appId: AppId, id: SubscriptionId, seconds: number) {
+export function addPlaytime(change: ChangeUsers, appId: AppId, id: SubscriptionId, seconds: number) {
   const properties = readProperties({}, { session_time: seconds })
   return onPlayer(change, appId, id, (state, known, user, now) => {
     state.putSubscription({ ...known, sessionTime: addSessions(known.sessionTime, seconds), lastActive: now })
@@ -124,17 +129,17 @@ export function addPlaytime(change: Change, appId: AppId, id: SubscriptionId, se
   })
 }
 
-export function addPlayerPurchases(change: Change, appId: AppId, id: SubscriptionId, purchases: Purchase[]) {
+export function addPlayerPurchases(change: ChangeUsers, appId: AppId, id: SubscriptionId, purchases: Purchase[]) {
   const properties = readProperties({}, { purchases })
   return onPlayer(change, appId, id, (state, _, user, now) => changeProperties(state, user, properties, now))
 }
 
-export function removePlayer(change: Change, appId: AppId, id: SubscriptionId) {
+export function removePlayer(change: ChangeUsers, appId: AppId, id: SubscriptionId) {
   return onPlayer(change, appId, id, (state, known) => state.removeSubscription(known))
 }
 
 export function changeTagsByExternalId(
-  change: Change,
+  change: ChangeUsers,
   appId: AppId,
   externalId: string,
   tags: Record<string, string | number | boolean | null> | undefined,
@@ -152,11 +157,11 @@ export function changeTagsByExternalId(
 }
 
 function onPlayer(
-  change: Change,
+  change: ChangeUsers,
   appId: AppId,
   id: SubscriptionId,
-  run: (state: Neighbourhood, player: Subscription, user: User, now: string) => void,
-  refs: Ref[] = [],
+  run: (state: WorkingSet, player: Subscription, user: User, now: string) => void,
+  refs: OwnerRef[] = [],
 ) {
   return change(appId, {
     refs: [{ subscriptionId: id }, ...refs],
@@ -168,7 +173,7 @@ function onPlayer(
   })
 }
 
-function findPlayer(state: Neighbourhood, id: SubscriptionId): Subscription {
+function findPlayer(state: WorkingSet, id: SubscriptionId): Subscription {
   const player = state.subscriptions.get(id)
   if (!player) throw playerNotFound()
   return player
@@ -180,13 +185,13 @@ function readExternalId(value: string | null | undefined): Alias | undefined {
 }
 
 /** Who may hold the token that a player is about to take; of which type it is, only the loaded player says. */
-const newTokenRefs = ({ identifier }: PlayerFields): Ref[] => (identifier ? tokenRefs(undefined, identifier) : [])
+const newTokenRefs = ({ identifier }: PlayerFields): OwnerRef[] => (identifier ? tokenRefs(undefined, identifier) : [])
 
 /** What belongs to the device. */
 function readFields(body: PlayerFields): SubscriptionChange {
   const { language, country, lat, long } = readUserFields(body).columns
   const change: Record<string, unknown> = {
-    ...readChange({ ...body, app_version: body.game_version }),
+    ...readSubscriptionChange({ ...body, app_version: body.game_version }),
     language,
     country,
     lat,
@@ -223,7 +228,7 @@ const requestOf = (change: SubscriptionChange, identifier?: string | null): Subs
  * unless that one is somebody else already.
  */
 function userOfPlayer(
-  state: Neighbourhood,
+  state: WorkingSet,
   known: Subscription | undefined,
   external: Alias | undefined,
   now: string,
@@ -238,13 +243,13 @@ function userOfPlayer(
   return user
 }
 
-function addUser(state: Neighbourhood, now: string, newId: NewId): User {
+function addUser(state: WorkingSet, now: string, newId: NewId): User {
   const user = newUser(newId(), now)
   state.addUser(user)
   return user
 }
 
-function move(state: Neighbourhood, user: User, known: Subscription | undefined, subscription: Subscription) {
+function move(state: WorkingSet, user: User, known: Subscription | undefined, subscription: Subscription) {
   if (known?.userId !== user.id && user.subscriptions.size >= MAX_SUBSCRIPTIONS)
     throw subscriptionLimitExceeded(MAX_SUBSCRIPTIONS)
   state.putSubscription(subscription)
@@ -260,7 +265,7 @@ export const playerObject = (user: User, it: Subscription): PlayerObject => ({
   timezone: it.timezoneSeconds,
   game_version: it.appVersion,
   device_os: it.deviceOs,
-  device_type: deviceOfType(it.type),
+  device_type: deviceNumberOfType(it.type),
   device_model: it.deviceModel,
   ad_id: it.adId,
   tags: user.properties.tags,

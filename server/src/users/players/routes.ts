@@ -5,9 +5,9 @@ import type { Access, Call, Route, RouteLimit } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import { readUserRef } from '../aliases/identity.ts'
 import type { UsersContext } from '../context.ts'
-import { tokenSubject } from '../limit-subjects.ts'
-import { listSubscriptions, loadPointed, sumPlayerCounts } from '../store.ts'
-import { typeOfDevice } from '../subscriptions/subscription.ts'
+import { limitSubjectOfToken } from '../limit-subjects.ts'
+import { listSubscriptions, loadReferencedUsers, sumPlayerCounts } from '../store.ts'
+import { typeOfDeviceNumber } from '../subscriptions/subscription.ts'
 import {
   addPlayer,
   addPlayerPurchases,
@@ -36,9 +36,12 @@ import {
   TagsBody,
 } from './schema.ts'
 
-type AppAccess = Extract<Access, { kind: 'app' }>
+type PlayerAppAccess = Extract<Access, { kind: 'app' }>
 
-const access = (appIn: AppAccess['appIn'], more: Pick<AppAccess, 'foreign' | 'mayOmitApp'> = {}): Access => ({
+const access = (
+  appIn: PlayerAppAccess['appIn'],
+  more: Pick<PlayerAppAccess, 'foreign' | 'mayOmitApp'> = {},
+): Access => ({
   kind: 'app',
   permission: 'users',
   appIn,
@@ -86,8 +89,8 @@ export function playerRoutes(ctx: UsersContext): Route[] {
       access: access('body', { foreign: 'bad-key' }),
       limits: writes(({ body }) => {
         const { identifier, device_type } = (body ?? {}) as { identifier?: unknown; device_type?: unknown }
-        const type = typeof device_type === 'number' ? typeOfDevice(device_type) : undefined
-        return typeof identifier === 'string' && type ? [tokenSubject(type, identifier)] : []
+        const type = typeof device_type === 'number' ? typeOfDeviceNumber(device_type) : undefined
+        return typeof identifier === 'string' && type ? [limitSubjectOfToken(type, identifier)] : []
       }),
       body: AddPlayerBody,
       answers: { 200: PlayerAdded },
@@ -112,7 +115,7 @@ export function playerRoutes(ctx: UsersContext): Route[] {
         const counts = await sumPlayerCounts(ctx.db, [app.id])
         const page = await listSubscriptions(ctx.db, app.id, limit, offset)
         const refs = page.map((id) => ({ subscriptionId: id }))
-        const owners = await loadPointed(ctx.db, app.id, refs, { subscriptions: true, purchases: false })
+        const owners = await loadReferencedUsers(ctx.db, app.id, refs, { subscriptions: true, purchases: false })
         const players = page.flatMap((id, i) => {
           const subscription = owners[i]?.subscriptions.get(id)
           return owners[i] && subscription ? [playerObject(owners[i], subscription)] : []

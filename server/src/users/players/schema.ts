@@ -1,7 +1,7 @@
 // The wire shapes of the legacy player operations.
 
 import Type, { type Static } from 'typebox'
-import { Properties, Purchase, Tags } from '../schema.ts'
+import { PropertiesBody, Purchase, Tags } from '../schema.ts'
 
 const optional = <Value>(type: string, options: object = {}) =>
   Type.Optional(Type.Unsafe<Value | null>({ type: [type, 'null'], ...options }))
@@ -19,12 +19,12 @@ const fields = {
   ad_id: text(256),
   sdk: text(256),
   session_count: counter(),
-  tags: Properties.properties.tags,
+  tags: PropertiesBody.properties.tags,
   external_user_id: text(512),
   notification_types: integer(),
   test_type: integer(),
-  lat: Properties.properties.lat,
-  long: Properties.properties.long,
+  lat: PropertiesBody.properties.lat,
+  long: PropertiesBody.properties.long,
   country: text(8),
   badge_count: integer(),
   net_type: integer(),
@@ -42,8 +42,8 @@ export const AddPlayerBody = Type.Object({
       '0 iOS, 1 Android, 2 Amazon, 3 Windows Phone, 4 Chrome extension, 5 Chrome web push, 6 Windows, 7 Safari, 8 Firefox, 9 macOS, 10 Alexa, 11 email, 13 Huawei, 14 SMS, 17 Safari web push',
   }),
   ...fields,
-  created_at: Properties.properties.first_active,
-  last_active: Properties.properties.last_active,
+  created_at: PropertiesBody.properties.first_active,
+  last_active: PropertiesBody.properties.last_active,
 })
 export type AddPlayerBody = Static<typeof AddPlayerBody>
 

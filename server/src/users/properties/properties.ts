@@ -3,7 +3,7 @@
 import { isIP } from 'node:net'
 import { invalid } from '../../lib/errors.ts'
 import { codePoints } from '../../lib/text.ts'
-import type { Deltas, Properties, Purchase } from '../schema.ts'
+import type { Deltas, PropertiesBody, Purchase } from '../schema.ts'
 import { formatAmount, multiplyAmount, parseAmount } from './amount.ts'
 
 export const MAX_UPDATES = 100
@@ -52,7 +52,7 @@ const MAX_SECONDS = 253_402_300_799
 
 /** A request's properties and deltas, checked. At most 100 updates: each tag counts one, every other property one. */
 export function readProperties(
-  properties: Properties = {},
+  properties: PropertiesBody = {},
   deltas: Deltas = {},
   operation: 'create' | 'update' = 'update',
 ): PropertyChange {
@@ -80,7 +80,7 @@ export function readProperties(
   return change
 }
 
-function countUpdates({ tags, ...others }: Properties) {
+function countUpdates({ tags, ...others }: PropertiesBody) {
   const updates = Object.keys(tags ?? {}).length + Object.values(others).filter((value) => value !== undefined).length
   if (updates > MAX_UPDATES)
     throw invalid(`a request can change at most ${MAX_UPDATES} properties, this one changes ${updates}`)
@@ -181,7 +181,7 @@ function readPurchase(purchase: Purchase): StoredPurchase {
 const MAX_AMOUNT = parseAmount(String(Number.MAX_SAFE_INTEGER))
 
 /** What is stored after the change; the stored object itself is left alone. */
-export function changedProperties(stored: StoredProperties, change: PropertyChange, now: string): StoredProperties {
+export function applyPropertyChange(stored: StoredProperties, change: PropertyChange, now: string): StoredProperties {
   const tags = { ...stored.tags, ...change.tags }
   for (const key of change.removedTags) delete tags[key]
   return {

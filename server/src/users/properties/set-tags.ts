@@ -3,9 +3,9 @@
 import type { AppId, NewId, UserId } from '../../lib/ids.ts'
 import type { Queue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
-import { findAndLock, loadLocked } from '../store.ts'
+import { loadLockedUsers, lockReferencedUsers } from '../store.ts'
 import { changeProperties } from '../update.ts'
-import { createNeighbourhood } from '../working-set.ts'
+import { createWorkingSet } from '../working-set.ts'
 import { writeDifference } from '../write-difference.ts'
 import { readProperties } from './properties.ts'
 
@@ -22,10 +22,10 @@ export async function setTags(
 ): Promise<void> {
   if (list.length === 0) return
   const refs = [...new Set(list.map(({ userId }) => userId))].map((id) => ({ id }))
-  const { ids, watched } = await findAndLock(db, appId, refs)
+  const { ids, watched } = await lockReferencedUsers(db, appId, refs)
   if (ids.length === 0) return
-  const { users } = await loadLocked(db, appId, ids, { subscriptions: false, purchases: false }, [])
-  const state = createNeighbourhood(users)
+  const { users } = await loadLockedUsers(db, appId, ids, { subscriptions: false, purchases: false }, [])
+  const state = createWorkingSet(users)
   for (const { userId, tags } of list) {
     const user = state.find({ id: userId })
     if (user) changeProperties(state, user, readProperties({ tags }), now.toISOString())

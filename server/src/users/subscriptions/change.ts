@@ -10,29 +10,36 @@ import {
   readUserRef,
   type UserRef,
 } from '../aliases/identity.ts'
-import type { Change } from '../change.ts'
-import { mayTouch, refuseOtherUser } from '../devices/authorize.ts'
-import { assignInstall, installRefs, retireOthers } from '../devices/install.ts'
+import type { ChangeUsers } from '../change.ts'
+import { mayAccessSubscription, refuseOtherUser } from '../devices/authorize.ts'
+import { assignInstall, installRefs, retirePreviousSubscription } from '../devices/install.ts'
 import { becomeUser } from '../devices/sign-in.ts'
 import { deviceIdentity } from '../devices/view.ts'
 import type { SubscriptionDraft } from '../schema.ts'
-import type { Neighbourhood, Ref } from '../working-set.ts'
+import type { OwnerRef, WorkingSet } from '../working-set.ts'
 import {
-  changedSubscription,
-  findRequested,
-  makeRoom,
+  applySubscriptionRequest,
+  findRequestedSubscription,
+  makeRoomForSubscription,
+  permittedRefs,
   readSubscription,
-  refsFor,
   type SubscriptionRequest,
   subscribe,
   subscriptionRefs,
-  typeIsFixed,
+  subscriptionTypeIsFixed,
 } from './subscribe.ts'
-import { hashToken, isAddress, readChange, readType, type Subscription, subscriptionObject } from './subscription.ts'
+import {
+  hashToken,
+  isAddressType,
+  readSubscriptionChange,
+  readSubscriptionType,
+  type Subscription,
+  subscriptionObject,
+} from './subscription.ts'
 
 /** Create by alias; one that exists is moved here or changed. */
 export function addSubscription(
-  change: Change,
+  change: ChangeUsers,
   newId: NewId,
   appId: AppId,
   ref: UserRef,
@@ -41,16 +48,16 @@ export function addSubscription(
   installId?: string,
 ) {
   const request = readSubscription(draft, 'subscription')
-  if (authority.kind === 'device' && request.kind && isAddress(request.kind.type))
+  if (authority.kind === 'device' && request.kind && isAddressType(request.kind.type))
     throw needsIdentityToken('Giving a user an email address or a phone number')
   return change(appId, {
-    refs: [ref, ...refsFor(authority, subscriptionRefs(request)), ...installRefs(installId)],
+    refs: [ref, ...permittedRefs(authority, subscriptionRefs(request)), ...installRefs(installId)],
     needs: { subscriptions: true },
     apply(state, now) {
       const user = state.find(ref)
       if (!user) throw userNotFound()
       refuseOtherUser(user, authority)
-      retireOthers(state, installId, [request], now, authority)
+      retirePreviousSubscription(state, installId, [request], now, authority)
       const { subscription, isNew } = subscribe(state, user, request, now, newId, authority)
       assignInstall(state, installId, [subscription], now)
       return { isNew, subscription: subscriptionObject(appId, subscription) }
@@ -58,28 +65,28 @@ export function addSubscription(
   })
 }
 
-function findOwned(state: Neighbourhood, id: SubscriptionId, authority: Authority): Subscription {
+function findOwned(state: WorkingSet, id: SubscriptionId, authority: Authority): Subscription {
   const subscription = state.subscriptions.get(id)
   const owner = subscription && state.users.get(subscription.userId)
-  if (!subscription || !owner || !mayTouch(subscription, owner, authority)) throw subscriptionNotFound()
+  if (!subscription || !owner || !mayAccessSubscription(subscription, owner, authority)) throw subscriptionNotFound()
   return subscription
 }
 
 /** What an update may hold: the id stays what it is, the type too. */
 const readUpdate = (draft: SubscriptionDraft): SubscriptionRequest => {
-  const kind = draft.type ? { type: readType(draft.type), spelling: draft.type } : undefined
+  const kind = draft.type ? { type: readSubscriptionType(draft.type), spelling: draft.type } : undefined
   const token = draft.token || null
   return {
     id: undefined,
     kind,
     token,
     tokenHash: kind && token !== null ? hashToken(kind.type, token) : null,
-    change: readChange(draft),
+    change: readSubscriptionChange(draft),
   }
 }
 
 export function updateSubscription(
-  change: Change,
+  change: ChangeUsers,
   appId: AppId,
   id: SubscriptionId,
   draft: SubscriptionDraft,
@@ -87,15 +94,15 @@ export function updateSubscription(
   installId?: string,
 ) {
   const request = readUpdate(draft)
-  if (authority.kind === 'device' && request.kind && isAddress(request.kind.type)) throw typeIsFixed()
+  if (authority.kind === 'device' && request.kind && isAddressType(request.kind.type)) throw subscriptionTypeIsFixed()
   return change(appId, {
-    refs: [{ subscriptionId: id }, ...refsFor(authority, subscriptionRefs(request)), ...installRefs(installId)],
+    refs: [{ subscriptionId: id }, ...permittedRefs(authority, subscriptionRefs(request)), ...installRefs(installId)],
     needs: { subscriptions: true },
     apply(state, now) {
       const known = findOwned(state, id, authority)
-      const changed = changedSubscription(state, known, request, now, authority)
+      const changed = applySubscriptionRequest(state, known, request, now, authority)
       state.putSubscription(changed)
-      retireOthers(state, installId, [{ ...request, id }], now, authority)
+      retirePreviousSubscription(state, installId, [{ ...request, id }], now, authority)
       assignInstall(state, installId, [changed], now)
       return { subscription: subscriptionObject(appId, changed) }
     },
@@ -104,22 +111,22 @@ export function updateSubscription(
 
 /** The same, found by what it delivers to. Type and token name one subscription at most. */
 export function updateSubscriptionByToken(
-  change: Change,
+  change: ChangeUsers,
   appId: AppId,
   tokenType: string,
   token: string,
   draft: SubscriptionDraft,
 ) {
-  const type = readType(tokenType)
+  const type = readSubscriptionType(tokenType)
   const tokenHash = hashToken(type, token)
   const request = readUpdate(draft)
   return change(appId, {
-    refs: [{ type, tokenHash }, ...subscriptionRefs(request)] as Ref[],
+    refs: [{ type, tokenHash }, ...subscriptionRefs(request)] as OwnerRef[],
     needs: { subscriptions: true },
     apply(state, now) {
       const known = state.findByToken(type, tokenHash)
       if (!known) throw subscriptionNotFound()
-      const changed = changedSubscription(state, known, request, now)
+      const changed = applySubscriptionRequest(state, known, request, now)
       state.putSubscription(changed)
       return { subscription: subscriptionObject(appId, changed) }
     },
@@ -127,7 +134,7 @@ export function updateSubscriptionByToken(
 }
 
 /** Its user stays, even when this was the last one. */
-export function removeSubscription(change: Change, appId: AppId, id: SubscriptionId, authority: Authority = KEY) {
+export function removeSubscription(change: ChangeUsers, appId: AppId, id: SubscriptionId, authority: Authority = KEY) {
   return change(appId, {
     refs: [{ subscriptionId: id }],
     needs: { subscriptions: true },
@@ -139,7 +146,7 @@ export function removeSubscription(change: Change, appId: AppId, id: Subscriptio
 
 /** Transfer to the user that owns exactly this one alias. */
 export function transferSubscription(
-  change: Change,
+  change: ChangeUsers,
   newId: NewId,
   appId: AppId,
   id: SubscriptionId,
@@ -153,10 +160,10 @@ export function transferSubscription(
     throw needsIdentityToken(`Transferring to a user by "${target.label}"`)
   const request: SubscriptionRequest = { id, kind: undefined, token: null, tokenHash: null, change: {} }
   return change(appId, {
-    refs: [{ subscriptionId: id }, target] as Ref[],
+    refs: [{ subscriptionId: id }, target] as OwnerRef[],
     needs: { subscriptions: true },
     apply(state, now) {
-      const subscription = findRequested(state, request, authority)
+      const subscription = findRequestedSubscription(state, request, authority)
       if (!subscription) throw subscriptionNotFound()
       // A device that names an external id signs in with it, and is not told whether somebody has it.
       const user =
@@ -167,7 +174,7 @@ export function transferSubscription(
       refuseOtherUser(user, authority)
       const current = state.subscriptions.get(id) as Subscription
       if (current.userId !== user.id) {
-        makeRoom(state, user, authority)
+        makeRoomForSubscription(state, user, authority)
         state.putSubscription({ ...current, userId: user.id, updatedAt: now })
       }
       return { identity: authority.kind === 'device' ? deviceIdentity(user) : identityObject(user.id, user.aliases) }

@@ -3,7 +3,7 @@
 
 import type { AppId, NewId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import type { Change } from '../change.ts'
+import type { ChangeUsers } from '../change.ts'
 import { newUser } from '../new-user.ts'
 import { findByTokens } from '../store.ts'
 import { hashToken, newSubscription, type SubscriptionType } from './subscription.ts'
@@ -11,7 +11,7 @@ import { hashToken, newSubscription, type SubscriptionType } from './subscriptio
 /** A command loads and locks all that it names; so many at once keep a transaction short. */
 const AT_ONCE = 500
 
-export type EnsureContext = { db: Db; change: Change; newId: NewId }
+export type EnsureContext = { db: Db; change: ChangeUsers; newId: NewId }
 
 /** The ids in the order of the tokens, which are well-formed and all different. */
 export async function ensureSubscriptions(

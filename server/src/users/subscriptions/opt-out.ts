@@ -1,22 +1,22 @@
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
-import type { Change } from '../change.ts'
+import type { ChangeUsers } from '../change.ts'
 import { hashToken } from './subscription.ts'
 
 const UNSUBSCRIBED = -2
 const SUBSCRIBED = 1
 
-export type OptedOut = { subscriptionId: SubscriptionId; userId: UserId }
+export type SmsOptOut = { subscriptionId: SubscriptionId; userId: UserId }
 
 /**
  * What the person behind a number asks for, who has texted so. Undefined when the app does not know the number. Asking to be
  * subscribed does not undo what the app itself has switched off.
  */
-export function setOptedOut(
-  change: Change,
+export function setSmsOptOut(
+  change: ChangeUsers,
   appId: AppId,
   number: string,
   isOut: boolean,
-): Promise<OptedOut | undefined> {
+): Promise<SmsOptOut | undefined> {
   const tokenHash = hashToken('SMS', number)
   return change(appId, {
     refs: [{ type: 'SMS', tokenHash }],
@@ -40,7 +40,12 @@ export function setOptedOut(
 const UNREACHABLE = -10
 
 /** The provider says that nothing can be delivered there any more, or that the person has told it so. */
-export function setUnreachable(change: Change, appId: AppId, id: SubscriptionId, isOptedOut: boolean): Promise<void> {
+export function markUnreachable(
+  change: ChangeUsers,
+  appId: AppId,
+  id: SubscriptionId,
+  isOptedOut: boolean,
+): Promise<void> {
   return change(appId, {
     refs: [{ subscriptionId: id }],
     needs: { subscriptions: true },
@@ -57,7 +62,12 @@ export function setUnreachable(change: Change, appId: AppId, id: SubscriptionId,
  * What the person behind a subscription asks for, in an answer to what was sent there. Asking to be subscribed does not undo
  * what the app itself has switched off.
  */
-export function setWanted(change: Change, appId: AppId, id: SubscriptionId, isWanted: boolean): Promise<void> {
+export function setSubscribedByUser(
+  change: ChangeUsers,
+  appId: AppId,
+  id: SubscriptionId,
+  isWanted: boolean,
+): Promise<void> {
   return change(appId, {
     refs: [{ subscriptionId: id }],
     needs: { subscriptions: true },

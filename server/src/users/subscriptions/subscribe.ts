@@ -3,17 +3,17 @@
 import { type Authority, KEY } from '../../lib/authority.ts'
 import { AppError, invalid, invalidUuid, subscriptionLimitExceeded, subscriptionNotFound } from '../../lib/errors.ts'
 import { isUuid, type NewId, type SubscriptionId } from '../../lib/ids.ts'
-import { mayTouch } from '../devices/authorize.ts'
+import { mayAccessSubscription } from '../devices/authorize.ts'
 import type { SubscriptionDraft } from '../schema.ts'
-import type { Neighbourhood, Ref, User } from '../working-set.ts'
+import type { OwnerRef, User, WorkingSet } from '../working-set.ts'
 import {
   hashToken,
-  isAddress,
+  isAddressType,
   isRetired,
   newSubscription,
-  readChange,
+  readSubscriptionChange,
+  readSubscriptionType,
   readToken,
-  readType,
   type Subscription,
   type SubscriptionChange,
   type SubscriptionType,
@@ -41,7 +41,7 @@ export function readSubscription(draft: SubscriptionDraft, where: string): Subsc
   const id = draft.id || undefined
   if (id !== undefined && !isUuid(id)) throw invalidUuid(`${where}.id`, id)
   if (id === undefined && !draft.type) throw invalid(`${where}.type is required`)
-  const kind = draft.type ? { type: readType(draft.type), spelling: draft.type } : undefined
+  const kind = draft.type ? { type: readSubscriptionType(draft.type), spelling: draft.type } : undefined
   // By its id alone a subscription is transferred as it is; its own type then judges a token that comes along.
   const token = kind && !(id && !draft.token) ? readToken(kind.type, draft.token) : draft.token || null
   return {
@@ -49,23 +49,23 @@ export function readSubscription(draft: SubscriptionDraft, where: string): Subsc
     kind,
     token,
     tokenHash: kind && token !== null ? hashToken(kind.type, token) : null,
-    change: readChange(draft),
+    change: readSubscriptionChange(draft),
   }
 }
 
-export function subscriptionRefs({ id, kind, token }: SubscriptionRequest): Ref[] {
-  const refs: Ref[] = id === undefined ? [] : [{ subscriptionId: id }]
+export function subscriptionRefs({ id, kind, token }: SubscriptionRequest): OwnerRef[] {
+  const refs: OwnerRef[] = id === undefined ? [] : [{ subscriptionId: id }]
   if (token !== null) refs.push(...tokenRefs(kind?.type, token))
   return refs
 }
 
 /** Who may hold this token. Without a type it is meant for a subscription that is not loaded yet, of whatever type. */
-export const tokenRefs = (type: SubscriptionType | undefined, token: string): Ref[] =>
+export const tokenRefs = (type: SubscriptionType | undefined, token: string): OwnerRef[] =>
   (type === undefined ? subscriptionTypes : [type]).map((type) => ({ type, tokenHash: hashToken(type, token) }))
 
 /** The subscription that a request means: by its id, or else by what it delivers to. */
-export function findRequested(
-  state: Neighbourhood,
+export function findRequestedSubscription(
+  state: WorkingSet,
   request: SubscriptionRequest,
   authority: Authority,
 ): Subscription | undefined {
@@ -76,24 +76,24 @@ export function findRequested(
   if (!request.kind || request.tokenHash === null) return undefined
   const holder = state.findByToken(request.kind.type, request.tokenHash)
   // Who has the push token is the device; an address stays with whoever has it.
-  if (holder && isAddress(holder.type) && !mayClaim(state, holder, request, authority)) throw tokenTaken()
+  if (holder && isAddressType(holder.type) && !mayClaim(state, holder, request, authority)) throw tokenTaken()
   return holder
 }
 
 /** By its id, where that is enough, or by its push token, which is known to the device alone. */
 function mayClaim(
-  state: Neighbourhood,
+  state: WorkingSet,
   subscription: Subscription,
   { token }: SubscriptionRequest,
   authority: Authority,
 ): boolean {
   const owner = state.users.get(subscription.userId)
-  if (!owner || mayTouch(subscription, owner, authority)) return true
-  if (isAddress(subscription.type) || token === null) return false
+  if (!owner || mayAccessSubscription(subscription, owner, authority)) return true
+  if (isAddressType(subscription.type) || token === null) return false
   return hashToken(subscription.type, token) === subscription.tokenHash
 }
 
-export const typeIsFixed = () => invalid('the type of a subscription cannot change')
+export const subscriptionTypeIsFixed = () => invalid('the type of a subscription cannot change')
 
 const tokenTaken = (meta?: Record<string, unknown>) =>
   new AppError('conflict', {
@@ -104,25 +104,25 @@ const tokenTaken = (meta?: Record<string, unknown>) =>
 
 /** Give the user this subscription. Whether it was there before comes back with it. */
 export function subscribe(
-  state: Neighbourhood,
+  state: WorkingSet,
   user: User,
   request: SubscriptionRequest,
   now: string,
   newId: NewId,
   authority: Authority,
 ): { subscription: Subscription; isNew: boolean } {
-  const known = findRequested(state, request, authority)
-  if (known?.userId !== user.id) makeRoom(state, user, authority)
+  const known = findRequestedSubscription(state, request, authority)
+  if (known?.userId !== user.id) makeRoomForSubscription(state, user, authority)
   const subscription = known
-    ? { ...changedSubscription(state, known, request, now, authority), userId: user.id }
+    ? { ...applySubscriptionRequest(state, known, request, now, authority), userId: user.id }
     : createdSubscription(user, request, now, newId)
   state.putSubscription(subscription)
   return { subscription, isNew: !known }
 }
 
 /** Room for one more. What is retired gives way, the oldest first: nobody is kept out by what reaches nobody. */
-export function makeRoom(state: Neighbourhood, { subscriptions }: User, { kind }: Authority): void {
-  const countPush = () => [...subscriptions.values()].filter(({ type }) => !isAddress(type)).length
+export function makeRoomForSubscription(state: WorkingSet, { subscriptions }: User, { kind }: Authority): void {
+  const countPush = () => [...subscriptions.values()].filter(({ type }) => !isAddressType(type)).length
   for (;;) {
     const isFull = subscriptions.size >= MAX_SUBSCRIPTIONS
     const isFullForDevices = kind === 'device' && countPush() >= MAX_BY_DEVICES.push
@@ -134,8 +134,8 @@ export function makeRoom(state: Neighbourhood, { subscriptions }: User, { kind }
 }
 
 /** What a caller's request may point at. A device has no business with the owner of an address. */
-export const refsFor = (authority: Authority, refs: Ref[]): Ref[] =>
-  authority.kind === 'device' ? refs.filter((ref) => !('type' in ref && isAddress(ref.type))) : refs
+export const permittedRefs = (authority: Authority, refs: OwnerRef[]): OwnerRef[] =>
+  authority.kind === 'device' ? refs.filter((ref) => !('type' in ref && isAddressType(ref.type))) : refs
 
 function createdSubscription(
   user: User,
@@ -148,14 +148,14 @@ function createdSubscription(
 }
 
 /** The subscription with the request's fields. Its type stays, and a token that another one holds is refused. */
-export function changedSubscription(
-  state: Neighbourhood,
+export function applySubscriptionRequest(
+  state: WorkingSet,
   known: Subscription,
   request: SubscriptionRequest,
   now: string,
   authority: Authority = KEY,
 ): Subscription {
-  if (request.kind && request.kind.type !== known.type) throw typeIsFixed()
+  if (request.kind && request.kind.type !== known.type) throw subscriptionTypeIsFixed()
   const changed: Subscription = { ...known, ...withSubscribedState(request.change, known), updatedAt: now }
   if (request.token === null) return changed
   const token = readToken(known.type, request.token)

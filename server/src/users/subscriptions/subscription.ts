@@ -47,8 +47,8 @@ const deviceTypes: Record<number, SubscriptionType> = {
 }
 const deviceTypeOf = new Map(Object.entries(deviceTypes).map(([number, type]) => [type, Number(number)]))
 
-export const typeOfDevice = (deviceType: number) => deviceTypes[deviceType]
-export const deviceOfType = (type: SubscriptionType) => deviceTypeOf.get(type) as number
+export const typeOfDeviceNumber = (deviceType: number) => deviceTypes[deviceType]
+export const deviceNumberOfType = (type: SubscriptionType) => deviceTypeOf.get(type) as number
 
 /** A subscription as it is stored, joined with its activity. */
 export type Subscription = {
@@ -88,7 +88,7 @@ export type Subscription = {
 }
 
 /** Can it be reached at all? */
-export const isSubscribed = ({ enabled, token, notificationTypes }: Subscription) =>
+export const isReachable = ({ enabled, token, notificationTypes }: Subscription) =>
   enabled && token !== null && (notificationTypes ?? 1) > 0
 
 /** What the server stores for an address that leads nowhere any more: uninstalled, blocked, or replaced by another. */
@@ -96,12 +96,12 @@ export const RETIRED = -10
 
 /** A push subscription that stands for nothing any more, and makes room for one that does. */
 export const isRetired = ({ type, notificationTypes }: Subscription) =>
-  !isAddress(type) && notificationTypes === RETIRED
+  !isAddressType(type) && notificationTypes === RETIRED
 
 const withoutPush: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'])
 
 /** Can it be reached by push, on the web or on a mobile device? */
-export const isMessageable = (it: Subscription) => !withoutPush.has(it.type) && isSubscribed(it)
+export const isReachableByPush = (it: Subscription) => !withoutPush.has(it.type) && isReachable(it)
 
 const addresses: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS'])
 
@@ -109,11 +109,11 @@ const addresses: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS'])
  * Email addresses and phone numbers are known to many people, so knowing one proves nothing; a push token is known to its
  * device alone.
  */
-export const isAddress = (type: SubscriptionType) => addresses.has(type)
+export const isAddressType = (type: SubscriptionType) => addresses.has(type)
 
 export type SubscriptionChange = Partial<Omit<Subscription, 'id' | 'userId' | 'createdAt' | 'updatedAt'>>
 
-export function readType(given: string): SubscriptionType {
+export function readSubscriptionType(given: string): SubscriptionType {
   const type = byLowerCase.get(given.toLowerCase())
   if (!type) throw invalid(`subscription type "${given}" is not one of ${subscriptionTypes.slice(0, 13).join(', ')}`)
   return type
@@ -159,7 +159,7 @@ const changeable = new Map<string, keyof Subscription>(
 )
 
 /** The fields of a draft that were given; null means not given. */
-export function readChange(draft: SubscriptionDraft): SubscriptionChange {
+export function readSubscriptionChange(draft: SubscriptionDraft): SubscriptionChange {
   const change: Record<string, unknown> = {}
   for (const given in draft) {
     const name = changeable.get(given)
@@ -179,12 +179,12 @@ export function withSubscribedState(change: SubscriptionChange, before?: Subscri
 }
 
 /** What makes a subscription the one it is. The hash comes along because it was needed to look for the token. */
-export type SubscriptionKind = Pick<Subscription, 'type' | 'token' | 'tokenHash'> & { spelling: string }
+export type SubscriptionEndpoint = Pick<Subscription, 'type' | 'token' | 'tokenHash'> & { spelling: string }
 
 export function newSubscription(
   id: SubscriptionId,
   userId: UserId,
-  { type, spelling, token, tokenHash }: SubscriptionKind,
+  { type, spelling, token, tokenHash }: SubscriptionEndpoint,
   now: string,
   change: SubscriptionChange,
 ): Subscription {

@@ -1,6 +1,6 @@
 // Which providers may tell an app what became of its mail, and what their word is known by. Shown without what is secret.
 
-import { actorOf, type Request } from '../../../apps/audit/actor.ts'
+import { actorOf, type RequestOrigin } from '../../../apps/audit/actor.ts'
 import { MASK } from '../../../apps/schema.ts'
 import { insertAuditEntries, lockApp } from '../../../apps/store.ts'
 import { AppError, appNotFound, invalid, type Problem } from '../../../lib/errors.ts'
@@ -29,7 +29,7 @@ function masked(ctx: FeedbackContext, appId: AppId, { source, secret }: StoredSo
 }
 
 /** What is left out stays, null takes it away. */
-export async function changeSources(ctx: FeedbackContext, appId: AppId, body: EventSourcesBody, by: Request) {
+export async function changeSources(ctx: FeedbackContext, appId: AppId, body: EventSourcesBody, by: RequestOrigin) {
   const now = ctx.clock.now()
   await ctx.db.transaction(async (db) => {
     if (!(await lockApp(db, appId))) throw appNotFound()
