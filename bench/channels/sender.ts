@@ -4,11 +4,11 @@ import { createECDH, generateKeyPairSync, randomBytes } from 'node:crypto'
 import { Agent } from 'node:https'
 import apn from '@parse/node-apn'
 import webpush from 'web-push'
-import { apnsChannel } from '../../server/src/channels/push/apns/channel.ts'
-import { apnsPush } from '../../server/src/channels/push/apns/payload.ts'
+import { openApnsChannel } from '../../server/src/channels/push/apns/channel.ts'
+import { writeApnsPush } from '../../server/src/channels/push/apns/payload.ts'
 import type { PushContent } from '../../server/src/channels/push/content.ts'
-import { webPushChannel } from '../../server/src/channels/push/web-push/channel.ts'
-import { webPush } from '../../server/src/channels/push/web-push/payload.ts'
+import { openWebPushChannel } from '../../server/src/channels/push/web-push/channel.ts'
+import { writeWebPush } from '../../server/src/channels/push/web-push/payload.ts'
 import { systemClock } from '../../server/src/lib/clock.ts'
 import type { Sinks } from './sink.ts'
 
@@ -55,10 +55,10 @@ function fail(what: unknown): never {
 const contenders: Record<Contender, (sinks: Sinks) => SendSlice> = {
   apns({ h2: port, ca }) {
     const route = { ca, connect: { 'https://api.push.apple.com': { host: '127.0.0.1', port } } }
-    const channel = apnsChannel({ clock, route })
+    const channel = openApnsChannel({ clock, route })
     const credentials = { kind: 'token', environment: 'production', topic: 'com.example.app', ...apnsKey } as const
     return async () => {
-      const push = apnsPush(content)
+      const push = writeApnsPush(content)
       const outcomes = await channel.send(tokens.map((token) => ({ appId: 'bench', token, credentials, push })))
       const bad = outcomes.find(({ kind }) => kind !== 'sent')
       if (bad) fail(bad)
@@ -69,7 +69,7 @@ const contenders: Record<Contender, (sinks: Sinks) => SendSlice> = {
     const provider = new apn.Provider(options as apn.ProviderOptions)
     return async () => {
       const notification = new apn.Notification()
-      notification.rawPayload = JSON.parse(apnsPush(content).body)
+      notification.rawPayload = JSON.parse(writeApnsPush(content).body)
       notification.topic = 'com.example.app'
       notification.pushType = 'alert'
       notification.priority = 10
@@ -79,9 +79,9 @@ const contenders: Record<Contender, (sinks: Sinks) => SendSlice> = {
   },
   'web push'({ h2: port, ca }) {
     const origin = 'https://push.example.com'
-    const channel = webPushChannel({ clock, route: { ca, connect: { [origin]: { host: '127.0.0.1', port } } } })
+    const channel = openWebPushChannel({ clock, route: { ca, connect: { [origin]: { host: '127.0.0.1', port } } } })
     return async () => {
-      const push = webPush(content)
+      const push = writeWebPush(content)
       const items = browsers.map(({ path, p256dh, auth }) => ({
         appId: 'bench',
         endpoint: origin + path,
@@ -98,7 +98,7 @@ const contenders: Record<Contender, (sinks: Sinks) => SendSlice> = {
     const agent = new Agent({ ca, keepAlive: true, maxSockets: 32 })
     const options = { agent, TTL: 86_400, urgency: 'high', vapidDetails: vapid } as const
     return async () => {
-      const payload = webPush(content).plain
+      const payload = writeWebPush(content).plain
       await Promise.all(
         browsers.map(({ path, p256dh, auth }) =>
           webpush.sendNotification(

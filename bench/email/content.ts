@@ -1,7 +1,7 @@
 // A newsletter as it is tracked: 7.7 KB of HTML with a dozen links and a pixel, the text of it, and the headers that mailbox
 // providers ask for.
 
-import type { MailContent } from '../../server/src/channels/email/message.ts'
+import type { EmailContent } from '../../server/src/channels/email/message.ts'
 import type { Pieces } from '../../server/src/lib/places.ts'
 
 const LINKS = 12
@@ -45,7 +45,7 @@ export const newsletter = {
 }
 
 /** As the engine hands it over. */
-export const content: MailContent = {
+export const content: EmailContent = {
   from: { name: 'Bells & Söhne', address: 'news@example.com' },
   replyTo: 'answers@example.com',
   subject: 'They ring for you – 20 % off',

@@ -3,8 +3,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { createTransport } from 'nodemailer'
 import { createDial } from '../../server/src/channels/dial.ts'
-import type { DkimKey, MailItem } from '../../server/src/channels/email/message.ts'
-import { openRelay } from '../../server/src/channels/email/relay.ts'
+import type { DkimSigningKey, EmailItem } from '../../server/src/channels/email/message.ts'
+import { openRelayChannel } from '../../server/src/channels/email/relay.ts'
 import { systemClock } from '../../server/src/lib/clock.ts'
 import { fillPlaces } from '../../server/src/lib/places.ts'
 import { content } from './content.ts'
@@ -25,7 +25,7 @@ type SendSlice = (first: number) => Promise<void>
 const clock = systemClock()
 const key = { domain: 'example.com', selector: 's1' }
 
-function mailOf(n: number, dkim: readonly DkimKey[]): MailItem {
+function mailOf(n: number, dkim: readonly DkimSigningKey[]): EmailItem {
   const reference = `b${String(n).padStart(54, 'a')}`
   return {
     content,
@@ -36,7 +36,7 @@ function mailOf(n: number, dkim: readonly DkimKey[]): MailItem {
     envelopeFrom: `b-${reference}@bounce.example.com`,
     date: clock.now(),
     dkim,
-    lane: 'google',
+    inboxProvider: 'google',
     source: { appId: 'bench', lane: 'bulk' },
   }
 }
@@ -49,7 +49,7 @@ function carillon(port: number, signature: Signature): SendSlice {
       ? generateKeyPairSync('ed25519').privateKey
       : generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
   const dkim = signature === 'none' ? [] : [{ ...key, algorithm: signature, privateKey }]
-  const channel = openRelay({
+  const channel = openRelayChannel({
     dial: createDial({ allow: ['127.0.0.1'] }),
     host: '127.0.0.1',
     port,

@@ -1,6 +1,6 @@
 // Makers for tests about email.
 
-import { createResolver } from '../src/channels/dns.ts'
+import { createDnsResolver } from '../src/channels/dns.ts'
 import { createEmailContext, type EmailContext, type ServerMail } from '../src/email/context.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
@@ -21,8 +21,8 @@ export const anEmailContext = (parts: {
     clock: parts.clock,
     newId,
     secrets: secretBox('the secret key of the tests'),
-    resolver: createResolver(parts.resolver ?? '127.0.0.1:1'),
-    mail: parts.mail ?? { way: undefined, helo: 'mail.bell.example' },
+    resolver: createDnsResolver(parts.resolver ?? '127.0.0.1:1'),
+    mail: parts.mail ?? { route: undefined, helo: 'mail.bell.example' },
     publicUrl: parts.publicUrl,
     port: 3000,
     mayReach: () => false,

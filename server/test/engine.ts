@@ -2,7 +2,7 @@
 // the database of a server, and messages put straight into it.
 
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
-import type { Outcome } from '../src/channels/channel.ts'
+import type { ChannelOutcome } from '../src/channels/channel.ts'
 import { createReferences } from '../src/email/reference.ts'
 import { type Clock, type VirtualClock, virtualClock } from '../src/lib/clock.ts'
 import { type AppId, newId } from '../src/lib/ids.ts'
@@ -33,16 +33,16 @@ export type FakeSender = DeliverySender & {
   /** What it was asked to bring, in order. */
   calls: Call[]
   /** The next messages to this address end so, one after the other; then they are sent. */
-  script(token: string, ...outcomes: Outcome[]): void
+  script(token: string, ...outcomes: ChannelOutcome[]): void
   /** Decides about everything that has no script. */
-  otherwise: (call: Call) => Outcome | Promise<Outcome>
+  otherwise: (call: Call) => ChannelOutcome | Promise<ChannelOutcome>
   ready: DeliverySender['ready']
 }
 
-const SENT: Outcome = { kind: 'sent' }
+const SENT: ChannelOutcome = { kind: 'sent' }
 
 export function fakeSender(): FakeSender {
-  const scripts = new Map<string, Outcome[]>()
+  const scripts = new Map<string, ChannelOutcome[]>()
   const sender: FakeSender = {
     calls: [],
     script: (token, ...outcomes) => scripts.set(token, [...(scripts.get(token) ?? []), ...outcomes]),

@@ -1,6 +1,6 @@
 // Makers for tests about mail that the engine sends.
 
-import type { MailContent } from '../src/channels/email/message.ts'
+import type { EmailContent } from '../src/channels/email/message.ts'
 import type { AppId } from '../src/lib/ids.ts'
 import { fillPlaces } from '../src/lib/places.ts'
 import type { Db } from '../src/storage/db.ts'
@@ -19,7 +19,7 @@ export const mailsOf = ({ calls }: Pick<FakeSender, 'calls'>) =>
     return [{ ...envelope, to, reference, content, headers, html: fillPlaces(content.html, parcel.referenceFor), text }]
   })
 export type SentMail = ReturnType<typeof mailsOf>[number]
-export type { MailContent }
+export type { EmailContent }
 
 /** Counts by domain and inbox provider: `{ 'example.com gmail': { sent: 1, delivered: 1 } }`; zeros are left out. */
 export async function emailCounts(db: Db, appId: AppId): Promise<Record<string, Record<string, number>>> {

@@ -3,7 +3,7 @@
 
 import type { AppId } from '../lib/ids.ts'
 
-export type Outcome =
+export type ChannelOutcome =
   /** The provider took it. `id` is the provider's own, for receipts that come later. */
   | { kind: 'sent'; id?: string }
   /**
@@ -11,7 +11,7 @@ export type Outcome =
    * provider asks for a pause for everything of this app, not for this one address; `free` that it was not even offered, so
    * that this was no attempt.
    */
-  | { kind: 'retry'; reason: string; afterMs?: number; all?: boolean; free?: true }
+  | { kind: 'retry'; reason: string; afterMs?: number; pausesProvider?: boolean; wasNotAttempted?: true }
   /** Refused for good; the address may be right all the same. */
   | { kind: 'failed'; reason: string }
   /** The address leads nowhere any more. `since`, where the provider says it: a newer registration is not meant. */
@@ -22,17 +22,17 @@ export type Outcome =
   | { kind: 'unknown'; reason: string }
 
 /** Whose messages they are, and whether many wait with them: what apps have in common is divided by it. */
-export type Source = { appId: AppId; lane: 'direct' | 'bulk' }
+export type TrafficSource = { appId: AppId; lane: 'direct' | 'bulk' }
 
 export type Channel<Item> = {
   /** One outcome for each item, in their order. Never rejects. Reasons are short words of ours, without secrets or addresses. */
-  send(items: readonly Item[]): Promise<Outcome[]>
+  send(items: readonly Item[]): Promise<ChannelOutcome[]>
   /** Waits for what is under way, and lets the connections go. */
   close(): Promise<void>
 }
 
 /** Where a provider is reached; tests and staging lead it elsewhere. */
-export type Route = {
+export type ProviderRoute = {
   /** Certificates to believe beside the usual ones, in PEM. */
   ca?: string | undefined
   /**

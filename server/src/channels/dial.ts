@@ -6,19 +6,19 @@ import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, rootCertificates, type TLSSocket } from 'node:tls'
 import { addressList } from '../lib/networks.ts'
 import { own } from '../lib/own.ts'
-import type { Route } from './channel.ts'
-import { type Lookup, resolve } from './lookup.ts'
+import type { ProviderRoute } from './channel.ts'
+import { type HostLookup, lookUpAddresses } from './lookup.ts'
 import { isPublicAddress } from './public-address.ts'
 
 export type DialSettings = {
   /** Networks (`10.1.0.0/16`, `127.0.0.1`) that may be reached although they are not public, on any port. */
   allow?: readonly string[] | undefined
-  route?: Route | undefined
+  route?: ProviderRoute | undefined
   /** All addresses of a name; the system's resolver unless told. */
-  lookup?: Lookup | undefined
+  lookup?: HostLookup | undefined
 }
 
-export type Target = {
+export type DialTarget = {
   /** A name, or an address without brackets. */
   host: string
   port: number
@@ -27,41 +27,45 @@ export type Target = {
   origin: string
   isPortAllowed(port: number): boolean
   /** Only to networks that were named, as what travels in the clear. */
-  isInsideOnly?: boolean
+  requiresAllowedNetwork?: boolean
   timeoutMs: number
 }
 
 export type Dial = {
   /** Rejects with `Refused`, or with whatever the network had to say; nothing was written then. */
-  (target: Target): Promise<Socket>
+  (target: DialTarget): Promise<Socket>
   /** TLS on a connection of its own, for protocols that begin in the clear. */
-  secure(socket: Socket, peer: Peer): Promise<TLSSocket>
+  secure(socket: Socket, peer: TlsPeer): Promise<TLSSocket>
   /** Whether the other end is in a network that was named. */
-  isInside(socket: Socket): boolean
+  isInAllowedNetwork(socket: Socket): boolean
 }
 
-export type Peer = {
+export type TlsPeer = {
   host: string
   timeoutMs: number
   /** Whoever it is: keeps out those who only listen. */
-  isAnybody?: boolean
+  acceptsAnyCertificate?: boolean
 }
 
 /** We do not go there: another try would end the same way. */
-export class Refused extends Error {}
+export class DestinationForbidden extends Error {}
 
-export function createDial({ allow = [], route = {}, lookup = resolve }: DialSettings): Dial {
+export function createDial({ allow = [], route = {}, lookup = lookUpAddresses }: DialSettings): Dial {
   const allowed = addressList(allow)
   const secureContext = route.ca && createSecureContext({ ca: [...rootCertificates, route.ca] })
 
-  function judge(address: string, { port, isPortAllowed, isInsideOnly }: Target) {
+  function judge(address: string, { port, isPortAllowed, requiresAllowedNetwork: isInsideOnly }: DialTarget) {
     if (allowed.includes(address)) return
-    if (!isPublicAddress(address)) throw new Refused('address not allowed')
-    if (isInsideOnly) throw new Refused('scheme not allowed')
-    if (!isPortAllowed(port)) throw new Refused('port not allowed')
+    if (!isPublicAddress(address)) throw new DestinationForbidden('address not allowed')
+    if (isInsideOnly) throw new DestinationForbidden('scheme not allowed')
+    if (!isPortAllowed(port)) throw new DestinationForbidden('port not allowed')
   }
 
-  async function secure(socket: Socket, { host, isAnybody = false }: Omit<Peer, 'timeoutMs'>, deadline: AbortSignal) {
+  async function secure(
+    socket: Socket,
+    { host, acceptsAnyCertificate: isAnybody = false }: Omit<TlsPeer, 'timeoutMs'>,
+    deadline: AbortSignal,
+  ) {
     // A name with a dot at its end is the same name; certificates never have it.
     const name = host.replace(/\.$/, '')
     const secured = connectTls({
@@ -75,7 +79,7 @@ export function createDial({ allow = [], route = {}, lookup = resolve }: DialSet
     return secured
   }
 
-  async function dial(target: Target): Promise<Socket> {
+  async function dial(target: DialTarget): Promise<Socket> {
     const { host, port, isTls, origin, timeoutMs } = target
     const deadline = AbortSignal.timeout(timeoutMs)
     const { connect = {} } = route
@@ -98,12 +102,12 @@ export function createDial({ allow = [], route = {}, lookup = resolve }: DialSet
   }
 
   return Object.assign(dial, {
-    secure: (socket: Socket, peer: Peer) => secure(socket, peer, AbortSignal.timeout(peer.timeoutMs)),
-    isInside: ({ remoteAddress = '' }: Socket) => allowed.includes(remoteAddress),
+    secure: (socket: Socket, peer: TlsPeer) => secure(socket, peer, AbortSignal.timeout(peer.timeoutMs)),
+    isInAllowedNetwork: ({ remoteAddress = '' }: Socket) => allowed.includes(remoteAddress),
   })
 }
 
-async function findAddresses(host: string, lookup: Lookup, deadline: AbortSignal) {
+async function findAddresses(host: string, lookup: HostLookup, deadline: AbortSignal) {
   const family = isIP(host)
   if (family !== 0) return [{ address: host, family }]
   const addresses = await Promise.race([lookup(host), aborted(deadline)])

@@ -1,9 +1,9 @@
 // Questions to DNS, with a time limit each: of the system's servers, or of the one that the settings name.
 
-import { Resolver as DnsResolver } from 'node:dns/promises'
+import { Resolver } from 'node:dns/promises'
 
 /** What is not there is an empty list; rejects when nobody could say. Names come back in lower case, without the dot at their end. */
-export type Resolver = {
+export type DnsResolver = {
   /** Each record joined from its pieces. */
   txt(name: string): Promise<string[]>
   /** As Node has it: rejects with ENODATA where a domain has none, with ENOTFOUND where there is no such domain. */
@@ -24,8 +24,8 @@ const MOST_MS = 4_000
 const ABSENT = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 
 /** `server` as 127.0.0.1:5353. */
-export function createResolver(server?: string): Resolver {
-  const dns = new DnsResolver({ timeout: TRY_MS, tries: TRIES })
+export function createDnsResolver(server?: string): DnsResolver {
+  const dns = new Resolver({ timeout: TRY_MS, tries: TRIES })
   if (server !== undefined) dns.setServers([server])
 
   const ask = <Found>(question: Promise<Found[]>): Promise<Found[]> =>

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { asking, inTurn, type Lookup } from './lookup.ts'
+import { type HostLookup, shareLookups, withFallback } from './lookup.ts'
 
 test('a name that many want at a time is asked for once, and anew the next time', async () => {
   const asked: { name: string; answer: PromiseWithResolvers<{ address: string; family: number }[]> }[] = []
-  const lookup = asking((name) => {
+  const lookup = shareLookups((name) => {
     const answer = Promise.withResolvers<{ address: string; family: number }[]>()
     asked.push({ name, answer })
     return answer.promise
@@ -22,15 +22,15 @@ test('a name that many want at a time is asked for once, and anew the next time'
 
 test('a name that DNS knows never waits for the threads of the system, however many names hang there', async () => {
   const asked: string[] = []
-  const system: Lookup = (name) => {
+  const system: HostLookup = (name) => {
     asked.push(name)
     return name === 'host.internal' ? Promise.resolve([{ address: '10.0.0.1', family: 4 }]) : new Promise(() => {})
   }
-  const dns: Lookup = async (name) => {
+  const dns: HostLookup = async (name) => {
     if (name.startsWith('hangs')) throw new Error('no answer in time')
     return name === 'push.example' ? [{ address: '192.0.2.1', family: 4 }] : []
   }
-  const lookup = inTurn(dns, system)
+  const lookup = withFallback(dns, system)
   for (let n = 0; n < 100; n++) void lookup(`hangs${n}.example`)
   expect(await lookup('push.example')).toEqual([{ address: '192.0.2.1', family: 4 }])
   expect(await lookup('host.internal')).toEqual([{ address: '10.0.0.1', family: 4 }])

@@ -3,12 +3,12 @@
 
 import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { createResolver } from './dns.ts'
+import { createDnsResolver } from './dns.ts'
 
-export type Lookup = (name: string) => Promise<{ address: string; family: number }[]>
+export type HostLookup = (name: string) => Promise<{ address: string; family: number }[]>
 
-export function asking(lookup: Lookup): Lookup {
-  const underWay = new Map<string, ReturnType<Lookup>>()
+export function shareLookups(lookup: HostLookup): HostLookup {
+  const underWay = new Map<string, ReturnType<HostLookup>>()
   return (name) => {
     const known = underWay.get(name)
     if (known) return known
@@ -19,11 +19,11 @@ export function asking(lookup: Lookup): Lookup {
 }
 
 /** All addresses of a name. */
-export const resolve = asking((name) => systemLookup(name, { all: true }))
+export const lookUpAddresses = shareLookups((name) => systemLookup(name, { all: true }))
 
 /** Asks the second where the first knows no address. */
-export const inTurn =
-  (first: Lookup, second: Lookup): Lookup =>
+export const withFallback =
+  (first: HostLookup, second: HostLookup): HostLookup =>
   async (name) => {
     const addresses = await first(name).catch(() => [])
     return addresses.length > 0 ? addresses : second(name)
@@ -33,9 +33,9 @@ export const inTurn =
  * For names that anybody can make up, hundreds of them at once, whose servers do not answer. DNS is asked without a thread, so that names
  * which it knows never wait behind those; the system is asked for the others, such as those of its own list of hosts.
  */
-export const resolvePublic = asking(inTurn(askDns(), resolve))
+export const lookUpPublicAddresses = shareLookups(withFallback(askDns(), lookUpAddresses))
 
-function askDns(): Lookup {
-  const resolver = createResolver()
+function askDns(): HostLookup {
+  const resolver = createDnsResolver()
   return async (name) => (await resolver.addresses(name)).map((address) => ({ address, family: isIP(address) }))
 }

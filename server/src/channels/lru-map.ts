@@ -1,5 +1,5 @@
 /** A map that forgets what was not asked for longest when it gets too large: its keys come from outside. */
-export function boundedMap<Key, Value>(most: number, onForget: (value: Value) => void = () => {}) {
+export function createLruMap<Key, Value>(most: number, onForget: (value: Value) => void = () => {}) {
   const map = new Map<Key, Value>()
   return {
     get(key: Key): Value | undefined {

@@ -13,7 +13,7 @@ import {
   request as requestHttp,
 } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
-import { createDial, type Dial, type DialSettings, Refused } from './dial.ts'
+import { createDial, DestinationForbidden, type Dial, type DialSettings } from './dial.ts'
 
 export type OutboundSettings = DialSettings & {
   /** Plain http as well; `inside` to the networks of `allow` alone. Off unless told: messages would cross the internet in the clear. */
@@ -51,7 +51,7 @@ export type Outbound = {
 }
 
 /** Our part of the options that Node passes on from a request to the agent's connection. */
-type Place = { host: string; port: number; origin: string }
+type RequestDestination = { host: string; port: number; origin: string }
 
 const TIMEOUT_MS = 15_000
 const MAX_ANSWER_BYTES = 65_536
@@ -69,9 +69,17 @@ export function openOutbound(settings: OutboundSettings = {}): Outbound {
     const isTls = Agent === HttpsAgent
     const agent = new Agent({ keepAlive: true, timeout: IDLE_MS })
     agent.createConnection = (options, done) => {
-      const { host, port, origin } = options as ClientRequestArgs & Place
+      const { host, port, origin } = options as ClientRequestArgs & RequestDestination
       const isInsideOnly = !isTls && allowHttp === 'inside'
-      dial({ host, port, origin, isTls, isPortAllowed: (port) => PORTS.has(port), isInsideOnly, timeoutMs }).then(
+      dial({
+        host,
+        port,
+        origin,
+        isTls,
+        isPortAllowed: (port) => PORTS.has(port),
+        requiresAllowedNetwork: isInsideOnly,
+        timeoutMs,
+      }).then(
         (socket) => done?.(null, socket),
         (error) => done?.(error, undefined as never),
       )
@@ -86,7 +94,7 @@ export function openOutbound(settings: OutboundSettings = {}): Outbound {
       return await exchange(asked, url, agents[url.protocol as keyof typeof agents], asked.timeoutMs ?? timeoutMs)
     } catch (error) {
       // Thrown before anything was begun: by us, or by Node for a header or method that cannot be written.
-      return { kind: 'refused', reason: error instanceof Refused ? error.message : 'request not valid' }
+      return { kind: 'refused', reason: error instanceof DestinationForbidden ? error.message : 'request not valid' }
     }
   }
 
@@ -108,11 +116,12 @@ export function openOutbound(settings: OutboundSettings = {}): Outbound {
 /** The parser brings every spelling of an IPv4 address (decimal, octal, hex, short, full-width) into the one that is judged. */
 function readUrl(text: string, allowHttp: boolean): URL {
   const url = URL.parse(text)
-  if (!url) throw new Refused('address not valid')
-  if (url.protocol !== 'https:' && !(allowHttp && url.protocol === 'http:')) throw new Refused('scheme not allowed')
+  if (!url) throw new DestinationForbidden('address not valid')
+  if (url.protocol !== 'https:' && !(allowHttp && url.protocol === 'http:'))
+    throw new DestinationForbidden('scheme not allowed')
   // Node would take it for the default one.
-  if (url.port === '0') throw new Refused('port not allowed')
-  if (url.username !== '' || url.password !== '') throw new Refused('credentials in the address')
+  if (url.port === '0') throw new DestinationForbidden('port not allowed')
+  if (url.username !== '' || url.password !== '') throw new DestinationForbidden('credentials in the address')
   return url
 }
 
@@ -142,7 +151,7 @@ function exchange(
       resolve(result)
     }
     const fail = (error: Error) => {
-      if (error instanceof Refused) settle({ kind: 'refused', reason: error.message })
+      if (error instanceof DestinationForbidden) settle({ kind: 'refused', reason: error.message })
       else settle({ kind: isWritten ? 'unanswered' : 'unreached', reason: reasonOf(error) })
     }
     request.on('finish', () => {

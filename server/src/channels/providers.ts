@@ -1,22 +1,22 @@
-import type { Route } from './channel.ts'
+import type { ProviderRoute } from './channel.ts'
 import type { OutboundSettings } from './outbound.ts'
 
 /** What the operator says about the way to providers: one for all channels of a server. */
-export type Providers = {
+export type ProviderSettings = {
   /** For the push platforms, and for SMTP. */
-  route: Route
+  route: ProviderRoute
   /** For webhooks, and for what sends texts. */
   outbound: Pick<OutboundSettings, 'route' | 'allow' | 'allowHttp'>
   /** Where Twilio is, or what speaks as it does, for apps that name no other address. */
   twilioUrl: string
   /** Who sends, for push services of browsers: a mailto: or https: address. */
   vapidSubject: string
-  mail: MailProviders
+  email: ServerEmailSettings
 }
 
-export type MailProviders = {
+export type ServerEmailSettings = {
   /** How mail of apps goes out that say nothing of their own; undefined: it is caught. */
-  way: ServerRelay | 'direct' | undefined
+  route: ServerRelay | 'direct' | undefined
   /** The name that we greet with, and that return paths of apps lead to. */
   helo: string
   /** The DNS server to ask, as 127.0.0.1:5353; the system's unless told. */

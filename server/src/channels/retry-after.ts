@@ -1,7 +1,7 @@
 const LONGEST_MS = 24 * 3_600_000
 
 /** How long a Retry-After asks us to wait: seconds, or a date. Undefined when it asks nothing that we understand. */
-export function readRetryAfter(value: string | undefined, now: Date): number | undefined {
+export function parseRetryAfter(value: string | undefined, now: Date): number | undefined {
   const text = value?.trim() ?? ''
   const ms = /^\d{1,9}$/.test(text) ? Number(text) * 1000 : readDate(text) - now.getTime()
   return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), LONGEST_MS) : undefined

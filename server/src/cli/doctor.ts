@@ -104,9 +104,9 @@ function checkSettings({ limits, unsafeDurability }: Config): Finding[] {
   return found.length > 0 ? found : [ok('settings', 'can be read')]
 }
 
-function checkMail({ providers: { mail }, publicUrl, mailListen }: Config): Finding {
+function checkMail({ providers: { email: mail }, publicUrl, mailListen }: Config): Finding {
   const check = 'mail'
-  const { way } = mail
+  const { route: way } = mail
   if (way === undefined)
     return ok(check, 'is caught and shown, not sent, for apps without a relay of their own; SMTP_URL sends it')
   const says =

@@ -1,4 +1,4 @@
-import { createResolver } from '../channels/dns.ts'
+import { createDnsResolver } from '../channels/dns.ts'
 import { loadEvents } from '../email/metrics/load-events.ts'
 import { type Command, UsageError } from './command.ts'
 import { withStore } from './connect.ts'
@@ -24,7 +24,7 @@ export const emailEventsCommands: Command[] = [
             db,
             clock,
             providers: config.inboxProviders,
-            ...(given.has('mx') && { resolver: createResolver(config.providers.mail.resolver) }),
+            ...(given.has('mx') && { resolver: createDnsResolver(config.providers.email.resolver) }),
           },
           readLines(input),
           { from, refuse: (line, reason) => warn(`line ${line}: ${reason}`) },

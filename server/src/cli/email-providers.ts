@@ -1,4 +1,4 @@
-import { createResolver } from '../channels/dns.ts'
+import { createDnsResolver } from '../channels/dns.ts'
 import { checkProviders, type Finding } from '../email/inbox-providers/check.ts'
 import type { Command } from './command.ts'
 import { table } from './print.ts'
@@ -11,7 +11,7 @@ export const emailProvidersCommands: Command[] = [
     usage: '',
     examples: ['carillon email-providers check', 'carillon email-providers check --json'],
     async run({ config }) {
-      const findings = await checkProviders(createResolver(config.providers.mail.resolver), config.inboxProviders)
+      const findings = await checkProviders(createDnsResolver(config.providers.email.resolver), config.inboxProviders)
       return { json: findings, text: summaryOf(findings), failed: findings.every(isUnanswered) }
     },
   },

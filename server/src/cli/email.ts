@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { text as readAll } from 'node:stream/consumers'
 import { OPERATOR } from '../apps/audit/actor.ts'
 import { findApp } from '../apps/store.ts'
-import { createResolver } from '../channels/dns.ts'
+import { createDnsResolver } from '../channels/dns.ts'
 import { createEmailContext, type EmailContext } from '../email/context.ts'
 import { addDomain, removeDomain, setDomainState } from '../email/domains/change.ts'
 import { readHost } from '../email/domains/domain.ts'
@@ -182,7 +182,7 @@ const AT_ONCE = 10_000
 
 /** The records of a domain name this server; one that nobody else can find must not get into anybody's DNS. */
 function refuseNameless({ providers }: Config): void {
-  if (providers.mail.helo === NAMELESS)
+  if (providers.email.helo === NAMELESS)
     throw new Error(
       'the DNS records of a sending domain name this server, and it has no name yet: give this command the PUBLIC_URL that the server has, or a MAIL_HELO such as mail.example.com',
     )
@@ -192,13 +192,13 @@ const withApp = (config: Config, appId: AppId, run: (ctx: EmailContext, appId: A
   withStore(config, async (store) => {
     const { db, clock } = store
     if (!(await findApp(db, appId))) throw appNotFound()
-    const { mail } = config.providers
+    const { email: mail } = config.providers
     const ctx = createEmailContext({
       db,
       clock,
       newId,
       secrets: await openSecrets(store, config),
-      resolver: createResolver(mail.resolver),
+      resolver: createDnsResolver(mail.resolver),
       mail,
       publicUrl: config.publicUrl,
       port: config.port,

@@ -55,12 +55,12 @@ describe('carillon sink', () => {
     const script = `. "$0"; printf '%s\\0' "$PROVIDER_CA" "$PROVIDER_CONNECT" "$SMTP_URL"`
     const read = execFileSync('sh', ['-c', script, join(folder, 'sink.env')], { encoding: 'utf8' })
     const [PROVIDER_CA = '', PROVIDER_CONNECT = '', SMTP_URL = ''] = read.split('\0')
-    const { route, mail } = readConfig({ PROVIDER_CA, PROVIDER_CONNECT, SMTP_URL }).config.providers
+    const { route, email: mail } = readConfig({ PROVIDER_CA, PROVIDER_CONNECT, SMTP_URL }).config.providers
     expect(route).toMatchObject({
       ca: expect.stringContaining('BEGIN CERTIFICATE'),
       connect: { 'https://*': { host: '127.0.0.1' }, 'smpp://*': { host: '127.0.0.1' } },
     })
-    expect(mail.way).toMatchObject({ host: '127.0.0.1', isCatcher: true })
+    expect(mail.route).toMatchObject({ host: '127.0.0.1', isCatcher: true })
   })
 
   test('takes ports in a row, and says so when one is taken', async () => {

@@ -126,7 +126,7 @@ export function createDomains(parts: DomainParts): Domains {
     email: createEmailContext({
       ...common,
       resolver: parts.resolver,
-      mail: config.providers.mail,
+      mail: config.providers.email,
       publicUrl,
       port: config.port,
       mayReach: createMayReach(config.providers.outbound.allow ?? []),

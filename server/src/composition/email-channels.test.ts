@@ -3,7 +3,7 @@ import { type Tenant, type TestApp, testApp } from '../../test/app.ts'
 import { anEmailContext } from '../../test/email.ts'
 import { anId, told } from '../../test/users.ts'
 import { createDial } from '../channels/dial.ts'
-import type { MailItem } from '../channels/email/message.ts'
+import type { EmailItem } from '../channels/email/message.ts'
 import type { Relay, ServerMail } from '../email/context.ts'
 import { forgetCaught } from '../email/mailbox/catch-email.ts'
 import { virtualClock } from '../lib/clock.ts'
@@ -39,8 +39,8 @@ beforeEach(async () => {
   tenant = await server.anotherTenant()
 })
 
-function channelsWith(way: ServerMail['way']) {
-  const email = anEmailContext({ db: server.db, clock, mail: { way, helo: 'mail.bell.example' } })
+function channelsWith(way: ServerMail['route']) {
+  const email = anEmailContext({ db: server.db, clock, mail: { route: way, helo: 'mail.bell.example' } })
   const channels = createMailChannels({
     email,
     clock,
@@ -60,7 +60,7 @@ const relayHere = (): Relay & { isCatcher: boolean } => ({
   isCatcher: false,
 })
 
-const aMail = (to: string, more: Partial<MailItem['content']> = {}): MailItem => ({
+const aMail = (to: string, more: Partial<EmailItem['content']> = {}): EmailItem => ({
   content: {
     from: { name: 'Shop', address: 'shop@shop.example' },
     subject: 'Glöckchen läuten',
@@ -76,7 +76,7 @@ const aMail = (to: string, more: Partial<MailItem['content']> = {}): MailItem =>
   envelopeFrom: 'b-ref1@bounce.shop.example',
   date: clock.now(),
   dkim: [],
-  lane: 'other',
+  inboxProvider: 'other',
   source: { appId: tenant.id, lane: 'bulk' },
 })
 

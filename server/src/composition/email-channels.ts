@@ -1,13 +1,13 @@
 // The channels that apps send mail through: one for each way, so that all who use the server's relay share its connections. Where
 // nobody has said how, mail is caught: put together and signed as it would go out, and kept for a look.
 
-import type { Channel, Outcome } from '../channels/channel.ts'
+import type { Channel, ChannelOutcome } from '../channels/channel.ts'
 import type { Dial } from '../channels/dial.ts'
-import { type MxRecord, openDirect } from '../channels/email/direct.ts'
-import type { MailContent, MailItem } from '../channels/email/message.ts'
+import { type MxRecord, openDirectChannel } from '../channels/email/direct.ts'
+import type { EmailContent, EmailItem } from '../channels/email/message.ts'
 import { encodeBase64 } from '../channels/email/mime/base64.ts'
-import { buildMail } from '../channels/email/mime/build-message.ts'
-import { openRelay } from '../channels/email/relay.ts'
+import { buildMessage } from '../channels/email/mime/build-message.ts'
+import { openRelayChannel } from '../channels/email/relay.ts'
 import type { EmailContext } from '../email/context.ts'
 import { findWay, isCaught, type MailWay } from '../email/find-route.ts'
 import { createCatcher, type Draft } from '../email/mailbox/catch-email.ts'
@@ -15,7 +15,7 @@ import type { Clock } from '../lib/clock.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
 
 /** How an app sends mail. Closing is for `MailChannels`: the channel may be everybody's. */
-export type Mail = { channel: Channel<MailItem>; isCaught: boolean }
+export type Mail = { channel: Channel<EmailItem>; isCaught: boolean }
 
 export type MailChannels = {
   /** The same until the way changes. */
@@ -45,7 +45,7 @@ const CONNECTIONS_PER_HOST = 8
 export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: Parts): MailChannels {
   const known = new Map<AppId, { sinceMs: number; mail: Promise<Mail> }>()
   /** By way; of relays of apps and of caught mail also by app. */
-  const channels = new Map<string, Channel<MailItem>>()
+  const channels = new Map<string, Channel<EmailItem>>()
   const lastKey = new Map<AppId, string>()
 
   async function find(appId: AppId): Promise<Mail> {
@@ -68,11 +68,11 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
     channels.delete(key)
   }
 
-  function openWay(appId: AppId, way: MailWay): Channel<MailItem> {
+  function openWay(appId: AppId, way: MailWay): Channel<EmailItem> {
     const { helo } = email.mail
     if (way.kind === 'catch') return catchingChannel(email, appId)
     if (way.kind === 'direct')
-      return openDirect({
+      return openDirectChannel({
         dial,
         clock,
         helo,
@@ -80,7 +80,7 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
         connectionsPerHost: CONNECTIONS_PER_HOST,
       })
     const { host, port, tls, auth, connections, perSecond } = way
-    return openRelay({
+    return openRelayChannel({
       dial: way.of === 'server' ? dialOwn : dial,
       clock,
       helo,
@@ -122,11 +122,11 @@ const hasOwnRelay = (way: MailWay) => way.kind === 'relay' && way.of === 'app'
 const keyOf = (appId: AppId, way: MailWay) =>
   way.kind === 'catch' || hasOwnRelay(way) ? `${appId} ${JSON.stringify(way)}` : JSON.stringify(way)
 
-function catchingChannel(email: EmailContext, appId: AppId): Channel<MailItem> {
+function catchingChannel(email: EmailContext, appId: AppId): Channel<EmailItem> {
   const keep = createCatcher(email, appId)
   const underWay = new Set<Promise<unknown>>()
 
-  async function catchAll(items: readonly MailItem[]): Promise<Outcome[]> {
+  async function catchAll(items: readonly EmailItem[]): Promise<ChannelOutcome[]> {
     const built = await Promise.all(items.map(build))
     const drafts = built.flatMap((draft, n) => (draft ? withCopies(draft, items[n]?.bcc) : []))
     try {
@@ -158,9 +158,9 @@ const withCopies = (draft: Draft, bcc: readonly string[] = []): Draft[] =>
 const MOST_CAUGHT_BYTES = 200_000
 
 /** Undefined for one that no server could take either. */
-async function build(item: MailItem): Promise<Draft | undefined> {
+async function build(item: EmailItem): Promise<Draft | undefined> {
   const { content, to } = item
-  const raw = await buildMail({ ...item, content: withSmallFiles(content) }).catch(() => undefined)
+  const raw = await buildMessage({ ...item, content: withSmallFiles(content) }).catch(() => undefined)
   return (
     raw && {
       fromAddress: content.from.address,
@@ -173,7 +173,7 @@ async function build(item: MailItem): Promise<Draft | undefined> {
 }
 
 /** Large ones are there by name and type, with a note instead of what they hold. */
-function withSmallFiles(content: MailContent): MailContent {
+function withSmallFiles(content: EmailContent): EmailContent {
   const { files = [] } = content
   if (files.reduce((sum, { encoded }) => sum + encoded.length, 0) <= MOST_CAUGHT_BYTES) return content
   return { ...content, files: files.map((file) => ({ ...file, encoded: LEFT_OUT })) }
@@ -182,7 +182,7 @@ function withSmallFiles(content: MailContent): MailContent {
 const LEFT_OUT = encodeBase64(Buffer.from('Too large to be kept with caught mail.'))
 
 /** Feedback-ID begins with the id of the message. */
-function messageOf({ content }: MailItem): string | null {
+function messageOf({ content }: EmailItem): string | null {
   const pieces = content.headers.find(([name]) => name.toLowerCase() === 'feedback-id')?.[1] ?? []
   const [id = ''] = pieces[0]?.split(':') ?? []
   return isUuid(id) ? id : null

@@ -23,7 +23,7 @@ test('a notice to an administrator’s address goes out as the app’s mail does
   const server = await testApp({
     clock,
     role: 'all',
-    providers: { mail: { way: undefined, helo: 'bell.example', resolver: undefined } },
+    providers: { email: { route: undefined, helo: 'bell.example', resolver: undefined } },
   })
   try {
     const headers = { authorization: `Key ${server.tenant.organizationKey}` }

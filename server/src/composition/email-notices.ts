@@ -1,6 +1,6 @@
 // Notices to administrators as mail: by the way of the app's own mail, but not as one of its messages.
 
-import type { Outcome } from '../channels/channel.ts'
+import type { ChannelOutcome } from '../channels/channel.ts'
 import type { EmailContext } from '../email/context.ts'
 import { defaultFrom, findSendingDomain } from '../email/domains/find-sending-domain.ts'
 import type { SendMail } from '../sending/send-notice.ts'
@@ -24,9 +24,9 @@ export const createSendMail =
         envelopeFrom: from.address,
         date: email.now(),
         dkim: domain?.dkim ?? [],
-        lane: 'notices',
+        inboxProvider: 'notices',
         source: { appId, lane: 'direct' },
       },
     ])
-    return outcome as Outcome
+    return outcome as ChannelOutcome
   }

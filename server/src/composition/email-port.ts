@@ -1,7 +1,7 @@
 // What the engine asks about mail, answered by the domain of email.
 
 import { findApp } from '../apps/store.ts'
-import type { FileFetcher } from '../channels/email/fetch-attachments.ts'
+import type { AttachmentFetcher } from '../channels/email/fetch-attachments.ts'
 import type { EmailContext } from '../email/context.ts'
 import { defaultFrom, findSendingDomain } from '../email/domains/find-sending-domain.ts'
 import { classifyAddresses, lookUpHosts } from '../email/inbox-providers/hosts.ts'
@@ -17,7 +17,7 @@ type Parts = {
   clock: Clock
   secretKey: string
   mails: Pick<MailChannels, 'open'>
-  files: FileFetcher
+  files: AttachmentFetcher
   /** The operator's own names of inbox providers, on top of the usual ones. */
   inboxProviders?: ProviderList | undefined
 }

@@ -1,8 +1,8 @@
 // What comes back of email, put together: the channel that hears of it, and the domain that knows what it means.
 
 import { classifyBounce } from '../channels/email/classify-bounce.ts'
-import { listenForMail, type MailListener } from '../channels/inbound-email/listen.ts'
-import { readReport } from '../channels/inbound-email/report.ts'
+import { type InboundSmtpListener, listenForInboundEmail } from '../channels/inbound-email/listen.ts'
+import { parseReport } from '../channels/inbound-email/report.ts'
 import type { Outbound } from '../channels/outbound.ts'
 import { createReferences } from '../email/reference.ts'
 import type { FeedbackContext } from '../feedback/context.ts'
@@ -30,14 +30,14 @@ export const openMailListener = (
   feedback: FeedbackContext,
   { mailListen: at, name }: { mailListen: NonNullable<Config['mailListen']>; name: string },
   log: Log,
-): Promise<MailListener> =>
-  listenForMail({
+): Promise<InboundSmtpListener> =>
+  listenForInboundEmail({
     ...at,
     name,
     hasMailbox: (address) => readMailbox(feedback.mail.references, address) !== undefined,
     async take({ to, message }) {
       try {
-        await takeMail(feedback, to, readReport(message))
+        await takeMail(feedback, to, parseReport(message))
       } catch (error) {
         log.warn(
           { failure: (error as Error).name },

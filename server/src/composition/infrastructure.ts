@@ -1,8 +1,8 @@
 // What both roles of a process share: connections to the database, keys, metrics, and the ways out of this machine.
 
 import type { ConfigureNew } from '../apps/create.ts'
-import type { Outcome } from '../channels/channel.ts'
-import { createResolver } from '../channels/dns.ts'
+import type { ChannelOutcome } from '../channels/channel.ts'
+import { createDnsResolver } from '../channels/dns.ts'
 import { type Outbound, openOutbound } from '../channels/outbound.ts'
 import { openWebhooks } from '../channels/webhook/webhook.ts'
 import { createMetrics, type Metrics } from '../http/metrics.ts'
@@ -41,7 +41,7 @@ export type Infrastructure = Omit<AppOptions, 'mayWrite'> & {
   metrics: Metrics
   outbound: Outbound
   sendWebhook: SendWebhook
-  resolver: ReturnType<typeof createResolver>
+  resolver: ReturnType<typeof createDnsResolver>
 }
 
 /** Opens everything that both roles need. Whatever has to be closed again is added to `resources`. */
@@ -67,8 +67,8 @@ export function openInfrastructure(options: AppOptions, resources: AsyncDisposab
     listener,
     metrics,
     outbound,
-    sendWebhook: async (webhook) => (await webhooks.send([webhook]))[0] as Outcome,
-    resolver: createResolver(config.providers.mail.resolver),
+    sendWebhook: async (webhook) => (await webhooks.send([webhook]))[0] as ChannelOutcome,
+    resolver: createDnsResolver(config.providers.email.resolver),
   }
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { MailItem } from '../channels/email/message.ts'
+import type { EmailItem } from '../channels/email/message.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import type { OutgoingMessage } from '../messages/engine/sender.ts'
@@ -29,7 +29,7 @@ test('what was never handed to a provider, because the credentials could not be 
 })
 
 test('a mail is handed to the channel of its app as it was put together, and mail can always be sent', async () => {
-  const given: MailItem[] = []
+  const given: EmailItem[] = []
   const appId = newId()
   const senders = createSenders({
     clock: systemClock(),
@@ -41,7 +41,9 @@ test('a mail is handed to the channel of its app as it was put together, and mai
         async send(items) {
           expect(of).toBe(appId)
           given.push(...items)
-          return items.map((_, i) => (i === 0 ? { kind: 'sent' } : { kind: 'retry', reason: 'slowed', free: true }))
+          return items.map((_, i) =>
+            i === 0 ? { kind: 'sent' } : { kind: 'retry', reason: 'slowed', wasNotAttempted: true },
+          )
         },
         close: async () => {},
       },
@@ -56,14 +58,14 @@ test('a mail is handed to the channel of its app as it was put together, and mai
     envelopeFrom: 'b-r@bounces.example.com',
     date: new Date('2030-01-01T09:00:00Z'),
     dkim: [],
-    lane: 'other',
+    inboxProvider: 'other',
   }
   const mail = (token: string): OutgoingMessage => ({ kind: 'email', platform: 'Email', token, content, ...envelope })
   const source = { appId, lane: 'direct' } as const
   const line = { provider: 'email', lane: 'direct' } as const
   expect(await senders.send(appId, line, [mail('ann@example.com'), mail('bob@example.com')])).toEqual([
     { kind: 'sent' },
-    { kind: 'retry', reason: 'slowed', free: true },
+    { kind: 'retry', reason: 'slowed', wasNotAttempted: true },
   ])
   expect(given).toMatchObject([
     { content, to: 'ann@example.com', source, ...envelope },

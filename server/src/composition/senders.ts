@@ -1,22 +1,22 @@
 // The engine's sender, made of the channels: each app's parcels go out with the app's own credentials.
 
 import type { PushCredentials } from '../apps/credentials/credentials.ts'
-import type { Channel, Outcome, Source } from '../channels/channel.ts'
-import type { MailItem } from '../channels/email/message.ts'
-import type { Providers } from '../channels/providers.ts'
-import { admChannel, admPush } from '../channels/push/adm/channel.ts'
-import { apnsChannel } from '../channels/push/apns/channel.ts'
-import { liveActivityPush } from '../channels/push/apns/live-activity.ts'
-import { apnsPush, safariPush } from '../channels/push/apns/payload.ts'
+import type { Channel, ChannelOutcome, TrafficSource } from '../channels/channel.ts'
+import type { EmailItem } from '../channels/email/message.ts'
+import type { ProviderSettings } from '../channels/providers.ts'
+import { openAdmChannel, writeAdmPush } from '../channels/push/adm/channel.ts'
+import { openApnsChannel } from '../channels/push/apns/channel.ts'
+import { writeLiveActivityPush } from '../channels/push/apns/live-activity.ts'
+import { writeApnsPush, writeSafariPush } from '../channels/push/apns/payload.ts'
 import type { PushContent } from '../channels/push/content.ts'
-import { fcmChannel } from '../channels/push/fcm/channel.ts'
-import { fcmPush } from '../channels/push/fcm/payload.ts'
-import { huaweiChannel } from '../channels/push/huawei/channel.ts'
-import { huaweiPush } from '../channels/push/huawei/payload.ts'
-import { webPushChannel } from '../channels/push/web-push/channel.ts'
-import { webPush } from '../channels/push/web-push/payload.ts'
-import { wnsChannel } from '../channels/push/wns/channel.ts'
-import { wnsPush } from '../channels/push/wns/payload.ts'
+import { openFcmChannel } from '../channels/push/fcm/channel.ts'
+import { writeFcmPush } from '../channels/push/fcm/payload.ts'
+import { openHuaweiChannel } from '../channels/push/huawei/channel.ts'
+import { writeHuaweiPush } from '../channels/push/huawei/payload.ts'
+import { openWebPushChannel } from '../channels/push/web-push/channel.ts'
+import { writeWebPush } from '../channels/push/web-push/payload.ts'
+import { openWnsChannel } from '../channels/push/wns/channel.ts'
+import { writeWnsPush } from '../channels/push/wns/payload.ts'
 import type { SmsItem } from '../channels/sms/message.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -25,18 +25,18 @@ import type { ActivityContent, DeliverySender, OutgoingMessage } from '../messag
 import type { Activity } from '../messages/message.ts'
 
 /** How an app sends texts: a channel with its account. */
-export type Texts = { channel: Channel<SmsItem>; statusCallback?: string | undefined }
+export type SmsRoute = { channel: Channel<SmsItem>; statusCallback?: string | undefined }
 
-export type Mail = { channel: Channel<MailItem> }
+export type EmailRoute = { channel: Channel<EmailItem> }
 
 export type SenderParts = {
   clock: Clock
-  providers: Pick<Providers, 'route' | 'vapidSubject'>
+  providers: Pick<ProviderSettings, 'route' | 'vapidSubject'>
   readPushCredentials(appId: AppId): Promise<PushCredentials | undefined>
   /** Undefined for an app that sends no texts. Asked for each slice, and closed by who opened it. */
-  findTexts(appId: AppId): Promise<Texts | undefined>
+  findTexts(appId: AppId): Promise<SmsRoute | undefined>
   /** There for every app: without a way out, mail is caught. */
-  findMail(appId: AppId): Promise<Mail>
+  findMail(appId: AppId): Promise<EmailRoute>
 }
 
 export type Senders = DeliverySender & {
@@ -54,12 +54,12 @@ type PushParcel = Extract<OutgoingMessage, { kind: 'push' }>
 
 export function createSenders({ clock, providers, readPushCredentials, findTexts, findMail }: SenderParts): Senders {
   const { route, vapidSubject } = providers
-  const apns = apnsChannel({ clock, route })
-  const fcm = fcmChannel({ clock, route })
-  const huawei = huaweiChannel({ clock, route })
-  const adm = admChannel({ clock, route })
-  const wns = wnsChannel({ clock, route })
-  const browsers = webPushChannel({ clock, route })
+  const apns = openApnsChannel({ clock, route })
+  const fcm = openFcmChannel({ clock, route })
+  const huawei = openHuaweiChannel({ clock, route })
+  const adm = openAdmChannel({ clock, route })
+  const wns = openWnsChannel({ clock, route })
+  const browsers = openWebPushChannel({ clock, route })
   const known = new Map<AppId, { sinceMs: number; found: Promise<PushCredentials | undefined> }>()
 
   function credentialsOf(appId: AppId): Promise<PushCredentials | undefined> {
@@ -73,14 +73,14 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
   }
 
   /** Credentials were taken away after the message was expanded. */
-  const without = (parcels: readonly OutgoingMessage[]): Outcome[] =>
+  const without = (parcels: readonly OutgoingMessage[]): ChannelOutcome[] =>
     parcels.map(() => ({ kind: 'misconfigured', reason: 'no credentials' }))
 
   /** The database is away, say. Nobody was asked for anything yet. */
-  const unread = (parcels: readonly OutgoingMessage[]): Outcome[] =>
+  const unread = (parcels: readonly OutgoingMessage[]): ChannelOutcome[] =>
     parcels.map(() => ({ kind: 'retry', reason: 'credentials could not be read' }))
 
-  type Means = { push?: PushCredentials | undefined; texts?: Texts | undefined; mail?: Mail }
+  type Means = { push?: PushCredentials | undefined; texts?: SmsRoute | undefined; mail?: EmailRoute }
 
   async function meansOf(appId: AppId, provider: Provider): Promise<Means> {
     if (provider === 'sms') return { texts: await findTexts(appId) }
@@ -113,7 +113,9 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
           const credentials = push?.apns
           if (!credentials) return without(parcels)
           const pushOf = (it: OutgoingMessage) =>
-            it.kind === 'activity' ? said(activityPush, it.content) : it.kind === 'push' && said(apnsPush, it.content)
+            it.kind === 'activity'
+              ? said(activityPush, it.content)
+              : it.kind === 'push' && said(writeApnsPush, it.content)
           return apns.send(
             parcels.flatMap((it) => {
               const push = pushOf(it)
@@ -131,28 +133,28 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
             topic: pair.subjectId,
           } as const
           return apns.send(
-            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(safariPush, content) })),
+            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(writeSafariPush, content) })),
           )
         }
         case 'fcm': {
           const credentials = push?.fcm
           if (!credentials) return without(parcels)
           return fcm.send(
-            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(fcmPush, content) })),
+            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(writeFcmPush, content) })),
           )
         }
         case 'huawei': {
           const credentials = push?.huawei
           if (!credentials) return without(parcels)
           return huawei.send(
-            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(huaweiPush, content) })),
+            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(writeHuaweiPush, content) })),
           )
         }
         case 'adm': {
           const credentials = push?.adm
           if (!credentials) return without(parcels)
           return adm.send(
-            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(admPush, content) })),
+            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(writeAdmPush, content) })),
           )
         }
         case 'wns': {
@@ -163,7 +165,7 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
               appId,
               channelUri,
               credentials,
-              push: said(wnsPush, content),
+              push: said(writeWnsPush, content),
             })),
           )
         }
@@ -177,7 +179,7 @@ export function createSenders({ clock, providers, readPushCredentials, findTexts
               p256dh: webP256 ?? '',
               auth: webAuth ?? '',
               vapid,
-              push: said(webPush, content),
+              push: said(writeWebPush, content),
             })),
           )
         }
@@ -210,7 +212,7 @@ const withRootData = (it: OutgoingMessage): OutgoingMessage =>
   it.kind === 'push' ? { ...it, content: said(dataAtRoot, it.content) } : it
 const dataAtRoot = (content: PushContent): PushContent => ({ ...content, isDataAtRoot: true })
 
-const mailItem = (it: Extract<OutgoingMessage, { kind: 'email' }>, source: Source): MailItem => ({
+const mailItem = (it: Extract<OutgoingMessage, { kind: 'email' }>, source: TrafficSource): EmailItem => ({
   ...it,
   to: it.token,
   source,
@@ -218,7 +220,7 @@ const mailItem = (it: Extract<OutgoingMessage, { kind: 'email' }>, source: Sourc
 
 /** `at` orders updates: a device drops one that is older than what it shows. */
 const activityPush = ({ activity, ...content }: ActivityContent) =>
-  liveActivityPush(
+  writeLiveActivityPush(
     {
       ...content,
       state: activity.state,

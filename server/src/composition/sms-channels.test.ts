@@ -5,7 +5,7 @@ import { startHttpSink } from '../../test/sinks/http.ts'
 import { type SmppSink, startSmppSink } from '../../test/sinks/texts.ts'
 import { SMPP, setSms, TWILIO } from '../../test/sms.ts'
 import { aPhone } from '../../test/users.ts'
-import type { Outcome } from '../channels/channel.ts'
+import type { ChannelOutcome } from '../channels/channel.ts'
 import { type OutboundSettings, openOutbound } from '../channels/outbound.ts'
 import { createFeedbackContext, type FeedbackContext } from '../feedback/context.ts'
 import { systemClock } from '../lib/clock.ts'
@@ -69,7 +69,7 @@ async function centre(systemId = SMPP.system_id): Promise<SmppSink> {
 }
 const atCentre = ({ port }: SmppSink) => ({ ...SMPP, host: '127.0.0.1', port })
 
-const send = async (texts: Texts | undefined, to: string): Promise<Outcome[]> =>
+const send = async (texts: Texts | undefined, to: string): Promise<ChannelOutcome[]> =>
   (await texts?.channel.send([{ to, text: 'Hello', statusCallback: texts.statusCallback }])) ?? []
 
 async function somebody() {

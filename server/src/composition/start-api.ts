@@ -92,7 +92,7 @@ export async function startApi(infrastructure: Infrastructure, resources: AsyncD
   domains.email.rsaKeys.fill()
 
   const { mailListen } = config
-  const name = config.providers.mail.helo
+  const name = config.providers.email.helo
   const mail = mailListen && (await openMailListener(domains.feedback, { mailListen, name }, log))
   if (mail) resources.defer(() => mail.close())
   log.info({ address }, 'Accepting requests')

@@ -3,7 +3,7 @@
 import { readPushCredentials } from '../apps/credentials/credentials.ts'
 import { KEYS_CHANNEL } from '../apps/store.ts'
 import { createDial } from '../channels/dial.ts'
-import { createFileFetcher } from '../channels/email/fetch-attachments.ts'
+import { createAttachmentFetcher } from '../channels/email/fetch-attachments.ts'
 import { createRunsContext } from '../journeys/runs/context.ts'
 import { createNoteActions, createReadRunData } from '../journeys/runs/ports.ts'
 import { newId } from '../lib/ids.ts'
@@ -54,7 +54,7 @@ export function startWorker(infrastructure: Infrastructure, resources: AsyncDisp
     email: createEmailPort({
       ...{ email: domains.email, clock, secretKey: infrastructure.secretKey, mails: channels.email },
       inboxProviders: config.inboxProviders,
-      files: createFileFetcher({
+      files: createAttachmentFetcher({
         outbound: infrastructure.outbound,
         clock,
         log,

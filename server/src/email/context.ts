@@ -27,7 +27,7 @@ export type Relay = {
 
 /** What the operator says about mail. */
 export type ServerMail = {
-  way: (Relay & { isCatcher: boolean }) | 'direct' | undefined
+  route: (Relay & { isCatcher: boolean }) | 'direct' | undefined
   helo: string
 }
 

@@ -42,8 +42,8 @@ export function wayOf(
       ...(per_second !== null && { perSecond: per_second }),
     }
   }
-  if (mail.way === 'direct') return { kind: 'direct' }
-  return mail.way ? { kind: 'relay', of: 'server', ...mail.way } : { kind: 'catch' }
+  if (mail.route === 'direct') return { kind: 'direct' }
+  return mail.route ? { kind: 'relay', of: 'server', ...mail.route } : { kind: 'catch' }
 }
 
 /** Nothing leaves: any domain may be the sender's. */

@@ -3,7 +3,7 @@
 
 import { SYSTEM } from '../apps/app.ts'
 import { insertAuditEntries } from '../apps/store.ts'
-import type { Outcome } from '../channels/channel.ts'
+import type { ChannelOutcome } from '../channels/channel.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
@@ -115,7 +115,7 @@ async function settle(
   { job: { appId }, stillMine, noteProgress }: Work,
   id: WebhookId,
   batchId: string,
-  outcome: Outcome,
+  outcome: ChannelOutcome,
 ): Promise<boolean> {
   const now = clock.now()
   return db.transaction(async (db) => {
@@ -157,12 +157,12 @@ async function settle(
   })
 }
 
-function reasonToDisable({ failingSince }: Webhook, outcome: Outcome, now: Date): DisabledReason | undefined {
+function reasonToDisable({ failingSince }: Webhook, outcome: ChannelOutcome, now: Date): DisabledReason | undefined {
   if (outcome.kind === 'gone') return 'gone'
   return failingSince && now.getTime() - failingSince.getTime() >= PATIENCE_MS ? 'failing' : undefined
 }
 
-type Failure = Exclude<Outcome, { kind: 'sent' }>
+type Failure = Exclude<ChannelOutcome, { kind: 'sent' }>
 
 /** Refused, not answered or not reached: to the receiver it is all the same, and may be mended. */
 async function withFailure(db: Db, appId: AppId, webhook: Webhook, outcome: Failure, now: Date): Promise<Webhook> {

@@ -14,7 +14,7 @@ import {
   recipients,
   runEngine,
 } from '../../test/engine.ts'
-import type { Outcome } from '../channels/channel.ts'
+import type { ChannelOutcome } from '../channels/channel.ts'
 import { suppress } from '../email/suppressions/store.ts'
 import { type VirtualClock, virtualClock } from '../lib/clock.ts'
 import type { Engine } from '../messages/engine/engine.ts'
@@ -151,7 +151,7 @@ test('what a crash broke off', () => {
 })
 
 describe('what a provider said', () => {
-  test.each<[string, Outcome, string]>([
+  test.each<[string, ChannelOutcome, string]>([
     [
       'the address is gone',
       { kind: 'gone', reason: 'Unregistered' },
@@ -178,7 +178,7 @@ describe('what a provider said', () => {
     expect(await words(id, to)).toBe('Nobody knew whether it arrived, and somebody closed it.')
   })
 
-  test.each<[string, Outcome, string]>([
+  test.each<[string, ChannelOutcome, string]>([
     [
       'that the credentials are wrong',
       { kind: 'misconfigured', reason: 'InvalidProviderToken' },
@@ -186,7 +186,7 @@ describe('what a provider said', () => {
     ],
     [
       'that it needs a pause',
-      { kind: 'retry', reason: 'TooManyRequests', afterMs: 600_000, all: true },
+      { kind: 'retry', reason: 'TooManyRequests', afterMs: 600_000, pausesProvider: true },
       'takes nothing of the app',
     ],
   ])('%s: who asks why it waits is told until when', async (_, outcome, does) => {

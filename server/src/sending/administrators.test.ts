@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../test/app.ts'
 import { aCountedApp, type CountedApp } from '../../test/sending.ts'
 import { startWebhookSink, WEBHOOK_ORIGIN } from '../../test/sinks/webhook.ts'
 import { anEmail, anId, told } from '../../test/users.ts'
-import type { Outcome } from '../channels/channel.ts'
+import type { ChannelOutcome } from '../channels/channel.ts'
 import { openOutbound } from '../channels/outbound.ts'
 import { openWebhooks } from '../channels/webhook/webhook.ts'
 import { systemClock, virtualClock } from '../lib/clock.ts'
@@ -184,7 +184,7 @@ describe('when the app is disabled', () => {
       const place = { email: null, webhookUrl: `${WEBHOOK_ORIGIN}/notices`, webhookSecret }
       await insertAdministrator(server.db, app.id, { id, ...place, createdAt: clock.now() })
       await app.take(11)
-      await runNotices(async (webhook) => (await webhooks.send([webhook]))[0] as Outcome)
+      await runNotices(async (webhook) => (await webhooks.send([webhook]))[0] as ChannelOutcome)
       expect(sink.accepted.map(({ body }) => body)).toMatchObject([{ data: { app_id: app.id } }])
     } finally {
       await webhooks.close()
@@ -197,7 +197,7 @@ describe('when the app is disabled', () => {
     await add({ webhook_url: 'https://example.com/slow' })
     await app.take(11)
     const ids: string[] = []
-    const answers: Outcome[] = [
+    const answers: ChannelOutcome[] = [
       { kind: 'retry', reason: 'status 503' },
       { kind: 'unknown', reason: 'timeout' },
       { kind: 'failed', reason: 'status 404' },

@@ -1,7 +1,7 @@
 // Send a notice to an administrator: to the webhook, where the receiver knows one that comes twice by its id, or by mail. The
 // queue tries again what could not be handed over.
 
-import type { Outcome } from '../channels/channel.ts'
+import type { ChannelOutcome } from '../channels/channel.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
@@ -17,13 +17,13 @@ export type SendWebhook = (webhook: {
   id: string
   body: string
   secrets: readonly string[]
-}) => Promise<Outcome>
+}) => Promise<ChannelOutcome>
 
 /** Implemented by the composition: as the app's mail goes out, past all that is counted or held there. */
 export type SendMail = (
   appId: AppId,
   mail: { to: string; id: NoticeId; subject: string; text: string },
-) => Promise<Outcome>
+) => Promise<ChannelOutcome>
 
 type Common = { db: Db; clock: Pick<Clock, 'now'> }
 export type WebhookNoticeContext = Common & { secrets: SecretBox; sendWebhook: SendWebhook }
@@ -58,7 +58,7 @@ async function notifyByMail(ctx: MailNoticeContext, appId: AppId, id: NoticeId):
   await settle(ctx, appId, id, await ctx.sendMail(appId, { to: notice.email, id, ...writeNotice(appId, notice) }))
 }
 
-async function settle(ctx: Common, appId: AppId, id: NoticeId, outcome: Outcome): Promise<void> {
+async function settle(ctx: Common, appId: AppId, id: NoticeId, outcome: ChannelOutcome): Promise<void> {
   const now = ctx.clock.now()
   if (outcome.kind === 'sent') await settleNotice(ctx.db, appId, id, { state: 'sent', at: now, reason: null })
   else if (outcome.kind === 'retry' || outcome.kind === 'unknown') {

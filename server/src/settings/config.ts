@@ -1,7 +1,7 @@
 // Every setting, in one place: name, default, meaning. Read once, checked, passed on as plain values.
 // Each can be given as an environment variable (PORT=8080) or as a flag (--port 8080); the flag wins.
 
-import type { Providers } from '../channels/providers.ts'
+import type { ProviderSettings } from '../channels/providers.ts'
 import type { ProviderList } from '../email/inbox-providers/providers.ts'
 import { isUuidV4 } from '../lib/ids.ts'
 import { readHelo, readResolver, readSmtpUrl } from './read-email.ts'
@@ -54,7 +54,7 @@ type Settings = ProviderParts & {
 
 export type Config = Settings & {
   /** What the channels are given. */
-  providers: Providers
+  providers: ProviderSettings
 }
 
 export class ConfigError extends Error {}

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import { ConfigError, readConfig } from './config.ts'
 
-const mailWith = (env: Record<string, string>) => readConfig(env).config.providers.mail
+const mailWith = (env: Record<string, string>) => readConfig(env).config.providers.email
 
 test('without settings mail is caught, and nobody has a name', () => {
-  expect(mailWith({})).toEqual({ way: undefined, helo: 'localhost.localdomain', resolver: undefined })
+  expect(mailWith({})).toEqual({ route: undefined, helo: 'localhost.localdomain', resolver: undefined })
 })
 
 test.each([
@@ -16,11 +16,11 @@ test.each([
   ['smtp://127.0.0.1:1025?catcher=true', { port: 1025, tls: 'opportunistic', auth: undefined, isCatcher: true }],
   ['smtp://[::1]:2525?tls=none&pool=20&rate=50', { host: '::1', tls: 'none', connections: 20, perSecond: 50 }],
 ])('SMTP_URL=%s is a relay', (text, expected) => {
-  expect(mailWith({ SMTP_URL: text }).way).toMatchObject({ connections: 10, isCatcher: false, ...expected })
+  expect(mailWith({ SMTP_URL: text }).route).toMatchObject({ connections: 10, isCatcher: false, ...expected })
 })
 
 test('SMTP_URL=direct: sends directly', () => {
-  expect(mailWith({ SMTP_URL: 'direct:' }).way).toBe('direct')
+  expect(mailWith({ SMTP_URL: 'direct:' }).route).toBe('direct')
 })
 
 test.each([

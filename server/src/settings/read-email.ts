@@ -1,7 +1,7 @@
 // Settings that say how mail goes out.
 
 import { isIP } from 'node:net'
-import type { MailProviders, ServerRelay } from '../channels/providers.ts'
+import type { ServerEmailSettings, ServerRelay } from '../channels/providers.ts'
 
 const FORM = 'must be smtp://user:password@host:port, smtps://… or direct:'
 const TLS = ['starttls', 'opportunistic', 'none'] as const
@@ -77,8 +77,8 @@ export function toMail(parts: {
   smtpUrl: ServerRelay | 'direct' | undefined
   resolver: string | undefined
   mailHelo: string | undefined
-}): MailProviders {
+}): ServerEmailSettings {
   const host = parts.publicUrl === undefined ? '' : new URL(parts.publicUrl).hostname
   const named = HOST.test(host) && isIP(host) === 0 ? host : NAMELESS
-  return { way: parts.smtpUrl, helo: parts.mailHelo ?? named, resolver: parts.resolver }
+  return { route: parts.smtpUrl, helo: parts.mailHelo ?? named, resolver: parts.resolver }
 }

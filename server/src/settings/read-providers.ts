@@ -2,12 +2,12 @@
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import type { Route } from '../channels/channel.ts'
-import type { Providers, ServerRelay } from '../channels/providers.ts'
+import type { ProviderRoute } from '../channels/channel.ts'
+import type { ProviderSettings, ServerRelay } from '../channels/providers.ts'
 import { parseNetwork } from '../lib/networks.ts'
 import { toMail } from './read-email.ts'
 
-type Connect = NonNullable<Route['connect']>
+type Connect = NonNullable<ProviderRoute['connect']>
 
 /** PEM, with line breaks or with \n for them as files of variables have it, or the name of a file that holds it. */
 export function readCertificates(text: string): string {
@@ -78,7 +78,7 @@ export type ProviderParts = {
   resolver: string | undefined
 }
 
-export function toProviders(parts: ProviderParts): Providers {
+export function toProviders(parts: ProviderParts): ProviderSettings {
   const { publicUrl, providerCa: ca, providerConnect: connect, outboundAllow: allow, vapidSubject } = parts
   const route = { ca, connect }
   return {
@@ -86,6 +86,6 @@ export function toProviders(parts: ProviderParts): Providers {
     outbound: { route, allow, allowHttp: parts.outboundAllowHttp && 'inside' },
     twilioUrl: parts.twilioUrl,
     vapidSubject: vapidSubject ?? (publicUrl?.startsWith('https:') ? publicUrl : 'mailto:admin@carillon.invalid'),
-    mail: toMail(parts),
+    email: toMail(parts),
   }
 }

@@ -1,9 +1,9 @@
-import type { Deliveries } from './deliveries.ts'
+import type { SinkDeliveries } from './deliveries.ts'
 import type { Faults } from './faults.ts'
-import type { Pace } from './pace.ts'
+import type { ResponsePace } from './pace.ts'
 import { SLOW_MS } from './service.ts'
 
 /** What the receivers of a box share. */
-export type Inside = { deliveries: Deliveries; faults: Faults; pace: Pace; port: number | undefined }
+export type BoxContext = { deliveries: SinkDeliveries; faults: Faults; pace: ResponsePace; port: number | undefined }
 
-export const slowly = () => new Promise<void>((resolve) => setTimeout(resolve, SLOW_MS).unref())
+export const delaySlowResponse = () => new Promise<void>((resolve) => setTimeout(resolve, SLOW_MS).unref())

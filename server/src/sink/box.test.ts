@@ -11,21 +11,21 @@ import { newVapid } from '../../test/channels/subjects/web-push.ts'
 import { readCredential } from '../apps/credentials/read-credential.ts'
 import type { Channel } from '../channels/channel.ts'
 import { createDial } from '../channels/dial.ts'
-import type { MailContent, MailItem } from '../channels/email/message.ts'
-import { openRelay } from '../channels/email/relay.ts'
+import type { EmailContent, EmailItem } from '../channels/email/message.ts'
+import { openRelayChannel } from '../channels/email/relay.ts'
 import { openOutbound } from '../channels/outbound.ts'
-import { type AdmItem, admChannel, admPush } from '../channels/push/adm/channel.ts'
-import { type ApnsItem, apnsChannel } from '../channels/push/apns/channel.ts'
-import { liveActivityPush } from '../channels/push/apns/live-activity.ts'
-import { apnsPush } from '../channels/push/apns/payload.ts'
-import { type FcmItem, fcmChannel } from '../channels/push/fcm/channel.ts'
-import { fcmPush } from '../channels/push/fcm/payload.ts'
-import { type HuaweiItem, huaweiChannel } from '../channels/push/huawei/channel.ts'
-import { huaweiPush } from '../channels/push/huawei/payload.ts'
-import { type WebPushItem, webPushChannel } from '../channels/push/web-push/channel.ts'
-import { webPush } from '../channels/push/web-push/payload.ts'
-import { type WnsItem, wnsChannel } from '../channels/push/wns/channel.ts'
-import { wnsPush } from '../channels/push/wns/payload.ts'
+import { type AdmItem, openAdmChannel, writeAdmPush } from '../channels/push/adm/channel.ts'
+import { type ApnsItem, openApnsChannel } from '../channels/push/apns/channel.ts'
+import { writeLiveActivityPush } from '../channels/push/apns/live-activity.ts'
+import { writeApnsPush } from '../channels/push/apns/payload.ts'
+import { type FcmItem, openFcmChannel } from '../channels/push/fcm/channel.ts'
+import { writeFcmPush } from '../channels/push/fcm/payload.ts'
+import { type HuaweiItem, openHuaweiChannel } from '../channels/push/huawei/channel.ts'
+import { writeHuaweiPush } from '../channels/push/huawei/payload.ts'
+import { openWebPushChannel, type WebPushItem } from '../channels/push/web-push/channel.ts'
+import { writeWebPush } from '../channels/push/web-push/payload.ts'
+import { openWnsChannel, type WnsItem } from '../channels/push/wns/channel.ts'
+import { writeWnsPush } from '../channels/push/wns/payload.ts'
 import { openSmpp } from '../channels/sms/smpp.ts'
 import { openTwilio } from '../channels/sms/twilio.ts'
 import { newWebhookSecret } from '../channels/webhook/sign.ts'
@@ -35,8 +35,8 @@ import { createLog } from '../lib/log.ts'
 import { readConfig } from '../settings/config.ts'
 import { newAppSettings } from './app-settings.ts'
 import { openSinkBox, type SinkBox } from './box.ts'
-import type { Delivery } from './deliveries.ts'
-import type { ChannelName } from './service.ts'
+import type { SinkDelivery } from './deliveries.ts'
+import type { SinkChannelName } from './service.ts'
 
 const clock = systemClock()
 /** As a box makes them; once, because it takes a while. */
@@ -70,7 +70,7 @@ async function ask(path: string, body?: unknown, method = body === undefined ? '
   const text = await response.text()
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text) }
 }
-const deliveries = async (since = 0): Promise<Delivery[]> => (await ask(`/deliveries?since=${since}`)).body
+const deliveries = async (since = 0): Promise<SinkDelivery[]> => (await ask(`/deliveries?since=${since}`)).body
 
 const push = () => content({ expiresAt: new Date(clock.now().getTime() + 3_600_000) })
 const messageId = content().messageId
@@ -78,12 +78,12 @@ const vapid = newVapid()
 
 type Way = { channel: Channel<unknown>; item(): Promise<unknown>; to(item: never): string }
 
-const ways: Record<ChannelName, () => Promise<Way>> = {
+const ways: Record<SinkChannelName, () => Promise<Way>> = {
   web_push: async () => ({
-    channel: opened(webPushChannel({ clock, route: providers().route })) as Channel<unknown>,
+    channel: opened(openWebPushChannel({ clock, route: providers().route })) as Channel<unknown>,
     async item() {
       const [{ token: endpoint, web_auth: auth, web_p256: p256dh }] = (await ask('/subscriptions', { count: 1 })).body
-      return { appId: 'an app', endpoint, auth, p256dh, vapid, push: webPush(push()) } satisfies WebPushItem
+      return { appId: 'an app', endpoint, auth, p256dh, vapid, push: writeWebPush(push()) } satisfies WebPushItem
     },
     to: ({ endpoint }: WebPushItem) => endpoint,
   }),
@@ -92,12 +92,12 @@ const ways: Record<ChannelName, () => Promise<Way>> = {
     const { key } = await readCredential('apns_p8', { given: apns_p8, password: '', owner: 'sink' })
     const credentials = { kind: 'token', environment: 'production', key, keyId, teamId, topic } as const
     return {
-      channel: opened(apnsChannel({ clock, route: providers().route })) as Channel<unknown>,
+      channel: opened(openApnsChannel({ clock, route: providers().route })) as Channel<unknown>,
       item: async (): Promise<ApnsItem> => ({
         appId: 'an app',
         token: randomBytes(32).toString('hex'),
         credentials,
-        push: apnsPush(push()),
+        push: writeApnsPush(push()),
       }),
       to: ({ token }: ApnsItem) => token,
     }
@@ -110,18 +110,18 @@ const ways: Record<ChannelName, () => Promise<Way>> = {
       owner: 'sink',
     })
     return {
-      channel: opened(fcmChannel({ clock, route: providers().route })) as Channel<unknown>,
+      channel: opened(openFcmChannel({ clock, route: providers().route })) as Channel<unknown>,
       item: async (): Promise<FcmItem> => ({
         appId: 'an app',
         token: `d:${randomBytes(9).toString('hex')}`,
         credentials,
-        push: fcmPush(push()),
+        push: writeFcmPush(push()),
       }),
       to: ({ token }: FcmItem) => token,
     }
   },
   huawei: async () => ({
-    channel: opened(huaweiChannel({ clock, route: providers().route })) as Channel<unknown>,
+    channel: opened(openHuaweiChannel({ clock, route: providers().route })) as Channel<unknown>,
     item: async (): Promise<HuaweiItem> => ({
       appId: 'an app',
       token: randomBytes(24).toString('hex'),
@@ -131,27 +131,27 @@ const ways: Record<ChannelName, () => Promise<Way>> = {
         packageName: appSettings.huawei_package_name,
         defaultTitle: 'Sink',
       },
-      push: huaweiPush(push()),
+      push: writeHuaweiPush(push()),
     }),
     to: ({ token }: HuaweiItem) => token,
   }),
   adm: async () => ({
-    channel: opened(admChannel({ clock, route: providers().route })) as Channel<unknown>,
+    channel: opened(openAdmChannel({ clock, route: providers().route })) as Channel<unknown>,
     item: async (): Promise<AdmItem> => ({
       appId: 'an app',
       token: `amzn1.${randomBytes(24).toString('hex')}`,
       credentials: { clientId: appSettings.adm_client_id, secret: appSettings.adm_client_secret },
-      push: admPush(push()),
+      push: writeAdmPush(push()),
     }),
     to: ({ token }: AdmItem) => token,
   }),
   wns: async () => ({
-    channel: opened(wnsChannel({ clock, route: providers().route })) as Channel<unknown>,
+    channel: opened(openWnsChannel({ clock, route: providers().route })) as Channel<unknown>,
     item: async (): Promise<WnsItem> => ({
       appId: 'an app',
       channelUri: `https://db5p.notify.windows.com/w/?token=${randomBytes(24).toString('hex')}`,
       credentials: { clientId: appSettings.wns_package_sid, secret: appSettings.wns_client_secret },
-      push: wnsPush(push()),
+      push: writeWnsPush(push()),
     }),
     to: ({ channelUri }: WnsItem) => channelUri,
   }),
@@ -161,12 +161,12 @@ const ways: Record<ChannelName, () => Promise<Way>> = {
     const helo = 'carillon.example.com'
     const relay = { dial, clock, helo, host: 'relay.example.com', port: 587, tls: 'starttls', connections: 2 } as const
     const headers = [['Feedback-ID', [`${messageId}:app:other:carillon`]]] as const
-    const mail: MailContent = { ...CONTENT, html: ['<p>They ring</p>'], text: ['They ring'], headers }
+    const mail: EmailContent = { ...CONTENT, html: ['<p>They ring</p>'], text: ['They ring'], headers }
     return {
-      channel: opened(openRelay(relay)) as Channel<unknown>,
+      channel: opened(openRelayChannel(relay)) as Channel<unknown>,
       // Each in a lane of its own: one that is told to slow down holds up none of the others.
-      item: async () => aMail({ content: mail, lane: randomBytes(4).toString('hex') }),
-      to: ({ to }: MailItem) => to,
+      item: async () => aMail({ content: mail, inboxProvider: randomBytes(4).toString('hex') }),
+      to: ({ to }: EmailItem) => to,
     }
   },
   async sms() {
@@ -208,7 +208,7 @@ describe('what is sent', () => {
   test('as a live activity is shown with its message', async () => {
     const { channel, item } = await ways.apns()
     const { expiresAt } = push()
-    const activity = liveActivityPush({ messageId, expiresAt, priority: 10, state: { score: 1 } }, clock.now())
+    const activity = writeLiveActivityPush({ messageId, expiresAt, priority: 10, state: { score: 1 } }, clock.now())
     expect(await channel.send([{ ...((await item()) as ApnsItem), push: activity }])).toMatchObject([{ kind: 'sent' }])
     expect(await deliveries()).toMatchObject([{ channel: 'apns', message_id: messageId, text: null }])
   })
@@ -232,7 +232,7 @@ describe('what is sent', () => {
   })
 
   test('for a browser that is none of the box’s is taken unread', async () => {
-    const channel = opened(webPushChannel({ clock, route: providers().route }))
+    const channel = opened(openWebPushChannel({ clock, route: providers().route }))
     const browser = createECDH('prime256v1')
     const item = {
       appId: 'an app',
@@ -240,7 +240,7 @@ describe('what is sent', () => {
       p256dh: browser.generateKeys('base64url'),
       auth: randomBytes(16).toString('base64url'),
       vapid,
-      push: webPush(push()),
+      push: writeWebPush(push()),
     }
     expect(await channel.send([item])).toEqual([{ kind: 'sent' }])
     expect(await deliveries()).toMatchObject([{ channel: 'web_push', to: item.endpoint, message_id: null, text: null }])

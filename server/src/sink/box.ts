@@ -6,14 +6,14 @@ import { newAppSettings, smsSettings, twilio as twilioAccount } from './app-sett
 import { certificateFor, certificatesByName } from './certificate.ts'
 import { listenControl } from './control.ts'
 import { createDeliveries } from './deliveries.ts'
-import { listenMail } from './email/listen-email.ts'
+import { listenEmail } from './email/listen-email.ts'
 import { createFaults, failureOf } from './faults.ts'
 import { listen } from './listener.ts'
 import { createPace } from './pace.ts'
 import { admService, isForAdm } from './push/adm.ts'
 import { apnsService, isForApns } from './push/apns.ts'
-import { newSubscription } from './push/browser.ts'
-import { AMAZON_TOKENS, createClientTokens, HUAWEI_TOKENS, MICROSOFT_TOKENS } from './push/client-tokens.ts'
+import { createBrowserSubscription } from './push/browser.ts'
+import { AMAZON_TOKENS, createClientTokenStore, HUAWEI_TOKENS, MICROSOFT_TOKENS } from './push/client-tokens.ts'
 import { fcmService, isForFcm } from './push/fcm.ts'
 import { createGoogleTokens, isForTokens } from './push/google-tokens.ts'
 import { huaweiService, isForHuawei } from './push/huawei.ts'
@@ -21,7 +21,7 @@ import { readAdm, readApns, readFcm, readHuawei, readWebPush, readWns } from './
 import { isForWebPush, webPushService } from './push/web-push.ts'
 import { isForWns, wnsService } from './push/wns.ts'
 import { type ChannelService, originOf, type Reaction, react, type SinkRequest } from './service.ts'
-import { listenTexts } from './sms/listen-sms.ts'
+import { listenSms } from './sms/listen-sms.ts'
 import { isForTwilio, twilioService } from './sms/twilio.ts'
 import { webhookService } from './webhook.ts'
 
@@ -70,9 +70,9 @@ export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings)
 
   const tokens = createGoogleTokens({ clock })
   const fcm = fcmService({ isValid: tokens.isValid, onReceived: (it) => deliveries.add(readFcm(it)) })
-  const huaweiTokens = createClientTokens(HUAWEI_TOKENS, { clock })
-  const amazonTokens = createClientTokens(AMAZON_TOKENS, { clock })
-  const microsoftTokens = createClientTokens(MICROSOFT_TOKENS, { clock })
+  const huaweiTokens = createClientTokenStore(HUAWEI_TOKENS, { clock })
+  const amazonTokens = createClientTokenStore(AMAZON_TOKENS, { clock })
+  const microsoftTokens = createClientTokenStore(MICROSOFT_TOKENS, { clock })
   const huawei = huaweiService({
     isValid: huaweiTokens.isValid,
     onReceived: (it) => deliveries.add(readHuawei(it)),
@@ -121,11 +121,11 @@ export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings)
   try {
     const contextFor = certificatesByName()
     const control = await open(
-      listenControl({ ...inside, port: portAt(0), subscribe: () => newSubscription(PUSH_ORIGIN) }),
+      listenControl({ ...inside, port: portAt(0), subscribe: () => createBrowserSubscription(PUSH_ORIGIN) }),
     )
     const https = await open(listen({ certificate, contextFor, admit: pace.turn, handle, port: portAt(1) }))
-    const smpp = await open(listenTexts({ ...inside, port: portAt(2) }))
-    const smtp = await open(listenMail({ ...inside, port: portAt(3), tls: { ...certificate, contextFor } }))
+    const smpp = await open(listenSms({ ...inside, port: portAt(2) }))
+    const smtp = await open(listenEmail({ ...inside, port: portAt(3), tls: { ...certificate, contextFor } }))
     const at = ({ port }: { port: number }) => `127.0.0.1:${port}`
     return {
       control: `http://${at(control)}`,

@@ -9,7 +9,7 @@ import forge from 'node-forge'
 
 export type ServerCertificate = { key: string; cert: string }
 
-type Field = forge.pki.CertificateField
+type DerField = forge.pki.CertificateField
 
 let made: { pem: string; key: forge.pki.rsa.PrivateKey } | undefined
 /** One key for all certificates of this process: making it takes a tenth of a second. */
@@ -21,9 +21,9 @@ function ownKey() {
   return made
 }
 
-const AUTHORITY: Field[] = [{ name: 'commonName', value: 'Carillon sink, no real certificate' }]
+const AUTHORITY: DerField[] = [{ name: 'commonName', value: 'Carillon sink, no real certificate' }]
 /** As Apple gives them to apps and websites: the UID of the subject is the topic. */
-const uidField = (uid: string): Field => ({ type: '0.9.2342.19200300.100.1.1', value: uid })
+const uidField = (uid: string): DerField => ({ type: '0.9.2342.19200300.100.1.1', value: uid })
 
 /** Good for these names and addresses, and for 127.0.0.1; `cert` is also the authority to believe. */
 export const certificateFor = (...names: string[]): ServerCertificate => sign(AUTHORITY, AUTHORITY, names)
@@ -51,7 +51,7 @@ export function certificatesByName(): (name: string) => SecureContext {
 
 let serial = 0x10000000
 
-function sign(subject: Field[], issuer: Field[], names: string[]): ServerCertificate {
+function sign(subject: DerField[], issuer: DerField[], names: string[]): ServerCertificate {
   const { pem, key } = ownKey()
   const certificate = forge.pki.createCertificate()
   certificate.publicKey = forge.pki.setRsaPublicKey(key.n, key.e)

@@ -4,28 +4,28 @@ import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Inside } from './box-context.ts'
-import { type FaultName, type FaultWish, faultNames, hasGoaway } from './faults.ts'
+import type { BoxContext } from './box-context.ts'
+import { type FaultName, type FaultRequest, faultNames, hasGoaway } from './faults.ts'
 import { parseObject } from './json.ts'
-import type { Subscription } from './push/browser.ts'
-import { type ChannelName, channelNames } from './service.ts'
+import type { BrowserSubscription } from './push/browser.ts'
+import { channelNames, type SinkChannelName } from './service.ts'
 
-export type ControlSettings = Inside & { subscribe(): Subscription }
+export type ControlSettings = BoxContext & { subscribe(): BrowserSubscription }
 export type Control = { port: number; close(): Promise<void> }
 
-type Answer = { status: number; body?: unknown }
-type Body = Record<string, unknown>
+type ControlAnswer = { status: number; body?: unknown }
+type ControlBody = Record<string, unknown>
 
 const MOST_SUBSCRIPTIONS = 10_000
 const MOST_BYTES = 1_048_576
 const MOST_RETRY_AFTER = 86_400
 
-class Wrong extends Error {}
+class InvalidControlRequest extends Error {}
 
 export async function listenControl(settings: ControlSettings): Promise<Control> {
   const server = createServer(async (request, response) => {
-    const { status, body } = await answer(request, settings).catch((error): Answer => {
-      const message = error instanceof Wrong ? error.message : 'the request cannot be read'
+    const { status, body } = await answer(request, settings).catch((error): ControlAnswer => {
+      const message = error instanceof InvalidControlRequest ? error.message : 'the request cannot be read'
       return { status: 400, body: { errors: [message] } }
     })
     response.writeHead(status, { 'content-type': 'application/json' })
@@ -46,7 +46,7 @@ export async function listenControl(settings: ControlSettings): Promise<Control>
 async function answer(
   request: IncomingMessage,
   { deliveries, pace, faults, subscribe }: ControlSettings,
-): Promise<Answer> {
+): Promise<ControlAnswer> {
   const { method = '', url = '/' } = request
   const { pathname, searchParams } = new URL(url, 'http://sink')
   switch (`${method} ${pathname}`) {
@@ -80,43 +80,43 @@ async function answer(
   }
 }
 
-async function readBody(request: IncomingMessage): Promise<Body> {
+async function readBody(request: IncomingMessage): Promise<ControlBody> {
   const chunks: Buffer[] = []
   let bytes = 0
   for await (const chunk of request) {
     bytes += chunk.length
-    if (bytes > MOST_BYTES) throw new Wrong('the body is too large')
+    if (bytes > MOST_BYTES) throw new InvalidControlRequest('the body is too large')
     chunks.push(chunk)
   }
   const body = parseObject(Buffer.concat(chunks))
-  if (!body) throw new Wrong('the body must be a JSON object')
+  if (!body) throw new InvalidControlRequest('the body must be a JSON object')
   return body
 }
 
 function readCount(name: string, value: unknown, least: number, most: number): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > most)
-    throw new Wrong(`${name} must be a whole number from ${least} to ${most}`)
+    throw new InvalidControlRequest(`${name} must be a whole number from ${least} to ${most}`)
   return value
 }
 
 function readSince(query: URLSearchParams): number {
   const since = query.get('since') ?? '0'
-  if (!/^\d{1,15}$/.test(since)) throw new Wrong('since must be a time in milliseconds since 1970')
+  if (!/^\d{1,15}$/.test(since)) throw new InvalidControlRequest('since must be a time in milliseconds since 1970')
   return Number(since)
 }
 
-function readFault({ channel, fault, count = null, to, retry_after }: Body): FaultWish {
-  if (!channelNames.includes(channel as ChannelName))
-    throw new Wrong(`channel must be one of ${channelNames.join(', ')}`)
+function readFault({ channel, fault, count = null, to, retry_after }: ControlBody): FaultRequest {
+  if (!channelNames.includes(channel as SinkChannelName))
+    throw new InvalidControlRequest(`channel must be one of ${channelNames.join(', ')}`)
   if (fault !== null && !faultNames.includes(fault as FaultName))
-    throw new Wrong(`fault must be null, or one of ${faultNames.join(', ')}`)
-  if (fault === 'goaway' && !hasGoaway(channel as ChannelName))
-    throw new Wrong('goaway is for web_push, apns and fcm alone')
+    throw new InvalidControlRequest(`fault must be null, or one of ${faultNames.join(', ')}`)
+  if (fault === 'goaway' && !hasGoaway(channel as SinkChannelName))
+    throw new InvalidControlRequest('goaway is for web_push, apns and fcm alone')
   if (to !== undefined && !(Array.isArray(to) && to.every((it) => typeof it === 'string')))
-    throw new Wrong('to must be a list of addresses')
+    throw new InvalidControlRequest('to must be a list of addresses')
   const retryAfter = retry_after === undefined ? undefined : readCount('retry_after', retry_after, 0, MOST_RETRY_AFTER)
   return {
-    channel: channel as ChannelName,
+    channel: channel as SinkChannelName,
     fault: fault === null ? null : { name: fault as FaultName, retryAfter },
     count: count === null ? null : readCount('count', count, 1, 1_000_000_000),
     ...(to !== undefined && { to }),

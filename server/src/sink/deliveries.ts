@@ -2,12 +2,12 @@
 
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { Clock } from '../lib/clock.ts'
-import type { ChannelName } from './service.ts'
+import type { SinkChannelName } from './service.ts'
 
-export type Delivery = {
+export type SinkDelivery = {
   /** Milliseconds since the epoch. */
   at: number
-  channel: ChannelName
+  channel: SinkChannelName
   to: string
   /** Ours, where the payload carries it. */
   message_id: string | null
@@ -17,10 +17,10 @@ export type Delivery = {
   headers?: Record<string, string>
 }
 
-export type Deliveries = {
+export type SinkDeliveries = {
   /** Written to the file before it returns: whoever is answered afterwards finds it there. */
-  add(delivery: Omit<Delivery, 'at'>): void
-  since(ms: number): Delivery[]
+  add(delivery: Omit<SinkDelivery, 'at'>): void
+  since(ms: number): SinkDelivery[]
   clear(): void
   close(): void
 }
@@ -29,15 +29,16 @@ export const MOST_DELIVERIES = 100_000
 /** Long texts are fewer: memory does not grow with what is sent. */
 export const MOST_CHARACTERS = 64 * 1024 * 1024
 
-export function createDeliveries(clock: Pick<Clock, 'now'>, file?: string): Deliveries {
+export function createDeliveries(clock: Pick<Clock, 'now'>, file?: string): SinkDeliveries {
   const log = file === undefined ? undefined : openSync(file, 'a', 0o600)
-  let kept: Delivery[] = []
+  let kept: SinkDelivery[] = []
   let first = 0
   let characters = 0
-  const sizeOf = ({ text, headers }: Delivery) => (text?.length ?? 0) + (headers ? JSON.stringify(headers).length : 0)
+  const sizeOf = ({ text, headers }: SinkDelivery) =>
+    (text?.length ?? 0) + (headers ? JSON.stringify(headers).length : 0)
 
   function dropOldest() {
-    characters -= sizeOf(kept[first++] as Delivery)
+    characters -= sizeOf(kept[first++] as SinkDelivery)
     // Moved together now and then: dropping one by one from the front of an array moves all the others.
     if (first < kept.length / 2) return
     kept = kept.slice(first)

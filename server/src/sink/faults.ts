@@ -1,7 +1,7 @@
 // What shall go wrong, by channel: the next so many requests, or all until it is lifted; or those for certain addresses.
 
 import type { Clock } from '../lib/clock.ts'
-import type { ChannelName, ChannelService, Failure, RefusalName } from './service.ts'
+import type { ChannelService, RefusalName, SinkChannelName, SinkFailure } from './service.ts'
 
 export const faultNames = [
   'unavailable',
@@ -17,7 +17,7 @@ export const faultNames = [
 export type FaultName = (typeof faultNames)[number]
 
 /** There is nothing to say goodbye with outside of HTTP/2. */
-export const hasGoaway = (channel: ChannelName) => ['web_push', 'apns', 'fcm'].includes(channel)
+export const hasGoaway = (channel: SinkChannelName) => ['web_push', 'apns', 'fcm'].includes(channel)
 
 export const isRefusal = (fault: FaultName | undefined): fault is RefusalName =>
   fault === 'unavailable' || fault === 'rate_limited' || fault === 'gone'
@@ -29,10 +29,10 @@ export type Fault = {
 }
 
 /** One that happened: to what was for this address. */
-export type Mishap = { at: number; channel: ChannelName; to: string; fault: FaultName }
+export type FaultOccurrence = { at: number; channel: SinkChannelName; to: string; fault: FaultName }
 
-export type FaultWish = {
-  channel: ChannelName
+export type FaultRequest = {
+  channel: SinkChannelName
   /** Null lifts it. */
   fault: Fault | null
   /** How often; for each address where they are named. Null is for ever. */
@@ -41,29 +41,29 @@ export type FaultWish = {
 }
 
 export type Faults = {
-  set(wish: FaultWish): void
-  next(channel: ChannelName, to: string): Fault | undefined
+  set(wish: FaultRequest): void
+  next(channel: SinkChannelName, to: string): Fault | undefined
   /** The newest of those that happened. */
-  since(ms: number): Mishap[]
+  since(ms: number): FaultOccurrence[]
 }
 
-type Entry = { fault: Fault; left: number }
+type ActiveFault = { fault: Fault; left: number }
 
 const MOST_MISHAPS = 100_000
 
 export function createFaults(clock: Pick<Clock, 'now'>): Faults {
-  const ofAll = new Map<ChannelName, Entry>()
-  const ofOne = new Map<string, Entry>()
-  let mishaps: Mishap[] = []
-  const nameOf = (channel: ChannelName, to: string) => `${channel} ${to}`
+  const ofAll = new Map<SinkChannelName, ActiveFault>()
+  const ofOne = new Map<string, ActiveFault>()
+  let mishaps: FaultOccurrence[] = []
+  const nameOf = (channel: SinkChannelName, to: string) => `${channel} ${to}`
 
-  function take<Key>(entries: Map<Key, Entry>, key: Key): Fault | undefined {
+  function take<Key>(entries: Map<Key, ActiveFault>, key: Key): Fault | undefined {
     const entry = entries.get(key)
     if (entry && --entry.left <= 0) entries.delete(key)
     return entry?.fault
   }
 
-  function put<Key>(entries: Map<Key, Entry>, key: Key, { fault, count }: FaultWish) {
+  function put<Key>(entries: Map<Key, ActiveFault>, key: Key, { fault, count }: FaultRequest) {
     if (fault === null) entries.delete(key)
     else entries.set(key, { fault, left: count ?? Number.POSITIVE_INFINITY })
   }
@@ -87,7 +87,7 @@ export function createFaults(clock: Pick<Clock, 'now'>): Faults {
 }
 
 /** In the provider's own words. */
-export function failureOf(fault: Fault | undefined, { refusals }: ChannelService): Failure | undefined {
+export function failureOf(fault: Fault | undefined, { refusals }: ChannelService): SinkFailure | undefined {
   if (!fault) return undefined
   const { name, retryAfter } = fault
   if (!isRefusal(name)) return name === 'reset_after_accept' ? 'reset' : name

@@ -27,7 +27,7 @@ export type ListenerSettings = {
   handle(request: SinkRequest): Reaction
 }
 
-export type Listener = {
+export type SinkListener = {
   port: number
   connections(): number
   /** Connections that are open now. */
@@ -38,7 +38,7 @@ export type Listener = {
 
 const MOST_BODY_BYTES = 1_048_576
 
-export async function listen(settings: ListenerSettings): Promise<Listener> {
+export async function listen(settings: ListenerSettings): Promise<SinkListener> {
   const { certificate, contextFor, maxStreams = 1000, firstStreams = maxStreams, isHttp1 = false, admit } = settings
   const sockets = new Set<TLSSocket>()
   /** The last stream that a session took up, once it has said goodbye. */

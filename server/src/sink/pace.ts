@@ -1,6 +1,6 @@
 // Lets so many through in a second, one after the other.
 
-export type Pace = {
+export type ResponsePace = {
   /** Zero lets all through at once, and those who wait. */
   set(perSecond: number): void
   /** False for one that nobody waits for any more: it had no turn, and took none. */
@@ -10,7 +10,7 @@ export type Pace = {
 /** Timers come late; what was due in this time is made good. */
 const CATCH_UP_MS = 50
 
-export function createPace(): Pace {
+export function createPace(): ResponsePace {
   const waiting: { isGone(): boolean; go(mayGo: boolean): void }[] = []
   let perSecond = 0
   let nextAt = 0

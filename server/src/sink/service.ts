@@ -1,7 +1,7 @@
 // A stand-in of one provider, without its sockets: judges a request as the real one would, and answers in its words.
 
 export const channelNames = ['web_push', 'apns', 'fcm', 'huawei', 'adm', 'wns', 'email', 'sms', 'webhook'] as const
-export type ChannelName = (typeof channelNames)[number]
+export type SinkChannelName = (typeof channelNames)[number]
 
 export type SinkRequest = {
   method: string
@@ -16,7 +16,7 @@ export type SinkRequest = {
 export type SinkAnswer = { status: number; headers?: Record<string, string>; body?: string; afterMs?: number }
 
 /** How a request goes wrong. */
-export type Failure =
+export type SinkFailure =
   | SinkAnswer
   /** Taken up, and never answered. */
   | 'hang'
@@ -37,21 +37,21 @@ export type Failure =
   | 'goaway with error'
 
 /** What is left of that for the sockets to do. */
-export type Reaction = Exclude<Failure, 'slow'>
+export type Reaction = Exclude<SinkFailure, 'slow'>
 
 /** What every provider has a word for. */
 export type RefusalName = 'unavailable' | 'rate_limited' | 'gone'
 
-export type Service = {
+export type SinkService = {
   /** Whom a request is for. */
   addressOf(request: SinkRequest): string
   /** Undefined where the real one would take it. */
-  judge(request: SinkRequest): SinkAnswer | undefined
+  check(request: SinkRequest): SinkAnswer | undefined
   accept(request: SinkRequest): SinkAnswer
 }
 
 /** One that delivers to somebody. */
-export type ChannelService = Service & { channel: ChannelName; refusals: Record<RefusalName, () => SinkAnswer> }
+export type ChannelService = SinkService & { channel: SinkChannelName; refusals: Record<RefusalName, () => SinkAnswer> }
 
 /** The one that the client wanted to reach; Node's names its port even where it is the usual one. */
 export const originOf = (headers: SinkRequest['headers']) =>
@@ -62,9 +62,9 @@ export const SLOW_MS = 5_000
 
 /** What becomes of a request, given what shall go wrong with it. */
 export function react(
-  { judge, accept }: Service,
+  { check: judge, accept }: SinkService,
   request: SinkRequest,
-  failure: Failure | undefined,
+  failure: SinkFailure | undefined,
 ): { reaction: Reaction; isTaken: boolean } {
   const isBefore = failure === 'refuse' || failure === 'goaway' || failure === 'goaway with error'
   if (isBefore || typeof failure === 'object') return { reaction: failure, isTaken: false }

@@ -4,17 +4,17 @@ import { type ChannelService, originOf, RETRY_AFTER, type SinkRequest } from './
 
 export type WebhookReceived = { url: string; path: string; id: string | null; body: string }
 
-export type WebhookSettings = {
+export type WebhookSinkSettings = {
   /** Whether the signature is right, for one who knows the secret. */
   verify?: ((body: string, headers: SinkRequest['headers']) => boolean) | undefined
   onReceived(received: WebhookReceived): void
 }
 
-export function webhookService({ verify = () => true, onReceived }: WebhookSettings): ChannelService {
+export function webhookService({ verify = () => true, onReceived }: WebhookSinkSettings): ChannelService {
   return {
     channel: 'webhook',
     addressOf: ({ path }) => path,
-    judge: ({ body, headers }) =>
+    check: ({ body, headers }) =>
       verify(body.toString(), headers) ? undefined : { status: 401, body: 'signature not valid' },
     accept({ path, headers, body }) {
       onReceived({ url: `${originOf(headers)}${path}`, path, id: headers['webhook-id'] ?? null, body: body.toString() })

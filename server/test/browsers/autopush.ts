@@ -5,13 +5,13 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { WebSocketServer } from 'ws'
 import type { Clock } from '../../src/lib/clock.ts'
-import { judgePush, refuse } from '../../src/sink/push/check-web-push.ts'
-import { type Provider, startProvider } from '../sinks/scripted.ts'
+import { checkWebPush, webPushRefusal } from '../../src/sink/push/check-web-push.ts'
+import { type ScriptedProvider, startProvider } from '../sinks/scripted.ts'
 
 export type Autopush = {
   /** Where Firefox connects to. */
   url: string
-  route: Provider['route']
+  route: ScriptedProvider['route']
   /** What Firefox said of each push that it took: 100 decrypted and delivered, 101 not decryptable. */
   acks: number[]
   corruptNext(): void
@@ -36,12 +36,12 @@ export async function startAutopush(clock: Clock): Promise<Autopush> {
 
   const provider = await startProvider({ hosts: [HOST] }, () => ({
     addressOf: ({ path }) => path,
-    judge(request) {
+    check(request) {
       const registration = registrations.get(request.path)
       // Firefox writes the key with padding.
       return registration
-        ? judgePush(request, Buffer.from(registration.key, 'base64url'), clock.now())
-        : refuse(404, 'no such subscription')
+        ? checkWebPush(request, Buffer.from(registration.key, 'base64url'), clock.now())
+        : webPushRefusal(404, 'no such subscription')
     },
     accept({ path, headers, body }) {
       const { channelID } = registrations.get(path) as Registration

@@ -1,6 +1,6 @@
 // What the tests ask of a browser, whoever made it.
 
-import type { Route } from '../../src/channels/channel.ts'
+import type { ProviderRoute } from '../../src/channels/channel.ts'
 
 export type TestBrowser = {
   /** Load a page of this address in its one tab. Its site may show notifications. */
@@ -9,7 +9,7 @@ export type TestBrowser = {
   // biome-ignore lint/suspicious/noExplicitAny: whatever the page answers; the assertions are its type
   run(expression: string): Promise<any>
   /** How our sender reaches the push service that this browser subscribes with. */
-  route: Route
+  route: ProviderRoute
   /** The type of the subscriptions it makes. */
   type: string
   /** What it said of the pushes that it took, where it says so: whether it could read them. */

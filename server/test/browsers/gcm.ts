@@ -7,14 +7,14 @@ import type { AddressInfo } from 'node:net'
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import type { Clock } from '../../src/lib/clock.ts'
 import { certificateFor } from '../../src/sink/certificate.ts'
-import { judgePush, refuse } from '../../src/sink/push/check-web-push.ts'
-import { type Provider, startProvider } from '../sinks/scripted.ts'
+import { checkWebPush, webPushRefusal } from '../../src/sink/push/check-web-push.ts'
+import { type ScriptedProvider, startProvider } from '../sinks/scripted.ts'
 import { bytes, fixed64, number, readVarint, varint } from './protobuf.ts'
 
 export type Gcm = {
   /** Switches that lead Chromium here. */
   switches: string[]
-  route: Provider['route']
+  route: ScriptedProvider['route']
   corruptNext(): void
   close(): Promise<void>
 }
@@ -105,9 +105,11 @@ export async function startGcm(clock: Clock): Promise<Gcm> {
   const tokenIn = (path: string) => decodeURIComponent(path.split('/').at(-1) as string)
   const provider = await startProvider({ hosts: [HOST] }, () => ({
     addressOf: ({ path }) => path,
-    judge(request) {
+    check(request) {
       const registration = registrations.get(tokenIn(request.path))
-      return registration ? judgePush(request, keyIn(registration), clock.now()) : refuse(404, 'no such subscription')
+      return registration
+        ? checkWebPush(request, keyIn(registration), clock.now())
+        : webPushRefusal(404, 'no such subscription')
     },
     accept({ path, body }) {
       const data = Buffer.from(body)

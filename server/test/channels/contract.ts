@@ -1,7 +1,7 @@
 // What every channel promises (src/channels/channel.ts), tried on each against a stand-in of its provider.
 
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Channel, Outcome } from '../../src/channels/channel.ts'
+import type { Channel, ChannelOutcome } from '../../src/channels/channel.ts'
 import type { Scripted } from '../sinks/scripted.ts'
 
 export type Subject<Item, Trouble> = {
@@ -154,7 +154,7 @@ export function describeContract<Item, Trouble>(
 
     test('keeps credentials, addresses and contents out of its reasons and its log', async () => {
       const { provider, channel, item, addressOf, secretsOf, broken, logged } = await started({ deadlineMs: 1_000 })
-      const outcomes: Outcome[] = []
+      const outcomes: ChannelOutcome[] = []
       const secrets: string[] = []
       const look = async (it: Item) => {
         secrets.push(...secretsOf(it))
@@ -178,7 +178,7 @@ export function describeContract<Item, Trouble>(
     test('waits for what is under way when it closes; what comes later may be tried again', async () => {
       const { channel, close, item, provider } = await started({ maxStreams: 5 })
       await channel.send([item()])
-      let settled: Outcome[] | undefined
+      let settled: ChannelOutcome[] | undefined
       channel.send(many(100, item)).then((outcomes) => {
         settled = outcomes
       })

@@ -27,7 +27,7 @@ test('a message becomes a mail, caught where no relay is set, with links that le
     role: 'all',
     secretKey: SECRET,
     publicUrl: 'https://bell.example',
-    providers: { mail: { way: undefined, helo: 'bell.example', resolver: undefined } },
+    providers: { email: { route: undefined, helo: 'bell.example', resolver: undefined } },
   })
   try {
     const { sent, view } = messagesOf(server)
@@ -97,7 +97,7 @@ test('a message with attachments becomes a mail that holds them, at a real serve
     const server = await testApp({
       role: 'all',
       emailAttachmentsMb: 1,
-      providers: { outbound: allowing, mail: { way: mail, helo: 'bell.example', resolver: undefined } },
+      providers: { outbound: allowing, email: { route: mail, helo: 'bell.example', resolver: undefined } },
     })
     try {
       const { sent, view } = messagesOf(server)
@@ -153,7 +153,7 @@ const referencesIn = (headers: readonly Header[]) => {
 test('mail carries its reference for those providers that may tell of it, who bring it back', async () => {
   const server = await testApp({
     role: 'all',
-    providers: { mail: { way: undefined, helo: 'bell.example', resolver: undefined } },
+    providers: { email: { route: undefined, helo: 'bell.example', resolver: undefined } },
   })
   try {
     const { sent, view } = messagesOf(server)

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test, vi } from 'vitest'
 import { openOutbound } from '../../src/channels/outbound.ts'
 import { decodeGsm7 } from '../../src/channels/sms/gsm7.ts'
-import type { InboundText, Receipt } from '../../src/channels/sms/message.ts'
+import type { InboundSms, SmsReceipt } from '../../src/channels/sms/message.ts'
 import { decodeUcs2 } from '../../src/channels/sms/segments.ts'
 import { openSmpp } from '../../src/channels/sms/smpp.ts'
 import { createLog } from '../../src/lib/log.ts'
@@ -29,8 +29,8 @@ async function startCentre() {
 }
 
 function channelTo(port: number, password = 'secret') {
-  const receipts: Receipt[] = []
-  const texts: InboundText[] = []
+  const receipts: SmsReceipt[] = []
+  const texts: InboundSms[] = []
   const channel = openSmpp({
     outbound: openOutbound({ allow: ['127.0.0.1'] }),
     log: createLog('silent'),
@@ -94,7 +94,7 @@ test('its refusals, and its silence, are told apart', async ({ skip }) => {
   const { port } = await startCentre()
   const { channel } = channelTo(port)
   const sendTo = async (to: string) => (await channel.send([{ to, text: 'a' }]))[0]
-  expect(await sendTo('+15005550058')).toMatchObject({ kind: 'retry', all: true })
+  expect(await sendTo('+15005550058')).toMatchObject({ kind: 'retry', pausesProvider: true })
   expect(await sendTo('+15005550011')).toMatchObject({ kind: 'gone' })
   expect(await sendTo('+15005550099')).toEqual({ kind: 'unknown', reason: 'connection lost' })
   expect(await sendTo('+15005550001')).toMatchObject({ kind: 'sent' })

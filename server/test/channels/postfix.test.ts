@@ -5,8 +5,8 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import PostalMime from 'postal-mime'
 import { expect, onTestFinished, test } from 'vitest'
 import { createDial } from '../../src/channels/dial.ts'
-import type { MailItem } from '../../src/channels/email/message.ts'
-import { openRelay } from '../../src/channels/email/relay.ts'
+import type { EmailItem } from '../../src/channels/email/message.ts'
+import { openRelayChannel } from '../../src/channels/email/relay.ts'
 import { systemClock } from '../../src/lib/clock.ts'
 import { fillPlaces } from '../../src/lib/places.ts'
 import { freePort, HOST, needPostfix, startPostfix } from '../mail/postfix.ts'
@@ -22,7 +22,7 @@ test('Postfix takes our mail, and what arrives is whole and signed; whom it does
   const postfix = await startPostfix({ port: await freePort(), transports: { 'behind.test': host.port } })
   onTestFinished(() => postfix.stop())
   const clock = systemClock()
-  const channel = openRelay({
+  const channel = openRelayChannel({
     dial: createDial({
       route: { ca: postfix.ca, connect: { [`smtp://${HOST}:587`]: { host: '127.0.0.1', port: postfix.port } } },
     }),
@@ -36,7 +36,7 @@ test('Postfix takes our mail, and what arrives is whole and signed; whom it does
   onTestFinished(() => channel.close())
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
   const key = { domain: 'example.com', selector: 's1', algorithm: 'rsa', privateKey: rsa.privateKey } as const
-  const mail = (changes: Partial<MailItem>) => aMail({ dkim: [key], date: clock.now(), ...changes })
+  const mail = (changes: Partial<EmailItem>) => aMail({ dkim: [key], date: clock.now(), ...changes })
 
   const items = Array.from({ length: 30 }, (_, n) => mail({ to: `user${n}@behind.test` }))
   const unicode = mail({ to: 'jörg@behind.test' })
@@ -51,7 +51,7 @@ test('Postfix takes our mail, and what arrives is whole and signed; whom it does
   expect(new Set(host.received.flatMap(({ recipients }) => recipients))).toEqual(
     new Set([...items, unicode].map(({ to }) => to)),
   )
-  for (const item of [items[0], items[29], unicode] as MailItem[]) {
+  for (const item of [items[0], items[29], unicode] as EmailItem[]) {
     const got = host.received.find(({ recipients }) => recipients.includes(item.to))
     const message = got?.source ?? Buffer.alloc(0)
     expect((await dkimVerify(message, { resolver })).results.map(({ status }) => status.result)).toEqual(['pass'])

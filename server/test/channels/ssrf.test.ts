@@ -4,7 +4,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createFileFetcher } from '../../src/channels/email/fetch-attachments.ts'
+import { createAttachmentFetcher } from '../../src/channels/email/fetch-attachments.ts'
 import { type Outbound, openOutbound } from '../../src/channels/outbound.ts'
 import { isPublicAddress } from '../../src/channels/public-address.ts'
 import { openTwilio } from '../../src/channels/sms/twilio.ts'
@@ -237,7 +237,7 @@ describe('an address that leads inside', () => {
     const outcomes = await webhooks.send(ADDRESSES.map((address) => ({ ...webhook, url: asked(address) })))
     expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(['failed']))
 
-    const files = createFileFetcher({ outbound, clock, log: createLog('silent'), maxBytes: 1_000 })
+    const files = createAttachmentFetcher({ outbound, clock, log: createLog('silent'), maxBytes: 1_000 })
     for (const address of ADDRESSES)
       expect(await files.fetch(newId(), newId(), [{ url: asked(address), name: 'a' }]), address).toMatchObject({
         kind: 'failed',

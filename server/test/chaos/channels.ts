@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect } from 'vitest'
 import { newId } from '../../src/lib/ids.ts'
-import type { ChannelName as SinkChannel } from '../../src/sink/service.ts'
+import type { SinkChannelName as SinkChannel } from '../../src/sink/service.ts'
 import { sql } from '../../src/storage/sql.ts'
 import { SMPP } from '../sms.ts'
 import type { Node, Recipient, Rig } from './rig.ts'

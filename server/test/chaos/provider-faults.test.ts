@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Mishap } from '../../src/sink/faults.ts'
+import type { FaultOccurrence } from '../../src/sink/faults.ts'
 import type { Db } from '../../src/storage/db.ts'
 import { sql } from '../../src/storage/sql.ts'
 import { until } from '../process/launch.ts'
@@ -244,7 +244,7 @@ function watchRetries({ database: { db } }: Rig, channels: readonly Channel[]) {
   }
 }
 
-const mishapsOf = async ({ box }: Rig) => (await (await fetch(`${box.control}/faults`)).json()) as Mishap[]
+const mishapsOf = async ({ box }: Rig) => (await (await fetch(`${box.control}/faults`)).json()) as FaultOccurrence[]
 
 /** Everybody was written to once, or nobody can know; and nobody is unknown for whom there was an answer. */
 async function expectFates(rig: Rig, people: readonly Person[]) {

@@ -2,7 +2,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { newId } from '../../src/lib/ids.ts'
-import type { Delivery as Taken } from '../../src/sink/deliveries.ts'
+import type { SinkDelivery as Taken } from '../../src/sink/deliveries.ts'
 import { sql } from '../../src/storage/sql.ts'
 import { aP12 } from '../credentials.ts'
 import { until } from '../process/launch.ts'

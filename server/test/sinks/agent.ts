@@ -1,8 +1,8 @@
 import { Agent, type AgentOptions } from 'node:https'
-import type { Provider } from './scripted.ts'
+import type { ScriptedProvider } from './scripted.ts'
 
 /** For other people's clients: whatever name they ask for, the stand-in answers, with a certificate for it. */
-export function agentTo({ port, route }: Pick<Provider, 'port' | 'route'>, options: AgentOptions = {}): Agent {
+export function agentTo({ port, route }: Pick<ScriptedProvider, 'port' | 'route'>, options: AgentOptions = {}): Agent {
   const agent = new Agent({ ...options, ca: route.ca })
   const createConnection = agent.createConnection.bind(agent)
   agent.createConnection = ({ host, ...asked }, done) =>

@@ -1,9 +1,9 @@
-import type { Route } from '../../src/channels/channel.ts'
+import type { ProviderRoute } from '../../src/channels/channel.ts'
 import { certificateFor } from '../../src/sink/certificate.ts'
 import {
   listenSmtp,
   type MailServer,
-  type Received,
+  type ReceivedMessage,
   type SmtpFault,
   type SmtpSettings,
   type SmtpStage,
@@ -15,8 +15,8 @@ export type MailTrouble = { at: SmtpStage; fault: SmtpFault }
 
 export type MailSink = Scripted<MailTrouble> &
   MailServer & {
-    route: Route
-    received: Received[]
+    route: ProviderRoute
+    received: ReceivedMessage[]
     /** How often each stage was reached. */
     met: Map<SmtpStage, number>
   }
@@ -32,7 +32,7 @@ export const ANYBODY = ''
 export async function startMailSink({ name, isImplicit, auth, without }: MailSinkSettings = {}): Promise<MailSink> {
   const { taken, script, next } = createScripts<MailTrouble>()
   const scripted = new Map<string, MailTrouble>()
-  const received: Received[] = []
+  const received: ReceivedMessage[] = []
   const met = new Map<SmtpStage, number>()
   const certificate = name === undefined ? undefined : certificateFor(name)
   const server = await listenSmtp({

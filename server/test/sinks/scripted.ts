@@ -1,9 +1,9 @@
 // Stand-ins of providers for tests: they remember all that they were asked, and go wrong for an address as they are told.
 
-import type { Route } from '../../src/channels/channel.ts'
+import type { ProviderRoute } from '../../src/channels/channel.ts'
 import { certificateFor, type ServerCertificate } from '../../src/sink/certificate.ts'
-import { type Listener, listen } from '../../src/sink/listener.ts'
-import { type Failure, react, type Service, type SinkRequest } from '../../src/sink/service.ts'
+import { listen, type SinkListener } from '../../src/sink/listener.ts'
+import { react, type SinkFailure, type SinkRequest, type SinkService } from '../../src/sink/service.ts'
 
 /** What the contract of channels needs of a stand-in. */
 export type Scripted<Trouble> = {
@@ -30,9 +30,10 @@ export function createScripts<Trouble>() {
   }
 }
 
-export type Provider = Scripted<Failure> & Omit<Listener, 'close'> & { route: Route; asked: SinkRequest[] }
+export type ScriptedProvider = Scripted<SinkFailure> &
+  Omit<SinkListener, 'close'> & { route: ProviderRoute; asked: SinkRequest[] }
 
-export type ProviderSettings = {
+export type ScriptedProviderSettings = {
   hosts: readonly string[]
   /** Where several share one. */
   certificate?: ServerCertificate
@@ -42,10 +43,10 @@ export type ProviderSettings = {
 }
 
 export async function startProvider(
-  { hosts, certificate = certificateFor(...hosts), ...settings }: ProviderSettings,
-  serviceFor: (request: SinkRequest) => Service,
-): Promise<Provider> {
-  const { taken, script, next, noteTaken } = createScripts<Failure>()
+  { hosts, certificate = certificateFor(...hosts), ...settings }: ScriptedProviderSettings,
+  serviceFor: (request: SinkRequest) => SinkService,
+): Promise<ScriptedProvider> {
+  const { taken, script, next, noteTaken } = createScripts<SinkFailure>()
   const asked: SinkRequest[] = []
   const listener = await listen({
     certificate,

@@ -1,9 +1,9 @@
 import type { PDU } from 'smpp'
 import { listenSmpp, type MessageCentre, type SmppVerdict } from '../../src/sink/sms/smpp.ts'
 import { TWILIO_HOST, type TwilioReceived, twilioService } from '../../src/sink/sms/twilio.ts'
-import { createScripts, type Provider, type Scripted, startProvider } from './scripted.ts'
+import { createScripts, type Scripted, type ScriptedProvider, startProvider } from './scripted.ts'
 
-export type TwilioSink = Provider & { texts: TwilioReceived[] }
+export type TwilioSink = ScriptedProvider & { texts: TwilioReceived[] }
 
 export async function startTwilioSink(account: {
   accountSid: string

@@ -1,10 +1,10 @@
 import { Webhook } from 'standardwebhooks'
 import { webhookService } from '../../src/sink/webhook.ts'
-import { type Provider, startProvider } from './scripted.ts'
+import { type ScriptedProvider, startProvider } from './scripted.ts'
 
 export const WEBHOOK_ORIGIN = 'https://hooks.example.com'
 
-export type WebhookSink = Provider & { accepted: { id: string | null; body: unknown }[] }
+export type WebhookSink = ScriptedProvider & { accepted: { id: string | null; body: unknown }[] }
 
 /** Checks signatures with the standard's own library. */
 export async function startWebhookSink(secret: string): Promise<WebhookSink> {

@@ -2,7 +2,7 @@
 
 import { domainToASCII } from 'node:url'
 
-export type Address = {
+export type EmailAddress = {
   /** `local@domain`: the domain in ASCII, the local part quoted where its characters ask for it. */
   text: string
   domain: string
@@ -21,7 +21,7 @@ const MOST_LOCAL = 64
 const MOST = 254
 
 /** Undefined for what is none. */
-export function readAddress(given: string): Address | undefined {
+export function parseEmailAddress(given: string): EmailAddress | undefined {
   const at = given.lastIndexOf('@')
   const domain = readDomain(given.slice(at + 1))
   const local = readLocal(given.slice(0, Math.max(at, 0)))

@@ -19,7 +19,7 @@ export const bounceReasons = {
 const reasons: readonly string[] = Object.values(bounceReasons)
 export const isBounce = (reason: string) => reasons.includes(reason)
 
-export type Given = { code?: number; enhanced?: string; text?: string }
+export type BounceInput = { code?: number; enhanced?: string; text?: string }
 
 /** What an enhanced code (RFC 3463, RFC 7504, IANA's register) decides by itself; by subject and detail. */
 const BY_CODE: Record<string, BounceClass> = {
@@ -58,7 +58,7 @@ const BLOCK =
   /spam|blocked|block ?list|black ?list|deny ?list|listed (?:by|in|at|on)|\b(?:dns)?[rd]bl\b|spamhaus|spamcop|barracuda|proofpoint|mimecast|cloudmark|reputation|\bpolicy|policies|dmarc|\bspf\b|dkim|unauthenticated|not authenticated|authentication (?:is )?required|banned|suspicious|phish|malware|virus|unsolicited|bulk (?:mail|email)|abuse|not (?:permitted|allowed|accepted|authori[sz]ed) (?:from|to send|because|due|by)|sender (?:rejected|denied|not|verify)|rejected (?:due|because|for policy|by)|message (?:content )?rejected|content (?:rejected|filter)|(?:ptr|reverse dns|rdns)|access denied|client host|too many (?:messages|connections|recipients)|rate[- ]?limit|throttl|\bJunkMail|high probability|complaints?/i
 
 /** The enhanced code first; the words where it says nothing, or is missing; what neither explains is held against nobody. */
-export function classifyBounce(given: Given): BounceClass {
+export function classifyBounce(given: BounceInput): BounceClass {
   const { code, enhanced, text } = read(given)
   const [kind, subject, detail] = enhanced?.split('.') ?? []
   const isLater = kind === undefined ? code !== undefined && code < 500 : kind === '4'
@@ -80,7 +80,7 @@ export function classifyBounce(given: Given): BounceClass {
 }
 
 /** Services often give one text with everything in it. */
-function read({ code, enhanced, text = '' }: Given): { code?: number; enhanced?: string; text: string } {
+function read({ code, enhanced, text = '' }: BounceInput): { code?: number; enhanced?: string; text: string } {
   const [, saidCode] = /^\s*(?:smtp;\s*)?([245]\d\d)(?=[\s-]|$)/i.exec(text) ?? []
   const [, said] = /(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?![\d.]*\d)/.exec(text) ?? []
   const [, valid] = /^\s*([245]\.\d{1,3}\.\d{1,3})\s*$/.exec(enhanced ?? '') ?? []

@@ -2,9 +2,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { aMail } from '../../../test/channels/subjects/mail.ts'
 import { ANYBODY, type MailSink, startMailSink } from '../../../test/sinks/mail.ts'
 import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
-import type { Outcome } from '../channel.ts'
+import type { ChannelOutcome } from '../channel.ts'
 import { createDial } from '../dial.ts'
-import { type MxRecord, openDirect } from './direct.ts'
+import { type MxRecord, openDirectChannel } from './direct.ts'
 
 type Places = Record<string, MailSink | undefined>
 
@@ -14,7 +14,7 @@ function direct(mx: Record<string, MxRecord[] | string>, hosts: Places, clock: V
   const connect = Object.fromEntries(
     Object.entries(hosts).map(([host, sink]) => [`smtp://${host}:25`, { host: '127.0.0.1', port: sink?.port ?? 1 }]),
   )
-  const channel = openDirect({
+  const channel = openDirectChannel({
     dial: createDial({
       route: { connect },
       async lookup(name) {
@@ -34,7 +34,7 @@ function direct(mx: Record<string, MxRecord[] | string>, hosts: Places, clock: V
     answerMs: 1_000,
   })
   onTestFinished(() => channel.close())
-  return { asked, channel, sendTo: async (to: string) => (await channel.send([aMail({ to })]))[0] as Outcome }
+  return { asked, channel, sendTo: async (to: string) => (await channel.send([aMail({ to })]))[0] as ChannelOutcome }
 }
 
 async function aHost(name?: string): Promise<MailSink> {
@@ -141,12 +141,13 @@ describe('mail to a domain', () => {
         { 'mx.a.example': first, 'mx.b.example': second, 'mx.c.example': other },
         clock,
       )
-      const send = async (to: string, lane: string) => (await channel.send([aMail({ to, lane })]))[0] as Outcome
+      const send = async (to: string, lane: string) =>
+        (await channel.send([aMail({ to, inboxProvider: lane })]))[0] as ChannelOutcome
       first.script('x@a.example', { at: 'rcpt', fault: { say: text } })
       expect(await send('x@a.example', 'google_workspace')).toEqual({ kind: 'retry', reason: 'slow down' })
       // Of another domain, on another host, of the same provider.
       const slowed = await send('y@b.example', 'google_workspace')
-      expect(slowed).toEqual({ kind: 'retry', reason: 'slowed', afterMs: expect.any(Number), free: true })
+      expect(slowed).toEqual({ kind: 'retry', reason: 'slowed', afterMs: expect.any(Number), wasNotAttempted: true })
       expect(second.met.size).toBe(0)
       expect(await send('z@c.example', 'microsoft')).toEqual({ kind: 'sent' })
       clock.advance({ ms: (slowed as { afterMs: number }).afterMs })

@@ -1,21 +1,27 @@
 // Mail straight to the servers of the recipients (RFC 5321, 5.1).
 
 import type { Clock } from '../../lib/clock.ts'
-import type { Channel, Outcome } from '../channel.ts'
-import { boundedMap } from '../lru-map.ts'
+import type { Channel, ChannelOutcome } from '../channel.ts'
+import { createLruMap } from '../lru-map.ts'
 import { sendEach } from '../send-each.ts'
-import { readAddress } from './address.ts'
+import { parseEmailAddress } from './address.ts'
 import { bounceReasons } from './classify-bounce.ts'
-import type { MailItem } from './message.ts'
-import { createLanes } from './provider-throttle.ts'
-import { sendMail } from './send-email.ts'
-import { type ConnectionSettings, openConnection } from './smtp/connection.ts'
-import { createPool, type Mailing, type Pool, type PoolSettings, type Result } from './smtp/connection-pool.ts'
+import type { EmailItem } from './message.ts'
+import { createProviderThrottle } from './provider-throttle.ts'
+import { sendEmail } from './send-email.ts'
+import { openSmtpConnection, type SmtpConnectionSettings } from './smtp/connection.ts'
+import {
+  createSmtpPool,
+  type PoolResult,
+  type QueuedTransaction,
+  type SmtpPool,
+  type SmtpPoolSettings,
+} from './smtp/connection-pool.ts'
 
 export type MxRecord = { exchange: string; priority: number }
 
-export type DirectSettings = Pick<ConnectionSettings, 'dial' | 'helo' | 'answerMs' | 'takenMs'> &
-  Pick<PoolSettings, 'mailsEach' | 'idleMs' | 'awayMs'> & {
+export type DirectChannelSettings = Pick<SmtpConnectionSettings, 'dial' | 'helo' | 'answerMs' | 'takenMs'> &
+  Pick<SmtpPoolSettings, 'mailsEach' | 'idleMs' | 'awayMs'> & {
     clock: Clock
     /** As Node's own resolver has it: rejects with ENODATA where a domain has none, with ENOTFOUND where there is no such domain. */
     resolveMx(domain: string): Promise<readonly MxRecord[]>
@@ -23,7 +29,7 @@ export type DirectSettings = Pick<ConnectionSettings, 'dial' | 'helo' | 'answerM
   }
 
 /** Where mail for a domain goes; or what becomes of all of it. */
-type Hosts = { hosts: string[]; isImplicit: boolean } | Outcome
+type MailHosts = { hosts: string[]; isImplicit: boolean } | ChannelOutcome
 
 const PORT = 25
 const AWAY_MS = 60_000
@@ -32,29 +38,29 @@ const MOST_POOLS = 1_000
 const MOST_DOMAINS = 10_000
 const KEPT_MS = 300_000
 
-const GONE: Outcome = { kind: 'gone', reason: bounceReasons.hard }
+const GONE: ChannelOutcome = { kind: 'gone', reason: bounceReasons.hard }
 
-export function openDirect(settings: DirectSettings): Channel<MailItem> {
+export function openDirectChannel(settings: DirectChannelSettings): Channel<EmailItem> {
   const { clock, resolveMx, connectionsPerHost } = settings
-  const lanes = createLanes(clock)
-  const pools = boundedMap<string, Pool>(MOST_POOLS, (pool) => void pool.close())
-  const known = boundedMap<string, { hosts: Promise<Hosts>; untilMs: number }>(MOST_DOMAINS)
+  const lanes = createProviderThrottle(clock)
+  const pools = createLruMap<string, SmtpPool>(MOST_POOLS, (pool) => void pool.close())
+  const known = createLruMap<string, { hosts: Promise<MailHosts>; untilMs: number }>(MOST_DOMAINS)
 
-  function poolOf(host: string): Pool {
+  function poolOf(host: string): SmtpPool {
     const pool = pools.get(host)
     if (pool) return pool
-    const made = createPool({
+    const made = createSmtpPool({
       awayMs: AWAY_MS,
       ...settings,
       connections: connectionsPerHost,
       isShared: true,
-      open: () => openConnection({ ...settings, host, port: PORT, tls: 'opportunistic' }),
+      open: () => openSmtpConnection({ ...settings, host, port: PORT, tls: 'opportunistic' }),
     })
     pools.set(host, made)
     return made
   }
 
-  function hostsOf(domain: string): Promise<Hosts> {
+  function hostsOf(domain: string): Promise<MailHosts> {
     const nowMs = clock.now().getTime()
     const found = known.get(domain)
     if (found && nowMs < found.untilMs) return found.hosts
@@ -68,14 +74,14 @@ export function openDirect(settings: DirectSettings): Channel<MailItem> {
   }
 
   /** The next host when one is not to be had: the most hopeful of their reasons is what is told. */
-  async function deliver(hosts: readonly string[], mailing: Mailing): Promise<Result> {
-    let unopened: Result | undefined
+  async function deliver(hosts: readonly string[], mailing: QueuedTransaction): Promise<PoolResult> {
+    let unopened: PoolResult | undefined
     for (const host of hosts) {
       const result = await poolOf(host).deliver(mailing)
       if (result.kind !== 'unopened') return result
       if (!unopened || !result.isFinal) unopened = result
     }
-    return unopened as Result
+    return unopened as PoolResult
   }
 
   return sendEach({
@@ -85,16 +91,18 @@ export function openDirect(settings: DirectSettings): Channel<MailItem> {
       atOnce: 2 * connectionsPerHost,
     },
     async sendOne(item) {
-      const found: Hosts = readAddress(item.to) ? await hostsOf(domainOf(item)) : { hosts: [], isImplicit: false }
+      const found: MailHosts = parseEmailAddress(item.to)
+        ? await hostsOf(domainOf(item))
+        : { hosts: [], isImplicit: false }
       if ('kind' in found) return found
       let isNameless = false
-      const outcome = await sendMail(item, {
-        side: 'host',
-        lanes,
+      const outcome = await sendEmail(item, {
+        peerRole: 'host',
+        throttle: lanes,
         clock,
         async deliver(mailing) {
           const result = await deliver(found.hosts, mailing)
-          isNameless = result.kind === 'unopened' && result.isNameless === true
+          isNameless = result.kind === 'unopened' && result.isHostUnknown === true
           return result
         },
       })
@@ -106,9 +114,9 @@ export function openDirect(settings: DirectSettings): Channel<MailItem> {
   })
 }
 
-const domainOf = ({ to }: MailItem) => readAddress(to)?.domain ?? ''
+const domainOf = ({ to }: EmailItem) => parseEmailAddress(to)?.domain ?? ''
 
-async function findHosts(domain: string, resolveMx: DirectSettings['resolveMx']): Promise<Hosts> {
+async function findHosts(domain: string, resolveMx: DirectChannelSettings['resolveMx']): Promise<MailHosts> {
   const itself = { hosts: [domain], isImplicit: true }
   try {
     const records = await resolveMx(domain)

@@ -4,7 +4,11 @@ import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
 import { type Outbound, openOutbound } from '../outbound.ts'
-import { createFileFetcher, type FetchedFiles, type FetcherSettings } from './fetch-attachments.ts'
+import {
+  type AttachmentFetcherSettings,
+  createAttachmentFetcher,
+  type FetchedAttachments,
+} from './fetch-attachments.ts'
 
 const clock = virtualClock()
 let outbound: Outbound
@@ -23,12 +27,12 @@ beforeEach(() => {
   answer = (path) => ({ status: 200, headers: { 'content-type': 'text/csv; charset=utf-8' }, body: `in ${path}` })
 })
 
-const aFetcher = (more: Partial<FetcherSettings> = {}) =>
-  createFileFetcher({ outbound, clock, log: createLog('silent'), maxBytes: 1_000, ...more })
+const aFetcher = (more: Partial<AttachmentFetcherSettings> = {}) =>
+  createAttachmentFetcher({ outbound, clock, log: createLog('silent'), maxBytes: 1_000, ...more })
 const asked = (...paths: string[]) => paths.map((path) => ({ url: `${server.url}${path}`, name: path.slice(1) }))
 const APP = newId()
 const askedFor = () => server.received.map(({ path }) => path)
-const textsOf = (files: FetchedFiles) =>
+const textsOf = (files: FetchedAttachments) =>
   'kind' in files ? files : files.map(({ encoded }) => Buffer.from(encoded.toString(), 'base64').toString())
 
 describe('files of a message', () => {
@@ -150,7 +154,7 @@ describe('what cannot be had', () => {
     }
     const fetcher = aFetcher({ patienceMs: 50 })
     const slow = Array.from({ length: 12 }, newId)
-    const later = { kind: 'retry', reason: 'under way', afterMs: 15_000, free: true }
+    const later = { kind: 'retry', reason: 'under way', afterMs: 15_000, wasNotAttempted: true }
     expect(await Promise.all(slow.map((id) => fetcher.fetch(APP, id, asked('/slow'))))).toEqual(slow.map(() => later))
     expect(await fetcher.fetch(APP, slow[0] as string, asked('/slow'))).toEqual(later)
     // At most four downloads per app run at once.

@@ -3,23 +3,23 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
-import type { Outcome } from '../channel.ts'
-import { createGate, createLaneGate } from '../gate.ts'
+import type { ChannelOutcome } from '../channel.ts'
+import { createLaneSemaphore, createSemaphore } from '../gate.ts'
 import type { Outbound, OutboundResult } from '../outbound.ts'
-import type { FileAsked, MailFile } from './message.ts'
+import type { AttachmentSource, EmailAttachment } from './message.ts'
 import { encodeBase64 } from './mime/base64.ts'
 
-export type FileFetcher = {
+export type AttachmentFetcher = {
   /**
    * Those of one message are fetched once, and nobody takes all the places. Waits a moment; what is not there by then is to be asked
    * for again. Never rejects.
    */
-  fetch(appId: AppId, messageId: string, asked: readonly FileAsked[]): Promise<FetchedFiles>
+  fetch(appId: AppId, messageId: string, asked: readonly AttachmentSource[]): Promise<FetchedAttachments>
 }
 
-export type FetchedFiles = readonly MailFile[] | Extract<Outcome, { kind: 'retry' | 'failed' }>
+export type FetchedAttachments = readonly EmailAttachment[] | Extract<ChannelOutcome, { kind: 'retry' | 'failed' }>
 
-export type FetcherSettings = {
+export type AttachmentFetcherSettings = {
   outbound: Pick<Outbound, 'request'>
   clock: Clock
   log: Pick<Log, 'warn'>
@@ -45,19 +45,19 @@ const KEPT_BYTES = 128 * 1024 * 1024
 /** Counted for each beside its files, so that those without any have an end, too. */
 const ENTRY_BYTES = 16_384
 
-type Entry = { found: Promise<FetchedFiles>; beganMs: number; bytes: number; until?: Date }
+type Entry = { found: Promise<FetchedAttachments>; beganMs: number; bytes: number; until?: Date }
 
-const LATER: FetchedFiles = { kind: 'retry', reason: 'under way', afterMs: ASK_AGAIN_MS, free: true }
+const LATER: FetchedAttachments = { kind: 'retry', reason: 'under way', afterMs: ASK_AGAIN_MS, wasNotAttempted: true }
 
-export function createFileFetcher(settings: FetcherSettings): FileFetcher {
+export function createAttachmentFetcher(settings: AttachmentFetcherSettings): AttachmentFetcher {
   const { outbound, clock, log, maxBytes, keptBytes = KEPT_BYTES, patienceMs = PATIENCE_MS } = settings
-  const inTurn = createLaneGate(createGate(AT_ONCE), PER_LANE)
+  const inTurn = createLaneSemaphore(createSemaphore(AT_ONCE), PER_LANE)
   /** Those asked for last stand at the end. */
   const entries = new Map<string, Entry>()
 
-  function begin(appId: AppId, messageId: string, asked: readonly FileAsked[]): Entry {
+  function begin(appId: AppId, messageId: string, asked: readonly AttachmentSource[]): Entry {
     const found = inTurn(appId, () => fetchAll(asked)).catch(
-      (): FetchedFiles => ({ kind: 'failed', reason: 'internal error' }),
+      (): FetchedAttachments => ({ kind: 'failed', reason: 'internal error' }),
     )
     const entry: Entry = { found, beganMs: clock.leaseMs(), bytes: ENTRY_BYTES }
     found.then((files) => {
@@ -83,10 +83,10 @@ export function createFileFetcher(settings: FetcherSettings): FileFetcher {
   }
 
   /** One after the other, so that no more is ever held than a mail may have. */
-  async function fetchAll(asked: readonly FileAsked[]): Promise<FetchedFiles> {
+  async function fetchAll(asked: readonly AttachmentSource[]): Promise<FetchedAttachments> {
     if (maxBytes === 0) return { kind: 'failed', reason: 'not allowed by this server' }
     const endMs = clock.leaseMs() + FETCH_MS
-    const files: MailFile[] = []
+    const files: EmailAttachment[] = []
     let left = maxBytes
     for (const { url, name, contentType } of asked) {
       const result = await outbound.request({
@@ -119,9 +119,9 @@ export function createFileFetcher(settings: FetcherSettings): FileFetcher {
   }
 }
 
-async function within(found: Promise<FetchedFiles>, waitMs: number): Promise<FetchedFiles> {
+async function within(found: Promise<FetchedAttachments>, waitMs: number): Promise<FetchedAttachments> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<FetchedFiles>((resolve) => {
+  const late = new Promise<FetchedAttachments>((resolve) => {
     timer = setTimeout(resolve, Math.max(0, waitMs), LATER)
   })
   const first = await Promise.race([found, late])
@@ -129,7 +129,7 @@ async function within(found: Promise<FetchedFiles>, waitMs: number): Promise<Fet
   return first
 }
 
-const failureOf = ({ kind, reason }: Exclude<OutboundResult, { kind: 'answer' }>): FetchedFiles => ({
+const failureOf = ({ kind, reason }: Exclude<OutboundResult, { kind: 'answer' }>): FetchedAttachments => ({
   // Asking for a file changes nothing: what was not answered may be asked again.
   kind: kind === 'refused' ? 'failed' : 'retry',
   reason,
@@ -139,7 +139,7 @@ function findWrong({
   status,
   headers,
   isWhole,
-}: Extract<OutboundResult, { kind: 'answer' }>): FetchedFiles | undefined {
+}: Extract<OutboundResult, { kind: 'answer' }>): FetchedAttachments | undefined {
   const reason = `status ${status}`
   if (status >= 500 || [408, 425, 429].includes(status)) return { kind: 'retry', reason }
   // Redirects are among them: they are not followed.

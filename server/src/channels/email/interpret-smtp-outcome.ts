@@ -1,18 +1,18 @@
 // What follows from a server's answer for the mail that it was about.
 
-import type { Outcome } from '../channel.ts'
+import type { ChannelOutcome } from '../channel.ts'
 import { bounceReasons, classifyBounce } from './classify-bounce.ts'
-import type { Exchange } from './smtp/connection.ts'
-import type { Unopened } from './smtp/open-session.ts'
-import type { Reply } from './smtp/reply.ts'
+import type { TransactionResult } from './smtp/connection.ts'
+import type { SessionFailure } from './smtp/open-session.ts'
+import type { SmtpReply } from './smtp/reply.ts'
 
 /**
  * Who answers: our own relay, whose refusal of us is for the operator to mend, or the server of the recipient, who refuses us
  * without anything of ours being wrong.
  */
-export type Side = 'relay' | 'host'
+export type PeerRole = 'relay' | 'host'
 
-export function judgeExchange(exchange: Exchange, side: Side): Outcome {
+export function interpretTransaction(exchange: TransactionResult, side: PeerRole): ChannelOutcome {
   if (exchange.kind === 'taken') return taken(exchange.reply)
   if (exchange.kind === 'unfit') return { kind: 'failed', reason: exchange.reason }
   if (exchange.kind === 'lost') return { kind: exchange.isWritten ? 'unknown' : 'retry', reason: exchange.reason }
@@ -22,19 +22,20 @@ export function judgeExchange(exchange: Exchange, side: Side): Outcome {
 }
 
 /** Before anything was said about a recipient. */
-export function judgeUnopened({ reason, reply, isFinal }: Unopened, side: Side): Outcome {
-  if (side === 'relay') return isFinal ? { kind: 'misconfigured', reason } : { kind: 'retry', reason, all: true }
+export function interpretSessionFailure({ reason, reply, isFinal }: SessionFailure, side: PeerRole): ChannelOutcome {
+  if (side === 'relay')
+    return isFinal ? { kind: 'misconfigured', reason } : { kind: 'retry', reason, pausesProvider: true }
   if (!isFinal) return { kind: 'retry', reason }
   return { kind: 'failed', reason: reply ? bounceReasons.block : reason }
 }
 
 /** The server asks for less, or not so soon: of everything to that inbox provider, not of this mail. */
-export function asksToSlowDown({ code, enhanced = '', text }: Reply): boolean {
+export function asksToSlowDown({ code, enhanced = '', text }: SmtpReply): boolean {
   if (code < 400 || code >= 500 || /gr[ae]y-?list/i.test(text)) return false
   return code === 421 || code === 451 || enhanced.startsWith('4.7.')
 }
 
-function taken({ text }: Reply): Outcome {
+function taken({ text }: SmtpReply): ChannelOutcome {
   const [, id] =
     /\bqueued as ([\w.-]{4,80})|\bid=([\w.-]{4,80})|^(?:2\.\d\.\d )?ok ([\w.-]{8,80})$/i
       .exec(text)
@@ -42,22 +43,22 @@ function taken({ text }: Reply): Outcome {
   return id === undefined ? { kind: 'sent' } : { kind: 'sent', id }
 }
 
-function refusedSender(reply: Reply, side: Side): Outcome {
+function refusedSender(reply: SmtpReply, side: PeerRole): ChannelOutcome {
   if (isTooLarge(reply)) return { kind: 'failed', reason: 'message too large' }
   if (side === 'relay') return { kind: 'misconfigured', reason: 'sender refused' }
   return { kind: 'failed', reason: bounceReasons.block }
 }
 
-function refusedMail(reply: Reply): Outcome {
+function refusedMail(reply: SmtpReply): ChannelOutcome {
   if (isTooLarge(reply)) return { kind: 'failed', reason: 'message too large' }
   const bounce = classifyBounce(reply)
   if (bounce === 'hard') return { kind: 'gone', reason: bounceReasons.hard }
   return { kind: 'failed', reason: bounceReasons[bounce === 'transient' ? 'soft' : bounce] }
 }
 
-const isTooLarge = ({ code, enhanced }: Reply) => enhanced === '5.3.4' || (code === 552 && enhanced === undefined)
+const isTooLarge = ({ code, enhanced }: SmtpReply) => enhanced === '5.3.4' || (code === 552 && enhanced === undefined)
 
-const wordsFor = (reply: Reply) => {
+const wordsFor = (reply: SmtpReply) => {
   if (asksToSlowDown(reply)) return 'slow down'
   return classifyBounce(reply) === 'full' ? bounceReasons.full : `status ${reply.code}`
 }

@@ -1,21 +1,21 @@
 import { beforeEach, expect, test } from 'vitest'
 import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
-import { createLanes, type Lanes } from './provider-throttle.ts'
+import { createProviderThrottle, type ProviderThrottle } from './provider-throttle.ts'
 
 let clock: VirtualClock
-let lanes: Lanes
+let lanes: ProviderThrottle
 beforeEach(() => {
   clock = virtualClock()
-  lanes = createLanes(clock)
+  lanes = createProviderThrottle(clock)
 })
 
-const slow = (lane = 'google') => lanes.slow(lane, clock.now().getTime())
+const slow = (lane = 'google') => lanes.slowDown(lane, clock.now().getTime())
 
 /** Offers ten times as many as may go, and tells how many went. */
 function run(seconds: number, perSecond: number, lane = 'google'): number {
   let went = 0
   for (let n = 0; n < seconds * perSecond; n++) {
-    if (lanes.take(lane) === undefined) went++
+    if (lanes.reserve(lane) === undefined) went++
     clock.advance({ ms: 1000 / perSecond })
   }
   return went
@@ -49,7 +49,7 @@ test('many refusals at once are one', () => {
   run(20, 20)
   const beganMs = clock.now().getTime()
   clock.advance({ ms: 100 })
-  for (let n = 0; n < 10; n++) lanes.slow('google', beganMs)
+  for (let n = 0; n < 10; n++) lanes.slowDown('google', beganMs)
   expect(run(10, 100)).toBeGreaterThanOrEqual(95)
 })
 
@@ -67,7 +67,7 @@ test('it recovers a little every second: all of it in five minutes, and free aft
 test('those that must wait are told different times, at the pace of the lane, and may go then', () => {
   run(20, 20)
   slow()
-  const waits = Array.from({ length: 1_000 }, () => lanes.take('google') as number)
+  const waits = Array.from({ length: 1_000 }, () => lanes.reserve('google') as number)
   expect(waits).toEqual(waits.toSorted((a, b) => a - b))
   expect(waits[9]).toBeGreaterThan(900)
   expect(waits[9]).toBeLessThan(1_100)
@@ -78,7 +78,7 @@ test('those that must wait are told different times, at the pace of the lane, an
   for (const wait of waits) {
     clock.advance({ ms: wait - passedMs })
     passedMs = wait
-    expect(lanes.take('google')).toBeUndefined()
+    expect(lanes.reserve('google')).toBeUndefined()
   }
 })
 
@@ -86,9 +86,9 @@ test('looking takes no place', () => {
   run(20, 20)
   slow()
   clock.advance({ ms: 200 })
-  expect(lanes.look('google')).toBeUndefined()
-  expect(lanes.look('google')).toBeUndefined()
-  expect(lanes.take('google')).toBeUndefined()
+  expect(lanes.peekWaitMs('google')).toBeUndefined()
+  expect(lanes.peekWaitMs('google')).toBeUndefined()
+  expect(lanes.reserve('google')).toBeUndefined()
 })
 
 test('what was not used is not saved up', () => {
@@ -96,6 +96,6 @@ test('what was not used is not saved up', () => {
   slow()
   clock.advance({ seconds: 60 })
   let went = 0
-  while (lanes.take('google') === undefined) went++
+  while (lanes.reserve('google') === undefined) went++
   expect(went).toBeLessThanOrEqual(13)
 })

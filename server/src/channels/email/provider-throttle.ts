@@ -3,13 +3,13 @@
 
 import type { Clock } from '../../lib/clock.ts'
 
-export type Lanes = {
+export type ProviderThrottle = {
   /** Undefined: it may go now, and counts. Otherwise for how long it should wait, behind those that were told so before. */
-  take(lane: string): number | undefined
+  reserve(lane: string): number | undefined
   /** The same for now, without counting: how long it would have to wait. */
-  look(lane: string): number | undefined
+  peekWaitMs(lane: string): number | undefined
   /** The provider asked us to; what began before the last time it did counts as one with that. */
-  slow(lane: string, beganMs: number): void
+  slowDown(lane: string, beganMs: number): void
 }
 
 /** A lane that was slowed: from `sinceMs` on, at `base` a second and `step` more with every second. */
@@ -28,7 +28,7 @@ const BURST_SECONDS = 1
 const ROUNDING = 1e-6
 const LONGEST_MS = 4 * 3_600_000
 
-export function createLanes(clock: Pick<Clock, 'now'>): Lanes {
+export function createProviderThrottle(clock: Pick<Clock, 'now'>): ProviderThrottle {
   const slowed = new Map<string, Slowed & { full: number }>()
   const recent = new Map<string, Recent>()
   const nowMs = () => clock.now().getTime()
@@ -70,9 +70,9 @@ export function createLanes(clock: Pick<Clock, 'now'>): Lanes {
   }
 
   return {
-    take: (lane) => look(lane, true),
-    look: (lane) => look(lane, false),
-    slow(lane, beganMs) {
+    reserve: (lane) => look(lane, true),
+    peekWaitMs: (lane) => look(lane, false),
+    slowDown(lane, beganMs) {
       const sinceMs = nowMs()
       const found = find(lane)
       if (found && beganMs <= found.sinceMs) return

@@ -9,20 +9,20 @@ import { ANYBODY, type MailSink, type MailSinkSettings, startMailSink } from '..
 import { systemClock, virtualClock } from '../../lib/clock.ts'
 import { certificateFor } from '../../sink/certificate.ts'
 import type { SmtpFault, SmtpStage } from '../../sink/email/smtp.ts'
-import type { Outcome, Source } from '../channel.ts'
+import type { ChannelOutcome, TrafficSource } from '../channel.ts'
 import { createDial } from '../dial.ts'
-import type { MailItem } from './message.ts'
+import type { EmailItem } from './message.ts'
 import { encodeBase64 } from './mime/base64.ts'
-import { buildMail } from './mime/build-message.ts'
-import { openRelay, type RelaySettings } from './relay.ts'
+import { buildMessage } from './mime/build-message.ts'
+import { openRelayChannel, type RelayChannelSettings } from './relay.ts'
 
 const NAME = 'relay.example.com'
 const auth = { user: 'me', password: 'secret' }
 
-function relayTo(port: number, changes: Partial<RelaySettings> = {}, ca?: string) {
+function relayTo(port: number, changes: Partial<RelayChannelSettings> = {}, ca?: string) {
   const at = { host: '127.0.0.1', port }
   const connect = { [`smtp://${NAME}:587`]: at, [`smtps://${NAME}:465`]: at }
-  const channel = openRelay({
+  const channel = openRelayChannel({
     dial: createDial({ route: { ca, connect } }),
     host: NAME,
     port: 587,
@@ -38,12 +38,12 @@ function relayTo(port: number, changes: Partial<RelaySettings> = {}, ca?: string
   onTestFinished(() => channel.close())
   return {
     channel,
-    send: async (...items: MailItem[]) => channel.send(items),
-    sendOne: async (item = aMail()) => (await channel.send([item]))[0] as Outcome,
+    send: async (...items: EmailItem[]) => channel.send(items),
+    sendOne: async (item = aMail()) => (await channel.send([item]))[0] as ChannelOutcome,
   }
 }
 
-async function started(settings: MailSinkSettings = {}, changes: Partial<RelaySettings> = {}) {
+async function started(settings: MailSinkSettings = {}, changes: Partial<RelayChannelSettings> = {}) {
   const sink = await startMailSink(settings)
   onTestFinished(() => sink.close())
   return { sink, ...relayTo(sink.port, changes, sink.route.ca) }
@@ -60,13 +60,13 @@ const aFile = (size: number) => ({
 const say = (text: string): SmtpFault => ({ say: text })
 
 describe('a connection that goes wrong', () => {
-  const before: [SmtpStage, SmtpFault, Partial<Outcome>][] = [
-    ['connect', 'cut', { kind: 'retry', all: true }],
-    ['connect', 'hang', { kind: 'retry', reason: 'timeout', all: true }],
-    ['connect', say('421 4.3.2 busy'), { kind: 'retry', all: true }],
+  const before: [SmtpStage, SmtpFault, Partial<ChannelOutcome>][] = [
+    ['connect', 'cut', { kind: 'retry', pausesProvider: true }],
+    ['connect', 'hang', { kind: 'retry', reason: 'timeout', pausesProvider: true }],
+    ['connect', say('421 4.3.2 busy'), { kind: 'retry', pausesProvider: true }],
     ['connect', say('554 5.7.1 go away'), { kind: 'misconfigured' }],
-    ['hello', 'cut', { kind: 'retry', all: true }],
-    ['hello', say('421 busy'), { kind: 'retry', all: true }],
+    ['hello', 'cut', { kind: 'retry', pausesProvider: true }],
+    ['hello', say('421 busy'), { kind: 'retry', pausesProvider: true }],
     ['mail', 'cut', { kind: 'retry', reason: 'connection lost' }],
     ['mail', 'hang', { kind: 'retry', reason: 'timeout' }],
     ['mail', say('451 4.3.0 later'), { kind: 'retry' }],
@@ -110,7 +110,7 @@ describe('a connection that goes wrong', () => {
       // A small mail is written whole before the other side can hang up: nobody here can see what it read of it.
       expect(await sendOne(item)).toMatchObject(wanted)
       expect(sink.taken.has(item.to)).toBe(['sent', 'unknown'].includes(wanted.kind ?? '') && at !== 'message')
-      expect(await sendOne(aMail({ lane: 'another' }))).toMatchObject({ kind: 'sent' })
+      expect(await sendOne(aMail({ inboxProvider: 'another' }))).toMatchObject({ kind: 'sent' })
     })
 
   // After an answer that is none, a mail of which only the envelope was sent may be tried again at once.
@@ -121,9 +121,9 @@ describe('a connection that goes wrong', () => {
   )
   test.each(between)('at %s with %j costs no other mail of the same connection anything', async (at, fault, wanted) => {
     const { sink, send } = await started()
-    const [first, second, ...others] = Array.from({ length: 4 }, (_, n) => aMail({ lane: `${n}` })) as [
-      MailItem,
-      MailItem,
+    const [first, second, ...others] = Array.from({ length: 4 }, (_, n) => aMail({ inboxProvider: `${n}` })) as [
+      EmailItem,
+      EmailItem,
     ]
     sink.script(second.to, { at, fault })
     const outcomes = await send(first, second, ...others)
@@ -170,7 +170,7 @@ describe('a connection that goes wrong', () => {
     await once(server, 'listening')
     onTestFinished(() => void server.close())
     const { sendOne } = relayTo((server.address() as AddressInfo).port, { answerMs: 300 })
-    expect(await sendOne()).toEqual({ kind: 'retry', reason, all: true })
+    expect(await sendOne()).toEqual({ kind: 'retry', reason, pausesProvider: true })
   })
 
   function drip(socket: Socket, text: string) {
@@ -233,7 +233,7 @@ describe('a kept connection', () => {
 })
 
 describe('TLS and credentials', () => {
-  const closing = async (settings: MailSinkSettings, changes: Partial<RelaySettings>) => {
+  const closing = async (settings: MailSinkSettings, changes: Partial<RelayChannelSettings>) => {
     const { sink, sendOne } = await started(settings, changes)
     return { sink, outcome: await sendOne() }
   }
@@ -298,7 +298,7 @@ describe('TLS and credentials', () => {
     expect((await closing({ name: NAME, auth }, { tls: 'starttls', auth: wrong })).outcome).toEqual(refused)
     const { sink, sendOne } = await started({ name: NAME, auth }, { tls: 'starttls', auth })
     sink.script(ANYBODY, { at: 'auth', fault: say('454 4.7.0 not now') })
-    expect(await sendOne()).toMatchObject({ kind: 'retry', all: true })
+    expect(await sendOne()).toMatchObject({ kind: 'retry', pausesProvider: true })
     const nobody = await closing({ name: NAME }, { tls: 'starttls', auth })
     expect(nobody.outcome).toEqual({ kind: 'misconfigured', reason: 'no way to sign in' })
     const unknown = await closing({ name: NAME, auth }, { tls: 'starttls' })
@@ -348,7 +348,7 @@ describe('what it says', () => {
   async function listening(
     offers: string[],
     onLine?: (line: string, socket: Socket) => boolean,
-    changes: Partial<RelaySettings> = {},
+    changes: Partial<RelayChannelSettings> = {},
     ca?: string,
     onChunk?: (chunk: string) => void,
   ) {
@@ -442,13 +442,13 @@ describe('what it says', () => {
       expect((await send(...items)).map(({ kind }) => kind)).toEqual(items.map(() => 'sent'))
       for (const item of items) {
         const arrived = sink.received.filter(({ recipients }) => recipients.includes(item.to))
-        expect(arrived.map(({ source }) => hashOf(source))).toEqual([hashOf(await buildMail(item))])
+        expect(arrived.map(({ source }) => hashOf(source))).toEqual([hashOf(await buildMessage(item))])
       }
     }
     const item = aMail({ content: { ...CONTENT, files: [aFile(50_000)] } })
     const knowing = await listening(['me', 'SIZE 100000'])
     expect(await knowing.sendOne(item)).toEqual({ kind: 'sent' })
-    expect(knowing.lines[1]).toContain(` SIZE=${(await buildMail(item)).length}`)
+    expect(knowing.lines[1]).toContain(` SIZE=${(await buildMessage(item)).length}`)
     const small = await listening(['me', 'SIZE 60000'])
     expect(await small.sendOne(item)).toEqual({ kind: 'failed', reason: 'message too large' })
   })
@@ -520,7 +520,7 @@ describe('what it says', () => {
 })
 
 describe('a lane', () => {
-  const slowDown = (sink: MailSink, item: MailItem, text: string) =>
+  const slowDown = (sink: MailSink, item: EmailItem, text: string) =>
     sink.script(item.to, { at: 'rcpt', fault: say(text) })
 
   test.each(['421 4.7.0 try later', '451 4.3.0 busy', '450 4.7.1 too many messages'])(
@@ -528,13 +528,13 @@ describe('a lane', () => {
     async (text) => {
       const clock = virtualClock()
       const { sink, sendOne } = await started({}, { clock })
-      const first = aMail({ lane: 'google' })
+      const first = aMail({ inboxProvider: 'google' })
       slowDown(sink, first, text)
       expect(await sendOne(first)).toEqual({ kind: 'retry', reason: 'slow down' })
-      const second = aMail({ lane: 'google' })
+      const second = aMail({ inboxProvider: 'google' })
       const outcome = await sendOne(second)
-      expect(outcome).toEqual({ kind: 'retry', reason: 'slowed', afterMs: expect.any(Number), free: true })
-      expect(await sendOne(aMail({ lane: 'yahoo_us' }))).toEqual({ kind: 'sent' })
+      expect(outcome).toEqual({ kind: 'retry', reason: 'slowed', afterMs: expect.any(Number), wasNotAttempted: true })
+      expect(await sendOne(aMail({ inboxProvider: 'yahoo_us' }))).toEqual({ kind: 'sent' })
       clock.advance({ ms: (outcome as { afterMs: number }).afterMs })
       expect(await sendOne(second)).toEqual({ kind: 'sent' })
       expect(sink.met.get('rcpt')).toBe(3)
@@ -544,13 +544,15 @@ describe('a lane', () => {
   test('that is slowed answers those as well that wait for a connection', async () => {
     const clock = virtualClock()
     const { sink, send } = await started({}, { clock })
-    const items = Array.from({ length: 20 }, (_, n) => aMail({ lane: n % 2 === 0 ? 'google' : 'yahoo_us' }))
-    slowDown(sink, items[0] as MailItem, '421 4.7.28 unusual rate')
+    const items = Array.from({ length: 20 }, (_, n) => aMail({ inboxProvider: n % 2 === 0 ? 'google' : 'yahoo_us' }))
+    slowDown(sink, items[0] as EmailItem, '421 4.7.28 unusual rate')
     const outcomes = await send(...items)
     expect(outcomes.slice(1)).toEqual(
       items
         .slice(1)
-        .map(({ lane }) => (lane === 'google' ? expect.objectContaining({ free: true }) : { kind: 'sent' })),
+        .map(({ inboxProvider: lane }) =>
+          lane === 'google' ? expect.objectContaining({ wasNotAttempted: true }) : { kind: 'sent' },
+        ),
     )
   })
 
@@ -579,7 +581,7 @@ test('no more go out in a second than the relay allows', async () => {
 })
 
 describe('a relay that several apps share', () => {
-  const mailsOf = (appId: string, lane: Source['lane'], count: number) =>
+  const mailsOf = (appId: string, lane: TrafficSource['lane'], count: number) =>
     Array.from({ length: count }, () => aMail({ source: { appId, lane } }))
 
   /** Mail of the app called hostile hangs, at that stage, until it is given up. */
@@ -590,7 +592,7 @@ describe('a relay that several apps share', () => {
     onTestFinished(() => sink.close())
     return {
       ...relay,
-      hang(lane: Source['lane'], count: number) {
+      hang(lane: TrafficSource['lane'], count: number) {
         const mails = mailsOf('hostile', lane, count)
         for (const { to } of mails) sink.script(to, { at, fault: 'hang' })
         void channel.send(mails)

@@ -3,7 +3,7 @@
 
 import type { Socket } from 'node:net'
 
-export type Input = {
+export type SmtpInputReader = {
   /** Undefined at the end of the connection, and for a line that is longer than any command. */
   line(): Promise<string | undefined>
   /** Up to the line with a single dot; one that is too large is read to its end and dropped. Undefined when it has no end. */
@@ -14,7 +14,7 @@ const MOST_LINE = 4_096
 const MOST_PIECES = 1_000
 const END = '\r\n.\r\n'
 
-export function createInput(socket: Socket): Input {
+export function createSmtpInputReader(socket: Socket): SmtpInputReader {
   const chunks = socket.iterator() as AsyncIterator<Buffer>
   let rest: Buffer = Buffer.alloc(0)
   const next = async (): Promise<Buffer | undefined> => {

@@ -1,15 +1,15 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { connectSmtp, type Smtp } from '../../../test/email-back.ts'
-import { listenForMail, type MailListenerSettings, type ReceivedMail } from './listen.ts'
+import { type InboundSmtpSettings, listenForInboundEmail, type ReceivedEmail } from './listen.ts'
 
 const stops: (() => unknown)[] = []
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop()
 })
 
-async function server(more: Partial<MailListenerSettings> = {}) {
-  const received: ReceivedMail[] = []
-  const listener = await listenForMail({
+async function server(more: Partial<InboundSmtpSettings> = {}) {
+  const received: ReceivedEmail[] = []
+  const listener = await listenForInboundEmail({
     host: '127.0.0.1',
     port: 0,
     name: 'mail.example',

@@ -5,22 +5,22 @@ import { once } from 'node:events'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { createServer } from 'node:net'
 import { plainAddress } from '../../lib/networks.ts'
-import { createInput, type Input } from './input.ts'
+import { createSmtpInputReader, type SmtpInputReader } from './input.ts'
 
-export type ReceivedMail = { from: string; to: string[]; message: Buffer }
+export type ReceivedEmail = { from: string; to: string[]; message: Buffer }
 
-export type MailListenerSettings = {
+export type InboundSmtpSettings = {
   host: string
   port: number
   /** What we greet as. */
   name: string
   hasMailbox(address: string): boolean
   /** Resolves when all of it is written down. When it rejects, the sender is asked to try again later. */
-  take(mail: ReceivedMail): Promise<void>
+  take(mail: ReceivedEmail): Promise<void>
   limits?: Partial<typeof LIMITS> | undefined
 }
 
-export type MailListener = { port: number; close(): Promise<void> }
+export type InboundSmtpListener = { port: number; close(): Promise<void> }
 
 const LIMITS = {
   messageBytes: 1_048_576,
@@ -35,7 +35,7 @@ const LIMITS = {
   lifeMs: 900_000,
 }
 
-export async function listenForMail(settings: MailListenerSettings): Promise<MailListener> {
+export async function listenForInboundEmail(settings: InboundSmtpSettings): Promise<InboundSmtpListener> {
   const limits = { ...LIMITS, ...settings.limits }
   const sockets = new Map<Socket, { address: string; underWay?: Promise<unknown> }>()
   const server = createServer((socket) => {
@@ -54,7 +54,7 @@ export async function listenForMail(settings: MailListenerSettings): Promise<Mai
       sockets.delete(socket)
     })
     socket.setTimeout(limits.idleMs, () => socket.end(`421 4.4.2 ${settings.name} timeout\r\n`, () => socket.destroy()))
-    const take: MailListenerSettings['take'] = (mail) => {
+    const take: InboundSmtpSettings['take'] = (mail) => {
       const taken = settings.take(mail)
       entry.underWay = taken.catch(() => {})
       return taken
@@ -84,11 +84,11 @@ async function listen(server: Server, { host, port }: { host: string; port: numb
   return (server.address() as AddressInfo).port
 }
 
-type Conversation = Omit<MailListenerSettings, 'limits'> & { limits: typeof LIMITS }
+type InboundConversation = Omit<InboundSmtpSettings, 'limits'> & { limits: typeof LIMITS }
 
 /** One command after the other, however many came at once. */
-async function converse(socket: Socket, { name, hasMailbox, take, limits }: Conversation) {
-  const input: Input = createInput(socket)
+async function converse(socket: Socket, { name, hasMailbox, take, limits }: InboundConversation) {
+  const input: SmtpInputReader = createSmtpInputReader(socket)
   let from: string | undefined
   let to: string[] = []
   let mistakes = 0
@@ -166,7 +166,7 @@ async function converse(socket: Socket, { name, hasMailbox, take, limits }: Conv
     return '250 2.1.5 ok'
   }
 
-  async function taken(mail: ReceivedMail): Promise<string> {
+  async function taken(mail: ReceivedEmail): Promise<string> {
     try {
       await take(mail)
       return '250 2.0.0 taken'

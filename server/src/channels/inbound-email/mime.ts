@@ -1,20 +1,20 @@
 // As much of RFC 5322 and MIME as it takes to find the parts of a report. Bytes are kept as they are (latin1) until a part is
 // decoded. Nothing is read inside a message that came as a part: what it says is not what the report says.
 
-export type Headers = ReadonlyMap<string, readonly string[]>
-export type Part = { type: string; headers: Headers /** Decoded. */; text(): string }
+export type MimeHeaders = ReadonlyMap<string, readonly string[]>
+export type MimePart = { type: string; headers: MimeHeaders /** Decoded. */; text(): string }
 
 const MOST_NESTED = 6
 const MOST_PARTS = 60
 
 /** All parts that hold no others, in their order. */
-export function readParts(message: Buffer): { headers: Headers; parts: Part[] } {
-  const parts: Part[] = []
+export function parseMimeParts(message: Buffer): { headers: MimeHeaders; parts: MimePart[] } {
+  const parts: MimePart[] = []
   const { headers, body } = splitHeaders(message.toString('latin1'))
   collect(headers, body, 0)
   return { headers, parts }
 
-  function collect(headers: Headers, body: string, depth: number) {
+  function collect(headers: MimeHeaders, body: string, depth: number) {
     const { type, boundary } = readType(headers.get('content-type')?.[0])
     if (type.startsWith('multipart/') && boundary !== undefined) {
       if (depth >= MOST_NESTED) return
@@ -31,7 +31,7 @@ export function readParts(message: Buffer): { headers: Headers; parts: Part[] } 
 }
 
 /** By their names in lower case, unfolded; also the fields of reports, which have the same form. */
-export function readHeaders(text: string): Headers {
+export function parseHeaders(text: string): MimeHeaders {
   const headers = new Map<string, string[]>()
   for (const line of text.replaceAll(/\r?\n[ \t]+/g, ' ').split(/\r?\n/)) {
     const colon = line.indexOf(':')
@@ -45,16 +45,16 @@ export function readHeaders(text: string): Headers {
 }
 
 /** Of a message as text: its headers alone. */
-export const headersOf = (message: string): Headers => splitHeaders(message).headers
+export const headersOf = (message: string): MimeHeaders => splitHeaders(message).headers
 
-function splitHeaders(text: string): { headers: Headers; body: string } {
+function splitHeaders(text: string): { headers: MimeHeaders; body: string } {
   // A part without headers begins with the empty line.
   const [empty] = /^\r?\n/.exec(text) ?? []
   if (empty !== undefined) return { headers: new Map(), body: text.slice(empty.length) }
   const [gap] = /\r?\n\r?\n/.exec(text) ?? []
-  if (gap === undefined) return { headers: readHeaders(text), body: '' }
+  if (gap === undefined) return { headers: parseHeaders(text), body: '' }
   const end = text.indexOf(gap)
-  return { headers: readHeaders(text.slice(0, end)), body: text.slice(end + gap.length) }
+  return { headers: parseHeaders(text.slice(0, end)), body: text.slice(end + gap.length) }
 }
 
 function readType(given = 'text/plain'): { type: string; boundary: string | undefined } {

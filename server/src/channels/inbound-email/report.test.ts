@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { arf, exchange, exim, global, gmail, outOfOffice, postfix } from '../../../test/fixtures/mail/reports.ts'
-import { readReport } from './report.ts'
+import { parseReport } from './report.ts'
 
 const ABOUT = { to: 'Ann@There.example', from: 'b-abc@bounce.example', messageId: '<1.3003@news.example>' }
-const read = (text: string, ending = '\r\n') => readReport(Buffer.from(text.replaceAll('\n', ending)))
+const read = (text: string, ending = '\r\n') => parseReport(Buffer.from(text.replaceAll('\n', ending)))
 
 describe('what servers say of a recipient', () => {
   const gone = { addresses: ['ann@there.example'], action: 'failed', code: 550 }
@@ -92,7 +92,7 @@ describe('what is hostile', () => {
     ['bad base64', 'Content-Type: message/delivery-status\nContent-Transfer-Encoding: base64\n\n????'],
     ['bytes that are no UTF-8', 'Content-Type: message/delivery-status\n\n\u00ff\u00fe: \u0000\n'],
   ])('%s is read as what it is', (_, text) => {
-    const report = readReport(Buffer.from(text.replaceAll('\n', '\r\n'), 'latin1'))
+    const report = parseReport(Buffer.from(text.replaceAll('\n', '\r\n'), 'latin1'))
     if (report.kind === 'delivery') expect(report.recipients).toEqual([])
     else expect(report.kind).toBe('other')
   })

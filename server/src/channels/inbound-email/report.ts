@@ -1,9 +1,9 @@
 // Reports on mail that we sent: of its delivery (RFC 3464, RFC 6533) and of complaints (RFC 5965). What a report says is only
 // read here; whom it may concern is decided by the references in it.
 
-import { type Headers, headersOf, type Part, readHeaders, readParts } from './mime.ts'
+import { headersOf, type MimeHeaders, type MimePart, parseHeaders, parseMimeParts } from './mime.ts'
 
-export type ReportedRecipient = {
+export type ParsedRecipient = {
   /** In lower case; as it was written to, and as it was in the end. */
   addresses: string[]
   /** `failed`, `delayed`, `delivered`, `relayed`, `expanded`. */
@@ -13,11 +13,11 @@ export type ReportedRecipient = {
   text?: string
 }
 
-export type MailReport = {
+export type ParsedReport = {
   /** Texts of the returned message, and of the report, in which the sender's reference stands. */
   clues: string[]
 } & (
-  | { kind: 'delivery'; recipients: ReportedRecipient[] }
+  | { kind: 'delivery'; recipients: ParsedRecipient[] }
   | { kind: 'complaint'; type: string }
   /** Neither: what somebody wrote, or what a machine answered for them. */
   | { kind: 'other'; isAutoReply: boolean }
@@ -30,15 +30,15 @@ const STATUS = ['message/delivery-status', 'message/global-delivery-status']
 const RETURNED = ['message/rfc822', 'text/rfc822-headers', 'message/global', 'message/global-headers']
 const CLUES = ['return-path', 'list-unsubscribe', 'x-carillon-ref', 'original-mail-from']
 
-export function readReport(message: Buffer): MailReport {
-  const { headers, parts } = readParts(message)
-  const find = (types: readonly string[]): Part | undefined => parts.find(({ type }) => types.includes(type))
+export function parseReport(message: Buffer): ParsedReport {
+  const { headers, parts } = parseMimeParts(message)
+  const find = (types: readonly string[]): MimePart | undefined => parts.find(({ type }) => types.includes(type))
   const returned = find(RETURNED)
   const clues = returned ? cluesIn(headersOf(returned.text())) : []
 
   const complaint = find(['message/feedback-report'])
   if (complaint) {
-    const fields = readHeaders(complaint.text())
+    const fields = parseHeaders(complaint.text())
     const type = (fields.get('feedback-type')?.[0] ?? 'abuse').toLowerCase()
     return { kind: 'complaint', type, clues: [...cluesIn(fields), ...clues] }
   }
@@ -47,24 +47,24 @@ export function readReport(message: Buffer): MailReport {
   return { kind: 'other', isAutoReply: isAutoReply(headers), clues }
 }
 
-const cluesIn = (headers: Headers) => CLUES.flatMap((name) => [...(headers.get(name) ?? [])])
+const cluesIn = (headers: MimeHeaders) => CLUES.flatMap((name) => [...(headers.get(name) ?? [])])
 
 /** RFC 3834. What a machine writes of itself (`auto-generated`) is no answer: some providers write for their users so. */
-const isAutoReply = (headers: Headers): boolean =>
+const isAutoReply = (headers: MimeHeaders): boolean =>
   /^auto-(replied|notified)/i.test(headers.get('auto-submitted')?.[0] ?? '') || headers.has('x-autoreply')
 
 /** The first group of fields is about the message, each of the others about one recipient. */
-function readRecipients(text: string): ReportedRecipient[] {
+function readRecipients(text: string): ParsedRecipient[] {
   return text
     .trim()
     .split(/\r?\n[ \t]*\r?\n/)
     .slice(0, MOST_RECIPIENTS)
-    .map(readHeaders)
+    .map(parseHeaders)
     .filter((fields) => fields.has('final-recipient') || fields.has('original-recipient'))
     .map(readRecipient)
 }
 
-function readRecipient(fields: Headers): ReportedRecipient {
+function readRecipient(fields: MimeHeaders): ParsedRecipient {
   const addresses = ['original-recipient', 'final-recipient'].flatMap((name) => fields.get(name) ?? []).map(addressIn)
   const text = fields
     .get('diagnostic-code')?.[0]

@@ -1,19 +1,23 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Channel, Outcome } from '../channel.ts'
+import type { Channel, ChannelOutcome } from '../channel.ts'
 
-type Parts<Item> = {
-  sendOne(item: Item): Promise<Outcome>
+type PushChannelOptions<Item> = {
+  sendOne(item: Item): Promise<ChannelOutcome>
   closeConnections(): Promise<unknown>
   /** After so many items others are served: some milliseconds of work. */
-  atAStretch: number
+  itemsPerTurn: number
 }
 
 /** A channel of a function that sends one item. */
-export function createChannel<Item>({ sendOne, closeConnections, atAStretch }: Parts<Item>): Channel<Item> {
+export function createPushChannel<Item>({
+  sendOne,
+  closeConnections,
+  itemsPerTurn: atAStretch,
+}: PushChannelOptions<Item>): Channel<Item> {
   const underWay = new Set<Promise<unknown>>()
 
   /** A mistake of ours must not hide what became of the others. It may have been made after the message went out. */
-  const sendSafely = async (item: Item): Promise<Outcome> => {
+  const sendSafely = async (item: Item): Promise<ChannelOutcome> => {
     try {
       return await sendOne(item)
     } catch {
@@ -21,8 +25,8 @@ export function createChannel<Item>({ sendOne, closeConnections, atAStretch }: P
     }
   }
 
-  async function sendAll(items: readonly Item[]): Promise<Outcome[]> {
-    const outcomes: Promise<Outcome>[] = []
+  async function sendAll(items: readonly Item[]): Promise<ChannelOutcome[]> {
+    const outcomes: Promise<ChannelOutcome>[] = []
     for (const item of items) {
       outcomes.push(sendSafely(item))
       if (outcomes.length % atAStretch === 0) await setImmediate()

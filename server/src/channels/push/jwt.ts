@@ -10,4 +10,4 @@ export function signJwt(header: { alg: 'ES256' | 'RS256' } & Record<string, stri
   return `${content}.${signature.toString('base64url')}`
 }
 
-export const seconds = (time: Date) => Math.floor(time.getTime() / 1000)
+export const toUnixSeconds = (time: Date) => Math.floor(time.getTime() / 1000)

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { content } from '../../../test/channels/push-content.ts'
-import { apnsPush } from './apns/payload.ts'
+import { writeApnsPush } from './apns/payload.ts'
 import type { PushContent } from './content.ts'
-import { fcmPush } from './fcm/payload.ts'
-import { webPush } from './web-push/payload.ts'
+import { writeFcmPush } from './fcm/payload.ts'
+import { writeWebPush } from './web-push/payload.ts'
 
 const full: Partial<PushContent> = {
   subtitle: 'Loud',
@@ -21,9 +21,9 @@ const full: Partial<PushContent> = {
 }
 
 const payloads: [string, (content: PushContent) => Record<string, unknown>][] = [
-  ['APNs', (it) => JSON.parse(apnsPush(it).body)],
-  ['FCM', (it) => fcmPush(it).data],
-  ['web push', (it) => JSON.parse(webPush(it).plain.toString())],
+  ['APNs', (it) => JSON.parse(writeApnsPush(it).body)],
+  ['FCM', (it) => writeFcmPush(it).data],
+  ['web push', (it) => JSON.parse(writeWebPush(it).plain.toString())],
 ]
 
 /** Nonsense, and above all the names that stand in payloads already. */
@@ -52,12 +52,13 @@ test.each(payloads)('what is at the root of a payload for %s stays as it is, wha
 test('what is free at the root is as it was given; FCM takes text alone', () => {
   const data = { order: 7, note: 'fast', to: { street: 'Mill Lane' } }
   const all = content({ data, isDataAtRoot: true })
-  expect(JSON.parse(apnsPush(all).body)).toMatchObject(data)
-  expect(JSON.parse(webPush(all).plain.toString())).toMatchObject(data)
-  expect(fcmPush(all).data).toMatchObject({ order: '7', note: 'fast', to: '{"street":"Mill Lane"}' })
+  expect(JSON.parse(writeApnsPush(all).body)).toMatchObject(data)
+  expect(JSON.parse(writeWebPush(all).plain.toString())).toMatchObject(data)
+  expect(writeFcmPush(all).data).toMatchObject({ order: '7', note: 'fast', to: '{"street":"Mill Lane"}' })
 })
 
 test.each(['from', 'notification', 'message_type', 'google.c', 'gcm.notification.e', 'gcm', 'collapse_key', ''])(
   'FCM is not given the reserved key %j',
-  (key) => expect(Object.keys(fcmPush(content({ data: { [key]: 'x' }, isDataAtRoot: true })).data)).not.toContain(key),
+  (key) =>
+    expect(Object.keys(writeFcmPush(content({ data: { [key]: 'x' }, isDataAtRoot: true })).data)).not.toContain(key),
 )

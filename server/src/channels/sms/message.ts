@@ -16,7 +16,7 @@ export type SmsItem = {
 }
 
 /** What a provider tells later of a text that it took. `id` is the one of the outcome `sent`. */
-export type Receipt = {
+export type SmsReceipt = {
   id: string
   /** `passed-on`: on its way. `unknown`: the provider itself does not know. */
   state: 'passed-on' | 'delivered' | 'failed' | 'gone' | 'unknown'
@@ -24,6 +24,6 @@ export type Receipt = {
 }
 
 /** What somebody wrote to us. */
-export type InboundText = { from: string; to: string; text: string; id?: string; optOut?: OptOut }
+export type InboundSms = { from: string; to: string; text: string; id?: string; optOut?: OptOut }
 
 export const EMPTY = { kind: 'failed', reason: 'nothing to send' } as const

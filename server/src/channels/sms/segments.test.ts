@@ -2,9 +2,9 @@ import fc from 'fast-check'
 import smpp from 'smpp'
 import { describe, expect, test } from 'vitest'
 import { decodeGsm7, gsm7Codes } from './gsm7.ts'
-import { cutIntoSegments, decodeUcs2, joinHeader, type Segments } from './segments.ts'
+import { cutIntoSegments, decodeUcs2, joinHeader, type SmsSegments } from './segments.ts'
 
-const read = ({ encoding, parts }: Segments) => parts.map(encoding === 'gsm7' ? decodeGsm7 : decodeUcs2)
+const read = ({ encoding, parts }: SmsSegments) => parts.map(encoding === 'gsm7' ? decodeGsm7 : decodeUcs2)
 const shape = (text: string) => {
   const { encoding, parts } = cutIntoSegments(text)
   return [encoding, ...parts.map(({ length }) => (encoding === 'gsm7' ? length : length / 2))]

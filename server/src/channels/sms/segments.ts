@@ -5,7 +5,7 @@ import { gsm7Codes } from './gsm7.ts'
 
 export type Encoding = 'gsm7' | 'ucs2'
 
-export type Segments = {
+export type SmsSegments = {
   encoding: Encoding
   /** The bytes of each part without header: a septet in each byte, or UTF-16 in network order. */
   parts: Buffer[]
@@ -19,7 +19,7 @@ const ROOM: Record<Encoding, { alone: number; together: number }> = {
 /** The header counts parts in one byte. */
 export const MOST_PARTS = 255
 
-export function cutIntoSegments(text: string): Segments {
+export function cutIntoSegments(text: string): SmsSegments {
   const characters = Array.from(text.toWellFormed())
   const septets = characters.map(gsm7Codes)
   const isGsm7 = septets.every((codes) => codes !== undefined)

@@ -3,13 +3,13 @@
 import type { PDU, Text } from 'smpp'
 import { own } from '../../lib/own.ts'
 import { decodeGsm7 } from './gsm7.ts'
-import type { InboundText, Receipt } from './message.ts'
+import type { InboundSms, SmsReceipt } from './message.ts'
 import { readOptOut } from './opt-out.ts'
 
-export type Delivered = { kind: 'receipt'; receipt: Receipt } | { kind: 'text'; text: InboundText }
+export type Delivered = { kind: 'receipt'; receipt: SmsReceipt } | { kind: 'text'; text: InboundSms }
 
 /** By the word in the text, and by the number of the optional field message_state. */
-const STATES: Record<string, Receipt['state']> = {
+const STATES: Record<string, SmsReceipt['state']> = {
   ENROUTE: 'passed-on',
   ACCEPTD: 'passed-on',
   DELIVRD: 'delivered',
@@ -45,7 +45,7 @@ export function readDelivered(pdu: PDU): Delivered | undefined {
 }
 
 /** The fields are for that purpose; the text is a habit (3.4, appendix B) that many centres keep to the letter. */
-function readReceipt({ receipted_message_id, message_state }: PDU, text: string): Receipt | undefined {
+function readReceipt({ receipted_message_id, message_state }: PDU, text: string): SmsReceipt | undefined {
   const id = receipted_message_id || /\bid:\s*(\S+)/i.exec(text)?.[1]
   if (!id) return undefined
   const word = (WORDS[message_state ?? 0] || /\bstat:\s*(\w+)/i.exec(text)?.[1] || 'UNKNOWN').toUpperCase()

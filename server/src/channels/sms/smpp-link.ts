@@ -4,7 +4,7 @@
 import type { Socket } from 'node:net'
 import smpp, { type PDU } from 'smpp'
 
-export type LinkSettings = {
+export type SmppLinkSettings = {
   /** How long an answer may take. */
   answerMs: number
   /** How often the centre is asked whether it is still there. */
@@ -13,11 +13,11 @@ export type LinkSettings = {
   onDeliver(pdu: PDU): Promise<void>
 }
 
-export type Reply = { kind: 'answer'; pdu: PDU } | { kind: 'unwritten' } | { kind: 'unanswered'; reason: string }
+export type SmppResponse = { kind: 'answer'; pdu: PDU } | { kind: 'unwritten' } | { kind: 'unanswered'; reason: string }
 
-export type Link = {
+export type SmppLink = {
   /** Never rejects. */
-  ask(command: string, fields: Record<string, unknown>): Promise<Reply>
+  ask(command: string, fields: Record<string, unknown>): Promise<SmppResponse>
   /** Resolved once it has ended. */
   ended: Promise<void>
   end(): void
@@ -26,10 +26,10 @@ export type Link = {
 const TRY_LATER = 0x64
 const MOST_SEQUENCE = 0x7fffffff
 
-type Pending = { settle(reply: Reply): void; isWritten: boolean }
+type PendingPdu = { settle(reply: SmppResponse): void; isWritten: boolean }
 
-export function openLink(socket: Socket, { answerMs, enquireMs, onDeliver }: LinkSettings): Link {
-  const pending = new Map<number, Pending>()
+export function openLink(socket: Socket, { answerMs, enquireMs, onDeliver }: SmppLinkSettings): SmppLink {
+  const pending = new Map<number, PendingPdu>()
   const { promise: ended, resolve: markEnded } = Promise.withResolvers<void>()
   let sequence = 0
   let isOpen = true
@@ -57,7 +57,7 @@ export function openLink(socket: Socket, { answerMs, enquireMs, onDeliver }: Lin
     markEnded()
   }
 
-  function ask(command: string, fields: Record<string, unknown>): Promise<Reply> {
+  function ask(command: string, fields: Record<string, unknown>): Promise<SmppResponse> {
     if (!isOpen) return Promise.resolve({ kind: 'unwritten' })
     sequence = sequence === MOST_SEQUENCE ? 1 : sequence + 1
     const bytes = new smpp.PDU(command, { ...fields, sequence_number: sequence }).toBuffer()
@@ -68,7 +68,7 @@ export function openLink(socket: Socket, { answerMs, enquireMs, onDeliver }: Lin
         if (entry.isWritten) entry.settle({ kind: 'unanswered', reason: 'timeout' })
         else end()
       }, answerMs)
-      const entry: Pending = {
+      const entry: PendingPdu = {
         isWritten: false,
         settle(reply) {
           clearTimeout(timer)

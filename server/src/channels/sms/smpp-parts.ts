@@ -1,6 +1,6 @@
 // A text as the fields of submit_sm, once for each part of it.
 
-import type { Outcome } from '../channel.ts'
+import type { ChannelOutcome } from '../channel.ts'
 import { EMPTY, type SmsItem } from './message.ts'
 import { cutIntoSegments, joinHeader, MOST_PARTS } from './segments.ts'
 
@@ -15,7 +15,7 @@ export function partsOf(
   { to, text, mediaUrls, from }: SmsItem & { from: string },
   reference: number,
   sender: NumberKind = kindOf(from),
-): Record<string, unknown>[] | Outcome {
+): Record<string, unknown>[] | ChannelOutcome {
   if (text === '') return EMPTY
   if (mediaUrls?.length) return { kind: 'failed', reason: 'media not supported' }
   if (!/^\+\d{7,15}$/.test(to)) return { kind: 'gone', reason: 'not a valid number' }

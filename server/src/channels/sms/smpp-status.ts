@@ -1,15 +1,15 @@
 // What a message centre's command status means (SMPP 3.4, 5.1.3).
 
-import type { Outcome } from '../channel.ts'
+import type { ChannelOutcome } from '../channel.ts'
 
-type Refusal = Exclude<Outcome, { kind: 'sent' }>
+type SmppRefusal = Exclude<ChannelOutcome, { kind: 'sent' }>
 
-const entry = (outcome: Refusal, ...statuses: number[]) =>
-  statuses.map((status): [number, Refusal] => [status, outcome])
+const entry = (outcome: SmppRefusal, ...statuses: number[]) =>
+  statuses.map((status): [number, SmppRefusal] => [status, outcome])
 
-const SUBMIT = new Map<number, Refusal>([
-  ...entry({ kind: 'retry', reason: 'too many requests', all: true, afterMs: 1_000 }, 0x58),
-  ...entry({ kind: 'retry', reason: 'queue full', all: true, afterMs: 5_000 }, 0x14),
+const SUBMIT = new Map<number, SmppRefusal>([
+  ...entry({ kind: 'retry', reason: 'too many requests', pausesProvider: true, afterMs: 1_000 }, 0x58),
+  ...entry({ kind: 'retry', reason: 'queue full', pausesProvider: true, afterMs: 5_000 }, 0x14),
   // Ours is not the only connection that may end while a text is on its way to it.
   ...entry({ kind: 'retry', reason: 'not signed in' }, 0x04),
   ...entry({ kind: 'retry', reason: 'message centre failed' }, 0x08, 0x64, 0x66, 0x102),
@@ -19,11 +19,11 @@ const SUBMIT = new Map<number, Refusal>([
   ...entry({ kind: 'failed', reason: 'text not accepted' }, 0x01, 0x104),
 ])
 
-export const judgeSubmitStatus = (status: number): Refusal =>
+export const judgeSubmitStatus = (status: number): SmppRefusal =>
   SUBMIT.get(status) ?? { kind: 'failed', reason: `status ${status}` }
 
 /** Wrong name, password, system type or address range: the settings. Anything else may pass. */
-export function judgeBindStatus(status: number): Refusal {
+export function judgeBindStatus(status: number): SmppRefusal {
   if ([0x0d, 0x0e, 0x0f, 0x53].includes(status)) return { kind: 'misconfigured', reason: 'credentials refused' }
   return { kind: 'retry', reason: `sign-in refused, status ${status}` }
 }

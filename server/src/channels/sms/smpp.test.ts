@@ -7,8 +7,8 @@ import { createLog } from '../../lib/log.ts'
 import { certificateFor } from '../../sink/certificate.ts'
 import type { Channel } from '../channel.ts'
 import { openOutbound } from '../outbound.ts'
-import type { InboundText, Receipt, SmsItem } from './message.ts'
-import { openSmpp, type SmppSettings } from './smpp.ts'
+import type { InboundSms, SmsItem, SmsReceipt } from './message.ts'
+import { openSmpp, type SmppChannelSettings } from './smpp.ts'
 
 const account = { systemId: 'carillon', password: 'secret' }
 const TO = '+15005550001'
@@ -22,9 +22,9 @@ const sinkWith = async (settings: Partial<SmppSinkSettings> = {}) => {
   stops.push(sink.close)
   return sink
 }
-function channelTo(port: number, more: Partial<SmppSettings> = {}) {
-  const receipts: Receipt[] = []
-  const texts: InboundText[] = []
+function channelTo(port: number, more: Partial<SmppChannelSettings> = {}) {
+  const receipts: SmsReceipt[] = []
+  const texts: InboundSms[] = []
   const channel = openSmpp({
     outbound: openOutbound({ allow: ['127.0.0.1'] }),
     log: createLog('silent'),
@@ -95,8 +95,8 @@ describe('a text', () => {
 
 describe('the outcome', () => {
   test.each([
-    [0x58, { kind: 'retry', reason: 'too many requests', all: true, afterMs: 1_000 }],
-    [0x14, { kind: 'retry', reason: 'queue full', all: true, afterMs: 5_000 }],
+    [0x58, { kind: 'retry', reason: 'too many requests', pausesProvider: true, afterMs: 1_000 }],
+    [0x14, { kind: 'retry', reason: 'queue full', pausesProvider: true, afterMs: 5_000 }],
     [0x08, { kind: 'retry', reason: 'message centre failed' }],
     [0x0b, { kind: 'gone', reason: 'not a valid number' }],
     [0x0a, { kind: 'misconfigured', reason: 'sender not accepted' }],
@@ -114,7 +114,12 @@ describe('the outcome', () => {
     sink.script('+15005550002', 0x58)
     const { channel } = channelTo(sink.port, { window: 1 })
     const outcomes = await channel.send([text('a'), text('b', '+15005550002'), text('c'), text('d')])
-    expect(outcomes.map((it) => (it.kind === 'retry' ? it.all : it.kind))).toEqual(['sent', true, true, true])
+    expect(outcomes.map((it) => (it.kind === 'retry' ? it.pausesProvider : it.kind))).toEqual([
+      'sent',
+      true,
+      true,
+      true,
+    ])
     expect(sink.submitted).toHaveLength(2)
   })
 
@@ -122,7 +127,7 @@ describe('the outcome', () => {
     const sink = await sinkWith()
     sink.script(TO, 0, 0x58)
     const outcome = await sendOne(channelTo(sink.port).channel, text('a'.repeat(400)))
-    expect(outcome).toMatchObject({ kind: 'retry', all: true })
+    expect(outcome).toMatchObject({ kind: 'retry', pausesProvider: true })
     expect(sink.submitted).toHaveLength(2)
   })
 

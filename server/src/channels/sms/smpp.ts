@@ -4,17 +4,17 @@
 import { randomInt } from 'node:crypto'
 import type { PDU } from 'smpp'
 import type { Log } from '../../lib/log.ts'
-import type { Channel, Outcome } from '../channel.ts'
-import { Refused } from '../dial.ts'
+import type { Channel, ChannelOutcome } from '../channel.ts'
+import { DestinationForbidden } from '../dial.ts'
 import type { Outbound } from '../outbound.ts'
 import { sendEach } from '../send-each.ts'
-import type { InboundText, Receipt, SmsItem } from './message.ts'
+import type { InboundSms, SmsItem, SmsReceipt } from './message.ts'
 import { readDelivered } from './smpp-deliver.ts'
-import { type Link, openLink } from './smpp-link.ts'
+import { openLink, type SmppLink } from './smpp-link.ts'
 import { type NumberKind, partsOf } from './smpp-parts.ts'
 import { judgeBindStatus, judgeSubmitStatus } from './smpp-status.ts'
 
-export type SmppSettings = {
+export type SmppChannelSettings = {
   outbound: Pick<Outbound, 'dial'>
   log: Pick<Log, 'info' | 'warn'>
   host: string
@@ -30,8 +30,8 @@ export type SmppSettings = {
   /** Texts under way at once. */
   window?: number | undefined
   /** Called for each report and each text from somebody; the centre is told that we have it when they resolve. */
-  onReceipt(receipt: Receipt): Promise<void>
-  onText(text: InboundText): Promise<void>
+  onReceipt(receipt: SmsReceipt): Promise<void>
+  onText(text: InboundSms): Promise<void>
   answerMs?: number | undefined
   enquireMs?: number | undefined
   /** Before another try to sign in: the first, and the longest. */
@@ -39,14 +39,14 @@ export type SmppSettings = {
 }
 
 /** A link, or why there is none. */
-type Attempt = { link: Link } | { outcome: Outcome }
+type SubmitAttempt = { link: SmppLink } | { outcome: ChannelOutcome }
 
-export function openSmpp(settings: SmppSettings): Channel<SmsItem> {
+export function openSmpp(settings: SmppChannelSettings): Channel<SmsItem> {
   const { log, window = 10, pausesMs = { first: 1_000, longest: 60_000 } } = settings
   const closing = new AbortController()
   const closed = new Promise<void>((resolve) => closing.signal.addEventListener('abort', () => resolve()))
   let reference = randomInt(256)
-  let attempt: Promise<Attempt> = connect(settings)
+  let attempt: Promise<SubmitAttempt> = connect(settings)
   const kept = keepConnected()
 
   async function keepConnected() {
@@ -86,20 +86,20 @@ export function openSmpp(settings: SmppSettings): Channel<SmsItem> {
   })
 }
 
-const reasonOf = (attempt: Attempt) =>
+const reasonOf = (attempt: SubmitAttempt) =>
   'outcome' in attempt && 'reason' in attempt.outcome ? attempt.outcome.reason : 'connection lost'
 
 /** Nobody waits for a sign-in that is no longer wanted. */
-function abandon(attempt: Promise<Attempt>) {
+function abandon(attempt: Promise<SubmitAttempt>) {
   attempt.then((result) => 'link' in result && result.link.end())
 }
 
-async function sayGoodbye(link: Link) {
+async function sayGoodbye(link: SmppLink) {
   await link.ask('unbind', {})
   link.end()
 }
 
-async function connect(settings: SmppSettings): Promise<Attempt> {
+async function connect(settings: SmppChannelSettings): Promise<SubmitAttempt> {
   const { outbound, host, isTls = false, port = isTls ? 3550 : 2775, answerMs = 15_000, enquireMs = 30_000 } = settings
   try {
     const socket = await outbound.dial({
@@ -119,19 +119,19 @@ async function connect(settings: SmppSettings): Promise<Attempt> {
     if (reply.kind === 'answer') return { outcome: judgeBindStatus(reply.pdu.command_status) }
     return { outcome: { kind: 'retry', reason: 'sign-in not answered' } }
   } catch (error) {
-    if (error instanceof Refused) return { outcome: { kind: 'misconfigured', reason: error.message } }
+    if (error instanceof DestinationForbidden) return { outcome: { kind: 'misconfigured', reason: error.message } }
     return { outcome: { kind: 'retry', reason: 'not connected' } }
   }
 }
 
-async function deliver(pdu: PDU, { onReceipt, onText }: SmppSettings) {
+async function deliver(pdu: PDU, { onReceipt, onText }: SmppChannelSettings) {
   const delivered = readDelivered(pdu)
   if (delivered?.kind === 'receipt') await onReceipt(delivered.receipt)
   if (delivered?.kind === 'text') await onText(delivered.text)
 }
 
 /** One part after the other. The first that is not taken decides: handsets do not show a text of which a part is missing. */
-async function submit(link: Link, parts: readonly Record<string, unknown>[]): Promise<Outcome> {
+async function submit(link: SmppLink, parts: readonly Record<string, unknown>[]): Promise<ChannelOutcome> {
   let id = ''
   for (const part of parts) {
     const reply = await link.ask('submit_sm', part)

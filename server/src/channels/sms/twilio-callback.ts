@@ -2,13 +2,13 @@
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { own } from '../../lib/own.ts'
-import type { InboundText, Receipt } from './message.ts'
+import type { InboundSms, SmsReceipt } from './message.ts'
 import { type OptOut, readOptOut } from './opt-out.ts'
 import { judgeTwilioCode } from './twilio-errors.ts'
 
-export type TwilioCallback = { kind: 'receipt'; receipt: Receipt } | { kind: 'text'; text: InboundText }
+export type TwilioCallback = { kind: 'receipt'; receipt: SmsReceipt } | { kind: 'text'; text: InboundSms }
 
-const STATES: Record<string, Receipt['state']> = {
+const STATES: Record<string, SmsReceipt['state']> = {
   accepted: 'passed-on',
   scheduled: 'passed-on',
   queued: 'passed-on',
@@ -34,7 +34,7 @@ export function readTwilioCallback(form: URLSearchParams): TwilioCallback | unde
   return { kind: 'receipt', receipt: { id, state: kind === 'gone' ? 'gone' : 'failed', reason } }
 }
 
-function readText(form: URLSearchParams, id: string): InboundText {
+function readText(form: URLSearchParams, id: string): InboundSms {
   const text = form.get('Body') ?? ''
   // Where Twilio handles opt-outs itself it says what it understood, in words that the customer chose.
   const told = form.get('OptOutType')?.toLowerCase()

@@ -1,15 +1,15 @@
 // Twilio's error codes (https://www.twilio.com/docs/api/errors), as far as they say more than the status of the answer.
 
-import type { Outcome } from '../channel.ts'
+import type { ChannelOutcome } from '../channel.ts'
 
-type Verdict = { kind: 'retry' | 'failed' | 'gone' | 'misconfigured'; reason: string; all?: boolean }
+type TwilioVerdict = { kind: 'retry' | 'failed' | 'gone' | 'misconfigured'; reason: string; all?: boolean }
 
-const entry = (kind: Verdict['kind'], reason: string, ...codes: number[]) =>
-  codes.map((code): [number, Verdict] => [code, { kind, reason }])
+const entry = (kind: TwilioVerdict['kind'], reason: string, ...codes: number[]) =>
+  codes.map((code): [number, TwilioVerdict] => [code, { kind, reason }])
 const pause = (reason: string, ...codes: number[]) =>
-  codes.map((code): [number, Verdict] => [code, { kind: 'retry', reason, all: true }])
+  codes.map((code): [number, TwilioVerdict] => [code, { kind: 'retry', reason, all: true }])
 
-const VERDICTS = new Map<number, Verdict>([
+const VERDICTS = new Map<number, TwilioVerdict>([
   ...entry('gone', 'not a valid number', 21211, 21217, 21401, 21421),
   ...entry('gone', 'not a mobile number', 21614),
   ...entry('gone', 'opted out', 21610),
@@ -33,12 +33,12 @@ const VERDICTS = new Map<number, Verdict>([
 ])
 
 /** What a code means, or undefined where the status of the answer has to say. */
-export const judgeTwilioCode = (code: unknown): Verdict | undefined => VERDICTS.get(Number(code))
+export const judgeTwilioCode = (code: unknown): TwilioVerdict | undefined => VERDICTS.get(Number(code))
 
-export function judgeTwilioStatus(status: number): Exclude<Outcome, { kind: 'sent' }> {
+export function judgeTwilioStatus(status: number): Exclude<ChannelOutcome, { kind: 'sent' }> {
   if (status === 401 || status === 403) return { kind: 'misconfigured', reason: 'credentials refused' }
   if (status === 404) return { kind: 'misconfigured', reason: 'account not found' }
-  if (status === 429) return { kind: 'retry', reason: 'too many requests', all: true }
+  if (status === 429) return { kind: 'retry', reason: 'too many requests', pausesProvider: true }
   if (status >= 500 || status === 408) return { kind: 'retry', reason: `status ${status}` }
   return { kind: 'failed', reason: `status ${status}` }
 }

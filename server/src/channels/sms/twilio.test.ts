@@ -3,11 +3,11 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { agentTo } from '../../../test/sinks/agent.ts'
 import { startTwilioSink } from '../../../test/sinks/texts.ts'
 import { systemClock } from '../../lib/clock.ts'
-import type { Failure } from '../../sink/service.ts'
+import type { SinkFailure } from '../../sink/service.ts'
 import { twilioRefusal } from '../../sink/sms/twilio.ts'
 import { openOutbound } from '../outbound.ts'
 import type { SmsItem } from './message.ts'
-import { openTwilio, type TwilioSettings } from './twilio.ts'
+import { openTwilio, type TwilioChannelSettings } from './twilio.ts'
 
 const account = { accountSid: 'AC0123', password: 'token' }
 const stops: (() => Promise<void>)[] = []
@@ -16,8 +16,8 @@ afterEach(async () => {
 })
 
 async function rig(
-  fates: Record<string, Failure> = {},
-  more: Partial<TwilioSettings> = {},
+  fates: Record<string, SinkFailure> = {},
+  more: Partial<TwilioChannelSettings> = {},
   known: object = {},
   timeoutMs = 60_000,
 ) {
@@ -106,8 +106,8 @@ describe('the outcome', () => {
     [401, 20003, { kind: 'misconfigured', reason: 'credentials refused' }],
     [403, 0, { kind: 'misconfigured', reason: 'credentials refused' }],
     [404, 20404, { kind: 'misconfigured', reason: 'account not found' }],
-    [429, 20429, { kind: 'retry', reason: 'too many requests', all: true }],
-    [429, 21611, { kind: 'retry', reason: 'queue full', all: true }],
+    [429, 20429, { kind: 'retry', reason: 'too many requests', pausesProvider: true }],
+    [429, 21611, { kind: 'retry', reason: 'queue full', pausesProvider: true }],
     [500, 20500, { kind: 'retry', reason: 'status 500' }],
     [503, 0, { kind: 'retry', reason: 'status 503' }],
     [400, 99999, { kind: 'failed', reason: 'status 400' }],
@@ -118,7 +118,7 @@ describe('the outcome', () => {
 
   test('of answers that are not Twilio’s', async () => {
     const html = { status: 200, body: '<html>Welcome</html>' }
-    const numbers: Record<string, Failure> = {
+    const numbers: Record<string, SinkFailure> = {
       '+1500': html,
       '+1501': { status: 200, body: 'null' },
       '+1502': { status: 200, body: '{"sid":7}' },
@@ -143,7 +143,7 @@ describe('the outcome', () => {
   test('of too many requests holds for all that had not been asked yet', async () => {
     const { sink, send } = await rig({ '+1500': twilioRefusal(429, 20429, { 'retry-after': '3' }) }, { atOnce: 1 })
     const outcomes = await send({ to: TO, text: 'a' }, { to: '+1500', text: 'b' }, { to: TO, text: 'c' })
-    const pause = { kind: 'retry', reason: 'too many requests', all: true, afterMs: 3_000 }
+    const pause = { kind: 'retry', reason: 'too many requests', pausesProvider: true, afterMs: 3_000 }
     expect(outcomes).toEqual([{ kind: 'sent', id: expect.any(String) }, pause, pause])
     expect(sink.requests()).toBe(2)
   })

@@ -1,14 +1,14 @@
 // Texts through Twilio, or through any service that speaks as Twilio does.
 
 import type { Clock } from '../../lib/clock.ts'
-import type { Channel, Outcome } from '../channel.ts'
+import type { Channel, ChannelOutcome } from '../channel.ts'
 import type { Outbound, OutboundResult } from '../outbound.ts'
-import { readRetryAfter } from '../retry-after.ts'
+import { parseRetryAfter } from '../retry-after.ts'
 import { sendEach } from '../send-each.ts'
 import { EMPTY, type SmsItem } from './message.ts'
 import { judgeTwilioCode, judgeTwilioStatus } from './twilio-errors.ts'
 
-export type TwilioSettings = {
+export type TwilioChannelSettings = {
   outbound: Pick<Outbound, 'request'>
   clock: Pick<Clock, 'now'>
   accountSid: string
@@ -22,7 +22,7 @@ export type TwilioSettings = {
   atOnce?: number | undefined
 }
 
-export function openTwilio(settings: TwilioSettings): Channel<SmsItem> {
+export function openTwilio(settings: TwilioChannelSettings): Channel<SmsItem> {
   const { outbound, clock, accountSid, password, user = accountSid, baseUrl = 'https://api.twilio.com' } = settings
   const url = addressOf(baseUrl, accountSid)
   const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
@@ -53,15 +53,15 @@ function addressOf(baseUrl: string, accountSid: string): string {
   return `${base.href.replace(/\/+$/, '')}/2010-04-01/Accounts/${encodeURIComponent(accountSid)}/Messages.json`
 }
 
-type Sender = ['MessagingServiceSid' | 'From', string]
+type TwilioSender = ['MessagingServiceSid' | 'From', string]
 
-function senderOf({ from }: SmsItem, settings: TwilioSettings): Sender | undefined {
+function senderOf({ from }: SmsItem, settings: TwilioChannelSettings): TwilioSender | undefined {
   if (from) return ['From', from]
   if (settings.messagingServiceSid) return ['MessagingServiceSid', settings.messagingServiceSid]
   return settings.from ? ['From', settings.from] : undefined
 }
 
-function formOf({ to, text, mediaUrls = [], statusCallback }: SmsItem, sender: Sender): URLSearchParams {
+function formOf({ to, text, mediaUrls = [], statusCallback }: SmsItem, sender: TwilioSender): URLSearchParams {
   const form = new URLSearchParams([['To', to], sender])
   if (text !== '') form.append('Body', text)
   for (const url of mediaUrls) form.append('MediaUrl', url)
@@ -69,7 +69,7 @@ function formOf({ to, text, mediaUrls = [], statusCallback }: SmsItem, sender: S
   return form
 }
 
-function judge(result: OutboundResult, now: Date): Outcome {
+function judge(result: OutboundResult, now: Date): ChannelOutcome {
   if (result.kind === 'refused') return { kind: 'misconfigured', reason: result.reason }
   if (result.kind === 'unreached') return { kind: 'retry', reason: result.reason }
   if (result.kind === 'unanswered') return { kind: 'unknown', reason: result.reason }
@@ -85,7 +85,7 @@ function judge(result: OutboundResult, now: Date): Outcome {
   }
   const verdict = judgeTwilioCode(code) ?? judgeTwilioStatus(status)
   if (verdict.kind !== 'retry') return verdict
-  const afterMs = readRetryAfter(headers['retry-after'], now)
+  const afterMs = parseRetryAfter(headers['retry-after'], now)
   return { ...verdict, ...(afterMs !== undefined && { afterMs }) }
 }
 

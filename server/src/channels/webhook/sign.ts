@@ -16,10 +16,10 @@ export function readWebhookSecret(secret: string): Buffer | undefined {
   return key.length >= FEWEST_BYTES && key.length <= MOST_BYTES ? key : undefined
 }
 
-export type Signed = { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string }
+export type SignedWebhook = { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string }
 
 /** One signature for each key: while a secret is being replaced, receivers that know either of them are content. */
-export function signWebhook(keys: readonly Buffer[], id: string, at: Date, body: string): Signed {
+export function signWebhook(keys: readonly Buffer[], id: string, at: Date, body: string): SignedWebhook {
   const seconds = String(Math.floor(at.getTime() / 1000))
   const signatures = keys.map(
     (key) => `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`).digest('base64')}`,

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type HttpSink, startHttpSink } from '../../../test/sinks/http.ts'
 import { startWebhookSink, WEBHOOK_ORIGIN, type WebhookSink } from '../../../test/sinks/webhook.ts'
 import { systemClock } from '../../lib/clock.ts'
-import type { Failure } from '../../sink/service.ts'
+import type { SinkFailure } from '../../sink/service.ts'
 import type { Channel } from '../channel.ts'
 import { type Outbound, openOutbound } from '../outbound.ts'
 import { newWebhookSecret } from './sign.ts'
@@ -33,7 +33,7 @@ const item = (path: string, more: Partial<WebhookItem> = {}): WebhookItem => ({
 })
 const sendOne = async (one: WebhookItem) => (await channel.send([one]))[0]
 /** To a receiver that answers so. */
-function sendFor(answer: Failure) {
+function sendFor(answer: SinkFailure) {
   sink.script('/answer', answer)
   return sendOne(item('/answer'))
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
-import type { Channel, Outcome } from '../channel.ts'
+import type { Channel, ChannelOutcome } from '../channel.ts'
 import type { Outbound, OutboundResult } from '../outbound.ts'
-import { readRetryAfter } from '../retry-after.ts'
+import { parseRetryAfter } from '../retry-after.ts'
 import { sendEach } from '../send-each.ts'
 import { readWebhookSecret, signWebhook } from './sign.ts'
 
@@ -18,7 +18,7 @@ export type WebhookItem = {
   headers?: Readonly<Record<string, string>> | undefined
 }
 
-export type WebhookSettings = {
+export type WebhookChannelSettings = {
   outbound: Pick<Outbound, 'request'>
   clock: Pick<Clock, 'now'>
   /** Requests under way at once; a quarter of them to one receiver, so that a slow one does not hold up the others. */
@@ -29,7 +29,7 @@ const OURS =
   /^(webhook-.*|host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|content-length)$/i
 
 /** The client belongs to all webhooks of the server: closing this channel leaves it open. */
-export function openWebhooks({ outbound, clock, atOnce = 64 }: WebhookSettings): Channel<WebhookItem> {
+export function openWebhooks({ outbound, clock, atOnce = 64 }: WebhookChannelSettings): Channel<WebhookItem> {
   return sendEach({
     atOnce,
     lanes: { of: ({ url }) => URL.parse(url)?.origin ?? '', atOnce: Math.ceil(atOnce / 4) },
@@ -59,7 +59,7 @@ export function openWebhooks({ outbound, clock, atOnce = 64 }: WebhookSettings):
 const lowerCased = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
 
-function judge(result: OutboundResult, now: Date): Outcome {
+function judge(result: OutboundResult, now: Date): ChannelOutcome {
   if (result.kind === 'refused') return { kind: 'failed', reason: result.reason }
   if (result.kind === 'unreached') return { kind: 'retry', reason: result.reason }
   if (result.kind === 'unanswered') return { kind: 'unknown', reason: result.reason }
@@ -68,7 +68,7 @@ function judge(result: OutboundResult, now: Date): Outcome {
   if (status >= 200 && status <= 299) return { kind: 'sent' }
   if (status === 410) return { kind: 'gone', reason }
   if (status >= 500 || [408, 425, 429].includes(status)) {
-    const afterMs = readRetryAfter(headers['retry-after'], now)
+    const afterMs = parseRetryAfter(headers['retry-after'], now)
     return { kind: 'retry', reason, ...(afterMs !== undefined && { afterMs }) }
   }
   // Redirects are among them: a receiver that moved has to be told to us.

@@ -21,8 +21,8 @@ let tenant: Tenant
 let context: EmailContext
 beforeAll(async () => {
   dns = await startDns()
-  const mail = { way: 'direct' as const, helo: HELO, resolver: dns.address }
-  server = await testApp({ clock, publicUrl: PUBLIC_URL, providers: { mail } })
+  const mail = { route: 'direct' as const, helo: HELO, resolver: dns.address }
+  server = await testApp({ clock, publicUrl: PUBLIC_URL, providers: { email: mail } })
   context = anEmailContext({ db: server.db, clock, mail, resolver: dns.address, publicUrl: PUBLIC_URL })
 })
 afterAll(async () => {

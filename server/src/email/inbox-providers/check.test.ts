@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { startDns } from '../../../test/dns.ts'
-import { createResolver } from '../../channels/dns.ts'
+import { createDnsResolver } from '../../channels/dns.ts'
 import { checkProviders } from './check.ts'
 import { readProviders } from './providers.ts'
 
@@ -21,7 +21,7 @@ test('the list is compared with what DNS says of each domain', async () => {
       proton: { mx_suffixes: ['other-hosts.example'] },
     },
   })
-  const findings = await checkProviders(createResolver(dns.address), list)
+  const findings = await checkProviders(createDnsResolver(dns.address), list)
   await dns.close()
   expect(findings).toEqual([
     { domain: 'broken.example', provider: 'gmail', state: 'unanswered', hosts: [] },

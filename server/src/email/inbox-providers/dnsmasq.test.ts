@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../../test/database.ts'
-import { createResolver } from '../../channels/dns.ts'
+import { createDnsResolver } from '../../channels/dns.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { classifyAddresses, lookUpHosts } from './hosts.ts'
 
@@ -81,7 +81,7 @@ describe('mail hosts from dnsmasq', () => {
   })
 
   test('are found, the preferred one first, and domains without any go by their country', async () => {
-    const resolver = createResolver(dns.address)
+    const resolver = createDnsResolver(dns.address)
     expect(await resolver.mx('workspace.example')).toEqual(['aspmx.l.google.com', 'alt1.aspmx.l.google.com'])
     expect(await resolver.mx('unknown.example')).toEqual([])
     const domains = ['workspace.example', 'office.de', 'guarded.fr', 'Bücher.example', 'hostless.de', 'unknown.jp']
@@ -96,6 +96,6 @@ describe('mail hosts from dnsmasq', () => {
   })
 
   test('cannot be had from a server that is not there', async () => {
-    await expect(createResolver(`127.0.0.1:${await freePort()}`).mx('workspace.example')).rejects.toThrow()
+    await expect(createDnsResolver(`127.0.0.1:${await freePort()}`).mx('workspace.example')).rejects.toThrow()
   })
 })

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../../test/database.ts'
 import { startDns, type TestDns } from '../../../test/dns.ts'
-import { createResolver } from '../../channels/dns.ts'
+import { createDnsResolver } from '../../channels/dns.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
 import { classifyAddresses, forgetOldHosts, lookUpHosts } from './hosts.ts'
@@ -33,7 +33,7 @@ beforeEach(async () => {
   await database.db.query(sql`delete from mail_hosts`)
 })
 
-const context = () => ({ db: database.db, clock, resolver: createResolver(dns.address) })
+const context = () => ({ db: database.db, clock, resolver: createDnsResolver(dns.address) })
 const lookUp = (...domains: string[]) => lookUpHosts(context(), domains)
 const classOf = async (...domains: string[]) =>
   classifyAddresses(

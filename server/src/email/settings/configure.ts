@@ -38,7 +38,11 @@ export async function setSettings(
 ): Promise<void> {
   const { settings, password } = readSettings(ctx, body)
   // Mail that goes out directly goes out in the name of this machine: that is for who runs it to allow.
-  if (settings.mode === 'direct' && ctx.mail.way !== 'direct' && !['organization', 'operator'].includes(by.caller.kind))
+  if (
+    settings.mode === 'direct' &&
+    ctx.mail.route !== 'direct' &&
+    !['organization', 'operator'].includes(by.caller.kind)
+  )
     throw forbidden('mode "direct" is for organization keys, where the server itself does not send directly')
   await change(ctx, appId, by, 'email_settings.update', (before, sealed) => {
     if (!settings.relay || settings.relay.username === null) return { settings, sealed: undefined }

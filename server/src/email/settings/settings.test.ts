@@ -157,14 +157,14 @@ describe('the way of the server', () => {
   const relay = { host: '10.0.0.9', port: 25, tls: 'opportunistic' as const, connections: 5, isCatcher: false }
 
   test('is that of apps that say nothing of their own', async () => {
-    expect(await way({ way: relay, helo: 'mail.example.com' })).toEqual({ kind: 'relay', of: 'server', ...relay })
-    expect(await way({ way: 'direct', helo: 'mail.example.com' })).toEqual({ kind: 'direct' })
+    expect(await way({ route: relay, helo: 'mail.example.com' })).toEqual({ kind: 'relay', of: 'server', ...relay })
+    expect(await way({ route: 'direct', helo: 'mail.example.com' })).toEqual({ kind: 'direct' })
     await put({ from_address: 'a@example.com' })
-    expect(await way({ way: relay, helo: 'mail.example.com' })).toMatchObject({ of: 'server' })
+    expect(await way({ route: relay, helo: 'mail.example.com' })).toMatchObject({ of: 'server' })
   })
 
   test('gives way to an app’s own', async () => {
     await put({ relay: RELAY })
-    expect(await way({ way: 'direct', helo: 'mail.example.com' })).toMatchObject({ of: 'app', host: RELAY.host })
+    expect(await way({ route: 'direct', helo: 'mail.example.com' })).toMatchObject({ of: 'app', host: RELAY.host })
   })
 })

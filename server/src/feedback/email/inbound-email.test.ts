@@ -29,7 +29,7 @@ beforeAll(async () => {
     log: createLog('silent'),
     listensForMail: true,
     publicUrl: 'https://bell.example',
-    providers: { mail: { way: undefined, helo: 'mail.bell.example', resolver: '127.0.0.1:1' } },
+    providers: { email: { route: undefined, helo: 'mail.bell.example', resolver: '127.0.0.1:1' } },
   })
 })
 afterAll(() => app.close())

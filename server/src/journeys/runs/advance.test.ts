@@ -9,7 +9,7 @@ import { aSegment, tagIs } from '../../../test/segments.ts'
 import { anEmailTemplate, aPush, templatesOf } from '../../../test/templates.ts'
 import { aName, anEmail, aPhone, aUser, type MadeUser, view as viewUser } from '../../../test/users.ts'
 import { aWorker } from '../../../test/worker.ts'
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { createQueue } from '../../queue/enqueue.ts'
@@ -26,7 +26,7 @@ const clock = virtualClock('2030-01-01T09:00:00Z')
 let app: TestApp
 let sender: FakeSender
 let calls: Parameters<SendWebhook>[0][]
-let answerTo: () => Outcome
+let answerTo: () => ChannelOutcome
 
 beforeAll(async () => {
   app = await testApp({ clock })

@@ -9,7 +9,7 @@ import { aReadyJourney, update } from '../../../test/journeys.ts'
 import { aPush, templatesOf } from '../../../test/templates.ts'
 import { aName, aUser, type MadeUser } from '../../../test/users.ts'
 import { aWorker } from '../../../test/worker.ts'
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
 
@@ -80,10 +80,10 @@ const inBranches = (node: unknown) => ({
   ],
 })
 
-const RETRY: Outcome = { kind: 'retry', reason: 'busy', afterMs: 60_000 }
+const RETRY: ChannelOutcome = { kind: 'retry', reason: 'busy', afterMs: 60_000 }
 
 /** The first attempt at `text` ends so. */
-function firstOf(text: string, outcome: Outcome) {
+function firstOf(text: string, outcome: ChannelOutcome) {
   const seen = new Set<string>()
   sender.otherwise = (call) => {
     if (textOf(call) !== text || seen.has(call.parcel.token)) return { kind: 'sent' }
@@ -141,7 +141,7 @@ test('also where a wait is over before the push before it is sent', async () => 
   expect(handed()).toEqual(['AAB', 'AAB', 'AAB'])
 })
 
-describe.each<[string, Outcome]>([
+describe.each<[string, ChannelOutcome]>([
   ['failed', { kind: 'failed', reason: 'refused' }],
   ['is unknown', { kind: 'unknown', reason: 'no answer' }],
 ])('a push that %s', (_, outcome) => {

@@ -1,7 +1,7 @@
 // What send_webhook asks for: one signed request for each run that comes by. One that was not taken is sent again under the same id,
 // so that the receiver knows it, for a day. Each webhook is a job of its own: a slow one holds up nobody else.
 
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { SecretBox } from '../../lib/secrets.ts'
 import type { Queue } from '../../queue/enqueue.ts'
@@ -47,7 +47,7 @@ export const deliverCalls = (ctx: WebhookCallsContext) => async (work: Work) => 
     const webhook = await findWebhook(ctx.db, appId, key)
     const calls = await findDueCalls(ctx.db, appId, key, ctx.now(), AT_ONCE)
     if (calls.length === 0) break
-    const outcomes = webhook ? await send(ctx, appId, webhook, calls) : calls.map((): Outcome => GONE)
+    const outcomes = webhook ? await send(ctx, appId, webhook, calls) : calls.map((): ChannelOutcome => GONE)
     await settle(ctx, work, calls, outcomes)
   }
   const next = await findNextCall(ctx.db, appId, key)
@@ -60,14 +60,14 @@ async function isHeld({ db, now }: WebhookCallsContext, appId: AppId): Promise<b
   return hold !== undefined && hold.reason !== 'disabled'
 }
 
-const GONE: Outcome = { kind: 'gone', reason: 'the webhook was deleted' }
+const GONE: ChannelOutcome = { kind: 'gone', reason: 'the webhook was deleted' }
 
 async function send(
   { db, now, secrets, sendWebhook }: WebhookCallsContext,
   appId: AppId,
   webhook: JourneyWebhook,
   calls: readonly WebhookCall[],
-): Promise<Outcome[]> {
+): Promise<ChannelOutcome[]> {
   const refs = [...new Set(calls.map(({ userId }) => userId))].map((id) => ({ id }))
   const users = await loadReferencedUsers(db, appId, refs, { subscriptions: false, purchases: false })
   const userOf = new Map<UserId, User>(users.flatMap((user) => (user ? [[user.id, user]] : [])))
@@ -123,13 +123,13 @@ async function settle(
   { db, now }: WebhookCallsContext,
   { job: { appId }, stillMine, noteProgress }: Work,
   calls: readonly WebhookCall[],
-  outcomes: readonly Outcome[],
+  outcomes: readonly ChannelOutcome[],
 ): Promise<void> {
   const at = now()
   const over = new Map<string, 'successful' | 'failed'>()
   const again: { id: string; dueAt: Date }[] = []
   for (const [n, { id, calledAt, attempts }] of calls.entries()) {
-    const outcome = outcomes[n] as Outcome
+    const outcome = outcomes[n] as ChannelOutcome
     const isTooLate = at.getTime() - calledAt.getTime() >= LIFE_MS
     if (outcome.kind === 'sent') over.set(id, 'successful')
     else if (outcome.kind === 'gone' || isTooLate) over.set(id, 'failed')
@@ -155,7 +155,7 @@ async function settle(
   })
 }
 
-function pauseMs(attempts: number, outcome: Outcome): number {
+function pauseMs(attempts: number, outcome: ChannelOutcome): number {
   const askedMs = outcome.kind === 'retry' ? (outcome.afterMs ?? 0) : 0
   return Math.max(Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** attempts), Math.min(askedMs, LIFE_MS))
 }

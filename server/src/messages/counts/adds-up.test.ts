@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest'
 import type { Tenant, TestApp } from '../../../test/app.ts'
 import { aMessage, type FakeSender, only, recipients, runEngine, setStage } from '../../../test/engine.ts'
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
 import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
@@ -26,7 +26,7 @@ const CHANNELS = ['push', 'email', 'sms'] as const
 type Channel = (typeof CHANNELS)[number]
 const channelOf = (type: SubscriptionType): Channel => (type === 'Email' ? 'email' : type === 'SMS' ? 'sms' : 'push')
 
-const OUTCOMES: Outcome[] = [
+const OUTCOMES: ChannelOutcome[] = [
   { kind: 'sent' },
   { kind: 'failed', reason: 'too large' },
   { kind: 'gone', reason: 'unregistered' },

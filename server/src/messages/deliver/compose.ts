@@ -1,6 +1,6 @@
 // What is really said to each recipient. Messages without Liquid are put together once for all who get the same.
 
-import type { MailFile } from '../../channels/email/message.ts'
+import type { EmailAttachment } from '../../channels/email/message.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { allSources, isEmailByLanguage, sourcesFor } from '../../templates/content-sources.ts'
@@ -28,7 +28,7 @@ export type ReadyDelivery = {
   due: DueDelivery
   message: SentMessage
   mailing?: Mailing | undefined
-  files?: readonly MailFile[] | undefined
+  files?: readonly EmailAttachment[] | undefined
 }
 export type ComposedDelivery = ReadyDelivery & { outgoing: OutgoingMessage }
 export type ComposeFailure = ReadyDelivery & { reason: RenderFailure['reason'] }

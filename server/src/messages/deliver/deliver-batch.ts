@@ -1,7 +1,7 @@
 // A slice of deliveries on its way: committed as sending before anybody outside is asked, and what came of it written down after.
 // Whoever dies in between leaves deliveries of which nobody knows; they are never sent again by themselves.
 
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import { whenDatabaseIsBack } from '../../queue/settle.ts'
 import type { Hold } from '../../sending/hold.ts'
 import { suppressBounced } from '../email/suppress-bounced.ts'
@@ -49,7 +49,7 @@ async function send(
   sent: readonly ComposedDelivery[],
 ) {
   const parcels = sent.map(({ outgoing: parcel }) => parcel)
-  let outcomes: Outcome[]
+  let outcomes: ChannelOutcome[]
   try {
     outcomes = await sender.send(appId, line, parcels)
   } catch (error) {

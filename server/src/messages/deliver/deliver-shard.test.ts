@@ -284,7 +284,8 @@ test('while credentials are refused, what lives no longer expires and says why',
 test('a provider that asks for a pause gets it from all lines of the app', async () => {
   await recipients(engine, appId, 40)
   let isBusy = true
-  sender.otherwise = () => (isBusy ? { kind: 'retry', reason: 'quota', afterMs: 60_000, all: true } : { kind: 'sent' })
+  sender.otherwise = () =>
+    isBusy ? { kind: 'retry', reason: 'quota', afterMs: 60_000, pausesProvider: true } : { kind: 'sent' }
   const id = await aMessage(engine, appId, {})
   await runEngine(engine)
   const asked = sender.calls.length

@@ -1,6 +1,6 @@
 // What an answer of a provider means for the delivery.
 
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import { isStorable } from '../../lib/text.ts'
 import type { Platform } from '../delivery.ts'
 import { goneReason } from '../reasons.ts'
@@ -26,17 +26,17 @@ export function backoffMs(attempt: number, random: () => number, { firstMs, long
 export type PauseRequest = { reason: string; until: Date; isMisconfigured: boolean }
 
 /** Whether this outcome holds for everything of the app that goes by this provider. */
-export function pauseRequestOf(outcome: Outcome, now: Date): PauseRequest | undefined {
+export function pauseRequestOf(outcome: ChannelOutcome, now: Date): PauseRequest | undefined {
   const after = (ms: number) => new Date(now.getTime() + ms)
   if (outcome.kind === 'misconfigured')
     return { reason: outcome.reason, until: after(MISCONFIGURED_PAUSE_MS), isMisconfigured: true }
-  if (outcome.kind === 'retry' && outcome.all)
+  if (outcome.kind === 'retry' && outcome.pausesProvider)
     return { reason: outcome.reason, until: after(outcome.afterMs ?? DEFAULT_PAUSE_MS), isMisconfigured: false }
   return undefined
 }
 
 /** True where the provider said that it does not have the message: nobody can have got it. */
-export const isRefused = ({ kind }: Outcome) => kind !== 'sent' && kind !== 'unknown'
+export const isRefused = ({ kind }: ChannelOutcome) => kind !== 'sent' && kind !== 'unknown'
 
 const MAX_REFERENCE_LENGTH = 500
 
@@ -49,7 +49,7 @@ export type JudgeContext = { now: Date; random: () => number; atLeastOnce: boole
 /** `due` as it was before this attempt. */
 export function judgeOutcome(
   due: DueDelivery,
-  outcome: Outcome,
+  outcome: ChannelOutcome,
   { now, random, atLeastOnce }: JudgeContext,
 ): DeliveryChange {
   const { expandAt, messageId, subscriptionId, runId, platform, dueAt } = due
@@ -76,7 +76,7 @@ export function judgeOutcome(
     case 'misconfigured':
       return again(MISCONFIGURED_PAUSE_MS, false)
     case 'retry':
-      if (outcome.all || outcome.free) return again(outcome.afterMs ?? DEFAULT_PAUSE_MS, false)
+      if (outcome.pausesProvider || outcome.wasNotAttempted) return again(outcome.afterMs ?? DEFAULT_PAUSE_MS, false)
       if (attempts >= patience.attempts) return { ...end, state: 'failed', reason }
       return again(Math.max(outcome.afterMs ?? 0, backoffMs(attempts, random, patience)), true)
     case 'unknown':

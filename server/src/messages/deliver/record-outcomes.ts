@@ -1,6 +1,6 @@
 // What came of a slice, written down: its states and counts, and what was taken for it and not used is given back.
 
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { release } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
@@ -31,7 +31,7 @@ import type { MarkedBatch } from './mark-sending.ts'
 import { putPause } from './provider-pause-store.ts'
 import { changeDeliveries, type DeliveryChange } from './store.ts'
 
-type JudgedDelivery = { delivery: ComposedDelivery; outcome: Outcome; change: DeliveryChange }
+type JudgedDelivery = { delivery: ComposedDelivery; outcome: ChannelOutcome; change: DeliveryChange }
 
 /**
  * Also by who has lost the line meanwhile: where nobody has taken its slice over, or those of it that were given up as unknown.
@@ -42,12 +42,12 @@ export async function recordOutcomes(
   db: Db,
   attempt: Attempt,
   { sent, second }: MarkedBatch,
-  outcomes: readonly Outcome[],
+  outcomes: readonly ChannelOutcome[],
   now: Date,
 ): Promise<PauseRequest | undefined> {
   const { appId, shard: line } = attempt
   const judged = sent.map((it, i): JudgedDelivery => {
-    const outcome = outcomes[i] as Outcome
+    const outcome = outcomes[i] as ChannelOutcome
     const atLeastOnce = it.message.options.atLeastOnce ?? false
     const change = judgeOutcome(it.due, outcome, { now, random, atLeastOnce })
     return {

@@ -1,6 +1,6 @@
 // Addresses that lead nowhere any more are unsubscribed, unless they were registered again.
 
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
 import { unsubscribeAddress } from '../../users/subscriptions/unsubscribe-address.ts'
@@ -24,7 +24,7 @@ export async function unsubscribeGone(
   { db, change, log }: Engine,
   appId: AppId,
   sent: readonly ComposedDelivery[],
-  outcomes: readonly Outcome[],
+  outcomes: readonly ChannelOutcome[],
 ) {
   const drops = sent.flatMap(({ due, message }, i): Promise<unknown>[] => {
     const outcome = outcomes[i]

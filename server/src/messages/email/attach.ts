@@ -1,7 +1,7 @@
 // Before mail is put together: the files that hang on to it. A file that cannot be had holds up its own message alone.
 
-import type { Outcome } from '../../channels/channel.ts'
-import type { FileAsked, MailFile } from '../../channels/email/message.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
+import type { AttachmentSource, EmailAttachment } from '../../channels/email/message.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Attachment } from '../../templates/content.ts'
 import { dimensionsOf } from '../deliver/batch.ts'
@@ -54,7 +54,7 @@ const hasFiles = ({ mailing, message }: ReadyDelivery) =>
 const fetchFor = (email: EmailPort, appId: AppId, { id, content }: SentMessage) =>
   email.fetchFiles(appId, id, (content.email_attachments ?? []).map(fileAsked))
 
-const fileAsked = ({ url, filename, content_type }: Attachment): FileAsked => ({
+const fileAsked = ({ url, filename, content_type }: Attachment): AttachmentSource => ({
   url,
   name: filename || nameIn(url),
   contentType: content_type || undefined,
@@ -70,9 +70,9 @@ function nameIn(url: string): string {
   }
 }
 
-type Failure = Exclude<Awaited<ReturnType<EmailPort['fetchFiles']>>, readonly MailFile[]>
+type Failure = Exclude<Awaited<ReturnType<EmailPort['fetchFiles']>>, readonly EmailAttachment[]>
 
-const inOurWords = (failure: Failure): Outcome => ({
+const inOurWords = (failure: Failure): ChannelOutcome => ({
   ...failure,
-  reason: failure.kind === 'retry' && failure.free ? ATTACHMENT_AWAITED : ATTACHMENT_FAILED,
+  reason: failure.kind === 'retry' && failure.wasNotAttempted ? ATTACHMENT_AWAITED : ATTACHMENT_FAILED,
 })

@@ -16,7 +16,7 @@ import { add, anOpenMessage } from '../../../test/recipients.ts'
 import { type Answer, type HttpSink, startHttpSink } from '../../../test/sinks/http.ts'
 import { anEmailTemplate, templatesOf } from '../../../test/templates.ts'
 import { anEmail, told } from '../../../test/users.ts'
-import { createFileFetcher } from '../../channels/email/fetch-attachments.ts'
+import { createAttachmentFetcher } from '../../channels/email/fetch-attachments.ts'
 import { type Outbound, openOutbound } from '../../channels/outbound.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -58,7 +58,7 @@ beforeEach(() => {
 })
 
 function engineWith(maxBytes: number, patienceMs?: number): Engine {
-  const { fetch } = createFileFetcher({ outbound, clock, log: createLog('silent'), maxBytes, patienceMs })
+  const { fetch } = createAttachmentFetcher({ outbound, clock, log: createLog('silent'), maxBytes, patienceMs })
   return anEngine({ db: app.db, clock, sender, email: { ...anEmailPort(), fetchFiles: fetch } })
 }
 

@@ -1,6 +1,6 @@
 // The content of a message, rendered or the same for all, as the channel for mail takes it. The recipient's references are left open.
 
-import type { MailContent, MailFile } from '../../channels/email/message.ts'
+import type { EmailAttachment, EmailContent } from '../../channels/email/message.ts'
 import type { Purpose, References } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { own } from '../../lib/own.ts'
@@ -21,8 +21,8 @@ export function emailContent(
   { from, domain, referenceHeaders }: Pick<Mailing, 'from' | 'domain' | 'referenceHeaders'>,
   { id, lane, content }: Said,
   texts: RenderedTexts,
-  files?: readonly MailFile[],
-): MailContent {
+  files?: readonly EmailAttachment[],
+): EmailContent {
   const urls = urlsAt(domain.trackingUrl)
   // Liquid can make what cannot be written; it must not be taken for the place of a reference.
   const said = (field: string) => own(texts, field)?.replaceAll(MARK, '')
@@ -80,7 +80,7 @@ export function envelopeOf(
     envelopeFrom: `b-${reference}@${domain.returnPathHost}`,
     date,
     dkim: domain.dkim,
-    lane: inboxProvider,
+    inboxProvider: inboxProvider,
     ...(bcc && bcc.length > 0 && { bcc }),
   }
 }

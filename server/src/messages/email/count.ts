@@ -1,6 +1,6 @@
 // What became of mail, counted by domain and inbox provider, in the transaction that writes it down.
 
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import { isBounce } from '../../channels/email/classify-bounce.ts'
 import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -12,10 +12,10 @@ import type { DeliveryChange, ExpiredDelivery } from '../deliver/store.ts'
 import type { EmailDimensions } from '../delivery.ts'
 import { keyOf, lockArrivals } from './store.ts'
 
-type Judged = { delivery: ComposedDelivery; outcome: Outcome; change: DeliveryChange }
+type Judged = { delivery: ComposedDelivery; outcome: ChannelOutcome; change: DeliveryChange }
 
 /** Refused for its recipient, and so an end. */
-export const isBounced = (outcome: Outcome) =>
+export const isBounced = (outcome: ChannelOutcome) =>
   (outcome.kind === 'gone' || outcome.kind === 'failed') && isBounce(outcome.reason)
 
 const isArrival = ({ outcome }: Judged) => outcome.kind === 'sent' || isBounced(outcome)

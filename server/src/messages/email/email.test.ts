@@ -402,7 +402,7 @@ test('what a server of mail puts off is tried after five minutes, then later eac
 
 test('what was never offered is no attempt', async () => {
   const address = anEmail()
-  sender.otherwise = () => ({ kind: 'retry', reason: 'slowed', afterMs: 60_000, free: true })
+  sender.otherwise = () => ({ kind: 'retry', reason: 'slowed', afterMs: 60_000, wasNotAttempted: true })
   const id = await mailTo([address])
   for (let i = 0; i < 40; i++) {
     await runEngine(engine)

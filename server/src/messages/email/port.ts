@@ -1,7 +1,7 @@
 // What sending mail asks of the world; the composition answers.
 
-import type { Outcome } from '../../channels/channel.ts'
-import type { FileAsked, MailFile } from '../../channels/email/message.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
+import type { AttachmentSource, EmailAttachment } from '../../channels/email/message.ts'
 import type { SendingDomain } from '../../email/domains/find-sending-domain.ts'
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
 import type { References } from '../../email/reference.ts'
@@ -29,6 +29,6 @@ export type EmailPort = {
   fetchFiles(
     appId: AppId,
     messageId: MessageId,
-    asked: readonly FileAsked[],
-  ): Promise<readonly MailFile[] | Extract<Outcome, { kind: 'retry' | 'failed' }>>
+    asked: readonly AttachmentSource[],
+  ): Promise<readonly EmailAttachment[] | Extract<ChannelOutcome, { kind: 'retry' | 'failed' }>>
 }

@@ -1,7 +1,7 @@
 // Addresses that refused mail when it was handed over are not tried for ever: one that leads nowhere never again, one that is full or
 // unwell not when it was so too often.
 
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import { bounceReasons } from '../../channels/email/classify-bounce.ts'
 import { noteSoftBounces, suppress } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -17,11 +17,11 @@ export async function suppressBounced(
   { db, clock, log }: Pick<Engine, 'db' | 'clock' | 'log'>,
   appId: AppId,
   sent: readonly ComposedDelivery[],
-  outcomes: readonly Outcome[],
+  outcomes: readonly ChannelOutcome[],
 ): Promise<void> {
   const reason = bounceReasons.hard
   const hard = sent.flatMap(({ due }, i) => {
-    const outcome = outcomes[i] as Outcome
+    const outcome = outcomes[i] as ChannelOutcome
     return due.token !== null && isBounced(outcome) && 'reason' in outcome && outcome.reason === reason
       ? [due.token.toLowerCase()]
       : []
@@ -40,7 +40,7 @@ const SOFT: readonly (string | null)[] = [bounceReasons.soft, bounceReasons.full
 const isSoftEnd = ({ state, reason }: Pick<DeliveryChange, 'state' | 'reason'>) =>
   (state === 'failed' || state === 'expired') && SOFT.includes(reason)
 
-type Judged = { delivery: ComposedDelivery; outcome: Outcome; change: DeliveryChange }
+type Judged = { delivery: ComposedDelivery; outcome: ChannelOutcome; change: DeliveryChange }
 
 /** Of what was answered. A bounce that was reported before its answer came is noted. */
 export async function noteSoftRefusals(db: Db, appId: AppId, judged: readonly Judged[], now: Date): Promise<void> {

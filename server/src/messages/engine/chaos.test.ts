@@ -17,7 +17,7 @@ import {
   recipients,
   tally,
 } from '../../../test/engine.ts'
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
@@ -37,15 +37,15 @@ afterAll(async () => {
 
 type Step =
   | { do: 'broadcast' | 'write'; to: number }
-  | { do: 'run' | 'crash' | 'race'; outcomes: Outcome[] }
+  | { do: 'run' | 'crash' | 'race'; outcomes: ChannelOutcome[] }
   | { do: 'cancel'; which: number }
   | { do: 'wait'; seconds: number }
 
-const outcome = fc.constantFrom<Outcome>(
+const outcome = fc.constantFrom<ChannelOutcome>(
   { kind: 'sent' },
   { kind: 'sent', id: 'x' },
   { kind: 'retry', reason: 'busy' },
-  { kind: 'retry', reason: 'quota', all: true, afterMs: 30_000 },
+  { kind: 'retry', reason: 'quota', pausesProvider: true, afterMs: 30_000 },
   { kind: 'failed', reason: 'too large' },
   { kind: 'unknown', reason: 'no answer' },
   { kind: 'misconfigured', reason: 'bad key' },
@@ -63,8 +63,8 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** Keeps what every address was answered, and notes when it is asked for something that it may have already. */
 function watch(repeated: string[]) {
-  const answered = new Map<string, Outcome | 'nothing'>()
-  return (call: Call, next: () => Outcome | undefined): Outcome | Promise<Outcome> => {
+  const answered = new Map<string, ChannelOutcome | 'nothing'>()
+  return (call: Call, next: () => ChannelOutcome | undefined): ChannelOutcome | Promise<ChannelOutcome> => {
     const { content, token } = call.parcel
     const name = `${'messageId' in content ? content.messageId : ''} ${token}`
     const before = answered.get(name)
@@ -81,7 +81,7 @@ async function play(appId: AppId, steps: readonly Step[]) {
   const ids: string[] = []
   const silent = createLog('silent')
   /** A process of its own; one that crashes is answered nothing after the first few. */
-  const process = (outcomes: readonly Outcome[], answers = Number.POSITIVE_INFINITY) => {
+  const process = (outcomes: readonly ChannelOutcome[], answers = Number.POSITIVE_INFINITY) => {
     const sender = fakeSender()
     let count = 0
     sender.otherwise = (call) => judge(call, () => (count < answers ? outcomes[count++ % outcomes.length] : undefined))

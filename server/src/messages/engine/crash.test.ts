@@ -16,7 +16,7 @@ import {
   tally,
 } from '../../../test/engine.ts'
 import { OPERATOR } from '../../apps/audit/actor.ts'
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
@@ -44,9 +44,9 @@ setStage((stage) => {
 
 /** Asks for what it is never answered: as good as dead, and still alive. */
 function frozen() {
-  const asked: ((outcome: Outcome) => void)[] = []
+  const asked: ((outcome: ChannelOutcome) => void)[] = []
   sender.otherwise = () => new Promise((resolve) => asked.push(resolve))
-  const thaw = (outcome: Outcome = { kind: 'sent' }) => {
+  const thaw = (outcome: ChannelOutcome = { kind: 'sent' }) => {
     for (const answer of asked.splice(0)) answer(outcome)
   }
   return { asked, thaw }
@@ -274,7 +274,7 @@ describe('a canceled message', () => {
     engine = anEngine({ db: app.db, clock, sender, maxInFlight: 20 })
     await recipients(engine, appId, 100)
     const id = await aMessage(engine, appId, {})
-    const answers: ((outcome: Outcome) => void)[] = []
+    const answers: ((outcome: ChannelOutcome) => void)[] = []
     sender.otherwise = () => new Promise((resolve) => answers.push(resolve))
     const running = anEngineWorker(engine).runDue()
     await until(() => answers.length === 15)

@@ -1,7 +1,7 @@
 // What the engine asks of the world: to bring finished messages to addresses. The composition answers with the channels.
 
-import type { Outcome } from '../../channels/channel.ts'
-import type { MailContent, MailItem } from '../../channels/email/message.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
+import type { EmailContent, EmailItem } from '../../channels/email/message.ts'
 import type { PushContent } from '../../channels/push/content.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
@@ -12,13 +12,13 @@ import type { Activity, MessageId } from '../message.ts'
 export type OutgoingMessage = { platform: SubscriptionType; token: string } & (
   | { kind: 'push'; content: PushContent; webAuth: string | null; webP256: string | null }
   | { kind: 'sms'; content: SmsContent }
-  | ({ kind: 'email'; content: MailContent } & EmailEnvelope)
+  | ({ kind: 'email'; content: EmailContent } & EmailEnvelope)
   /** To the token of the activity, not to that of the subscription. */
   | { kind: 'activity'; content: ActivityContent }
 )
 
 /** What differs from one recipient of a mail to the next. */
-export type EmailEnvelope = Omit<MailItem, 'content' | 'to' | 'source'>
+export type EmailEnvelope = Omit<EmailItem, 'content' | 'to' | 'source'>
 
 export type SmsContent = { messageId: MessageId; text: string; from: string | undefined; mediaUrls: readonly string[] }
 
@@ -34,5 +34,9 @@ export type DeliverySender = {
   /** The providers that the app can send through: the server speaks to them, and the app has given its credentials. */
   ready(appId: AppId): Promise<ReadonlySet<Provider>>
   /** One outcome for each parcel, in their order. */
-  send(appId: AppId, line: Pick<Shard, 'provider' | 'lane'>, parcels: readonly OutgoingMessage[]): Promise<Outcome[]>
+  send(
+    appId: AppId,
+    line: Pick<Shard, 'provider' | 'lane'>,
+    parcels: readonly OutgoingMessage[],
+  ): Promise<ChannelOutcome[]>
 }

@@ -10,7 +10,7 @@ import {
   setStage,
   tally,
 } from '../../../test/engine.ts'
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
@@ -75,7 +75,7 @@ const underWay = async (of: AppId, id: string) => (await tally(app.db, of, id)).
 
 /** A worker that works all the time; what it brings for these apps is never answered. */
 function hangFor(apps: ReadonlySet<AppId>) {
-  const { promise: thawed, resolve: thaw } = Promise.withResolvers<Outcome>()
+  const { promise: thawed, resolve: thaw } = Promise.withResolvers<ChannelOutcome>()
   const { send } = sender
   sender.send = (of, provider, parcels) =>
     apps.has(of) ? Promise.all(parcels.map(() => thawed)) : send(of, provider, parcels)

@@ -1,11 +1,11 @@
 // What became of deliveries in this process, for the metrics page.
 
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import { own } from '../../lib/own.ts'
 import type { Provider } from '../delivery.ts'
 
 export type DeliveryStats = {
-  count(provider: Provider, outcome: Outcome['kind'] | 'interrupted', by?: number): void
+  count(provider: Provider, outcome: ChannelOutcome['kind'] | 'interrupted', by?: number): void
   /** By provider and outcome: `apns sent`. */
   read(): Record<string, number>
 }

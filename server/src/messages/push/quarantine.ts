@@ -1,7 +1,7 @@
 // Where it is the app that is set up wrongly, a provider may call addresses gone that are not. Its users must not be unsubscribed for
 // that.
 
-import type { Outcome } from '../../channels/channel.ts'
+import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { hasEverSent } from '../counts/store.ts'
@@ -19,17 +19,17 @@ const UNKNOWN_TOKEN: Partial<Record<Provider, { word: string; platforms: readonl
 
 /** Google's word for a token that another project made. */
 export const OTHER_SENDER = 'SENDER_ID_MISMATCH'
-const isOfOther = (outcome: Outcome) => outcome.kind === 'gone' && outcome.reason === OTHER_SENDER
+const isOfOther = (outcome: ChannelOutcome) => outcome.kind === 'gone' && outcome.reason === OTHER_SENDER
 
 export async function quarantineGone(
   db: Db,
   appId: AppId,
   provider: Provider,
-  outcomes: Outcome[],
-): Promise<Outcome[]> {
+  outcomes: ChannelOutcome[],
+): Promise<ChannelOutcome[]> {
   if (provider === 'fcm') return distrustGoogle(outcomes)
   const { word, platforms = [] } = UNKNOWN_TOKEN[provider] ?? {}
-  const isUnknownToken = (outcome: Outcome) => outcome.kind === 'gone' && outcome.reason === word
+  const isUnknownToken = (outcome: ChannelOutcome) => outcome.kind === 'gone' && outcome.reason === word
   // An app whose first messages all end so has the credentials of another, or of Apple's other environment.
   if (outcomes.length < MIN_OUTCOMES || !outcomes.every(isUnknownToken)) return outcomes
   if (await hasEverSent(db, appId, platforms)) return outcomes
@@ -37,7 +37,7 @@ export async function quarantineGone(
 }
 
 /** With the service account of another project every token is another's. It is believed where it was not so for others just now. */
-function distrustGoogle(outcomes: Outcome[]): Outcome[] {
+function distrustGoogle(outcomes: ChannelOutcome[]): ChannelOutcome[] {
   if (!outcomes.some(isOfOther) || outcomes.some(({ kind }) => kind === 'sent')) return outcomes
   return outcomes.map((it) => (isOfOther(it) ? { kind: 'failed', reason: OTHER_SENDER } : it))
 }

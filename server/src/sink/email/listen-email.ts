@@ -1,7 +1,7 @@
 // The mail server of a box.
 
 import type { SecureContext } from 'node:tls'
-import { type Inside, slowly } from '../box-context.ts'
+import { type BoxContext, delaySlowResponse } from '../box-context.ts'
 import type { ServerCertificate } from '../certificate.ts'
 import { type FaultName, isRefusal } from '../faults.ts'
 import type { RefusalName } from '../service.ts'
@@ -21,9 +21,11 @@ const FAULTS: Partial<Record<FaultName, SmtpFault>> = {
   garbage: 'garbage',
 }
 
-export type MailSettings = Inside & { tls: ServerCertificate & { contextFor(name: string): SecureContext } }
+export type EmailListenerSettings = BoxContext & {
+  tls: ServerCertificate & { contextFor(name: string): SecureContext }
+}
 
-export function listenMail({ deliveries, faults, pace, port, tls }: MailSettings): Promise<MailServer> {
+export function listenEmail({ deliveries, faults, pace, port, tls }: EmailListenerSettings): Promise<MailServer> {
   /** Those that show only when the message is there, by recipient. */
   const later = new Map<string, FaultName>()
   return listenSmtp({
@@ -42,7 +44,7 @@ export function listenMail({ deliveries, faults, pace, port, tls }: MailSettings
       const text = plain ?? html
       for (const to of recipients)
         deliveries.add({ channel: 'email', to, message_id: messageIdIn(headers), text, subject, headers })
-      if (met.includes('slow')) await slowly()
+      if (met.includes('slow')) await delaySlowResponse()
       return met.map((fault) => FAULTS[fault]).find((it) => it !== undefined) ?? true
     },
   })

@@ -29,13 +29,19 @@ export type SmtpStage =
  */
 export type SmtpFault = { say: string } | 'cut' | 'hang' | 'trickle' | 'garbage'
 
-export type Received = { from: string; recipients: readonly string[]; mail: Mail; source: Buffer; isSecret: boolean }
+export type ReceivedMessage = {
+  from: string
+  recipients: readonly string[]
+  mail: Mail
+  source: Buffer
+  isSecret: boolean
+}
 
 export type SmtpSettings = {
   /** Asked at each stage; `who` is the sender at `mail`, the first recipient from `rcpt` on, and nobody before. */
   meet?(stage: SmtpStage, who: string): SmtpFault | undefined
   /** A whole message; it waits for this before it answers. False: nobody is there any more, it is not taken. Or taken, and then this. */
-  take(received: Received, isGone: () => boolean): Promise<boolean | SmtpFault>
+  take(received: ReceivedMessage, isGone: () => boolean): Promise<boolean | SmtpFault>
   /** With a certificate there is STARTTLS, or TLS from the first byte. */
   tls?: (ServerCertificate & { isImplicit?: boolean; contextFor?(name: string): SecureContext }) | undefined
   /** Mail from nobody else; asked for only over TLS where there is any. */
@@ -76,7 +82,7 @@ export async function listenSmtp(settings: SmtpSettings): Promise<MailServer> {
 }
 
 /** The conversation is over. */
-class Over extends Error {}
+class ConversationOver extends Error {}
 
 /** One command after the other, however many came at once. */
 async function converse(plain: Socket, settings: SmtpSettings) {
@@ -98,7 +104,7 @@ async function converse(plain: Socket, settings: SmtpSettings) {
     const fault = meet?.(stage, who)
     if (typeof fault === 'string') return breakOff(fault)
     if (fault) say(fault.say)
-    if (fault?.say.startsWith('421')) throw new Over()
+    if (fault?.say.startsWith('421')) throw new ConversationOver()
     return fault !== undefined
   }
 
@@ -107,7 +113,7 @@ async function converse(plain: Socket, settings: SmtpSettings) {
     if (fault === 'trickle') await trickle(socket)
     if (fault === 'garbage') void pour(socket)
     if (!plain.destroyed) await once(plain, 'close')
-    throw new Over()
+    throw new ConversationOver()
   }
 
   async function begin() {
@@ -140,20 +146,20 @@ async function converse(plain: Socket, settings: SmtpSettings) {
     if (fault) {
       await input.some()
       plain.resetAndDestroy()
-      throw new Over()
+      throw new ConversationOver()
     }
     const source = await input.message(MOST_BYTES)
-    if (source === undefined) throw new Over()
+    if (source === undefined) throw new ConversationOver()
     if (source === 'too large') say('552 5.3.4 too large')
     else {
       const received = { from: sender ?? '', recipients, mail: readMail(source), source, isSecret }
       const refusal = meet?.('taken', who)
       if (typeof refusal === 'object' && !refusal.say.startsWith('2')) {
         say(refusal.say)
-        if (refusal.say.startsWith('421')) throw new Over()
+        if (refusal.say.startsWith('421')) throw new ConversationOver()
       } else {
         const verdict = await take(received, () => plain.destroyed)
-        if (verdict === false) throw new Over()
+        if (verdict === false) throw new ConversationOver()
         const fault = verdict === true ? refusal : verdict
         if (typeof fault === 'string') await breakOff(fault)
         say(typeof fault === 'object' ? fault.say : '250 2.0.0 taken')
@@ -173,7 +179,7 @@ async function converse(plain: Socket, settings: SmtpSettings) {
     },
     QUIT() {
       say('221 2.0.0 bye')
-      throw new Over()
+      throw new ConversationOver()
     },
     STARTTLS: async () => (await wentWrong('starttls')) || startTls(),
     async AUTH(line) {

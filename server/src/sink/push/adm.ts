@@ -33,7 +33,7 @@ export function admService({ isValid, onReceived }: AdmSinkSettings): ChannelSer
   return {
     channel: 'adm',
     addressOf: registrationOf,
-    judge({ method, headers, body, path }) {
+    check({ method, headers, body, path }) {
       if (method !== 'POST' || !SEND_PATH.test(path)) return admRefusal(404, 'NotFound')
       if (!isValid(headers.authorization)) return admRefusal(401, 'AccessTokenExpired')
       if (

@@ -14,7 +14,7 @@ export type ApnsReceived = {
   jwt: string
 }
 
-export type ApnsSettings = {
+export type ApnsSinkSettings = {
   clock: Pick<Clock, 'now'>
   /** The one team that is known, with its app; without it every team is. */
   account?: ApnsAccount | undefined
@@ -32,12 +32,12 @@ export const apnsRefusal = (status: number, reason: string, more: object = {}, h
   body: JSON.stringify({ reason, ...more }),
 })
 
-export function apnsService({ clock, account, onReceived }: ApnsSettings): ChannelService {
+export function apnsService({ clock, account, onReceived }: ApnsSinkSettings): ChannelService {
   const judgeToken = tokenJudge(clock, account)
   return {
     channel: 'apns',
     addressOf: ({ path }) => TOKEN_PATH.exec(path)?.[1] ?? '',
-    judge(request) {
+    check(request) {
       const { method, path, headers, body } = request
       if (method !== 'POST') return apnsRefusal(405, 'MethodNotAllowed')
       const [, token] = TOKEN_PATH.exec(path) ?? []

@@ -4,7 +4,7 @@
 import { createECDH, type ECDH, randomBytes } from 'node:crypto'
 
 /** As a browser hands it to a website. */
-export type Subscription = { endpoint: string; p256dh: string; auth: string; path: string }
+export type BrowserSubscription = { endpoint: string; p256dh: string; auth: string; path: string }
 
 export type Browser = {
   ecdh: ECDH
@@ -16,7 +16,7 @@ export type Browser = {
 const PREFIX = '/wpush/v2/'
 const [KEY_BYTES, AUTH_BYTES, POINT_BYTES] = [32, 16, 65]
 
-export function newSubscription(origin: string, vapidPublicKey = ''): Subscription {
+export function createBrowserSubscription(origin: string, vapidPublicKey = ''): BrowserSubscription {
   const ecdh = createECDH('prime256v1')
   const p256dh = ecdh.generateKeys('base64url')
   const auth = randomBytes(AUTH_BYTES)

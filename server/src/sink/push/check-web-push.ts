@@ -4,36 +4,36 @@ import { createPublicKey } from 'node:crypto'
 import { originOf, type SinkAnswer, type SinkRequest } from '../service.ts'
 import { readJwt } from './jwt.ts'
 
-export const refuse = (status: number, message: string, headers: Record<string, string> = {}): SinkAnswer => ({
+export const webPushRefusal = (status: number, message: string, headers: Record<string, string> = {}): SinkAnswer => ({
   status,
   headers,
   body: JSON.stringify({ code: status, message }),
 })
 
 /** Undefined for what a push service takes. `vapidKey` is that of the subscription, where it is known. */
-export function judgePush(request: SinkRequest, vapidKey: Buffer | undefined, now: Date): SinkAnswer | undefined {
+export function checkWebPush(request: SinkRequest, vapidKey: Buffer | undefined, now: Date): SinkAnswer | undefined {
   const { method, headers, body } = request
-  if (method !== 'POST') return refuse(404, 'no such subscription')
-  if (!/^\d+$/.test(headers.ttl ?? '')) return refuse(400, 'TTL')
-  if (headers['content-encoding'] !== 'aes128gcm') return refuse(400, 'encoding')
-  if (headers.topic !== undefined && !/^[\w-]{1,32}$/.test(headers.topic)) return refuse(400, 'topic')
-  if (!['very-low', 'low', 'normal', 'high', undefined].includes(headers.urgency)) return refuse(400, 'urgency')
-  if (body.length > 4096) return refuse(413, 'too large')
+  if (method !== 'POST') return webPushRefusal(404, 'no such subscription')
+  if (!/^\d+$/.test(headers.ttl ?? '')) return webPushRefusal(400, 'TTL')
+  if (headers['content-encoding'] !== 'aes128gcm') return webPushRefusal(400, 'encoding')
+  if (headers.topic !== undefined && !/^[\w-]{1,32}$/.test(headers.topic)) return webPushRefusal(400, 'topic')
+  if (!['very-low', 'low', 'normal', 'high', undefined].includes(headers.urgency)) return webPushRefusal(400, 'urgency')
+  if (body.length > 4096) return webPushRefusal(413, 'too large')
   return judgeVapid(request, vapidKey, now)
 }
 
 function judgeVapid({ headers }: SinkRequest, expected: Buffer | undefined, now: Date): SinkAnswer | undefined {
   const [, token = '', key = ''] = /^vapid t=([\w.-]+), ?k=([\w-]+)$/.exec(headers.authorization ?? '') ?? []
   const jwt = readJwt(token)
-  if (!jwt) return refuse(401, 'vapid missing')
+  if (!jwt) return webPushRefusal(401, 'vapid missing')
   const point = Buffer.from(key, 'base64url')
-  if (expected && !point.equals(expected)) return refuse(403, 'another key')
-  if (jwt.header.alg !== 'ES256' || !isSigned(jwt, point)) return refuse(401, 'signature')
+  if (expected && !point.equals(expected)) return webPushRefusal(403, 'another key')
+  if (jwt.header.alg !== 'ES256' || !isSigned(jwt, point)) return webPushRefusal(401, 'signature')
   const { aud, exp, sub } = jwt.claims
   const nowSeconds = now.getTime() / 1000
-  if (aud !== originOf(headers)) return refuse(401, 'audience')
-  if (typeof exp !== 'number' || exp <= nowSeconds || exp > nowSeconds + 86_400) return refuse(401, 'expiry')
-  if (!/^(mailto:|https:\/\/)/.test(String(sub))) return refuse(401, 'subject')
+  if (aud !== originOf(headers)) return webPushRefusal(401, 'audience')
+  if (typeof exp !== 'number' || exp <= nowSeconds || exp > nowSeconds + 86_400) return webPushRefusal(401, 'expiry')
+  if (!/^(mailto:|https:\/\/)/.test(String(sub))) return webPushRefusal(401, 'subject')
   return undefined
 }
 

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
-import type { Service, SinkRequest } from '../service.ts'
+import type { SinkRequest, SinkService } from '../service.ts'
 
 export type TokenShop = {
   host: string
@@ -31,7 +31,7 @@ export const MICROSOFT_TOKENS: TokenShop = {
 }
 
 export type ClientTokens = {
-  service: Service
+  service: SinkService
   isFor(request: SinkRequest): boolean
   isValid(authorization: string | undefined): boolean
   sold(): number
@@ -42,7 +42,7 @@ export type ClientTokens = {
 const MOST_TOKENS = 10_000
 
 /** `account`: the one that is known; without it every account is. */
-export function createClientTokens(
+export function createClientTokenStore(
   { path: shopPath, scope, lifeSeconds }: TokenShop,
   { clock, account }: { clock: Pick<Clock, 'now'>; account?: { clientId: string; secret: string } | undefined },
 ): ClientTokens {
@@ -72,7 +72,7 @@ export function createClientTokens(
     revokeAll: () => validUntil.clear(),
     service: {
       addressOf: ({ path }) => path,
-      judge: (request) =>
+      check: (request) =>
         isGood(request) ? undefined : { status: 400, body: JSON.stringify({ error: 'invalid_client' }) },
       accept() {
         const token = randomBytes(24).toString('hex')

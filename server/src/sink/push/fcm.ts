@@ -10,7 +10,7 @@ export type FcmMessage = {
   android?: { priority?: string; ttl?: string; collapse_key?: string }
 }
 
-export type FcmSettings = {
+export type FcmSinkSettings = {
   /** The one project that is known; without it every project is. */
   projectId?: string | undefined
   isValid(accessToken: string): boolean
@@ -24,8 +24,8 @@ const SEND_PATH = /^\/v1\/projects\/([^/]+)\/messages:send$/
 
 export const isForFcm = ({ path }: SinkRequest) => path.startsWith('/v1/projects/')
 
-type Refusal = { code?: string; field?: string; headers?: Record<string, string> }
-export function fcmRefusal(status: number, word: string, { code, field, headers = {} }: Refusal = {}): SinkAnswer {
+type FcmRefusal = { code?: string; field?: string; headers?: Record<string, string> }
+export function fcmRefusal(status: number, word: string, { code, field, headers = {} }: FcmRefusal = {}): SinkAnswer {
   const details = [
     ...(code ? [{ '@type': FCM_ERROR, errorCode: code }] : []),
     ...(field ? [{ '@type': BAD_REQUEST, fieldViolations: [{ field }] }] : []),
@@ -37,12 +37,12 @@ export function fcmRefusal(status: number, word: string, { code, field, headers 
   }
 }
 
-export function fcmService({ projectId, isValid, onReceived }: FcmSettings): ChannelService {
+export function fcmService({ projectId, isValid, onReceived }: FcmSinkSettings): ChannelService {
   let taken = 0
   return {
     channel: 'fcm',
     addressOf: (request) => String(messageOf(request)?.token),
-    judge(request) {
+    check(request) {
       const { method, path, headers } = request
       const [, project] = SEND_PATH.exec(path) ?? []
       if (method !== 'POST' || project === undefined || (projectId ?? project) !== project)

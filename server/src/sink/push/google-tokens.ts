@@ -2,7 +2,7 @@
 
 import { createPublicKey, randomBytes } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
-import type { Service, SinkRequest } from '../service.ts'
+import type { SinkRequest, SinkService } from '../service.ts'
 import { readJwt } from './jwt.ts'
 
 export type GoogleTokensSettings = {
@@ -12,7 +12,7 @@ export type GoogleTokensSettings = {
 }
 
 export type GoogleTokens = {
-  service: Service
+  service: SinkService
   isValid(accessToken: string): boolean
   sold(): number
   revokeAll(): void
@@ -53,7 +53,7 @@ export function createGoogleTokens({ clock, account }: GoogleTokensSettings): Go
     revokeAll: () => validUntil.clear(),
     service: {
       addressOf: ({ path }) => path,
-      judge: ({ body }) =>
+      check: ({ body }) =>
         isGood(body) ? undefined : { status: 400, body: JSON.stringify({ error: 'invalid_grant' }) },
       accept() {
         const token = `ya29.${randomBytes(16).toString('hex')}`

@@ -39,7 +39,7 @@ export function huaweiService({ known, isValid, onReceived }: HuaweiSinkSettings
   return {
     channel: 'huawei',
     addressOf: (request) => String(messageOf(request)?.token?.[0]),
-    judge(request) {
+    check(request) {
       const { method, path, headers } = request
       const [, version, id] = SEND_PATH.exec(path) ?? []
       if (method !== 'POST' || !isKnown(version, id)) return huaweiRefusal(404, '80300002')

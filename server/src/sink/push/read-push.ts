@@ -1,6 +1,6 @@
 // What somebody would have seen of a push message, and which message of ours it was.
 
-import type { Delivery } from '../deliveries.ts'
+import type { SinkDelivery } from '../deliveries.ts'
 import { parseObject } from '../json.ts'
 import type { AdmMessage } from './adm.ts'
 import type { ApnsReceived } from './apns.ts'
@@ -9,7 +9,7 @@ import type { HuaweiMessage } from './huawei.ts'
 import type { WebPushReceived } from './web-push.ts'
 import type { WnsReceived } from './wns.ts'
 
-type Read = Omit<Delivery, 'at'>
+type ParsedPush = Omit<SinkDelivery, 'at'>
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : null)
 const messageIdOf = (custom: unknown) => textOf((custom as { i?: unknown } | undefined)?.i)
@@ -20,7 +20,7 @@ type Aps = {
   'content-state'?: { onesignal?: { notificationId?: unknown } }
 }
 
-export function readApns({ token, payload }: ApnsReceived): Read {
+export function readApns({ token, payload }: ApnsReceived): ParsedPush {
   const { alert, 'content-state': shown } = (payload.aps ?? {}) as Aps
   const text = typeof alert === 'object' ? (textOf(alert?.body) ?? textOf(alert?.title)) : textOf(alert)
   return {
@@ -31,12 +31,12 @@ export function readApns({ token, payload }: ApnsReceived): Read {
   }
 }
 
-export function readFcm({ token, data = {}, notification = {} }: FcmMessage): Read {
+export function readFcm({ token, data = {}, notification = {} }: FcmMessage): ParsedPush {
   const text = textOf(data.alert ?? data.title ?? notification.body ?? notification.title)
   return { channel: 'fcm', to: token, message_id: messageIdOf(parseObject(data.custom ?? '')), text }
 }
 
-export function readWebPush({ endpoint, text }: WebPushReceived): Read {
+export function readWebPush({ endpoint, text }: WebPushReceived): ParsedPush {
   const payload = parseObject(text ?? '')
   return {
     channel: 'web_push',
@@ -47,26 +47,26 @@ export function readWebPush({ endpoint, text }: WebPushReceived): Read {
 }
 
 /** What the SDK would read of a data message, or the system of a notification. */
-export function readHuawei({ token: [to = ''], data, android }: HuaweiMessage): Read {
+export function readHuawei({ token: [to = ''], data, android }: HuaweiMessage): ParsedPush {
   const { notification } = android ?? {}
   if (!notification)
-    return { ...readFcm({ token: to, data: (parseObject(data ?? '') ?? {}) as Texts }), channel: 'huawei' }
+    return { ...readFcm({ token: to, data: (parseObject(data ?? '') ?? {}) as PushTexts }), channel: 'huawei' }
   const [, custom = ''] = /;S\.custom=([^;]*)/.exec(String(notification.click_action?.intent)) ?? []
   const message_id = messageIdOf(parseObject(decodeURIComponent(custom)))
   return { channel: 'huawei', to, message_id, text: textOf(notification.body) }
 }
 
-type Texts = Record<string, string>
+type PushTexts = Record<string, string>
 
-export const readAdm = ({ registrationId, data }: AdmMessage): Read => ({
+export const readAdm = ({ registrationId, data }: AdmMessage): ParsedPush => ({
   ...readFcm({ token: registrationId, data }),
   channel: 'adm',
 })
 
-const ENTITIES: Texts = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+const ENTITIES: PushTexts = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
 const unescapeXml = (xml: string | undefined) => xml?.replace(/&(\w+);/g, (all, name: string) => ENTITIES[name] ?? all)
 
-export function readWns({ channelUri, body }: WnsReceived): Read {
+export function readWns({ channelUri, body }: WnsReceived): ParsedPush {
   const [, launch] = /<toast launch="([^"]*)"/.exec(body) ?? []
   const [, text] = /<text id="2">([^<]*)</.exec(body) ?? []
   const payload = parseObject(unescapeXml(launch) ?? body)

@@ -3,7 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { type ChannelService, originOf, RETRY_AFTER, type SinkRequest } from '../service.ts'
 import { type Browser, readBrowser } from './browser.ts'
-import { judgePush, refuse } from './check-web-push.ts'
+import { checkWebPush, webPushRefusal } from './check-web-push.ts'
 import { decrypt } from './decrypt.ts'
 
 export type WebPushReceived = {
@@ -16,7 +16,7 @@ export type WebPushReceived = {
   topic: string | undefined
 }
 
-export type WebPushSettings = {
+export type WebPushSinkSettings = {
   clock: Pick<Clock, 'now'>
   /** Also takes what is for browsers of other services, without being able to read it. */
   takesForeign?: boolean | undefined
@@ -25,15 +25,15 @@ export type WebPushSettings = {
 
 export const isForWebPush = ({ headers }: SinkRequest) => headers['content-encoding'] === 'aes128gcm'
 
-export function webPushService({ clock, takesForeign = false, onReceived }: WebPushSettings): ChannelService {
+export function webPushService({ clock, takesForeign = false, onReceived }: WebPushSinkSettings): ChannelService {
   let taken = 0
   return {
     channel: 'web_push',
     addressOf: ({ path }) => path,
-    judge(request) {
+    check(request) {
       const browser = readBrowser(request.path)
-      if (!browser && !takesForeign) return refuse(404, 'no such subscription')
-      return judgePush(request, browser?.vapidPublicKey, clock.now())
+      if (!browser && !takesForeign) return webPushRefusal(404, 'no such subscription')
+      return checkWebPush(request, browser?.vapidPublicKey, clock.now())
     },
     accept({ path, headers, body }) {
       const browser = readBrowser(path)
@@ -48,9 +48,9 @@ export function webPushService({ clock, takesForeign = false, onReceived }: WebP
       return { status: 201, headers: { location: `${originOf(headers)}/m/${++taken}` } }
     },
     refusals: {
-      unavailable: () => refuse(503, 'unavailable'),
-      rate_limited: () => refuse(429, 'too many requests', RETRY_AFTER),
-      gone: () => refuse(410, 'no such subscription'),
+      unavailable: () => webPushRefusal(503, 'unavailable'),
+      rate_limited: () => webPushRefusal(429, 'too many requests', RETRY_AFTER),
+      gone: () => webPushRefusal(410, 'no such subscription'),
     },
   }
 }

@@ -27,7 +27,7 @@ export function wnsService({ isValid, onReceived }: WnsSinkSettings): ChannelSer
   return {
     channel: 'wns',
     addressOf: channelUriOf,
-    judge(request) {
+    check(request) {
       const { method, headers, body } = request
       if (method !== 'POST') return wnsRefusal(405)
       if (!isValid(headers.authorization)) return wnsRefusal(401)

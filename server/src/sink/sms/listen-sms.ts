@@ -1,11 +1,11 @@
 // The message centre of a box.
 
-import { type Inside, slowly } from '../box-context.ts'
+import { type BoxContext, delaySlowResponse } from '../box-context.ts'
 import { isRefusal } from '../faults.ts'
 import { joinParts } from './join-parts.ts'
 import { listenSmpp, type MessageCentre, SMPP_REFUSALS } from './smpp.ts'
 
-export function listenTexts({ deliveries, faults, pace, port }: Inside): Promise<MessageCentre> {
+export function listenSms({ deliveries, faults, pace, port }: BoxContext): Promise<MessageCentre> {
   const join = joinParts()
   return listenSmpp({
     port,
@@ -16,7 +16,7 @@ export function listenTexts({ deliveries, faults, pace, port }: Inside): Promise
       if (isRefusal(fault)) return SMPP_REFUSALS[fault]
       const text = join(pdu)
       if (text !== undefined) deliveries.add({ channel: 'sms', to, message_id: null, text })
-      if (fault === 'slow') await slowly()
+      if (fault === 'slow') await delaySlowResponse()
       if (fault === 'garbage') return fault
       // The answers to all others would have to wait behind it.
       if (fault === 'hang' || fault === 'trickle') return 'hang'

@@ -9,7 +9,7 @@ import type { RefusalName } from '../service.ts'
 /** A command status, 0 for taken; or taken, and then the connection is cut, or nothing is ever said, or nonsense. */
 export type SmppVerdict = number | 'cut' | 'hang' | 'garbage'
 
-export type SmppSettings = {
+export type SmppServerSettings = {
   /** The status of a sign-in; everybody is let in unless told. */
   signIn?: ((bind: PDU) => number) | undefined
   take(submitted: PDU): SmppVerdict | Promise<SmppVerdict>
@@ -33,7 +33,7 @@ export type MessageCentre = {
 
 export const SMPP_REFUSALS: Record<RefusalName, number> = { unavailable: 0x08, rate_limited: 0x58, gone: 0x0b }
 
-export async function listenSmpp(settings: SmppSettings): Promise<MessageCentre> {
+export async function listenSmpp(settings: SmppServerSettings): Promise<MessageCentre> {
   const { signIn = () => 0, take, onEnquiry = () => {}, stateOf = () => undefined, tls = {}, port = 0 } = settings
   const sessions = new Set<Session>()
   const open = new Set<Session>()

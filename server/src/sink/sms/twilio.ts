@@ -5,7 +5,7 @@ import { type ChannelService, RETRY_AFTER, type SinkAnswer, type SinkRequest } f
 
 export type TwilioReceived = { sid: string; form: URLSearchParams; messageId: string | undefined }
 
-export type TwilioSettings = {
+export type TwilioSinkSettings = {
   /** The one account that is known; without it every account is. `user` is the account's SID, or that of an API key. */
   account?: { accountSid: string; password: string; user?: string | undefined } | undefined
   onReceived(received: TwilioReceived): void
@@ -30,12 +30,12 @@ export const twilioRefusal = (status: number, code: number, headers: Record<stri
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
-export function twilioService({ account, onReceived }: TwilioSettings): ChannelService {
+export function twilioService({ account, onReceived }: TwilioSinkSettings): ChannelService {
   const expected = account && basic(account.user ?? account.accountSid, account.password)
   return {
     channel: 'sms',
     addressOf: ({ body }) => new URLSearchParams(body.toString()).get('To') ?? '',
-    judge({ method, path, headers, body }) {
+    check({ method, path, headers, body }) {
       const { authorization = '' } = headers
       if (expected ? authorization !== expected : !/^Basic .{4,}/.test(authorization)) return twilioRefusal(401, 20003)
       const [, accountSid] = PATH.exec(path) ?? []

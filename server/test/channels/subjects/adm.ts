@@ -1,8 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { type AdmCredentials, type AdmItem, admChannel, admPush } from '../../../src/channels/push/adm/channel.ts'
+import {
+  type AdmCredentials,
+  type AdmItem,
+  openAdmChannel,
+  writeAdmPush,
+} from '../../../src/channels/push/adm/channel.ts'
 import { virtualClock } from '../../../src/lib/clock.ts'
 import { admRefusal } from '../../../src/sink/push/adm.ts'
-import type { Failure } from '../../../src/sink/service.ts'
+import type { SinkFailure } from '../../../src/sink/service.ts'
 import { startAdmSink } from '../../sinks/push.ts'
 import type { StartOptions, Subject, Troubles } from '../contract.ts'
 import { content, START } from '../push-content.ts'
@@ -17,22 +22,22 @@ export const anItem = (changes: Partial<AdmItem> = {}): AdmItem => ({
   appId: 'an app',
   token: newToken(),
   credentials: account,
-  push: admPush(content()),
+  push: writeAdmPush(content()),
   ...changes,
 })
 
-export const troubles: Troubles<Failure> = {
+export const troubles: Troubles<SinkFailure> = {
   ...http2Troubles,
   refused: admRefusal(400, 'InvalidData'),
   gone: admRefusal(400, 'Unregistered'),
 }
 
-export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<AdmItem, Failure>> {
+export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<AdmItem, SinkFailure>> {
   const clock = virtualClock(START)
   const provider = await startAdmSink(clock, account, more)
   return {
     provider: { ...provider, requests: () => provider.requests() - provider.tokensSold() },
-    channel: admChannel({ clock, route: provider.route, deadlineMs }),
+    channel: openAdmChannel({ clock, route: provider.route, deadlineMs }),
     item: anItem,
     addressOf: ({ token }) => token,
     secretsOf: ({ token, credentials }) => [token, credentials.secret].filter((it) => it.length > 8),
@@ -40,8 +45,8 @@ export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subj
       anItem({ token: '' }),
       anItem({ token: 'line\r\nbreak' }),
       anItem({ credentials: { ...account, secret: 'another-secret-altogether' } }),
-      anItem({ push: admPush(content({ body: 'ü'.repeat(3_100) })) }),
-      anItem({ push: admPush(content({ collapseId: 'x'.repeat(65) })) }),
+      anItem({ push: writeAdmPush(content({ body: 'ü'.repeat(3_100) })) }),
+      anItem({ push: writeAdmPush(content({ collapseId: 'x'.repeat(65) })) }),
     ],
   }
 }

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { type ApnsCredentials, type ApnsItem, apnsChannel } from '../../../src/channels/push/apns/channel.ts'
-import { apnsPush } from '../../../src/channels/push/apns/payload.ts'
+import { type ApnsCredentials, type ApnsItem, openApnsChannel } from '../../../src/channels/push/apns/channel.ts'
+import { writeApnsPush } from '../../../src/channels/push/apns/payload.ts'
 import { virtualClock } from '../../../src/lib/clock.ts'
 import { type ApnsAccount, apnsRefusal } from '../../../src/sink/push/apns.ts'
-import type { Failure } from '../../../src/sink/service.ts'
+import type { SinkFailure } from '../../../src/sink/service.ts'
 import { aP8, rsaPem } from '../../credentials.ts'
 import { startApnsSink } from '../../sinks/push.ts'
 import type { StartOptions, Subject, Troubles } from '../contract.ts'
@@ -22,11 +22,11 @@ export const anItem = (changes: Partial<ApnsItem> = {}): ApnsItem => ({
   appId: 'an app',
   token: newToken(),
   credentials,
-  push: apnsPush(content()),
+  push: writeApnsPush(content()),
   ...changes,
 })
 
-export const troubles: Troubles<Failure> = {
+export const troubles: Troubles<SinkFailure> = {
   ...http2Troubles,
   refused: apnsRefusal(400, 'BadCollapseId'),
   gone: apnsRefusal(410, 'Unregistered'),
@@ -40,12 +40,12 @@ const noPair: ApnsCredentials = {
   topic: null,
 }
 
-export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<ApnsItem, Failure>> {
+export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<ApnsItem, SinkFailure>> {
   const clock = virtualClock(START)
   const provider = await startApnsSink(clock, account, more)
   return {
     provider,
-    channel: apnsChannel({ clock, route: provider.route, deadlineMs }),
+    channel: openApnsChannel({ clock, route: provider.route, deadlineMs }),
     item: anItem,
     addressOf: ({ token }) => token,
     secretsOf: ({ token, credentials }) =>
@@ -59,7 +59,7 @@ export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subj
       anItem({ credentials: { ...credentials, key: aP8().pem } }),
       anItem({ credentials: { ...credentials, topic: 'com.example.other' } }),
       anItem({ credentials: noPair }),
-      anItem({ push: { ...apnsPush(content()), body: 'x'.repeat(4_097) } }),
+      anItem({ push: { ...writeApnsPush(content()), body: 'x'.repeat(4_097) } }),
     ],
   }
 }

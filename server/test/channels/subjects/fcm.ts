@@ -1,17 +1,17 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import type { ServiceAccount } from '../../../src/channels/push/fcm/access-token.ts'
-import { type FcmItem, fcmChannel } from '../../../src/channels/push/fcm/channel.ts'
-import { fcmPush } from '../../../src/channels/push/fcm/payload.ts'
+import type { GoogleServiceAccount } from '../../../src/channels/push/fcm/access-token.ts'
+import { type FcmItem, openFcmChannel } from '../../../src/channels/push/fcm/channel.ts'
+import { writeFcmPush } from '../../../src/channels/push/fcm/payload.ts'
 import { virtualClock } from '../../../src/lib/clock.ts'
 import { fcmRefusal } from '../../../src/sink/push/fcm.ts'
-import type { Failure } from '../../../src/sink/service.ts'
+import type { SinkFailure } from '../../../src/sink/service.ts'
 import { rsaPem } from '../../credentials.ts'
 import { startFcmSink } from '../../sinks/push.ts'
 import type { StartOptions, Subject, Troubles } from '../contract.ts'
 import { content, START } from '../push-content.ts'
 import { http2Troubles } from './http.ts'
 
-export const account: ServiceAccount = {
+export const account: GoogleServiceAccount = {
   projectId: 'test-project',
   clientEmail: 'push@test-project.iam.gserviceaccount.com',
   privateKey: rsaPem(),
@@ -21,25 +21,25 @@ export const anItem = (changes: Partial<FcmItem> = {}): FcmItem => ({
   appId: 'an app',
   token: newToken(),
   credentials: account,
-  push: fcmPush(content()),
+  push: writeFcmPush(content()),
   ...changes,
 })
 const otherKey = () =>
   generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
 
-export const troubles: Troubles<Failure> = {
+export const troubles: Troubles<SinkFailure> = {
   ...http2Troubles,
   refused: fcmRefusal(400, 'INVALID_ARGUMENT', { field: 'message.data' }),
   gone: fcmRefusal(404, 'NOT_FOUND', { code: 'UNREGISTERED' }),
 }
 
-export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<FcmItem, Failure>> {
+export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<FcmItem, SinkFailure>> {
   const clock = virtualClock(START)
   const provider = await startFcmSink(clock, account, more)
   return {
     // Buying the token is no request for anybody.
     provider: { ...provider, requests: () => provider.requests() - provider.tokensSold() },
-    channel: fcmChannel({ clock, route: provider.route, deadlineMs }),
+    channel: openFcmChannel({ clock, route: provider.route, deadlineMs }),
     item: anItem,
     addressOf: ({ token }) => token,
     secretsOf: ({ token, credentials }) =>
@@ -49,7 +49,7 @@ export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subj
       anItem({ credentials: { ...account, privateKey: 'not a key of any kind' } }),
       anItem({ credentials: { ...account, privateKey: otherKey() } }),
       anItem({ credentials: { ...account, projectId: '../other' } }),
-      anItem({ push: fcmPush(content({ body: 'ü'.repeat(2_100) })) }),
+      anItem({ push: writeFcmPush(content({ body: 'ü'.repeat(2_100) })) }),
     ],
   }
 }

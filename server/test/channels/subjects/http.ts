@@ -1,8 +1,8 @@
-import type { Failure } from '../../../src/sink/service.ts'
+import type { SinkFailure } from '../../../src/sink/service.ts'
 import type { Troubles } from '../contract.ts'
 
 /** How everything that speaks HTTP goes wrong. */
-export const httpTroubles: Omit<Troubles<Failure>, 'refused' | 'gone'> = {
+export const httpTroubles: Omit<Troubles<SinkFailure>, 'refused' | 'gone'> = {
   busy: { status: 503 },
   lost: ['reset', 'cut', 'half', 'hang', 'trickle'],
   pauses: [

@@ -1,9 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { type HuaweiCredentials, type HuaweiItem, huaweiChannel } from '../../../src/channels/push/huawei/channel.ts'
-import { huaweiPush } from '../../../src/channels/push/huawei/payload.ts'
+import {
+  type HuaweiCredentials,
+  type HuaweiItem,
+  openHuaweiChannel,
+} from '../../../src/channels/push/huawei/channel.ts'
+import { writeHuaweiPush } from '../../../src/channels/push/huawei/payload.ts'
 import { virtualClock } from '../../../src/lib/clock.ts'
 import { huaweiRefusal } from '../../../src/sink/push/huawei.ts'
-import type { Failure } from '../../../src/sink/service.ts'
+import type { SinkFailure } from '../../../src/sink/service.ts'
 import { startHuaweiSink } from '../../sinks/push.ts'
 import type { StartOptions, Subject, Troubles } from '../contract.ts'
 import { content, START } from '../push-content.ts'
@@ -21,23 +25,23 @@ export const anItem = (changes: Partial<HuaweiItem> = {}): HuaweiItem => ({
   appId: 'an app',
   token: newToken(),
   credentials: account,
-  push: huaweiPush(content()),
+  push: writeHuaweiPush(content()),
   ...changes,
 })
 
-export const troubles: Troubles<Failure> = {
+export const troubles: Troubles<SinkFailure> = {
   ...http2Troubles,
   refused: huaweiRefusal(400, '80100003'),
   gone: huaweiRefusal(400, '80300007'),
 }
 
-export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<HuaweiItem, Failure>> {
+export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<HuaweiItem, SinkFailure>> {
   const clock = virtualClock(START)
   const provider = await startHuaweiSink(clock, account, more)
   return {
     // Buying the token is no request for anybody.
     provider: { ...provider, requests: () => provider.requests() - provider.tokensSold() },
-    channel: huaweiChannel({ clock, route: provider.route, deadlineMs }),
+    channel: openHuaweiChannel({ clock, route: provider.route, deadlineMs }),
     item: anItem,
     addressOf: ({ token }) => token,
     secretsOf: ({ token, credentials }) => [token, credentials.secret].filter((it) => it.length > 8),
@@ -46,7 +50,7 @@ export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subj
       anItem({ token: 'line\r\nbreak' }),
       anItem({ credentials: { ...account, secret: 'another-secret-altogether' } }),
       anItem({ credentials: { ...account, projectId: '../other' } }),
-      anItem({ push: huaweiPush(content({ body: 'ü'.repeat(2_100) })) }),
+      anItem({ push: writeHuaweiPush(content({ body: 'ü'.repeat(2_100) })) }),
     ],
   }
 }

@@ -1,6 +1,6 @@
-import type { MailContent, MailItem } from '../../../src/channels/email/message.ts'
+import type { EmailContent, EmailItem } from '../../../src/channels/email/message.ts'
 
-export const CONTENT: MailContent = {
+export const CONTENT: EmailContent = {
   from: { name: 'Bells & Söhne', address: 'news@example.com' },
   replyTo: 'answers@example.com',
   subject: 'They ring – für alle 🎉',
@@ -24,7 +24,7 @@ export const CONTENT: MailContent = {
 
 let made = 0
 
-export function aMail(changes: Partial<MailItem> = {}): MailItem {
+export function aMail(changes: Partial<EmailItem> = {}): EmailItem {
   const n = ++made
   const reference = `ref${String(n).padStart(52, 'a')}`
   return {
@@ -36,7 +36,7 @@ export function aMail(changes: Partial<MailItem> = {}): MailItem {
     envelopeFrom: `b-${reference}@bounce.example.com`,
     date: new Date('2030-01-01T09:00:00Z'),
     dkim: [],
-    lane: 'other',
+    inboxProvider: 'other',
     source: { appId: 'an app', lane: 'bulk' },
     ...changes,
   }

@@ -1,7 +1,7 @@
 import { createDial } from '../../../src/channels/dial.ts'
-import { openDirect } from '../../../src/channels/email/direct.ts'
-import type { MailItem } from '../../../src/channels/email/message.ts'
-import { openRelay } from '../../../src/channels/email/relay.ts'
+import { openDirectChannel } from '../../../src/channels/email/direct.ts'
+import type { EmailItem } from '../../../src/channels/email/message.ts'
+import { openRelayChannel } from '../../../src/channels/email/relay.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
 import { type MailTrouble, startMailSink } from '../../sinks/mail.ts'
 import type { StartOptions, Subject, Troubles } from '../contract.ts'
@@ -32,7 +32,7 @@ export const troubles: Troubles<MailTrouble> = {
 
 const auth = { user: 'user-marker', password: 'password-marker' }
 
-const broken = (): MailItem[] => [
+const broken = (): EmailItem[] => [
   aMail({ to: '' }),
   aMail({ to: 'nobody' }),
   aMail({ to: 'a@b.example>\r\nRCPT TO:<marker@c.example' }),
@@ -46,12 +46,12 @@ const broken = (): MailItem[] => [
   aMail({ content: { ...CONTENT, headers: [['Bcc', ['marker@example.com']]] } }),
 ]
 
-const secretsOf = ({ to, reference }: MailItem) => ['marker', '127.0.0.1', reference, ...(to === '' ? [] : [to])]
+const secretsOf = ({ to, reference }: EmailItem) => ['marker', '127.0.0.1', reference, ...(to === '' ? [] : [to])]
 
-export async function startRelay({ deadlineMs }: StartOptions): Promise<Subject<MailItem, MailTrouble>> {
+export async function startRelay({ deadlineMs }: StartOptions): Promise<Subject<EmailItem, MailTrouble>> {
   const provider = await startMailSink({ name: 'relay.example.com', auth })
   const connect = { 'smtp://relay.example.com:587': { host: '127.0.0.1', port: provider.port } }
-  const channel = openRelay({
+  const channel = openRelayChannel({
     dial: createDial({ route: { ...provider.route, connect } }),
     host: 'relay.example.com',
     port: 587,
@@ -67,10 +67,10 @@ export async function startRelay({ deadlineMs }: StartOptions): Promise<Subject<
   return { provider, channel, item: aMail, addressOf: ({ to }) => to, secretsOf, broken }
 }
 
-export async function startDirect({ deadlineMs }: StartOptions): Promise<Subject<MailItem, MailTrouble>> {
+export async function startDirect({ deadlineMs }: StartOptions): Promise<Subject<EmailItem, MailTrouble>> {
   const provider = await startMailSink({ name: 'another-name.example' })
   const connect = { 'smtp://mx.recipients.example:25': { host: '127.0.0.1', port: provider.port } }
-  const channel = openDirect({
+  const channel = openDirectChannel({
     dial: createDial({ route: { connect } }),
     resolveMx: async (domain) => [{ exchange: `mx.${domain}`, priority: 10 }],
     helo: 'carillon.example.com',

@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { type WebPushItem, webPushChannel } from '../../../src/channels/push/web-push/channel.ts'
-import { type WebPush, webPush } from '../../../src/channels/push/web-push/payload.ts'
+import { openWebPushChannel, type WebPushItem } from '../../../src/channels/push/web-push/channel.ts'
+import { type WebPush, writeWebPush } from '../../../src/channels/push/web-push/payload.ts'
 import type { VapidKeys } from '../../../src/channels/push/web-push/vapid.ts'
 import { virtualClock } from '../../../src/lib/clock.ts'
-import type { Subscription } from '../../../src/sink/push/browser.ts'
-import type { Failure } from '../../../src/sink/service.ts'
+import type { BrowserSubscription } from '../../../src/sink/push/browser.ts'
+import type { SinkFailure } from '../../../src/sink/service.ts'
 import { startPushService } from '../../sinks/push.ts'
 import type { StartOptions, Subject, Troubles } from '../contract.ts'
 import { content, START } from '../push-content.ts'
@@ -18,7 +18,10 @@ export function newVapid(): VapidKeys {
 }
 
 export const vapid = newVapid()
-export const itemFor = ({ endpoint, p256dh, auth }: Subscription, push: WebPush = webPush(content())): WebPushItem => ({
+export const itemFor = (
+  { endpoint, p256dh, auth }: BrowserSubscription,
+  push: WebPush = writeWebPush(content()),
+): WebPushItem => ({
   appId: 'an app',
   endpoint,
   p256dh,
@@ -27,15 +30,15 @@ export const itemFor = ({ endpoint, p256dh, auth }: Subscription, push: WebPush 
   push,
 })
 
-export const troubles: Troubles<Failure> = { ...http2Troubles, refused: { status: 400 }, gone: { status: 410 } }
+export const troubles: Troubles<SinkFailure> = { ...http2Troubles, refused: { status: 400 }, gone: { status: 410 } }
 
-export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<WebPushItem, Failure>> {
+export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<WebPushItem, SinkFailure>> {
   const clock = virtualClock(START)
   const provider = await startPushService(clock, more)
   const item = () => itemFor(provider.subscribe(vapid.publicKey))
   return {
     provider,
-    channel: webPushChannel({ clock, route: provider.route, deadlineMs }),
+    channel: openWebPushChannel({ clock, route: provider.route, deadlineMs }),
     item,
     addressOf: ({ endpoint }) => (URL.canParse(endpoint) ? new URL(endpoint).pathname : endpoint),
     secretsOf: ({ endpoint, auth, p256dh, vapid }) =>
@@ -50,7 +53,7 @@ export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subj
       { ...item(), auth: 'short' },
       { ...item(), vapid: { ...vapid, privateKey: 'AAAA' } },
       { ...item(), vapid: { ...vapid, publicKey: 'AAAA' } },
-      { ...item(), push: { ...webPush(content()), plain: Buffer.alloc(5_000) } },
+      { ...item(), push: { ...writeWebPush(content()), plain: Buffer.alloc(5_000) } },
     ],
   }
 }

@@ -2,7 +2,7 @@ import { openOutbound } from '../../../src/channels/outbound.ts'
 import { newWebhookSecret } from '../../../src/channels/webhook/sign.ts'
 import { openWebhooks, type WebhookItem } from '../../../src/channels/webhook/webhook.ts'
 import { systemClock } from '../../../src/lib/clock.ts'
-import type { Failure } from '../../../src/sink/service.ts'
+import type { SinkFailure } from '../../../src/sink/service.ts'
 import { startWebhookSink, WEBHOOK_ORIGIN } from '../../sinks/webhook.ts'
 import type { StartOptions, Subject, Troubles } from '../contract.ts'
 import { httpTroubles } from './http.ts'
@@ -10,9 +10,9 @@ import { httpTroubles } from './http.ts'
 const secret = newWebhookSecret()
 let last = 0
 
-export const troubles: Troubles<Failure> = { ...httpTroubles, refused: { status: 400 }, gone: { status: 410 } }
+export const troubles: Troubles<SinkFailure> = { ...httpTroubles, refused: { status: 400 }, gone: { status: 410 } }
 
-export async function start({ deadlineMs }: StartOptions): Promise<Subject<WebhookItem, Failure>> {
+export async function start({ deadlineMs }: StartOptions): Promise<Subject<WebhookItem, SinkFailure>> {
   const provider = await startWebhookSink(secret)
   const outbound = openOutbound({ route: provider.route, timeoutMs: deadlineMs })
   const item = (changes: Partial<WebhookItem> = {}): WebhookItem => ({

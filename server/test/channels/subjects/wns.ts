@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
-import { type WnsCredentials, type WnsItem, wnsChannel } from '../../../src/channels/push/wns/channel.ts'
-import { wnsPush } from '../../../src/channels/push/wns/payload.ts'
+import { openWnsChannel, type WnsCredentials, type WnsItem } from '../../../src/channels/push/wns/channel.ts'
+import { writeWnsPush } from '../../../src/channels/push/wns/payload.ts'
 import { virtualClock } from '../../../src/lib/clock.ts'
 import { wnsRefusal } from '../../../src/sink/push/wns.ts'
-import type { Failure } from '../../../src/sink/service.ts'
+import type { SinkFailure } from '../../../src/sink/service.ts'
 import { startWnsSink, WNS_HOST } from '../../sinks/push.ts'
 import type { StartOptions, Subject, Troubles } from '../contract.ts'
 import { content, START } from '../push-content.ts'
@@ -18,18 +18,18 @@ export const anItem = (changes: Partial<WnsItem> = {}): WnsItem => ({
   appId: 'an app',
   channelUri: newChannelUri(),
   credentials: account,
-  push: wnsPush(content()),
+  push: writeWnsPush(content()),
   ...changes,
 })
 
-export const troubles: Troubles<Failure> = { ...http2Troubles, refused: wnsRefusal(400), gone: wnsRefusal(410) }
+export const troubles: Troubles<SinkFailure> = { ...http2Troubles, refused: wnsRefusal(400), gone: wnsRefusal(410) }
 
-export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<WnsItem, Failure>> {
+export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subject<WnsItem, SinkFailure>> {
   const clock = virtualClock(START)
   const provider = await startWnsSink(clock, account, more)
   return {
     provider: { ...provider, requests: () => provider.requests() - provider.tokensSold() },
-    channel: wnsChannel({ clock, route: provider.route, deadlineMs }),
+    channel: openWnsChannel({ clock, route: provider.route, deadlineMs }),
     item: anItem,
     addressOf: ({ channelUri }) => channelUri,
     secretsOf: ({ channelUri, credentials }) => [channelUri, credentials.secret].filter((it) => it.length > 8),
@@ -38,7 +38,7 @@ export async function start({ deadlineMs, ...more }: StartOptions): Promise<Subj
       anItem({ channelUri: 'https://evil.example/?token=1' }),
       anItem({ channelUri: newChannelUri().replace('https:', 'http:') }),
       anItem({ credentials: { ...account, secret: 'another-secret-altogether' } }),
-      anItem({ push: wnsPush(content({ body: 'ü'.repeat(2_500) })) }),
+      anItem({ push: writeWnsPush(content({ body: 'ü'.repeat(2_500) })) }),
     ],
   }
 }

@@ -1,8 +1,8 @@
 // What all attackers have in common: each does one thing that hurts, without pause, with the rights of an ordinary app.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import type { FaultName, Mishap } from '../../../src/sink/faults.ts'
-import type { ChannelName as SinkChannel } from '../../../src/sink/service.ts'
+import type { FaultName, FaultOccurrence } from '../../../src/sink/faults.ts'
+import type { SinkChannelName as SinkChannel } from '../../../src/sink/service.ts'
 import { until } from '../../process/launch.ts'
 import { type ChannelName, insertPeople, newAddresses } from '../channels.ts'
 import { isFull } from '../ledger.ts'
@@ -73,7 +73,7 @@ export async function untilFailing(
   times: number,
   sinceMs: number,
 ): Promise<void> {
-  const failed = async () => (await (await fetch(`${box.control}/faults?since=${sinceMs}`)).json()) as Mishap[]
+  const failed = async () => (await (await fetch(`${box.control}/faults?since=${sinceMs}`)).json()) as FaultOccurrence[]
   await until(async () => {
     const mishaps = await failed()
     return channels.every((name) => mishaps.filter(({ channel }) => channel === name).length >= times)

@@ -2,7 +2,7 @@
 // ASCII, without two spaces in a row, so that what is signed is what is written.
 
 import { isMediaType } from '../../../lib/media-type.ts'
-import type { MailFile } from '../message.ts'
+import type { EmailAttachment } from '../message.ts'
 
 /** Letters, digits and a few more, between quotes; all else is encoded. */
 const PLAIN = /^[\w.()+@-]+(?: [\w.()+@-]+)*$/
@@ -11,7 +11,7 @@ const MOST_PLAIN = 60
 const MOST_ENCODED = 52
 const MOST_NAME = 255
 
-export function fileHeadersOf({ name, contentType }: Pick<MailFile, 'name' | 'contentType'>): string[] {
+export function attachmentHeaders({ name, contentType }: Pick<EmailAttachment, 'name' | 'contentType'>): string[] {
   return [
     `Content-Type: ${isMediaType(contentType) ? contentType : 'application/octet-stream'}`,
     'Content-Transfer-Encoding: base64',

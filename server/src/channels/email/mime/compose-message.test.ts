@@ -5,17 +5,17 @@ import { aMail, CONTENT } from '../../../../test/channels/subjects/mail.ts'
 import { cpuTimeMs } from '../../../../test/cpu-time.ts'
 import { fillPlaces } from '../../../lib/places.ts'
 import { readMail } from '../../../lib/read-mail.ts'
-import type { MailContent, MailFile, MailItem } from '../message.ts'
+import type { EmailAttachment, EmailContent, EmailItem } from '../message.ts'
 import { encodeBase64 } from './base64.ts'
-import { buildMail, buildPieces } from './build-message.ts'
+import { buildMessage, buildMessagePieces } from './build-message.ts'
 import { encodeQuotedPrintable } from './quoted-printable.ts'
 
-const withContent = (changes: Partial<MailContent>, item: Partial<MailItem> = {}) =>
+const withContent = (changes: Partial<EmailContent>, item: Partial<EmailItem> = {}) =>
   aMail({ content: { ...CONTENT, ...changes }, ...item })
 
 /** Read by a parser that shares nothing with what wrote it. */
-const parse = async (item: MailItem) => PostalMime.parse(await buildMail(item))
-const textOf = async (item: MailItem) => (await buildMail(item)).toString('latin1')
+const parse = async (item: EmailItem) => PostalMime.parse(await buildMessage(item))
+const textOf = async (item: EmailItem) => (await buildMessage(item)).toString('latin1')
 
 const OUR_NAMES = [
   'to',
@@ -55,7 +55,7 @@ describe('a mail', () => {
 
   test('differs between two who get the same in nothing but what is theirs', async () => {
     const [one, other] = [aMail(), aMail()]
-    const plain = async (item: MailItem) =>
+    const plain = async (item: EmailItem) =>
       (await textOf(item))
         .replaceAll(/\b(click|open|stop)a+\d+/g, 'R')
         .replace(item.to, 'T')
@@ -76,7 +76,7 @@ describe('a mail', () => {
 
   test('is read by the sink as well', async () => {
     const item = aMail()
-    const { subject, text } = readMail(await buildMail(item))
+    const { subject, text } = readMail(await buildMessage(item))
     expect({ subject, text }).toEqual({
       subject: CONTENT.subject,
       text: fillPlaces(CONTENT.text, item.referenceFor).replaceAll('\n', '\r\n'),
@@ -93,7 +93,7 @@ describe('a mail', () => {
       "o'hara+tag@Example.COM": "o'hara+tag@example.com",
     }
     for (const [given, written] of Object.entries(addresses))
-      expect((await buildMail(aMail({ to: given }))).toString()).toContain(`\r\nTo: <${written}>\r\n`.slice(2))
+      expect((await buildMessage(aMail({ to: given }))).toString()).toContain(`\r\nTo: <${written}>\r\n`.slice(2))
   })
 
   test.each([
@@ -110,7 +110,7 @@ describe('a mail', () => {
     '\ud800@c.example',
     '"a"b"@c.example',
   ])('is none to %j', async (to) => {
-    await expect(buildMail(aMail({ to }))).rejects.toThrow('address')
+    await expect(buildMessage(aMail({ to }))).rejects.toThrow('address')
   })
 
   test.each([
@@ -125,7 +125,7 @@ describe('a mail', () => {
     [['', ['a']]],
     [['X-Ref', ['ä', 'b']]],
   ] as const)('has no headers like %j', async (...headers) => {
-    await expect(buildMail(withContent({ headers }))).rejects.toThrow('header not valid')
+    await expect(buildMessage(withContent({ headers }))).rejects.toThrow('header not valid')
   })
 })
 
@@ -215,7 +215,7 @@ describe('whatever it is given', () => {
     await fc.assert(
       fc.asyncProperty(body, body, async (html, text) => {
         const item = withContent({ html, text })
-        const message = (await buildMail(item)).toString('latin1')
+        const message = (await buildMessage(item)).toString('latin1')
         expect(message.split('\r\n').every((line) => line.length <= 200 && !line.startsWith('.'))).toBe(true)
         const lines = (it: string) => it.toWellFormed().replaceAll(/\r\n?/g, '\n')
         const written = { html: partOf(html, item, lines), plain: partOf(text, item, lines) }
@@ -227,7 +227,7 @@ describe('whatever it is given', () => {
     )
   })
 
-  const partOf = (pieces: string[], { referenceFor }: MailItem, lines: (it: string) => string) =>
+  const partOf = (pieces: string[], { referenceFor }: EmailItem, lines: (it: string) => string) =>
     pieces.length === 1 && pieces[0] === '' ? undefined : fillPlaces(pieces.map(lines), referenceFor)
 
   /** By the letter of RFC 2045; undefined where there is no such part. */
@@ -269,7 +269,7 @@ describe('whatever it is given', () => {
 })
 
 describe('files', () => {
-  const aFile = (name: string, bytes = Buffer.from('They ring'), contentType = 'application/pdf'): MailFile => ({
+  const aFile = (name: string, bytes = Buffer.from('They ring'), contentType = 'application/pdf'): EmailAttachment => ({
     name,
     contentType,
     encoded: encodeBase64(bytes),
@@ -301,18 +301,21 @@ describe('files', () => {
   test('are the same bytes in the mails of all, and in none that has none', async () => {
     const files = [aFile('a.pdf', every)]
     const content = { ...CONTENT, files }
-    const [one, other] = await Promise.all([buildPieces(aMail({ content })), buildPieces(aMail({ content }))])
+    const [one, other] = await Promise.all([
+      buildMessagePieces(aMail({ content })),
+      buildMessagePieces(aMail({ content })),
+    ])
     expect(one?.files).toBe(other?.files)
     expect(one?.files[1]).toBe(files[0]?.encoded)
-    expect(await buildPieces(aMail())).toMatchObject({ files: [] })
-    const without = await buildPieces(withContent({ files: [] }))
+    expect(await buildMessagePieces(aMail())).toMatchObject({ files: [] })
+    const without = await buildMessagePieces(withContent({ files: [] }))
     expect(without.message).toContain('\r\nContent-Type: multipart/alternative; boundary=')
     expect(without.message).not.toContain('mixed')
   })
 
   test('are read by the sink as well, which does not take them for what the mail says', async () => {
     const files = [aFile('a.txt', Buffer.from('not this'), 'text/plain'), aFile('a.html', every, 'text/html')]
-    const { text, html } = readMail(await buildMail(withContent({ text: [''], html: ['<p>this</p>'], files })))
+    const { text, html } = readMail(await buildMessage(withContent({ text: [''], html: ['<p>this</p>'], files })))
     expect([text, html]).toEqual([null, '<p>this</p>'])
   })
 

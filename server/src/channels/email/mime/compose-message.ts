@@ -3,14 +3,14 @@
 
 import { randomBytes } from 'node:crypto'
 import { fillPlaces, isPlaceName, type Pieces, piecesOf } from '../../../lib/places.ts'
-import { type Address, readAddress } from '../address.ts'
-import { BadMail, type MailContent, type MailFile, type MailItem } from '../message.ts'
-import { fileHeadersOf } from './attachment-headers.ts'
-import { headerOf, mailboxHeaderOf } from './headers.ts'
+import { type EmailAddress, parseEmailAddress } from '../address.ts'
+import { type EmailAttachment, type EmailContent, type EmailItem, InvalidEmail } from '../message.ts'
+import { attachmentHeaders } from './attachment-headers.ts'
+import { formatHeader, formatMailboxHeader } from './headers.ts'
 import { encodeQuotedPrintable } from './quoted-printable.ts'
-import { bytesOf, toWire, type Wire } from './wire-format.ts'
+import { toByteString, toWireText, type WireText } from './wire-format.ts'
 
-export type PreparedMail = {
+export type PreparedMessage = {
   /** Shared headers, an empty line, the body: with their places filled they are a `Wire`. */
   pieces: Pieces
   /** What follows on that, the same for all: never copied, as it may be large. Also as a signature sees it. */
@@ -22,17 +22,17 @@ export type PreparedMail = {
   isUtf8: boolean
 }
 
-export type ComposedMail = {
+export type ComposedMessage = {
   /** Headers of the recipient; each as one line. */
   own: readonly (readonly [name: string, value: string])[]
   referenceAt: (place: string) => string
-  shared: PreparedMail
+  shared: PreparedMessage
 }
 
-const prepared = new WeakMap<MailContent, PreparedMail>()
+const prepared = new WeakMap<EmailContent, PreparedMessage>()
 
 /** Throws `BadMail`. */
-export function prepareMail(content: MailContent): PreparedMail {
+export function prepareMessage(content: EmailContent): PreparedMessage {
   const known = prepared.get(content)
   if (known) return known
   const made = prepare(content)
@@ -43,24 +43,24 @@ export function prepareMail(content: MailContent): PreparedMail {
 const OURS =
   /^(from|to|cc|bcc|sender|subject|date|message-id|reply-to|mime-version|content-.*|dkim-signature|return-path|received)$/i
 
-function prepare({ from, replyTo, subject, html, text, headers, files: attached }: MailContent): PreparedMail {
+function prepare({ from, replyTo, subject, html, text, headers, files: attached }: EmailContent): PreparedMessage {
   const sender = mustRead(from.address)
   const answers = replyTo === undefined ? undefined : readMailbox(replyTo)
   const names = headers.map(([name]) => name.toLowerCase())
-  if (names.some((name, n) => OURS.test(name) || names.indexOf(name) !== n)) throw new BadMail('header not valid')
+  if (names.some((name, n) => OURS.test(name) || names.indexOf(name) !== n)) throw new InvalidEmail('header not valid')
   const { contentHeaders, body, files } = withFiles(bodyOf(text, html), attached)
   const lines = [
-    mailboxHeaderOf('From', from.name, sender.text),
-    headerOf('Subject', [subject]),
-    ...(answers ? [mailboxHeaderOf('Reply-To', answers.name, answers.address.text)] : []),
-    ...headers.map(([name, pieces]) => headerOf(name, pieces)),
+    formatMailboxHeader('From', from.name, sender.text),
+    formatHeader('Subject', [subject]),
+    ...(answers ? [formatMailboxHeader('Reply-To', answers.name, answers.address.text)] : []),
+    ...headers.map(([name, pieces]) => formatHeader(name, pieces)),
     'MIME-Version: 1.0',
     ...contentHeaders,
   ]
-  const head = piecesOf(bytesOf(`${lines.join('\r\n')}\r\n\r\n`))
+  const head = piecesOf(toByteString(`${lines.join('\r\n')}\r\n\r\n`))
   const pieces = chain(head, body)
   const whole = fillPlaces(pieces, () => 'x')
-  if (toWire(whole) !== whole) throw new BadMail('content not valid')
+  if (toWireText(whole) !== whole) throw new InvalidEmail('content not valid')
   return {
     pieces,
     files,
@@ -71,53 +71,56 @@ function prepare({ from, replyTo, subject, html, text, headers, files: attached 
 }
 
 /** `to`: of whoever has read it already. Throws `BadMail`. */
-export function composeMail(item: MailItem, to = mustRead(item.to)): ComposedMail {
+export function composeMessage(item: EmailItem, to = mustRead(item.to)): ComposedMessage {
   const { content, reference, messageIdHeader, date } = item
   // It goes into a command, so that a line end in it would begin another.
-  if (!/^[\w-]{0,70}$/.test(reference)) throw new BadMail('reference not valid')
+  if (!/^[\w-]{0,70}$/.test(reference)) throw new InvalidEmail('reference not valid')
   if (!/^<[\w!#$%&'*+/=?^`{|}~.-]{1,180}@[\w.-]{1,253}>$/.test(messageIdHeader))
-    throw new BadMail('message id not valid')
-  if (Number.isNaN(date.getTime())) throw new BadMail('date not valid')
+    throw new InvalidEmail('message id not valid')
+  if (Number.isNaN(date.getTime())) throw new InvalidEmail('date not valid')
   const own = [
     ['To', `<${to.text}>`],
     ['Date', date.toUTCString().replace('GMT', '+0000')],
     ['Message-ID', messageIdHeader],
   ] as const
-  return { own, referenceAt: (place) => checked(item.referenceFor(place)), shared: prepareMail(content) }
+  return { own, referenceAt: (place) => checked(item.referenceFor(place)), shared: prepareMessage(content) }
 }
 
 function checked(reference: string): string {
-  if (!/^[\w-]{1,70}$/.test(reference)) throw new BadMail('reference not valid')
+  if (!/^[\w-]{1,70}$/.test(reference)) throw new InvalidEmail('reference not valid')
   return reference
 }
 
 /** The pieces were looked through when they were made, and a reference has no dots or line ends: the head is what is left. */
-export function writeMail({ own, referenceAt, shared }: ComposedMail, signatures: string): Wire {
+export function writeMessage({ own, referenceAt, shared }: ComposedMessage, signatures: string): WireText {
   const head = own.map(([name, value]) => `${name}: ${value}\r\n`).join('')
-  return (toWire(bytesOf(signatures + head)) + fillPlaces(shared.pieces, referenceAt)) as Wire
+  return (toWireText(toByteString(signatures + head)) + fillPlaces(shared.pieces, referenceAt)) as WireText
 }
 
-function mustRead(text: string): Address {
-  const address = readAddress(text)
-  if (!address) throw new BadMail('address in a header not valid')
+function mustRead(text: string): EmailAddress {
+  const address = parseEmailAddress(text)
+  if (!address) throw new InvalidEmail('address in a header not valid')
   return address
 }
 
 /** `a@example.com`, or `Somebody <a@example.com>`. */
-function readMailbox(text: string): { name?: string; address: Address } {
+function readMailbox(text: string): { name?: string; address: EmailAddress } {
   const [, name = '', address = text] = /^([^<>]*)<([^<>]+)>\s*$/.exec(text) ?? []
   return { name: name.trim().replace(/^"(.*)"$/, '$1'), address: mustRead(address.trim()) }
 }
 
 /** The body is ASCII. */
-type Body = { contentHeaders: string[]; body: Pieces }
+type EncodedBody = { contentHeaders: string[]; body: Pieces }
 
 /** The body as the first part, the files behind it. */
-function withFiles({ contentHeaders, body }: Body, attached: readonly MailFile[] = []): Body & { files: Buffer[] } {
+function withFiles(
+  { contentHeaders, body }: EncodedBody,
+  attached: readonly EmailAttachment[] = [],
+): EncodedBody & { files: Buffer[] } {
   if (attached.length === 0) return { contentHeaders, body, files: [] }
   const boundary = newBoundary()
   const headOf = (headers: readonly string[]) => `--${boundary}\r\n${headers.join('\r\n')}\r\n\r\n`
-  const files = attached.flatMap((file) => [Buffer.from(headOf(fileHeadersOf(file))), file.encoded])
+  const files = attached.flatMap((file) => [Buffer.from(headOf(attachmentHeaders(file))), file.encoded])
   return {
     contentHeaders: [`Content-Type: multipart/mixed; boundary="${boundary}"`],
     body: chain([headOf(contentHeaders)], body),
@@ -129,7 +132,7 @@ function withFiles({ contentHeaders, body }: Body, attached: readonly MailFile[]
 const newBoundary = () => `=_${randomBytes(12).toString('hex')}`
 
 /** Both forms as alternatives; one alone as it is. */
-function bodyOf(text: Pieces, html: Pieces): Body {
+function bodyOf(text: Pieces, html: Pieces): EncodedBody {
   const parts = [
     { type: 'plain', pieces: text },
     { type: 'html', pieces: html },

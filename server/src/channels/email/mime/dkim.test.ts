@@ -5,13 +5,13 @@ import fc from 'fast-check'
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
 import { describe, expect, test } from 'vitest'
 import { aMail, CONTENT } from '../../../../test/channels/subjects/mail.ts'
-import type { DkimKey, MailItem } from '../message.ts'
+import type { DkimSigningKey, EmailItem } from '../message.ts'
 import { encodeBase64 } from './base64.ts'
-import { buildMail } from './build-message.ts'
+import { buildMessage } from './build-message.ts'
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const ed25519 = generateKeyPairSync('ed25519')
-const keyOf = (algorithm: DkimKey['algorithm'], privateKey: KeyObject, selector: string): DkimKey => ({
+const keyOf = (algorithm: DkimSigningKey['algorithm'], privateKey: KeyObject, selector: string): DkimSigningKey => ({
   domain: 'example.com',
   selector,
   algorithm,
@@ -40,7 +40,7 @@ async function verify(message: Buffer) {
   )
 }
 
-const signed = (item: Partial<MailItem> = {}) => buildMail(aMail({ dkim: [keys.rsa, keys.ed25519], ...item }))
+const signed = (item: Partial<EmailItem> = {}) => buildMessage(aMail({ dkim: [keys.rsa, keys.ed25519], ...item }))
 const results = async (message: Buffer) => (await verify(message)).map(({ result }) => result)
 
 describe('a signed mail', () => {

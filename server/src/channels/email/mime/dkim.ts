@@ -3,8 +3,8 @@
 import { createHash, hash, sign as signBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import { fillPlaces } from '../../../lib/places.ts'
-import { BadMail, type DkimKey } from '../message.ts'
-import type { ComposedMail } from './compose-message.ts'
+import { type DkimSigningKey, InvalidEmail } from '../message.ts'
+import type { ComposedMessage } from './compose-message.ts'
 
 /** With a callback the work is done in a thread of its own: an RSA signature takes milliseconds. */
 const sign = promisify(signBytes)
@@ -24,7 +24,11 @@ const SIGNED = [
 ]
 
 /** The headers to put before the mail, one for each key. */
-export async function signaturesOf(mail: ComposedMail, keys: readonly DkimKey[], date: Date): Promise<string> {
+export async function signWithDkim(
+  mail: ComposedMessage,
+  keys: readonly DkimSigningKey[],
+  date: Date,
+): Promise<string> {
   const { own, referenceAt, shared } = mail
   const bodyHash = hashOf(fillPlaces(shared.signedBody, referenceAt), shared.files)
   const headers = new Map(shared.signedHeaders)
@@ -52,12 +56,12 @@ function hashOf(body: string, files: readonly Buffer[]): string {
 const NAME = /^[a-z0-9_.-]{1,253}$/i
 
 async function signatureOf(
-  { domain, selector, algorithm, privateKey }: DkimKey,
+  { domain, selector, algorithm, privateKey }: DkimSigningKey,
   signed: string,
   tags: readonly string[],
 ): Promise<string> {
   if (!NAME.test(domain) || !NAME.test(selector) || privateKey.asymmetricKeyType !== algorithm)
-    throw new BadMail('signing key not valid')
+    throw new InvalidEmail('signing key not valid')
   const all = ['v=1', `a=${algorithm}-sha256`, `d=${domain}`, `s=${selector}`, ...tags, 'b=']
   // The white space of folding is one space in what is signed.
   const input = Buffer.from(`${signed}dkim-signature:${all.join('; ')}`)

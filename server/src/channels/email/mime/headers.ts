@@ -2,7 +2,7 @@
 
 import { fillPlaces, MARK, type Pieces, piecesOf } from '../../../lib/places.ts'
 import { isAscii } from '../address.ts'
-import { BadMail } from '../message.ts'
+import { InvalidEmail } from '../message.ts'
 
 const MOST_LINE = 76
 /** In an encoded word of 75 characters, "=?UTF-8?B?" and "?=" leave room for 60 of base64. */
@@ -16,16 +16,16 @@ const NAME = /^[!-9;-~]{1,70}$/
 const clean = (text: string) => text.toWellFormed().replaceAll(/[\p{Cc}\u2028\u2029]+/gu, ' ')
 
 /** The result holds the places with their marks, begins with the name, and has no line end at its end. */
-export function headerOf(name: string, pieces: Pieces): string {
-  if (!NAME.test(name)) throw new BadMail('header not valid')
+export function formatHeader(name: string, pieces: Pieces): string {
+  if (!NAME.test(name)) throw new InvalidEmail('header not valid')
   const text = pieces.map(clean).join(MARK)
   const isPlain = isAscii(text) && !text.includes('=?') && text === text.trim() && longestWord(text) < 900
-  if (!isPlain && pieces.length > 1) throw new BadMail('header not valid')
+  if (!isPlain && pieces.length > 1) throw new InvalidEmail('header not valid')
   return isPlain ? fold(`${name}: ${text}`) : `${name}: ${encodeWords(text, MOST_LINE - name.length - 2)}`
 }
 
 /** Of somebody: `"A name" <a@example.com>`. The address is one that was read. */
-export function mailboxHeaderOf(name: string, person: string | undefined, address: string): string {
+export function formatMailboxHeader(name: string, person: string | undefined, address: string): string {
   const shown = clean(person ?? '').trim()
   if (shown === '') return `${name}: <${address}>`
   const isPlain = isAscii(shown) && !shown.includes('=?') && shown.length <= 60

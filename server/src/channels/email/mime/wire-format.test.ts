@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { toWire } from './wire-format.ts'
+import { toWireText } from './wire-format.ts'
 
 test.each([
   ['a\r\n', 'a\r\n'],
@@ -14,14 +14,14 @@ test.each([
   ['a\r\n.\nb', 'a\r\n..\r\nb\r\n'],
   ['a\r\r\nb', 'a\r\n\r\nb\r\n'],
 ])('%j goes out as %j', (given, wanted) => {
-  expect(toWire(given)).toBe(wanted)
+  expect(toWireText(given)).toBe(wanted)
 })
 
 test('no message holds what any server could take for its end', () => {
   const unit = fc.constantFrom('\r', '\n', '.', 'a', '\r\n', '\r\n.\r\n', '\n.\n', '\r.\r')
   fc.assert(
     fc.property(fc.array(unit, { minLength: 1, maxLength: 30 }), (parts) => {
-      const wire = toWire(parts.join(''))
+      const wire = toWireText(parts.join(''))
       expect(`\r\n${wire}`).not.toMatch(/[\r\n]\.[\r\n]/)
       expect(wire).not.toMatch(/(^|[^\r])\n|\r([^\n]|$)/)
       expect(wire.endsWith('\r\n')).toBe(true)

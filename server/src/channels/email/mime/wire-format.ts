@@ -8,18 +8,18 @@ const LF = 10
 const DOT = 46
 
 /** A message, or a part of one that begins and ends as a line does, that is as `toWire` leaves it. */
-export type Wire = string & { readonly [wire]: true }
+export type WireText = string & { readonly [wire]: true }
 declare const wire: unique symbol
 
 /** UTF-8, as one character for each byte. */
-export const bytesOf = (text: string): string => (isAscii(text) ? text : Buffer.from(text).toString('latin1'))
+export const toByteString = (text: string): string => (isAscii(text) ? text : Buffer.from(text).toString('latin1'))
 
 /**
  * Every line end is CR LF, every line that begins with a dot has one more, and the last line has an end: nothing inside can be
  * taken for the end of the message, by this server or by one behind it that is less strict.
  */
-export function toWire(message: string): Wire {
-  return (isClean(message) ? message : clean(message)) as Wire
+export function toWireText(message: string): WireText {
+  return (isClean(message) ? message : clean(message)) as WireText
 }
 
 function isClean(message: string): boolean {

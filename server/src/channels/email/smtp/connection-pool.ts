@@ -1,30 +1,30 @@
 // Kept connections to one server: at most so many, each for so many mails, and for a while without any.
 
 import type { Clock } from '../../../lib/clock.ts'
-import type { Source } from '../../channel.ts'
-import type { Connection, Exchange, Mail } from './connection.ts'
-import { createShares } from './fair-shares.ts'
-import type { Unopened } from './open-session.ts'
-import type { Pace } from './pace.ts'
+import type { TrafficSource } from '../../channel.ts'
+import type { SmtpConnection, SmtpTransaction, TransactionResult } from './connection.ts'
+import { createFairShares } from './fair-shares.ts'
+import type { SessionFailure } from './open-session.ts'
+import type { SendRate } from './pace.ts'
 
-export type Mailing = Mail & {
-  source: Source
+export type QueuedTransaction = SmtpTransaction & {
+  source: TrafficSource
   /** Asked when a connection is there for it: what it gives instead of undefined, the mail is not sent. */
-  hold?(): Held | undefined
+  hold?(): HeldBack | undefined
 }
 
-export type Held = { kind: 'held'; afterMs: number }
+export type HeldBack = { kind: 'held'; afterMs: number }
 
 /** Unopened: there is no connection, and none can be had. */
-export type Result = Exchange | Held | ({ kind: 'unopened' } & Unopened)
+export type PoolResult = TransactionResult | HeldBack | ({ kind: 'unopened' } & SessionFailure)
 
-export type PoolSettings = {
-  open(): Promise<Connection | Unopened>
+export type SmtpPoolSettings = {
+  open(): Promise<SmtpConnection | SessionFailure>
   clock: Pick<Clock, 'now'>
   connections: number
   /** Several apps use them. */
   isShared?: boolean | undefined
-  pace?: Pace | undefined
+  pace?: SendRate | undefined
   /** After so many mails a connection is given back: servers mind long ones. */
   mailsEach?: number | undefined
   idleMs?: number | undefined
@@ -32,15 +32,15 @@ export type PoolSettings = {
   awayMs?: number | undefined
 }
 
-export type Pool = {
-  deliver(mailing: Mailing): Promise<Result>
+export type SmtpPool = {
+  deliver(mailing: QueuedTransaction): Promise<PoolResult>
   /** What waits is still served; no connection is kept. */
   close(): Promise<void>
 }
 
-type Task = Mailing & { settle(result: Result): void; isSecond?: boolean }
+type PoolTask = QueuedTransaction & { settle(result: PoolResult): void; isSecond?: boolean }
 
-type Slot = { connection: Connection; mails: number; timer?: NodeJS.Timeout }
+type PooledConnection = { connection: SmtpConnection; mails: number; timer?: NodeJS.Timeout }
 
 const MAILS_EACH = 100
 const IDLE_MS = 10_000
@@ -48,17 +48,17 @@ const AWAY_MS = 1_000
 /** How long fewer connections are opened after the server did not want more. */
 const FEWER_MS = 60_000
 
-export function createPool(settings: PoolSettings): Pool {
+export function createSmtpPool(settings: SmtpPoolSettings): SmtpPool {
   const { open, clock, mailsEach = MAILS_EACH, idleMs = IDLE_MS, awayMs = AWAY_MS } = settings
   const { isShared = false, pace } = settings
-  const waiting = createShares<Task>(isShared)
-  const idle: Slot[] = []
+  const waiting = createFairShares<PoolTask>(isShared)
+  const idle: PooledConnection[] = []
   const leaving = new Set<Promise<void>>()
   /** Open, or being opened. */
   let count = 0
   let opening = 0
   let fewer: { connections: number; untilMs: number } | undefined
-  let away: { failure: Unopened; untilMs: number } | undefined
+  let away: { failure: SessionFailure; untilMs: number } | undefined
   let isClosing = false
   let alarm: NodeJS.Timeout | undefined
   const isOver = (it: { untilMs: number } | undefined) => !it || clock.now().getTime() >= it.untilMs
@@ -70,7 +70,7 @@ export function createPool(settings: PoolSettings): Pool {
     if (isOver(fewer)) fewer = undefined
     dropClosed()
     for (let task = idle.length > 0 && take(); task; task = idle.length > 0 && take()) {
-      const slot = idle.pop() as Slot
+      const slot = idle.pop() as PooledConnection
       clearTimeout(slot.timer)
       work(slot, task)
     }
@@ -119,7 +119,7 @@ export function createPool(settings: PoolSettings): Pool {
   }
 
   /** The next that may go now; on the connection that the source holds, where one is named. */
-  function take(source?: Source): Task | undefined {
+  function take(source?: TrafficSource): PoolTask | undefined {
     for (;;) {
       if (isTooEarly()) return undefined
       const task = source ? waiting.takeNext(source, most()) : waiting.take(most())
@@ -133,11 +133,11 @@ export function createPool(settings: PoolSettings): Pool {
     }
   }
 
-  async function work(slot: Slot, first: Task | undefined) {
+  async function work(slot: PooledConnection, first: PoolTask | undefined) {
     const { connection } = slot
     for (let task = first; task; ) {
       const { source } = task
-      let next: Task | undefined
+      let next: PoolTask | undefined
       const isLast = slot.mails + 1 >= mailsEach
       const result = await connection.deliver(task, () => {
         // Of the same source: should this mail hang, nobody else's hangs behind it.
@@ -164,7 +164,7 @@ export function createPool(settings: PoolSettings): Pool {
     idle.push(slot)
   }
 
-  function leave({ connection }: Slot) {
+  function leave({ connection }: PooledConnection) {
     count--
     const left = connection.isOpen() ? connection.quit() : Promise.resolve()
     leaving.add(left)
@@ -192,7 +192,7 @@ export function createPool(settings: PoolSettings): Pool {
   }
 }
 
-const isStale = (result: Exchange) =>
+const isStale = (result: TransactionResult) =>
   result.kind === 'lost'
     ? result.isUnheard
     : result.kind === 'refused' && result.at === 'mail' && result.reply.code === 421

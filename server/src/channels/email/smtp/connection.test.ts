@@ -1,13 +1,13 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { startMailSink } from '../../../../test/sinks/mail.ts'
 import { createDial } from '../../dial.ts'
-import { readAddress } from '../address.ts'
-import { toWire } from '../mime/wire-format.ts'
-import { type Connection, type Envelope, openConnection } from './connection.ts'
+import { parseEmailAddress } from '../address.ts'
+import { toWireText } from '../mime/wire-format.ts'
+import { openSmtpConnection, type SmtpConnection, type SmtpEnvelope } from './connection.ts'
 
-const envelope: Envelope = {
-  from: readAddress('a@example.com'),
-  to: readAddress('b@example.net') as Envelope['to'],
+const envelope: SmtpEnvelope = {
+  from: parseEmailAddress('a@example.com'),
+  to: parseEmailAddress('b@example.net') as SmtpEnvelope['to'],
   bcc: [],
   id: '',
   isUtf8: false,
@@ -20,15 +20,15 @@ test.each([
 ])('whatever a message holds, it is one message: %j', async (message) => {
   const sink = await startMailSink()
   onTestFinished(() => sink.close())
-  const connection = (await openConnection({
+  const connection = (await openSmtpConnection({
     dial: createDial({ allow: ['127.0.0.1'] }),
     host: '127.0.0.1',
     port: sink.port,
     tls: 'none',
     helo: 'carillon.example.com',
-  })) as Connection
+  })) as SmtpConnection
   for (let n = 0; n < 2; n++)
-    expect(await connection.deliver({ envelope, message: toWire(message) })).toMatchObject({
+    expect(await connection.deliver({ envelope, message: toWireText(message) })).toMatchObject({
       kind: 'taken',
     })
   await connection.quit()

@@ -1,47 +1,47 @@
 // A connection over which mails are handed to a server (RFC 5321; PIPELINING 2920, SIZE 1870, 8BITMIME 6152, SMTPUTF8 6531,
 // DSN 3461).
 
-import type { Address } from '../address.ts'
-import { bytesOf, type Wire } from '../mime/wire-format.ts'
-import { Lost } from './dialog.ts'
-import { type OpenSettings, openSession, type Session, type Unopened } from './open-session.ts'
-import type { Reply } from './reply.ts'
+import type { EmailAddress } from '../address.ts'
+import { toByteString, type WireText } from '../mime/wire-format.ts'
+import { SmtpConnectionLost } from './dialog.ts'
+import { openSmtpSession, type SessionFailure, type SmtpSession, type SmtpSessionSettings } from './open-session.ts'
+import type { SmtpReply } from './reply.ts'
 
-export type Envelope = {
+export type SmtpEnvelope = {
   /** Undefined: bounces go to nobody. */
-  from: Address | undefined
-  to: Address
-  bcc: readonly Address[]
+  from: EmailAddress | undefined
+  to: EmailAddress
+  bcc: readonly EmailAddress[]
   /** Comes back in reports; empty for none. */
   id: string
   /** An address in it, or in the headers of the mail, is not ASCII. */
   isUtf8: boolean
 }
 
-export type Stage = 'mail' | 'rcpt' | 'data' | 'message'
+export type TransactionStage = 'mail' | 'rcpt' | 'data' | 'message'
 
-export type Exchange =
-  | { kind: 'taken'; reply: Reply }
-  | { kind: 'refused'; at: Stage; reply: Reply }
+export type TransactionResult =
+  | { kind: 'taken'; reply: SmtpReply }
+  | { kind: 'refused'; at: TransactionStage; reply: SmtpReply }
   /** Nothing that this server could take; it was not asked. */
   | { kind: 'unfit'; reason: string }
   /** No reply that says what became of it. Only when all was written, final dot included, may it have been taken. */
   | { kind: 'lost'; reason: string; isWritten: boolean; isUnheard: boolean }
 
 /** `files` follow on the message, and are part of it. */
-export type Mail = { envelope: Envelope; message: Wire; files?: readonly Buffer[] }
+export type SmtpTransaction = { envelope: SmtpEnvelope; message: WireText; files?: readonly Buffer[] }
 
-export type Connection = {
+export type SmtpConnection = {
   /**
    * One at a time. Never rejects. `follow` is asked when the mail is about to be written, for the one that is delivered next: where
    * the server lets us, its envelope goes out in the same breath.
    */
-  deliver(mail: Mail, follow?: () => Mail | undefined): Promise<Exchange>
+  deliver(mail: SmtpTransaction, follow?: () => SmtpTransaction | undefined): Promise<TransactionResult>
   isOpen(): boolean
   quit(): Promise<void>
 }
 
-export type ConnectionSettings = OpenSettings & {
+export type SmtpConnectionSettings = SmtpSessionSettings & {
   /** How long a server may take over a mail that it has got. Long, because what we do not hear of may have arrived. */
   takenMs?: number | undefined
 }
@@ -54,32 +54,32 @@ const TAKEN_MS = 300_000
 const MOST_TOGETHER = 48 * 1024
 const QUIT_MS = 2_000
 
-export async function openConnection(settings: ConnectionSettings): Promise<Connection | Unopened> {
-  const session = await openSession(settings)
+export async function openSmtpConnection(settings: SmtpConnectionSettings): Promise<SmtpConnection | SessionFailure> {
+  const session = await openSmtpSession(settings)
   return 'stage' in session ? session : connectionOf(session, settings.takenMs ?? TAKEN_MS)
 }
 
 const GO_AHEAD = 354
 const GOODBYE = 421
-const DATA: Step = ['data', 'DATA', GO_AHEAD]
+const DATA: EnvelopeStep = ['data', 'DATA', GO_AHEAD]
 /** By its first digit, as RFC 5321 wants it read. */
 const isLike = (code: number, wanted: number) => Math.floor(code / 100) === Math.floor(wanted / 100)
 
-function connectionOf({ talk, extensions }: Session, takenMs: number): Connection {
+function connectionOf({ dialog: talk, extensions }: SmtpSession, takenMs: number): SmtpConnection {
   const isPipelining = extensions.has('PIPELINING')
   /** A transaction was begun and not ended. */
   let isBegun = false
 
   /** The envelope of the next mail, if it was sent already. */
-  let begun: { mail: Mail; opening: Opening } | undefined
+  let begun: { mail: SmtpTransaction; opening: StartedEnvelope } | undefined
 
   /** Replies to as many as were asked; to fewer where one is refused, and the server wants them one by one or hangs up. */
-  async function ask(progress: Progress, ...commands: string[]): Promise<Reply[]> {
+  async function ask(progress: TransactionProgress, ...commands: string[]): Promise<SmtpReply[]> {
     if (isPipelining) {
       talk.write(linesOf(commands))
       return hear(progress, commands.length)
     }
-    const replies: Reply[] = []
+    const replies: SmtpReply[] = []
     for (const command of commands) {
       talk.write(linesOf([command]))
       const reply = await talk.reply()
@@ -90,17 +90,17 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
     return replies
   }
 
-  async function hear(progress: Progress, count: number): Promise<Reply[]> {
+  async function hear(progress: TransactionProgress, count: number): Promise<SmtpReply[]> {
     const { replies, lost } = await talk.replies(count)
     if (replies.length > 0) progress.isHeard = true
     if (lost && !replies.some(({ code }) => code >= 400)) throw lost
     return replies
   }
 
-  function stepsFor(mail: Mail): Step[] {
+  function stepsFor(mail: SmtpTransaction): EnvelopeStep[] {
     const { envelope } = mail
     return [
-      ...(isBegun ? [['mail', 'RSET', 250] as Step] : []),
+      ...(isBegun ? [['mail', 'RSET', 250] as EnvelopeStep] : []),
       ['mail', mailCommand(envelope, sizeOf(mail), extensions), 250],
       ['rcpt', rcptCommand(envelope.to, extensions), 250],
       ...(isAtOnce(envelope) ? [DATA] : []),
@@ -108,29 +108,33 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
   }
 
   /** With further recipients the data waits until the first one was taken: without it none of them gets anything. */
-  const isAtOnce = ({ bcc }: Envelope) => isPipelining && bcc.length === 0
+  const isAtOnce = ({ bcc }: SmtpEnvelope) => isPipelining && bcc.length === 0
 
   /** Of one whose envelope was sent with the mail before it, only the replies are left. */
-  function open(mail: Mail): Opening {
+  function open(mail: SmtpTransaction): StartedEnvelope {
     if (begun?.mail === mail) return begun.opening
     const steps = stepsFor(mail)
-    const progress: Progress = { isWritten: false, isHeard: false }
+    const progress: TransactionProgress = { isWritten: false, isHeard: false }
     isBegun = true
     return { steps, progress, replies: ask(progress, ...steps.map(([, command]) => command)) }
   }
 
-  async function exchange(mail: Mail, { steps, progress, replies: asked }: Opening, follow: Follow): Promise<Exchange> {
+  async function exchange(
+    mail: SmtpTransaction,
+    { steps, progress, replies: asked }: StartedEnvelope,
+    follow: NextTransaction,
+  ): Promise<TransactionResult> {
     const { envelope } = mail
     const replies = await asked
     const wrong = replies.findIndex(({ code }, n) => !isLike(code, steps[n]?.[2] ?? 0))
     if (wrong >= 0) {
       // Data is waited for all the same, although nobody is to get it: an end to it.
       if (replies.at(-1)?.code === GO_AHEAD) await endData()
-      return { kind: 'refused', at: steps[wrong]?.[0] ?? 'mail', reply: replies[wrong] as Reply }
+      return { kind: 'refused', at: steps[wrong]?.[0] ?? 'mail', reply: replies[wrong] as SmtpReply }
     }
     for (const address of envelope.bcc) await ask(progress, rcptCommand(address, extensions))
     if (!isAtOnce(envelope)) {
-      const [reply] = (await ask(progress, DATA[1])) as [Reply]
+      const [reply] = (await ask(progress, DATA[1])) as [SmtpReply]
       if (reply.code !== GO_AHEAD) return { kind: 'refused', at: 'data', reply }
     }
     const { answer, flushed } = hand(mail, progress, follow)
@@ -141,7 +145,7 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
   }
 
   /** Writes the mail, and with it the envelope of the next one if there is one. */
-  function hand({ message, files = [] }: Mail, progress: Progress, follow: Follow) {
+  function hand({ message, files = [] }: SmtpTransaction, progress: TransactionProgress, follow: NextTransaction) {
     let isFlushed = false
     const isShort = files.length === 0 && message.length <= MOST_TOGETHER
     const next = isPipelining && talk.isOpen() && isShort ? follow() : undefined
@@ -162,7 +166,7 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
     }
     const answer = talk.reply(takenMs)
     if (isBesides) {
-      const progress: Progress = { isWritten: false, isHeard: false }
+      const progress: TransactionProgress = { isWritten: false, isHeard: false }
       const replies = hear(progress, steps.length)
       // Whoever delivers it hears of it.
       replies.catch(() => {})
@@ -188,11 +192,11 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
         const result = await exchange(mail, opening, follow)
         if ('reply' in result && result.reply.code === GOODBYE) talk.end('connection lost')
         // A refusal that is none: of what follows nobody could say what it answers.
-        if (result.kind === 'refused' && result.reply.code < 400) throw new Lost('answer not understood')
+        if (result.kind === 'refused' && result.reply.code < 400) throw new SmtpConnectionLost('answer not understood')
         return result
       } catch (error) {
         talk.end('connection lost')
-        const reason = error instanceof Lost ? error.message : 'connection lost'
+        const reason = error instanceof SmtpConnectionLost ? error.message : 'connection lost'
         return { kind: 'lost', reason, isWritten: progress.isWritten, isUnheard: !progress.isHeard }
       }
     },
@@ -205,26 +209,27 @@ function connectionOf({ talk, extensions }: Session, takenMs: number): Connectio
   }
 }
 
-type Progress = { isWritten: boolean; isHeard: boolean }
-type Step = [at: Stage, command: string, wanted: number]
+type TransactionProgress = { isWritten: boolean; isHeard: boolean }
+type EnvelopeStep = [at: TransactionStage, command: string, wanted: number]
 /** What was asked before the data, and the replies to it. */
-type Opening = { steps: readonly Step[]; progress: Progress; replies: Promise<Reply[]> }
-type Follow = () => Mail | undefined
+type StartedEnvelope = { steps: readonly EnvelopeStep[]; progress: TransactionProgress; replies: Promise<SmtpReply[]> }
+type NextTransaction = () => SmtpTransaction | undefined
 
-const linesOf = (commands: readonly string[]) => bytesOf(commands.map((command) => `${command}\r\n`).join(''))
+const linesOf = (commands: readonly string[]) => toByteString(commands.map((command) => `${command}\r\n`).join(''))
 
 const END = '.\r\n'
 
-const sizeOf = ({ message, files = [] }: Mail) => files.reduce((size, { length }) => size + length, message.length)
+const sizeOf = ({ message, files = [] }: SmtpTransaction) =>
+  files.reduce((size, { length }) => size + length, message.length)
 
-function findUnfit(mail: Mail, extensions: Session['extensions']): string | undefined {
+function findUnfit(mail: SmtpTransaction, extensions: SmtpSession['extensions']): string | undefined {
   const { envelope } = mail
   if (envelope.isUtf8 && !extensions.has('SMTPUTF8')) return 'address not supported'
   const most = Number(extensions.get('SIZE') ?? 0)
   return most > 0 && sizeOf(mail) > most ? 'message too large' : undefined
 }
 
-function mailCommand({ from, id, isUtf8 }: Envelope, size: number, extensions: Session['extensions']): string {
+function mailCommand({ from, id, isUtf8 }: SmtpEnvelope, size: number, extensions: SmtpSession['extensions']): string {
   const parameters = [
     extensions.has('SIZE') ? `SIZE=${size}` : '',
     isUtf8 ? 'BODY=8BITMIME SMTPUTF8' : '',
@@ -234,7 +239,7 @@ function mailCommand({ from, id, isUtf8 }: Envelope, size: number, extensions: S
   return [`MAIL FROM:<${from?.text ?? ''}>`, ...parameters.filter((it) => it !== '')].join(' ')
 }
 
-function rcptCommand({ text, isUtf8 }: Address, extensions: Session['extensions']): string {
+function rcptCommand({ text, isUtf8 }: EmailAddress, extensions: SmtpSession['extensions']): string {
   if (!extensions.has('DSN')) return `RCPT TO:<${text}>`
   return `RCPT TO:<${text}> NOTIFY=FAILURE,DELAY ORCPT=${isUtf8 ? `utf-8;${text}` : `rfc822;${xtext(text)}`}`
 }

@@ -1,34 +1,34 @@
 // One connection to a mail server: what is asked, and the replies to it, in their order. It ends once, for whatever reason.
 
 import type { Socket } from 'node:net'
-import { createReplyReader, type Reply } from './reply.ts'
+import { createSmtpReplyParser, type SmtpReply } from './reply.ts'
 
 /** The connection ended, or the server said what cannot be understood, before there was a reply. */
-export class Lost extends Error {}
+export class SmtpConnectionLost extends Error {}
 
-export type Talk = {
+export type SmtpDialog = {
   /** Text has one character for each byte. */
   write(bytes: string | Buffer, onWritten?: () => void): void
   /** The next reply that nobody waits for yet. Rejects with `Lost`. */
-  reply(withinMs?: number): Promise<Reply>
+  reply(withinMs?: number): Promise<SmtpReply>
   /** The same for several, each of which may take as long as one; fewer of them where the connection is `lost` before. */
-  replies(count: number, withinMs?: number): Promise<Heard>
+  replies(count: number, withinMs?: number): Promise<ReceivedReplies>
   isOpen(): boolean
   end(reason: string): void
   /** Leaves the socket to somebody else. What has come and was no whole reply yet is forgotten with this. */
   release(): void
 }
 
-export type Heard = { replies: Reply[]; lost?: Lost }
+export type ReceivedReplies = { replies: SmtpReply[]; lost?: SmtpConnectionLost }
 
-type Waiting = { count: number; withinMs: number; replies: Reply[]; settle(heard: Heard): void }
+type PendingReplies = { count: number; withinMs: number; replies: SmtpReply[]; settle(heard: ReceivedReplies): void }
 
-export function openTalk(socket: Socket, answerMs: number): Talk {
-  const waiting: Waiting[] = []
-  let ended: Lost | undefined
+export function openSmtpDialog(socket: Socket, answerMs: number): SmtpDialog {
+  const waiting: PendingReplies[] = []
+  let ended: SmtpConnectionLost | undefined
   let timer: { of: NodeJS.Timeout; ms: number } | undefined
 
-  const reader = createReplyReader((reply) => {
+  const reader = createSmtpReplyParser((reply) => {
     const [first] = waiting
     // Nobody asked: mostly a goodbye after a time without mail. Of what follows nobody could say what it answers.
     if (!first) return end('connection lost')
@@ -59,17 +59,17 @@ export function openTalk(socket: Socket, answerMs: number): Talk {
 
   function end(reason: string) {
     if (ended) return
-    ended = new Lost(reason)
+    ended = new SmtpConnectionLost(reason)
     unwatch()
     socket.destroy()
     // Its writes are told apart first, into those that were made and those that were not.
     setImmediate(() => {
-      for (const { replies, settle } of waiting.splice(0)) settle({ replies, lost: ended as Lost })
+      for (const { replies, settle } of waiting.splice(0)) settle({ replies, lost: ended as SmtpConnectionLost })
     })
   }
 
   const replies = (count: number, withinMs = answerMs) =>
-    new Promise<Heard>((settle) => {
+    new Promise<ReceivedReplies>((settle) => {
       if (ended) return settle({ replies: [], lost: ended })
       waiting.push({ count, withinMs, replies: [], settle })
       if (waiting.length === 1) watch()

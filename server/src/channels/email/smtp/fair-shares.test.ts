@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest'
-import type { Source } from '../../channel.ts'
-import { createShares } from './fair-shares.ts'
+import type { TrafficSource } from '../../channel.ts'
+import { createFairShares } from './fair-shares.ts'
 
-type Task = { source: Source; n: number }
+type Task = { source: TrafficSource; n: number }
 
-const tasksOf = (appId: string, lane: Source['lane'], count: number): Task[] =>
+const tasksOf = (appId: string, lane: TrafficSource['lane'], count: number): Task[] =>
   Array.from({ length: count }, (_, n) => ({ source: { appId, lane }, n }))
 
 function filled(isShared: boolean, connections: number, ...waiting: Task[][]) {
-  const shares = createShares<Task>(isShared)
+  const shares = createFairShares<Task>(isShared)
   for (const tasks of waiting) for (const task of tasks) shares.add(task)
   return { shares, connections, taken: takeAll(shares, connections) }
 }
 
-function takeAll(shares: ReturnType<typeof createShares<Task>>, connections: number): string[] {
+function takeAll(shares: ReturnType<typeof createFairShares<Task>>, connections: number): string[] {
   const taken: string[] = []
   for (let task = shares.take(connections); task; task = shares.take(connections))
     taken.push(`${task.source.appId} ${task.source.lane}`)
@@ -64,7 +64,7 @@ test('direct goes first, and apps take turns', () => {
 
 test('a connection goes on with the same source until it is somebody else’s turn', () => {
   const { shares } = filled(true, 2, tasksOf('a', 'bulk', 4))
-  const source: Source = { appId: 'a', lane: 'bulk' }
+  const source: TrafficSource = { appId: 'a', lane: 'bulk' }
   expect(shares.takeNext(source, 2)).toEqual({ source, n: 1 })
   const [other] = tasksOf('b', 'direct', 1) as [Task]
   shares.add(other)

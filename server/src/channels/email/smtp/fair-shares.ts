@@ -5,33 +5,33 @@
 // - the last connection is for an app that sends no direct mail yet.
 
 import type { AppId } from '../../../lib/ids.ts'
-import type { Source } from '../../channel.ts'
+import type { TrafficSource } from '../../channel.ts'
 
-export type Shares<Task> = {
+export type FairShares<Task> = {
   add(task: Task): void
   /** It had its turn, and nothing came of it. */
   addFirst(task: Task): void
   /** The next that may have a connection; its source holds one from now on. `connections`: how many there may be at all. */
   take(connections: number): Task | undefined
   /** The next for the connection that the source holds already, unless it is somebody else's turn. */
-  takeNext(source: Source, connections: number): Task | undefined
-  release(source: Source): void
+  takeNext(source: TrafficSource, connections: number): Task | undefined
+  release(source: TrafficSource): void
   /** How many connections could be used beside those that are held. */
   wanted(connections: number): number
   clear(): Task[]
 }
 
-type Lane = Source['lane']
-type Share<Task> = { held: Record<Lane, number>; waiting: Record<Lane, Task[]> }
+type ShareLane = TrafficSource['lane']
+type AppShare<Task> = { held: Record<ShareLane, number>; waiting: Record<ShareLane, Task[]> }
 
-const LANES: readonly Lane[] = ['direct', 'bulk']
+const LANES: readonly ShareLane[] = ['direct', 'bulk']
 
-export function createShares<Task extends { source: Source }>(isShared: boolean): Shares<Task> {
+export function createFairShares<Task extends { source: TrafficSource }>(isShared: boolean): FairShares<Task> {
   /** Whose turn was longest ago comes first. */
-  const shares = new Map<AppId, Share<Task>>()
-  const held: Record<Lane, number> = { direct: 0, bulk: 0 }
+  const shares = new Map<AppId, AppShare<Task>>()
+  const held: Record<ShareLane, number> = { direct: 0, bulk: 0 }
 
-  function shareOf(appId: AppId): Share<Task> {
+  function shareOf(appId: AppId): AppShare<Task> {
     const share = shares.get(appId) ?? { held: { direct: 0, bulk: 0 }, waiting: { direct: [], bulk: [] } }
     shares.set(appId, share)
     return share
@@ -45,7 +45,7 @@ export function createShares<Task extends { source: Source }>(isShared: boolean)
       : { bulk, bulkOfApp: bulk, ofApp: connections }
   }
 
-  function mayHold(share: Share<Task>, lane: Lane, connections: number): boolean {
+  function mayHold(share: AppShare<Task>, lane: ShareLane, connections: number): boolean {
     const { bulk, bulkOfApp, ofApp } = limitsOf(connections)
     const free = connections - held.direct - held.bulk
     if (free <= 0 || totalOf(share) >= ofApp) return false
@@ -54,7 +54,7 @@ export function createShares<Task extends { source: Source }>(isShared: boolean)
     return !isLast && held.bulk < bulk && share.held.bulk < bulkOfApp
   }
 
-  function pick(connections: number): Source | undefined {
+  function pick(connections: number): TrafficSource | undefined {
     for (const lane of LANES) {
       let fewest: { appId: AppId; count: number } | undefined
       for (const [appId, share] of shares) {
@@ -66,7 +66,7 @@ export function createShares<Task extends { source: Source }>(isShared: boolean)
     return undefined
   }
 
-  function count({ appId, lane }: Source, by: number) {
+  function count({ appId, lane }: TrafficSource, by: number) {
     const share = shareOf(appId)
     share.held[lane] += by
     held[lane] += by
@@ -74,7 +74,7 @@ export function createShares<Task extends { source: Source }>(isShared: boolean)
     if (isIdle) shares.delete(appId)
   }
 
-  function begin(source: Source): Task | undefined {
+  function begin(source: TrafficSource): Task | undefined {
     const share = shareOf(source.appId)
     shares.delete(source.appId)
     shares.set(source.appId, share)
@@ -109,4 +109,4 @@ export function createShares<Task extends { source: Source }>(isShared: boolean)
   }
 }
 
-const totalOf = ({ held }: Share<unknown>) => held.direct + held.bulk
+const totalOf = ({ held }: AppShare<unknown>) => held.direct + held.bulk

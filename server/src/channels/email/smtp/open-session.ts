@@ -1,11 +1,11 @@
 // From a socket to a server that is ready to take mail: its greeting, our name, TLS, our credentials.
 
 import type { Socket } from 'node:net'
-import { type Dial, Refused } from '../../dial.ts'
-import { Lost, openTalk, type Talk } from './dialog.ts'
-import type { Reply } from './reply.ts'
+import { DestinationForbidden, type Dial } from '../../dial.ts'
+import { openSmtpDialog, SmtpConnectionLost, type SmtpDialog } from './dialog.ts'
+import type { SmtpReply } from './reply.ts'
 
-export type OpenSettings = {
+export type SmtpSessionSettings = {
   dial: Dial
   host: string
   port: number
@@ -19,44 +19,44 @@ export type OpenSettings = {
 }
 
 /** `extensions`: their parameters by their names. */
-export type Session = { talk: Talk; extensions: ReadonlyMap<string, string> }
+export type SmtpSession = { dialog: SmtpDialog; extensions: ReadonlyMap<string, string> }
 
 /** Nothing of a mail was sent. */
-export type Unopened = {
+export type SessionFailure = {
   stage: 'connect' | 'greeting' | 'hello' | 'tls' | 'auth'
   reason: string
-  reply?: Reply
+  reply?: SmtpReply
   /** Another try would end the same way: our side has to be mended. */
   isFinal: boolean
   /** The name of the server leads nowhere. */
-  isNameless?: boolean
+  isHostUnknown?: boolean
 }
 
 const ANSWER_MS = 60_000
 const PORTS = new Set([25, 465, 587, 2525])
 
 /** A stage that failed. */
-class Failed extends Error {
-  readonly at: Unopened
-  constructor(at: Unopened) {
+class SessionError extends Error {
+  readonly at: SessionFailure
+  constructor(at: SessionFailure) {
     super(at.reason)
     this.at = at
   }
 }
 
-export async function openSession(settings: OpenSettings): Promise<Session | Unopened> {
+export async function openSmtpSession(settings: SmtpSessionSettings): Promise<SmtpSession | SessionFailure> {
   const result = await tryToOpen(settings)
   // What calls itself TLS there is none: opportunity missed, in a connection of its own.
   const isMissed = settings.tls === 'opportunistic' && 'stage' in result && result.stage === 'tls' && !settings.auth
   return isMissed ? tryToOpen({ ...settings, tls: 'none' }) : result
 }
 
-async function tryToOpen(settings: OpenSettings): Promise<Session | Unopened> {
+async function tryToOpen(settings: SmtpSessionSettings): Promise<SmtpSession | SessionFailure> {
   const { dial, host, tls, answerMs = ANSWER_MS } = settings
   const socket = await connect(settings, answerMs)
   if ('stage' in socket) return socket
-  let talk = openTalk(socket, answerMs)
-  let stage: Unopened['stage'] = 'greeting'
+  let talk = openSmtpDialog(socket, answerMs)
+  let stage: SessionFailure['stage'] = 'greeting'
   try {
     judge('greeting', await talk.reply(), 220)
     stage = 'hello'
@@ -64,42 +64,45 @@ async function tryToOpen(settings: OpenSettings): Promise<Session | Unopened> {
     let isSecret = tls === 'implicit'
     const isOffered = extensions.has('STARTTLS')
     if (tls === 'starttls' && !isOffered)
-      throw new Failed({ stage: 'tls', reason: 'encryption not offered', isFinal: true })
+      throw new SessionError({ stage: 'tls', reason: 'encryption not offered', isFinal: true })
     if ((tls === 'starttls' || tls === 'opportunistic') && isOffered) {
       stage = 'tls'
       judge('tls', await say(talk, 'STARTTLS'), 220)
       // Whatever came behind the reply came in the clear: from anybody.
       talk.release()
       const isAnybody = tls === 'opportunistic' && !settings.auth
-      const secured = await dial.secure(socket, { host, timeoutMs: answerMs, isAnybody })
-      talk = openTalk(secured, answerMs)
+      const secured = await dial.secure(socket, { host, timeoutMs: answerMs, acceptsAnyCertificate: isAnybody })
+      talk = openSmtpDialog(secured, answerMs)
       isSecret = true
       stage = 'hello'
       extensions = await greet(talk, settings)
     }
     stage = 'auth'
-    if (settings.auth) await signIn(talk, extensions, settings.auth, isSecret || dial.isInside(socket))
-    return { talk, extensions }
+    if (settings.auth) await signIn(talk, extensions, settings.auth, isSecret || dial.isInAllowedNetwork(socket))
+    return { dialog: talk, extensions }
   } catch (error) {
     socket.destroy()
     talk.end('closed')
-    if (error instanceof Failed) return error.at
+    if (error instanceof SessionError) return error.at
     const isUntrusted = stage === 'tls' && /CERT|ALTNAME|SELF_SIGNED|VERIFY|ISSUER/.test(codeOf(error))
     if (isUntrusted) return { stage, reason: 'certificate not accepted', isFinal: true }
-    return { stage, reason: error instanceof Lost ? error.message : 'connection lost', isFinal: false }
+    return { stage, reason: error instanceof SmtpConnectionLost ? error.message : 'connection lost', isFinal: false }
   }
 }
 
-async function connect({ dial, host, port, tls }: OpenSettings, timeoutMs: number): Promise<Socket | Unopened> {
+async function connect(
+  { dial, host, port, tls }: SmtpSessionSettings,
+  timeoutMs: number,
+): Promise<Socket | SessionFailure> {
   const isTls = tls === 'implicit'
   const origin = `${isTls ? 'smtps' : 'smtp'}://${host}:${port}`
   try {
     return await dial({ host, port, isTls, origin, isPortAllowed: (port) => PORTS.has(port), timeoutMs })
   } catch (error) {
     const code = codeOf(error)
-    if (error instanceof Refused) return { stage: 'connect', reason: error.message, isFinal: true }
+    if (error instanceof DestinationForbidden) return { stage: 'connect', reason: error.message, isFinal: true }
     if (code === 'ENOTFOUND' || (error as Error).message === 'ENOTFOUND')
-      return { stage: 'connect', reason: 'name not found', isFinal: false, isNameless: true }
+      return { stage: 'connect', reason: 'name not found', isFinal: false, isHostUnknown: true }
     if (/CERT|ALTNAME|SELF_SIGNED|VERIFY|ISSUER/.test(code))
       return { stage: 'tls', reason: 'certificate not accepted', isFinal: true }
     return {
@@ -112,18 +115,18 @@ async function connect({ dial, host, port, tls }: OpenSettings, timeoutMs: numbe
 
 const codeOf = (error: unknown) => (error as { code?: string }).code ?? ''
 
-function say(talk: Talk, command: string): Promise<Reply> {
+function say(talk: SmtpDialog, command: string): Promise<SmtpReply> {
   talk.write(`${command}\r\n`)
   return talk.reply()
 }
 
-function judge(stage: Unopened['stage'], reply: Reply, wanted: number) {
+function judge(stage: SessionFailure['stage'], reply: SmtpReply, wanted: number) {
   if (reply.code === wanted) return
   const reason = stage === 'auth' ? 'credentials refused' : 'refused by the server'
-  throw new Failed({ stage, reason, reply, isFinal: reply.code >= 500 })
+  throw new SessionError({ stage, reason, reply, isFinal: reply.code >= 500 })
 }
 
-async function greet(talk: Talk, { helo }: OpenSettings): Promise<Map<string, string>> {
+async function greet(talk: SmtpDialog, { helo }: SmtpSessionSettings): Promise<Map<string, string>> {
   const name = /^[\w.:[\]-]{1,255}$/.test(helo) ? helo : 'localhost'
   const reply = await say(talk, `EHLO ${name}`)
   if (reply.code >= 500) {
@@ -141,12 +144,12 @@ async function greet(talk: Talk, { helo }: OpenSettings): Promise<Map<string, st
 }
 
 async function signIn(
-  talk: Talk,
+  talk: SmtpDialog,
   extensions: ReadonlyMap<string, string>,
   { user, password }: { user: string; password: string },
   isAllowed: boolean,
 ) {
-  if (!isAllowed) throw new Failed({ stage: 'auth', reason: 'no credentials without encryption', isFinal: true })
+  if (!isAllowed) throw new SessionError({ stage: 'auth', reason: 'no credentials without encryption', isFinal: true })
   const ways = (extensions.get('AUTH') ?? '').toUpperCase().split(' ')
   const inBase64 = (text: string) => Buffer.from(text).toString('base64')
   if (ways.includes('PLAIN')) judge('auth', await say(talk, `AUTH PLAIN ${inBase64(`\0${user}\0${password}`)}`), 235)
@@ -154,5 +157,5 @@ async function signIn(
     judge('auth', await say(talk, 'AUTH LOGIN'), 334)
     judge('auth', await say(talk, inBase64(user)), 334)
     judge('auth', await say(talk, inBase64(password)), 235)
-  } else throw new Failed({ stage: 'auth', reason: 'no way to sign in', isFinal: true })
+  } else throw new SessionError({ stage: 'auth', reason: 'no way to sign in', isFinal: true })
 }

@@ -1,5 +1,5 @@
 /** No more than so many mails in a second. */
-export type Pace = {
+export type SendRate = {
   /** Until the next one may go; zero when that is now. */
   waitMs(): number
   use(): void
@@ -8,7 +8,7 @@ export type Pace = {
 /** Timers come late; what was due in that time before is made good. */
 const LATE_MS = 50
 
-export function createPace(perSecond: number): Pace {
+export function createSendRate(perSecond: number): SendRate {
   let nextMs = 0
   return {
     waitMs: () => Math.max(0, nextMs - performance.now()),

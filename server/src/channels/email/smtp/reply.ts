@@ -1,8 +1,8 @@
 // What a mail server says: a code, an enhanced code (RFC 3463) where it has one, and words, on one line or several.
 
-export type Reply = { code: number; enhanced?: string; text: string; lines: readonly string[] }
+export type SmtpReply = { code: number; enhanced?: string; text: string; lines: readonly string[] }
 
-export type ReplyReader = {
+export type SmtpReplyParser = {
   /** False for bytes that are no replies, or too many of them for one. */
   feed(chunk: Buffer): boolean
 }
@@ -11,7 +11,7 @@ const MOST_LINE = 4_096
 const MOST_LINES = 128
 const LINE = /^([2-5]\d\d)(?:([ -])(.*))?$/s
 
-export function createReplyReader(onReply: (reply: Reply) => void): ReplyReader {
+export function createSmtpReplyParser(onReply: (reply: SmtpReply) => void): SmtpReplyParser {
   let rest = ''
   let lines: string[] = []
 
@@ -40,7 +40,7 @@ export function createReplyReader(onReply: (reply: Reply) => void): ReplyReader 
   }
 }
 
-function readReply(code: number, lines: readonly string[]): Reply {
+function readReply(code: number, lines: readonly string[]): SmtpReply {
   const text = lines.join(' ')
   const [, enhanced] = /^([245]\.\d{1,3}\.\d{1,3})(?=\s|$)/.exec(text) ?? []
   return { code, text, lines, ...(enhanced !== undefined && { enhanced }) }

@@ -4,7 +4,7 @@ import { account, anItem, newToken } from '../../../../test/channels/subjects/ad
 import { startAdmSink } from '../../../../test/sinks/push.ts'
 import { virtualClock } from '../../../lib/clock.ts'
 import { admRefusal as refusal } from '../../../sink/push/adm.ts'
-import { type AdmItem, admChannel, admPush } from './channel.ts'
+import { type AdmItem, openAdmChannel, writeAdmPush } from './channel.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -14,7 +14,7 @@ afterEach(async () => {
 async function start(isHttp1 = false) {
   const clock = virtualClock(START)
   const sink = await startAdmSink(clock, account, { isHttp1 })
-  const channel = admChannel({ clock, route: sink.route })
+  const channel = openAdmChannel({ clock, route: sink.route })
   open.push(sink, channel)
   const send = async (changes: Partial<AdmItem> = {}) => (await channel.send([anItem(changes)]))[0]
   return { clock, sink, channel, send }
@@ -22,7 +22,7 @@ async function start(isHttp1 = false) {
 
 test.each([false, true])('the device gets what the SDK expects; over HTTP/1.1: %s', async (isHttp1) => {
   const { sink, send } = await start(isHttp1)
-  const push = admPush(
+  const push = writeAdmPush(
     content({
       url: 'https://example.com/bells',
       data: { order: 7 },
@@ -54,8 +54,8 @@ test.each([false, true])('the device gets what the SDK expects; over HTTP/1.1: %
 
 test('Amazon keeps nothing for less than a minute or for more than a month', async () => {
   const { sink, send } = await start()
-  await send({ push: admPush(content({ expiresAt: new Date(START), priority: 5 })) })
-  await send({ push: admPush(content({ expiresAt: new Date('2031-01-01T00:00:00Z') })) })
+  await send({ push: writeAdmPush(content({ expiresAt: new Date(START), priority: 5 })) })
+  await send({ push: writeAdmPush(content({ expiresAt: new Date('2031-01-01T00:00:00Z') })) })
   expect(sink.received.map(({ expiresAfter }) => expiresAfter)).toEqual([60, 2_678_400])
   expect(sink.received[0]?.priority).toBe('normal')
 })
@@ -80,9 +80,12 @@ test.each([
   [refusal(403, 'a secret'), { kind: 'misconfigured', reason: 'status 403' }],
   [
     refusal(429, 'MaxRateExceeded', { 'retry-after': '9' }),
-    { kind: 'retry', reason: 'MaxRateExceeded', afterMs: 9_000, all: true },
+    { kind: 'retry', reason: 'MaxRateExceeded', afterMs: 9_000, pausesProvider: true },
   ],
-  [refusal(429, 'MaxRateExceeded'), { kind: 'retry', reason: 'MaxRateExceeded', afterMs: 60_000, all: true }],
+  [
+    refusal(429, 'MaxRateExceeded'),
+    { kind: 'retry', reason: 'MaxRateExceeded', afterMs: 60_000, pausesProvider: true },
+  ],
   [refusal(503, '', { 'retry-after': '4' }), { kind: 'retry', reason: 'status 503', afterMs: 4_000 }],
   [refusal(500, ''), { kind: 'retry', reason: 'status 500', afterMs: 10_000 }],
 ])('an answer means what Amazon says: %#', async (answer, outcome) => {

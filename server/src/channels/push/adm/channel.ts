@@ -2,14 +2,14 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
-import type { Channel, Outcome } from '../../channel.ts'
+import type { Channel, ChannelOutcome } from '../../channel.ts'
 import { nearestPriority, type PushContent, secondsLeft } from '../content.ts'
-import { createChannel } from '../create-push-channel.ts'
-import { androidData } from '../fcm/android-data.ts'
-import { type ClientSettings, createHttpClient } from '../http/client.ts'
-import { createClientTokens } from '../oauth/client-credentials.ts'
+import { createPushChannel } from '../create-push-channel.ts'
+import { writeAndroidData } from '../fcm/android-data.ts'
+import { createPushHttpClient, type PushHttpSettings } from '../http/client.ts'
+import { createClientCredentialsTokens } from '../oauth/client-credentials.ts'
 import { sendAuthorized } from '../oauth/send-authorized.ts'
-import { isUnauthenticated, judge } from './interpret-response.ts'
+import { interpretAdmResponse, isAdmTokenRefused } from './interpret-response.ts'
 
 export type AdmCredentials = { clientId: string; secret: string }
 
@@ -23,7 +23,7 @@ export type AdmPush = {
 /** `token`: the registration id of the app on the device. */
 export type AdmItem = { appId: AppId; token: string; credentials: AdmCredentials; push: AdmPush }
 
-export type AdmSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+export type AdmSettings = { clock: Clock } & Omit<PushHttpSettings, 'allowsHttp1' | 'identity'>
 
 const ORIGIN = 'https://api.amazon.com'
 const TOKEN_URL = `${ORIGIN}/auth/o2/token`
@@ -32,25 +32,25 @@ const MOST_DATA_BYTES = 6144
 const [LEAST_EXPIRY_SECONDS, MOST_EXPIRY_SECONDS] = [60, 2_678_400]
 
 /** Made once for all that get the same. */
-export const admPush = (content: PushContent): AdmPush => ({
-  data: androidData(content),
+export const writeAdmPush = (content: PushContent): AdmPush => ({
+  data: writeAndroidData(content),
   priority: nearestPriority(content.priority, [5, 10]) === 10 ? 'high' : 'normal',
   expiresAt: content.expiresAt,
   consolidationKey: content.collapseId,
 })
 
-export function admChannel({ clock, ...settings }: AdmSettings): Channel<AdmItem> {
-  const client = createHttpClient({ ...settings, allowsHttp1: true })
-  const accessFor = createClientTokens(clock, client, TOKEN_URL, SCOPE)
+export function openAdmChannel({ clock, ...settings }: AdmSettings): Channel<AdmItem> {
+  const client = createPushHttpClient({ ...settings, allowsHttp1: true })
+  const accessFor = createClientCredentialsTokens(clock, client, TOKEN_URL, SCOPE)
 
-  async function sendOne({ appId, token, credentials, push }: AdmItem): Promise<Outcome> {
+  async function sendOne({ appId, token, credentials, push }: AdmItem): Promise<ChannelOutcome> {
     if (!/^[\x21-\x7e]+$/.test(token)) return { kind: 'gone', reason: 'token not valid' }
     if (Buffer.byteLength(JSON.stringify(push.data)) > MOST_DATA_BYTES) return { kind: 'failed', reason: 'too large' }
     const body = bodyOf(push, clock.now())
     return sendAuthorized({
       appId,
       account: credentials,
-      accessFor,
+      getAccessToken: accessFor,
       post: (accessToken) =>
         client.request({
           appId,
@@ -65,12 +65,12 @@ export function admChannel({ clock, ...settings }: AdmSettings): Channel<AdmItem
           },
           body,
         }),
-      isUnauthenticated,
-      judge: (reply) => judge(reply, clock.now()),
+      isUnauthenticated: isAdmTokenRefused,
+      interpret: (reply) => interpretAdmResponse(reply, clock.now()),
     })
   }
 
-  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 100 })
+  return createPushChannel({ sendOne, closeConnections: () => client.close(), itemsPerTurn: 100 })
 }
 
 function bodyOf({ data, priority, expiresAt, consolidationKey }: AdmPush, now: Date): string {

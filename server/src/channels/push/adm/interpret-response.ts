@@ -1,13 +1,13 @@
 // Amazon's answers, and what follows from each.
 
 import { own } from '../../../lib/own.ts'
-import type { Outcome } from '../../channel.ts'
-import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
+import type { ChannelOutcome } from '../../channel.ts'
+import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 
-type Verdict = 'gone' | 'failed' | 'misconfigured' | 'retry' | 'retry all'
+type AdmVerdict = 'gone' | 'failed' | 'misconfigured' | 'retry' | 'retry all'
 
 /** By Amazon's word for it. A word that is not here is not repeated. */
-const REASONS: Readonly<Record<string, Verdict>> = {
+const REASONS: Readonly<Record<string, AdmVerdict>> = {
   // A registration that Amazon does not know, or not for this app.
   InvalidRegistrationId: 'gone',
   Unregistered: 'gone',
@@ -21,7 +21,7 @@ const REASONS: Readonly<Record<string, Verdict>> = {
   MaxRateExceeded: 'retry all',
 }
 
-const byStatus = (status: number): Verdict => {
+const byStatus = (status: number): AdmVerdict => {
   if (status === 401 || status === 403) return 'misconfigured'
   if (status === 429) return 'retry all'
   return status === 408 || status >= 500 ? 'retry' : 'failed'
@@ -31,8 +31,8 @@ const byStatus = (status: number): Verdict => {
 const RATE_PAUSE_MS = 60_000
 const BACKOFF_MS = 10_000
 
-export function judge(reply: Reply, now: Date): Outcome {
-  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+export function interpretAdmResponse(reply: ProviderReply, now: Date): ChannelOutcome {
+  if (reply.kind !== 'answer') return interpretMissingReply(reply)
   const { status, headers } = reply
   if (status === 200) {
     const id = headers['x-amzn-requestid']
@@ -42,12 +42,12 @@ export function judge(reply: Reply, now: Date): Outcome {
   const verdict = own(REASONS, word) ?? byStatus(status)
   const reason = Object.hasOwn(REASONS, word) ? word : `status ${status}`
   const afterMs = retryAfterMs(reply, now)
-  if (verdict === 'retry all') return { kind: 'retry', reason, afterMs: afterMs ?? RATE_PAUSE_MS, all: true }
+  if (verdict === 'retry all') return { kind: 'retry', reason, afterMs: afterMs ?? RATE_PAUSE_MS, pausesProvider: true }
   if (verdict === 'retry') return { kind: 'retry', reason, afterMs: afterMs ?? BACKOFF_MS }
   return { kind: verdict, reason }
 }
 
-export const isUnauthenticated = (reply: Reply) => reply.kind === 'answer' && reply.status === 401
+export const isAdmTokenRefused = (reply: ProviderReply) => reply.kind === 'answer' && reply.status === 401
 
 function readReason(body: string): string {
   try {

@@ -4,24 +4,24 @@ import { content, START } from '../../../../test/channels/push-content.ts'
 import { account, anItem, credentials, newToken } from '../../../../test/channels/subjects/apns.ts'
 import { aP8 } from '../../../../test/credentials.ts'
 import { startApnsSink } from '../../../../test/sinks/push.ts'
-import type { ProviderSettings } from '../../../../test/sinks/scripted.ts'
+import type { ScriptedProviderSettings } from '../../../../test/sinks/scripted.ts'
 import { systemClock, virtualClock } from '../../../lib/clock.ts'
 import { certificateOfApp } from '../../../sink/certificate.ts'
 import { apnsRefusal as refusal } from '../../../sink/push/apns.ts'
 import { readJwt } from '../../../sink/push/jwt.ts'
-import { type ApnsCredentials, type ApnsItem, apnsChannel } from './channel.ts'
-import { liveActivityPush } from './live-activity.ts'
-import { type ApnsPush, apnsPush, safariPush } from './payload.ts'
+import { type ApnsCredentials, type ApnsItem, openApnsChannel } from './channel.ts'
+import { writeLiveActivityPush } from './live-activity.ts'
+import { type ApnsPush, writeApnsPush, writeSafariPush } from './payload.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
   for (const it of open.splice(0).reverse()) await it.close()
 })
 
-async function start(settings: Partial<ProviderSettings> = {}) {
+async function start(settings: Partial<ScriptedProviderSettings> = {}) {
   const clock = virtualClock(START)
   const sink = await startApnsSink(clock, account, settings)
-  const channel = apnsChannel({ clock, route: sink.route })
+  const channel = openApnsChannel({ clock, route: sink.route })
   open.push(sink, channel)
   const send = async (changes: Partial<ApnsItem> = {}) => (await channel.send([anItem(changes)]))[0]
   return { clock, sink, channel, send }
@@ -30,7 +30,7 @@ async function start(settings: Partial<ProviderSettings> = {}) {
 describe('what the device gets', () => {
   test('is what iOS and the SDK expect, with the headers that Apple asks for', async () => {
     const { sink, send } = await start()
-    const push = apnsPush(
+    const push = writeApnsPush(
       content({
         subtitle: 'Loud',
         url: 'https://example.com/bells',
@@ -81,7 +81,7 @@ describe('what the device gets', () => {
 
   test('wakes the app quietly when there is nothing to show', async () => {
     const { sink, send } = await start()
-    const push = apnsPush(content({ title: undefined, body: undefined, data: { sync: true }, sound: 'bell.caf' }))
+    const push = writeApnsPush(content({ title: undefined, body: undefined, data: { sync: true }, sound: 'bell.caf' }))
     expect(await send({ push })).toMatchObject({ kind: 'sent' })
     expect(sink.received[0]).toMatchObject({
       payload: { aps: { 'content-available': 1 }, custom: { a: { sync: true } } },
@@ -93,9 +93,9 @@ describe('what the device gets', () => {
   test('is for a call: another topic, and a larger limit', async () => {
     const { sink, send } = await start()
     const push = (length: number): ApnsPush => {
-      const empty = apnsPush(content({ ios: { isVoip: true }, data: { x: '' } }))
+      const empty = writeApnsPush(content({ ios: { isVoip: true }, data: { x: '' } }))
       const fill = 'x'.repeat(length - empty.body.length)
-      return apnsPush(content({ ios: { isVoip: true }, data: { x: fill } }))
+      return writeApnsPush(content({ ios: { isVoip: true }, data: { x: fill } }))
     }
     expect(await send({ push: push(5_120) })).toMatchObject({ kind: 'sent' })
     expect(await send({ push: push(5_121) })).toEqual({ kind: 'failed', reason: 'too large' })
@@ -111,9 +111,11 @@ describe('what the device gets', () => {
       state: { score: 1 },
     } as const
     const order = { type: 'OrderAttributes', attributes: { order: 7 }, activityId: 'order-7' }
-    await send({ push: liveActivityPush({ ...activity, start: order, alert: { title: 'On its way' } }, clock.now()) })
-    await send({ push: liveActivityPush({ ...activity, staleAt: new Date('2030-01-01T10:00:00Z') }, clock.now()) })
-    await send({ push: liveActivityPush({ ...activity, isEnd: true, dismissAt: clock.now() }, clock.now()) })
+    await send({
+      push: writeLiveActivityPush({ ...activity, start: order, alert: { title: 'On its way' } }, clock.now()),
+    })
+    await send({ push: writeLiveActivityPush({ ...activity, staleAt: new Date('2030-01-01T10:00:00Z') }, clock.now()) })
+    await send({ push: writeLiveActivityPush({ ...activity, isEnd: true, dismissAt: clock.now() }, clock.now()) })
     const timestamp = Date.parse(START) / 1000
     const state = { score: 1, onesignal: { notificationId: content().messageId } }
     expect(sink.received.map(({ payload }) => payload.aps)).toEqual([
@@ -136,7 +138,7 @@ describe('what the device gets', () => {
 
   test('has a collapse id of 64 bytes at most, and is not stored when it was for now', async () => {
     const { sink, send } = await start()
-    const push = apnsPush(
+    const push = writeApnsPush(
       content({ collapseId: 'ü'.repeat(64), expiresAt: new Date(START), ios: { badge: { set: 3 } } }),
     )
     await send({ push })
@@ -212,7 +214,7 @@ describe('a certificate', () => {
 
   test('of a website reaches Safari as it was', async () => {
     const { sink, send } = await start()
-    const push = safariPush(content({ url: 'https://example.com/bells', buttons: [{ id: 'go', text: 'Go' }] }))
+    const push = writeSafariPush(content({ url: 'https://example.com/bells', buttons: [{ id: 'go', text: 'Go' }] }))
     const web = { ...pair('web.com.example'), topic: 'web.com.example' }
     expect(await send({ credentials: web, push })).toMatchObject({ kind: 'sent' })
     expect(sink.received[0]).toMatchObject({

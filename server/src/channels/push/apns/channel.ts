@@ -4,22 +4,22 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
 import { sha256 } from '../../../lib/secrets.ts'
-import type { Channel, Outcome } from '../../channel.ts'
-import { boundedMap } from '../../lru-map.ts'
-import { createChannel } from '../create-push-channel.ts'
-import { type ClientSettings, createHttpClient, type HttpClient } from '../http/client.ts'
-import { seconds } from '../jwt.ts'
-import { isExpiredToken, judge } from './interpret-response.ts'
+import type { Channel, ChannelOutcome } from '../../channel.ts'
+import { createLruMap } from '../../lru-map.ts'
+import { createPushChannel } from '../create-push-channel.ts'
+import { createPushHttpClient, type PushHttpClient, type PushHttpSettings } from '../http/client.ts'
+import { toUnixSeconds } from '../jwt.ts'
+import { interpretApnsResponse, isApnsTokenExpired } from './interpret-response.ts'
 import type { ApnsPush, ApnsPushType } from './payload.ts'
 import { createApnsTokens } from './provider-token.ts'
 
-export type ApnsEnvironment = 'production' | 'development'
+export type ApnsServer = 'production' | 'development'
 
 /** Keys and certificates are PEM. */
 export type ApnsCredentials =
-  | { kind: 'token'; environment: ApnsEnvironment; key: string; keyId: string; teamId: string; topic: string }
+  | { kind: 'token'; environment: ApnsServer; key: string; keyId: string; teamId: string; topic: string }
   /** Without a topic Apple takes the one that the certificate names. */
-  | { kind: 'certificate'; environment: ApnsEnvironment; key: string; certificate: string; topic: string | null }
+  | { kind: 'certificate'; environment: ApnsServer; key: string; certificate: string; topic: string | null }
 
 export type ApnsItem = {
   appId: AppId
@@ -31,9 +31,9 @@ export type ApnsItem = {
   id?: string | undefined
 }
 
-export type ApnsSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+export type ApnsSettings = { clock: Clock } & Omit<PushHttpSettings, 'allowsHttp1' | 'identity'>
 
-const ORIGINS: Record<ApnsEnvironment, string> = {
+const ORIGINS: Record<ApnsServer, string> = {
   production: 'https://api.push.apple.com',
   development: 'https://api.sandbox.push.apple.com',
 }
@@ -47,22 +47,22 @@ const mostBytes = (type: ApnsPushType) => (type === 'voip' ? 5120 : 4096)
 /** Teams and certificates with connections at once; what was used least is closed. */
 const MOST_CLIENTS = 500
 
-export function apnsChannel({ clock, ...settings }: ApnsSettings): Channel<ApnsItem> {
+export function openApnsChannel({ clock, ...settings }: ApnsSettings): Channel<ApnsItem> {
   const tokens = createApnsTokens(clock)
-  const clients = boundedMap<string, HttpClient>(MOST_CLIENTS, (client) => void client.close())
+  const clients = createLruMap<string, PushHttpClient>(MOST_CLIENTS, (client) => void client.close())
   let isClosing = false
 
-  function clientOf({ appId, credentials }: ApnsItem): HttpClient {
+  function clientOf({ appId, credentials }: ApnsItem): PushHttpClient {
     const name = `${appId} ${nameOf(credentials)}`
     const known = clients.get(name)
     if (known) return known
     const identity = credentials.kind === 'certificate' ? credentials : undefined
-    const client = createHttpClient({ ...settings, identity })
+    const client = createPushHttpClient({ ...settings, identity })
     clients.set(name, client)
     return client
   }
 
-  async function sendOne(item: ApnsItem): Promise<Outcome> {
+  async function sendOne(item: ApnsItem): Promise<ChannelOutcome> {
     const { appId, credentials, push, token } = item
     if (isClosing) return { kind: 'retry', reason: 'closing' }
     if (!/^([0-9a-f]{2}){8,100}$/i.test(token)) return { kind: 'gone', reason: 'BadDeviceToken' }
@@ -76,7 +76,7 @@ export function apnsChannel({ clock, ...settings }: ApnsSettings): Channel<ApnsI
         headers: headersOf(item, clock.now(), jwt),
         body: push.body,
       })
-    if (credentials.kind === 'certificate') return judge(await post(), clock.now())
+    if (credentials.kind === 'certificate') return interpretApnsResponse(await post(), clock.now())
 
     let jwt: string
     try {
@@ -85,15 +85,15 @@ export function apnsChannel({ clock, ...settings }: ApnsSettings): Channel<ApnsI
       return { kind: 'misconfigured', reason: 'key not usable' }
     }
     const reply = await post(jwt)
-    const renewed = isExpiredToken(reply) ? tokens.renew(credentials, jwt) : undefined
-    return judge(renewed ? await post(renewed) : reply, clock.now())
+    const renewed = isApnsTokenExpired(reply) ? tokens.renew(credentials, jwt) : undefined
+    return interpretApnsResponse(renewed ? await post(renewed) : reply, clock.now())
   }
 
   function closeConnections() {
     isClosing = true
     return Promise.all(clients.values().map((client) => client.close()))
   }
-  return createChannel({ sendOne, closeConnections, atAStretch: 100 })
+  return createPushChannel({ sendOne, closeConnections, itemsPerTurn: 100 })
 }
 
 const nameOf = (credentials: ApnsCredentials) =>
@@ -106,7 +106,7 @@ function headersOf({ credentials, push, id }: ApnsItem, now: Date, jwt: string |
     'apns-push-type': push.type,
     'apns-priority': String(push.priority),
     // Zero asks for now or never; Apple stores nothing then.
-    'apns-expiration': push.expiresAt > now ? String(seconds(push.expiresAt)) : '0',
+    'apns-expiration': push.expiresAt > now ? String(toUnixSeconds(push.expiresAt)) : '0',
   }
   if (jwt !== undefined) headers.authorization = `bearer ${jwt}`
   if (credentials.topic !== null) headers['apns-topic'] = topicFor(credentials.topic, push.type)

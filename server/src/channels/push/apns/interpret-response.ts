@@ -1,13 +1,13 @@
 // Apple's answers, and what follows from each.
 
 import { own } from '../../../lib/own.ts'
-import type { Outcome } from '../../channel.ts'
-import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
+import type { ChannelOutcome } from '../../channel.ts'
+import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 
-type Verdict = 'gone' | 'failed' | 'misconfigured' | 'retry' | 'retry all'
+type ApnsVerdict = 'gone' | 'failed' | 'misconfigured' | 'retry' | 'retry all'
 
 /** By Apple's word for it. A word that is not here is not repeated. */
-const REASONS: Readonly<Record<string, Verdict>> = {
+const REASONS: Readonly<Record<string, ApnsVerdict>> = {
   // A token of the other environment is called bad too: when an app's first messages all end so, look there.
   BadDeviceToken: 'gone',
   DeviceTokenNotForTopic: 'gone',
@@ -43,7 +43,7 @@ const REASONS: Readonly<Record<string, Verdict>> = {
   Shutdown: 'retry',
 }
 
-const byStatus = (status: number): Verdict => {
+const byStatus = (status: number): ApnsVerdict => {
   if (status === 410) return 'gone'
   if (status === 403) return 'misconfigured'
   return status === 429 || status >= 500 ? 'retry' : 'failed'
@@ -52,8 +52,8 @@ const byStatus = (status: number): Verdict => {
 /** Apple lets a token be renewed after this long. */
 const TOKEN_PAUSE_MS = 20 * 60_000
 
-export function judge(reply: Reply, now: Date): Outcome {
-  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+export function interpretApnsResponse(reply: ProviderReply, now: Date): ChannelOutcome {
+  if (reply.kind !== 'answer') return interpretMissingReply(reply)
   const { status, headers } = reply
   if (status === 200) {
     const id = headers['apns-id']
@@ -65,11 +65,12 @@ export function judge(reply: Reply, now: Date): Outcome {
   const afterMs = retryAfterMs(reply, now)
   if (verdict === 'gone') return { kind: 'gone', reason, ...(since && { since }) }
   if (verdict === 'retry') return { kind: 'retry', reason, ...(afterMs !== undefined && { afterMs }) }
-  if (verdict === 'retry all') return { kind: 'retry', reason, afterMs: afterMs ?? TOKEN_PAUSE_MS, all: true }
+  if (verdict === 'retry all')
+    return { kind: 'retry', reason, afterMs: afterMs ?? TOKEN_PAUSE_MS, pausesProvider: true }
   return { kind: verdict, reason }
 }
 
-export const isExpiredToken = (reply: Reply) =>
+export const isApnsTokenExpired = (reply: ProviderReply) =>
   reply.kind === 'answer' && reply.status === 403 && readAnswer(reply.body).word === 'ExpiredProviderToken'
 
 /** `{"reason": …, "timestamp": …}`, the time in milliseconds since when the token is known to be unused. */

@@ -2,7 +2,7 @@
 // and ended by the token of the one activity.
 
 import { compact, nearestPriority } from '../content.ts'
-import { seconds } from '../jwt.ts'
+import { toUnixSeconds } from '../jwt.ts'
 import type { ApnsPush } from './payload.ts'
 
 export type LiveActivity = {
@@ -21,18 +21,18 @@ export type LiveActivity = {
 }
 
 /** `now` orders updates: iOS drops one that is older than what it shows. */
-export function liveActivityPush(activity: LiveActivity, now: Date): ApnsPush {
+export function writeLiveActivityPush(activity: LiveActivity, now: Date): ApnsPush {
   const { messageId, state, start, isEnd, alert, staleAt, dismissAt, relevanceScore } = activity
   const aps = compact({
-    timestamp: seconds(now),
+    timestamp: toUnixSeconds(now),
     event: start ? 'start' : isEnd ? 'end' : 'update',
     // The SDK confirms the receipt by this id, and tells its own activities by the other.
     'content-state': { ...state, onesignal: { notificationId: messageId } },
     'attributes-type': start?.type,
     attributes: start && { ...start.attributes, onesignal: { activityId: start.activityId } },
     alert: alert && compact(alert),
-    'stale-date': staleAt && seconds(staleAt),
-    'dismissal-date': dismissAt && seconds(dismissAt),
+    'stale-date': staleAt && toUnixSeconds(staleAt),
+    'dismissal-date': dismissAt && toUnixSeconds(dismissAt),
     'relevance-score': relevanceScore,
   })
   const { expiresAt } = activity

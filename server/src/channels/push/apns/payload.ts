@@ -21,7 +21,7 @@ const PRIORITIES = [1, 5, 10] as const
 const ROOT_KEYS = new Set('aps custom att buttons o os_data'.split(' '))
 
 /** Made once for all that get the same. */
-export function apnsPush(content: PushContent): ApnsPush {
+export function writeApnsPush(content: PushContent): ApnsPush {
   const { messageId, title, subtitle, body, url, data, image, sound, buttons, collapseId, group, ios = {} } = content
   const isShown = body !== undefined || title !== undefined || Object.keys(ios.alert ?? {}).length > 0
   const alert = {
@@ -73,7 +73,7 @@ export function apnsPush(content: PushContent): ApnsPush {
 }
 
 /** The Website Push of old: `url-args` fill the address that the website's package gave. */
-export function safariPush(content: PushContent): ApnsPush {
+export function writeSafariPush(content: PushContent): ApnsPush {
   const { title = '', body = '', buttons, url, collapseId } = content
   const action = buttons?.[0]?.text
   return {

@@ -2,8 +2,8 @@
 
 import { createPrivateKey } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
-import { boundedMap } from '../../lru-map.ts'
-import { seconds, signJwt } from '../jwt.ts'
+import { createLruMap } from '../../lru-map.ts'
+import { signJwt, toUnixSeconds } from '../jwt.ts'
 
 /** `key` is the content of Apple's p8 file. */
 export type ApnsKey = { teamId: string; keyId: string; key: string }
@@ -19,11 +19,11 @@ export type ApnsTokens = {
 }
 
 export function createApnsTokens(clock: Clock): ApnsTokens {
-  const tokens = boundedMap<string, { token: string; issuedAt: number }>(1000)
+  const tokens = createLruMap<string, { token: string; issuedAt: number }>(1000)
   const nameOf = ({ teamId, keyId, key }: ApnsKey) => `${teamId} ${keyId} ${key}`
 
   function issue(key: ApnsKey): string {
-    const issuedAt = seconds(clock.now())
+    const issuedAt = toUnixSeconds(clock.now())
     const token = signJwt(
       { alg: 'ES256', kid: key.keyId },
       { iss: key.teamId, iat: issuedAt },
@@ -36,12 +36,12 @@ export function createApnsTokens(clock: Clock): ApnsTokens {
   return {
     get(key) {
       const known = tokens.get(nameOf(key))
-      return known && seconds(clock.now()) - known.issuedAt < RENEW_SECONDS ? known.token : issue(key)
+      return known && toUnixSeconds(clock.now()) - known.issuedAt < RENEW_SECONDS ? known.token : issue(key)
     },
     renew(key, refused) {
       const known = tokens.get(nameOf(key))
       if (known && known.token !== refused) return known.token
-      if (known && seconds(clock.now()) - known.issuedAt < SOONEST_SECONDS) return undefined
+      if (known && toUnixSeconds(clock.now()) - known.issuedAt < SOONEST_SECONDS) return undefined
       return issue(key)
     },
   }

@@ -1,10 +1,10 @@
 // The fields that the SDK for Android reads, whoever brings them. All values are text.
 
 import type { PushContent } from '../content.ts'
-import { fcmPush } from './payload.ts'
+import { writeFcmPush } from './payload.ts'
 
 /** Where the provider is not Google, nobody but us tells the SDK what replaces what. */
-export const androidData = (content: PushContent): Record<string, string> => ({
-  ...fcmPush(content).data,
+export const writeAndroidData = (content: PushContent): Record<string, string> => ({
+  ...writeFcmPush(content).data,
   ...(content.collapseId !== undefined && { collapse_key: content.collapseId }),
 })

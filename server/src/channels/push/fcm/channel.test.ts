@@ -10,23 +10,23 @@ import { account, anItem, newToken } from '../../../../test/channels/subjects/fc
 import { serviceAccount } from '../../../../test/credentials.ts'
 import { agentTo } from '../../../../test/sinks/agent.ts'
 import { startFcmSink } from '../../../../test/sinks/push.ts'
-import type { ProviderSettings } from '../../../../test/sinks/scripted.ts'
+import type { ScriptedProviderSettings } from '../../../../test/sinks/scripted.ts'
 import { systemClock, virtualClock } from '../../../lib/clock.ts'
 import { fcmRefusal as refusal } from '../../../sink/push/fcm.ts'
 import { TOKEN_PATH } from '../../../sink/push/google-tokens.ts'
-import { createAccessTokens } from './access-token.ts'
-import { type FcmItem, fcmChannel } from './channel.ts'
-import { fcmPush } from './payload.ts'
+import { createServiceAccountTokens } from './access-token.ts'
+import { type FcmItem, openFcmChannel } from './channel.ts'
+import { writeFcmPush } from './payload.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
   for (const it of open.splice(0).reverse()) await it.close()
 })
 
-async function start(settings: Partial<ProviderSettings> = {}) {
+async function start(settings: Partial<ScriptedProviderSettings> = {}) {
   const clock = virtualClock(START)
   const sink = await startFcmSink(clock, account, settings)
-  const channel = fcmChannel({ clock, route: sink.route })
+  const channel = openFcmChannel({ clock, route: sink.route })
   open.push(sink, channel)
   const send = async (changes: Partial<FcmItem> = {}) => (await channel.send([anItem(changes)]))[0]
   return { clock, sink, channel, send }
@@ -35,7 +35,7 @@ async function start(settings: Partial<ProviderSettings> = {}) {
 describe('what the device gets', () => {
   test('is what the SDK expects: a data message of texts', async () => {
     const { sink, send } = await start()
-    const push = fcmPush(
+    const push = writeFcmPush(
       content({
         url: 'https://example.com/bells',
         data: { order: 7 },
@@ -84,8 +84,8 @@ describe('what the device gets', () => {
 
   test('is stored for what is left of its time, 28 days at most', async () => {
     const { clock, sink, send } = await start()
-    await send({ push: fcmPush(content({ expiresAt: new Date('2031-01-01T00:00:00Z'), priority: 5 })) })
-    const push = fcmPush(content())
+    await send({ push: writeFcmPush(content({ expiresAt: new Date('2031-01-01T00:00:00Z'), priority: 5 })) })
+    const push = writeFcmPush(content())
     clock.advance({ minutes: 59 })
     await send({ push })
     clock.advance({ minutes: 2 })
@@ -126,7 +126,7 @@ describe('the access token', () => {
     let bought = 0
     const request = async () =>
       ({ kind: 'answer', status: 200, headers: {}, body: JSON.stringify({ access_token: `t${++bought}` }) }) as const
-    const accessFor = createAccessTokens(
+    const accessFor = createServiceAccountTokens(
       virtualClock(START),
       { request, close: async () => {} },
       'https://x.example/token',
@@ -154,14 +154,14 @@ describe('the access token', () => {
     ],
     [
       { status: 503, headers: { 'retry-after': '5' } },
-      { kind: 'retry', reason: 'access token: status 503', all: true, afterMs: 5_000 },
+      { kind: 'retry', reason: 'access token: status 503', pausesProvider: true, afterMs: 5_000 },
     ],
     [
       { status: 200, body: '{}' },
-      { kind: 'retry', reason: 'access token: status 200', all: true },
+      { kind: 'retry', reason: 'access token: status 200', pausesProvider: true },
     ],
-    ['reset' as const, { kind: 'retry', reason: 'access token: stream reset', all: true }],
-    ['refuse' as const, { kind: 'retry', reason: 'access token: stream refused', all: true }],
+    ['reset' as const, { kind: 'retry', reason: 'access token: stream reset', pausesProvider: true }],
+    ['refuse' as const, { kind: 'retry', reason: 'access token: stream refused', pausesProvider: true }],
   ])('that cannot be had lets nothing go out: %#', async (failure, outcome) => {
     const { clock, sink, channel, send } = await start()
     sink.script(TOKEN_PATH, failure, ...(failure === 'refuse' ? [failure] : []))
@@ -190,11 +190,11 @@ describe('an answer', () => {
     ],
     [
       refusal(429, 'RESOURCE_EXHAUSTED', { code: 'QUOTA_EXCEEDED' }),
-      { kind: 'retry', reason: 'QUOTA_EXCEEDED', afterMs: 60_000, all: true },
+      { kind: 'retry', reason: 'QUOTA_EXCEEDED', afterMs: 60_000, pausesProvider: true },
     ],
     [
       refusal(429, 'RESOURCE_EXHAUSTED', { code: 'QUOTA_EXCEEDED', headers: { 'retry-after': '30' } }),
-      { kind: 'retry', reason: 'QUOTA_EXCEEDED', afterMs: 30_000, all: true },
+      { kind: 'retry', reason: 'QUOTA_EXCEEDED', afterMs: 30_000, pausesProvider: true },
     ],
     [refusal(503, 'UNAVAILABLE', { code: 'UNAVAILABLE' }), { kind: 'retry', reason: 'UNAVAILABLE', afterMs: 10_000 }],
     [refusal(500, 'INTERNAL', { code: 'INTERNAL' }), { kind: 'retry', reason: 'INTERNAL', afterMs: 10_000 }],

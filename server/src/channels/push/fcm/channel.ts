@@ -2,24 +2,24 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
-import type { Channel, Outcome } from '../../channel.ts'
+import type { Channel, ChannelOutcome } from '../../channel.ts'
 import { secondsLeft } from '../content.ts'
-import { createChannel } from '../create-push-channel.ts'
-import { type ClientSettings, createHttpClient } from '../http/client.ts'
+import { createPushChannel } from '../create-push-channel.ts'
+import { createPushHttpClient, type PushHttpSettings } from '../http/client.ts'
 import { sendAuthorized } from '../oauth/send-authorized.ts'
-import { createAccessTokens, type ServiceAccount } from './access-token.ts'
-import { isUnauthenticated, judge } from './interpret-response.ts'
+import { createServiceAccountTokens, type GoogleServiceAccount } from './access-token.ts'
+import { interpretFcmResponse, isFcmTokenRefused } from './interpret-response.ts'
 import type { FcmPush } from './payload.ts'
 
 export type FcmItem = {
   appId: AppId
   /** The registration token of the device. */
   token: string
-  credentials: ServiceAccount
+  credentials: GoogleServiceAccount
   push: FcmPush
 }
 
-export type FcmSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+export type FcmSettings = { clock: Clock } & Omit<PushHttpSettings, 'allowsHttp1' | 'identity'>
 
 const ORIGIN = 'https://fcm.googleapis.com'
 /** Never the one that a customer's file names: the signed request for a token goes nowhere else. */
@@ -27,11 +27,11 @@ const TOKEN_URL = 'https://oauth2.googleapis.com/token'
 const MOST_DATA_BYTES = 4096
 const LONGEST_TTL_SECONDS = 2_419_200
 
-export function fcmChannel({ clock, ...settings }: FcmSettings): Channel<FcmItem> {
-  const client = createHttpClient(settings)
-  const accessFor = createAccessTokens(clock, client, TOKEN_URL)
+export function openFcmChannel({ clock, ...settings }: FcmSettings): Channel<FcmItem> {
+  const client = createPushHttpClient(settings)
+  const accessFor = createServiceAccountTokens(clock, client, TOKEN_URL)
 
-  async function sendOne({ appId, token, credentials, push }: FcmItem): Promise<Outcome> {
+  async function sendOne({ appId, token, credentials, push }: FcmItem): Promise<ChannelOutcome> {
     if (token === '') return { kind: 'gone', reason: 'token empty' }
     if (bytesOf(push.data) > MOST_DATA_BYTES) return { kind: 'failed', reason: 'too large' }
     const body = bodyOf(token, push, clock.now())
@@ -47,14 +47,14 @@ export function fcmChannel({ clock, ...settings }: FcmSettings): Channel<FcmItem
     return sendAuthorized({
       appId,
       account: credentials,
-      accessFor,
+      getAccessToken: accessFor,
       post,
-      isUnauthenticated,
-      judge: (reply) => judge(reply, clock.now()),
+      isUnauthenticated: isFcmTokenRefused,
+      interpret: (reply) => interpretFcmResponse(reply, clock.now()),
     })
   }
 
-  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 100 })
+  return createPushChannel({ sendOne, closeConnections: () => client.close(), itemsPerTurn: 100 })
 }
 
 const bytesOf = (data: FcmPush['data']) =>

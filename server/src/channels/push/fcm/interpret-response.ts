@@ -1,9 +1,9 @@
 // Google's answers, and what follows from each.
 
-import type { Outcome } from '../../channel.ts'
-import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
+import type { ChannelOutcome } from '../../channel.ts'
+import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 
-type Details = { code: string | undefined; isOurPayload: boolean }
+type FcmErrorDetails = { code: string | undefined; isOurPayload: boolean }
 
 const CODES = [
   'UNREGISTERED',
@@ -18,8 +18,8 @@ const CODES = [
 const QUOTA_PAUSE_MS = 60_000
 const BACKOFF_MS = 10_000
 
-export function judge(reply: Reply, now: Date): Outcome {
-  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+export function interpretFcmResponse(reply: ProviderReply, now: Date): ChannelOutcome {
+  if (reply.kind !== 'answer') return interpretMissingReply(reply)
   const { status } = reply
   if (status === 200) return { kind: 'sent', ...readId(reply.body) }
   const { code, isOurPayload } = readDetails(reply.body)
@@ -37,7 +37,7 @@ export function judge(reply: Reply, now: Date): Outcome {
       return { kind: 'misconfigured', reason }
   }
   if (code === 'QUOTA_EXCEEDED' || status === 429)
-    return { kind: 'retry', reason, afterMs: afterMs ?? QUOTA_PAUSE_MS, all: true }
+    return { kind: 'retry', reason, afterMs: afterMs ?? QUOTA_PAUSE_MS, pausesProvider: true }
   if (status === 408 || status >= 500) return { kind: 'retry', reason, afterMs: afterMs ?? BACKOFF_MS }
   // The account may not send for this project, or there is no such project.
   if (status === 401 || status === 403 || status === 404) return { kind: 'misconfigured', reason }
@@ -45,10 +45,10 @@ export function judge(reply: Reply, now: Date): Outcome {
 }
 
 /** The access token was not taken; with a code it is about something else. */
-export const isUnauthenticated = (reply: Reply) =>
+export const isFcmTokenRefused = (reply: ProviderReply) =>
   reply.kind === 'answer' && reply.status === 401 && readDetails(reply.body).code === undefined
 
-function readDetails(body: string): Details {
+function readDetails(body: string): FcmErrorDetails {
   const details: unknown[] = []
   try {
     const given = JSON.parse(body)?.error?.details

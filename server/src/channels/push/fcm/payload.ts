@@ -21,7 +21,7 @@ const isReserved = (key: string) => key === '' || ROOT_KEYS.has(key) || /^(googl
 const asText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /** Made once for all that get the same. */
-export function fcmPush(content: PushContent): FcmPush {
+export function writeFcmPush(content: PushContent): FcmPush {
   const { messageId, title, body, url, data, icon, smallIcon, image, sound, buttons, collapseId, group } = content
   const { channelId, accentColor, ledColor, visibility, groupMessage, background } = content.android ?? {}
   const fields = compact({

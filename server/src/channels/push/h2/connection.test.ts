@@ -5,8 +5,8 @@ import { createServer, type Http2Server, type ServerHttp2Stream, type Settings }
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from 'node:net'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
-import type { Reply } from '../http/exchange.ts'
-import { type Connection, createConnection } from './connection.ts'
+import type { ProviderReply } from '../http/exchange.ts'
+import { createHttp2Connection, type Http2Connection } from './connection.ts'
 
 const open: (() => void)[] = []
 afterEach(() => {
@@ -21,12 +21,12 @@ async function listening(server: { listen(port: number, host: string, done: () =
   return (server as unknown as { address(): AddressInfo }).address().port
 }
 
-async function dial(port: number): Promise<Connection & { closed: Promise<void> }> {
+async function dial(port: number): Promise<Http2Connection & { closed: Promise<void> }> {
   const ready = Promise.withResolvers<void>()
   const closed = Promise.withResolvers<void>()
   const socket = connect(port, '127.0.0.1')
   open.push(() => socket.destroy())
-  const connection = createConnection('push.example.com', socket, {
+  const connection = createHttp2Connection('push.example.com', socket, {
     onSettings: ready.resolve,
     onSound() {},
     onLeaving() {},
@@ -54,8 +54,10 @@ async function serve(answer: Answer, settings: Settings = {}) {
   return { connection: await dial(port), sessions: sessions as Set<import('node:http2').ServerHttp2Session> }
 }
 
-const post = (connection: Connection, path: string, body = 'hello', headers: Record<string, string> = {}) =>
-  new Promise<Reply>((done) => connection.post({ path, headers, body: Buffer.from(body) }, { deadlineMs: 5_000, done }))
+const post = (connection: Http2Connection, path: string, body = 'hello', headers: Record<string, string> = {}) =>
+  new Promise<ProviderReply>((done) =>
+    connection.post({ path, headers, body: Buffer.from(body) }, { deadlineMs: 5_000, done }),
+  )
 
 const echo: Answer = ({ headers, body, stream }) => {
   const { ':path': path, ...rest } = headers
@@ -153,7 +155,7 @@ test('what nobody waits for any more is not answered to anybody, and the next ar
     if (request.headers[':path'] === '/late') late = request.stream
     else echo(request)
   })
-  const reply = await new Promise<Reply>((done) =>
+  const reply = await new Promise<ProviderReply>((done) =>
     connection.post({ path: '/late', headers: {}, body: Buffer.from('') }, { deadlineMs: 30, done }),
   )
   expect(reply).toEqual({ kind: 'lost', reason: 'no answer in time' })
@@ -173,7 +175,7 @@ describe('another side that does not keep to the protocol', () => {
   }
 
   /** Says this as soon as a request has come. */
-  async function sayTo(said: Buffer): Promise<Reply> {
+  async function sayTo(said: Buffer): Promise<ProviderReply> {
     const sockets: Socket[] = []
     const server = createTcpServer((socket) => {
       sockets.push(socket)

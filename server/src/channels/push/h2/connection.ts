@@ -2,8 +2,8 @@
 // push providers needs, on a socket. node:http2 does all of it and more, at twice the time for each request (bench/channels).
 
 import type { Duplex } from 'node:stream'
-import { MOST_ANSWER_BYTES } from '../http/connection.ts'
-import { lost, type Reply, unsent } from '../http/exchange.ts'
+import { MAX_RESPONSE_BYTES } from '../http/connection.ts'
+import { lost, type ProviderReply, unsent } from '../http/exchange.ts'
 import { createOutput } from './output.ts'
 import { BadFrame, CODE, contentOf, createFrameReader, FLAG, FRAME } from './read-frames.ts'
 import { createHeaderReader } from './read-headers.ts'
@@ -19,8 +19,8 @@ const MOST_WINDOW = 2 ** 31 - 1
 const MOST_HEADER_BYTES = 65_536
 const LAST_STREAM = 2 ** 31 - 1
 
-export type Connection = {
-  post(request: { path: string; headers: Readonly<Record<string, string>>; body: Buffer }, wanted: Wanted): void
+export type Http2Connection = {
+  post(request: { path: string; headers: Readonly<Record<string, string>>; body: Buffer }, wanted: Http2Request): void
   inFlight(): number
   /** What the other side allows at once; undefined as long as it has not said. */
   maxStreams(): number
@@ -31,9 +31,9 @@ export type Connection = {
   close(): void
   destroy(): void
 }
-export type Wanted = { deadlineMs: number; done(reply: Reply): void }
+export type Http2Request = { deadlineMs: number; done(reply: ProviderReply): void }
 
-export type ConnectionEvents = {
+export type Http2ConnectionEvents = {
   /** The other side said what it allows: the first time this is when requests may begin. */
   onSettings(): void
   /** Anything was heard. */
@@ -43,7 +43,11 @@ export type ConnectionEvents = {
   onClose(): void
 }
 
-export function createConnection(authority: string, socket: Duplex, events: ConnectionEvents): Connection {
+export function createHttp2Connection(
+  authority: string,
+  socket: Duplex,
+  events: Http2ConnectionEvents,
+): Http2Connection {
   const out = createOutput()
   const writer = createHeaderWriter()
   const readHeaders = createHeaderReader()
@@ -91,7 +95,7 @@ export function createConnection(authority: string, socket: Duplex, events: Conn
     out.body(PREFACE)
     out.beginFrame(FRAME.settings, 0, 0)
     setting(SETTING.enablePush, 0)
-    setting(SETTING.initialWindow, MOST_ANSWER_BYTES)
+    setting(SETTING.initialWindow, MAX_RESPONSE_BYTES)
     out.endFrame()
     frame(FRAME.window, 0, 0, OUR_WINDOW - FIRST_WINDOW)
   }
@@ -102,7 +106,7 @@ export function createConnection(authority: string, socket: Duplex, events: Conn
     events.onLeaving()
   }
 
-  function settle(stream: Stream, reply: Reply) {
+  function settle(stream: Stream, reply: ProviderReply) {
     streams.delete(stream.id)
     if (stream.unsent) waiting.delete(stream)
     stream.done(reply)

@@ -1,9 +1,9 @@
 // The tables of HPACK (RFC 7541): headers that both sides know from the beginning, and those that went over this connection.
 
-type Entry = readonly [name: string, value: string]
+type HeaderEntry = readonly [name: string, value: string]
 
 /** From 1 on. */
-export const STATIC_ENTRIES: readonly Entry[] = [
+export const STATIC_ENTRIES: readonly HeaderEntry[] = [
   ['', ''],
   [':authority', ''],
   [':method', 'GET'],
@@ -79,7 +79,7 @@ export const sizeOf = (name: string, value: string) => name.length + value.lengt
 export type HeaderTable = {
   add(name: string, value: string): void
   /** By its number in the protocol. */
-  at(index: number): Entry | undefined
+  at(index: number): HeaderEntry | undefined
   /** The number of the entry that was added as the nth, from 0; undefined when it has left. */
   indexOf(nth: number): number | undefined
   /** How many were ever added. */
@@ -89,7 +89,7 @@ export type HeaderTable = {
 
 export function createHeaderTable(): HeaderTable {
   // A queue: what has left is cut off now and then, and not by every add.
-  let entries: Entry[] = []
+  let entries: HeaderEntry[] = []
   let first = 0
   let cut = 0
   let size = 0
@@ -97,7 +97,7 @@ export function createHeaderTable(): HeaderTable {
 
   function shrinkTo(bytes: number) {
     while (size > bytes && first < entries.length) {
-      const [name, value] = entries[first++] as Entry
+      const [name, value] = entries[first++] as HeaderEntry
       size -= sizeOf(name, value)
     }
     if (first < 256) return

@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type Provider, type ProviderSettings, startProvider } from '../../../../test/sinks/scripted.ts'
-import type { Service } from '../../../sink/service.ts'
-import { type ClientSettings, createHttpClient, type HttpClient } from './client.ts'
-import type { Reply } from './exchange.ts'
-import { openH2Session } from './h2-connection.ts'
-import { explainUnreachable } from './open-tls.ts'
+import { type ScriptedProvider, type ScriptedProviderSettings, startProvider } from '../../../../test/sinks/scripted.ts'
+import type { SinkService } from '../../../sink/service.ts'
+import { createPushHttpClient, type PushHttpClient, type PushHttpSettings } from './client.ts'
+import type { ProviderReply } from './exchange.ts'
+import { openHttp2Connection } from './h2-connection.ts'
+import { describeConnectFailure } from './open-tls.ts'
 
 const HOST = 'push.example.com'
 const ORIGIN = `https://${HOST}`
@@ -17,11 +17,11 @@ afterEach(async () => {
   for (const it of open.splice(0).reverse()) await it.close()
 })
 
-type Settings = Partial<ProviderSettings & Pick<Service, 'accept'>>
+type Settings = Partial<ScriptedProviderSettings & Pick<SinkService, 'accept'>>
 
-async function start({ accept, ...settings }: Settings = {}, client: ClientSettings = {}) {
-  const service: Service = {
-    judge: () => undefined,
+async function start({ accept, ...settings }: Settings = {}, client: PushHttpSettings = {}) {
+  const service: SinkService = {
+    check: () => undefined,
     accept: accept ?? (({ path }) => ({ status: 200, body: path })),
     addressOf: ({ path }) => path,
   }
@@ -30,17 +30,17 @@ async function start({ accept, ...settings }: Settings = {}, client: ClientSetti
   return { provider, client: connectTo(provider, client) }
 }
 
-function connectTo(provider: Provider, settings: ClientSettings = {}): HttpClient {
-  const client = createHttpClient({ route: provider.route, deadlineMs: 5_000, ...settings })
+function connectTo(provider: ScriptedProvider, settings: PushHttpSettings = {}): PushHttpClient {
+  const client = createPushHttpClient({ route: provider.route, deadlineMs: 5_000, ...settings })
   open.push(client)
   return client
 }
 
-const post = (client: HttpClient, path: string, origin = ORIGIN, appId = 'an app') =>
+const post = (client: PushHttpClient, path: string, origin = ORIGIN, appId = 'an app') =>
   client.request({ appId, origin, path, headers: {}, body: 'hello' })
-const postMany = (client: HttpClient, count: number) =>
+const postMany = (client: PushHttpClient, count: number) =>
   Promise.all(Array.from({ length: count }, (_, n) => post(client, `/${n}`)))
-const kinds = (replies: Reply[]) => replies.map(({ kind }) => kind)
+const kinds = (replies: ProviderReply[]) => replies.map(({ kind }) => kind)
 
 describe('a whole answer', () => {
   test('comes with status, headers and body, many at once on one connection', async () => {
@@ -165,7 +165,7 @@ describe('a request that was not taken up', () => {
     const mute = createServer(() => {})
     await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve))
     const { port } = mute.address() as AddressInfo
-    const client = createHttpClient({
+    const client = createPushHttpClient({
       route: { connect: { [ORIGIN]: { host: '127.0.0.1', port } } },
       connectMs: 200,
     })
@@ -225,7 +225,7 @@ describe('what the network says is told in words of ours', () => {
     ['ECONNRESET', 'connection'],
   ])('%s', (code, cause) => {
     const error = Object.assign(new Error(`connect ${code} 203.0.113.7:443`), { code })
-    expect(explainUnreachable(error)).toEqual({
+    expect(describeConnectFailure(error)).toEqual({
       kind: 'unsent',
       cause,
       reason: expect.not.stringContaining('203.0.113.7'),
@@ -267,8 +267,9 @@ describe('connections of an app', () => {
   const [hostile, other] = ['hostile', 'other']
   /** However slow the machine is. */
   const patient = { deadlineMs: 120_000, connectMs: 60_000 }
-  const postAs = (client: HttpClient, appId: string, path: string, origin = ORIGIN) => post(client, path, origin, appId)
-  const postManyAs = (client: HttpClient, appId: string, count: number) =>
+  const postAs = (client: PushHttpClient, appId: string, path: string, origin = ORIGIN) =>
+    post(client, path, origin, appId)
+  const postManyAs = (client: PushHttpClient, appId: string, count: number) =>
     Promise.all(Array.from({ length: count }, (_, n) => postAs(client, appId, `/${appId}/${n}`)))
 
   test.each(['cut', 'half', 'goaway with error'] as const)(
@@ -341,7 +342,7 @@ describe('connections', () => {
     socket.destroy()
     await once(socket, 'close')
     const settings = { onChange() {}, pingMs: 1_000, idleMs: 1_000, timeoutMs: 1_000 }
-    await expect(openH2Session(ORIGIN, socket, settings)).rejects.toThrow('closed')
+    await expect(openHttp2Connection(ORIGIN, socket, settings)).rejects.toThrow('closed')
   })
 
   test('are let go when nothing was asked of them for long, and opened again', async () => {

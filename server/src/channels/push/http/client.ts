@@ -3,16 +3,16 @@
 // connection that the other side breaks off) touches no other app's.
 
 import type { AppId } from '../../../lib/ids.ts'
-import type { Route } from '../../channel.ts'
-import type { Session } from './connection.ts'
-import { type HttpRequest, type Reply, unsent } from './exchange.ts'
-import { createH1Session } from './h1-connection.ts'
-import { openH2Session } from './h2-connection.ts'
-import { createOpenTls, explainUnreachable, type Identity } from './open-tls.ts'
+import type { ProviderRoute } from '../../channel.ts'
+import type { HttpConnection } from './connection.ts'
+import { type ProviderReply, type ProviderRequest, unsent } from './exchange.ts'
+import { createHttp1Connection } from './h1-connection.ts'
+import { openHttp2Connection } from './h2-connection.ts'
+import { type ClientCertificate, createOpenTls, describeConnectFailure } from './open-tls.ts'
 
-export type ClientSettings = {
-  route?: Route | undefined
-  identity?: Identity | undefined
+export type PushHttpSettings = {
+  route?: ProviderRoute | undefined
+  identity?: ClientCertificate | undefined
   /** Push services of browsers may know HTTP/1.1 only. */
   allowsHttp1?: boolean
   /** From being asked to having the whole answer; half of it at most is spent waiting for a place on a connection. */
@@ -28,28 +28,28 @@ export type ClientSettings = {
   maxConnectingOfApp?: number
 }
 
-export type HttpClient = {
+export type PushHttpClient = {
   /** Never rejects. */
-  request(request: HttpRequest): Promise<Reply>
+  request(request: ProviderRequest): Promise<ProviderReply>
   /** Waits for what is under way. */
   close(): Promise<void>
 }
 
-type Waiting = {
-  request: HttpRequest
+type QueuedRequest = {
+  request: ProviderRequest
   deadlineAt: number
   isSecondTry: boolean
   timer?: NodeJS.Timeout
-  done(reply: Reply): void
+  done(reply: ProviderReply): void
 }
 /** An origin as one app knows it. */
-type Peer = {
+type AppOrigin = {
   appId: AppId
   origin: string
-  sessions: Session[]
+  sessions: HttpConnection[]
   isConnecting: boolean
   /** In the order in which they came. */
-  waiting: Set<Waiting>
+  waiting: Set<QueuedRequest>
 }
 
 /** Origins come from whoever subscribes; connections that nobody needs are closed when there are more than these. */
@@ -61,7 +61,7 @@ const MOST_PEERS_OF_APP = 50
  */
 const MOST_CONNECTING_OF_APP = 4
 
-export function createHttpClient({
+export function createPushHttpClient({
   route,
   identity,
   allowsHttp1 = false,
@@ -73,22 +73,22 @@ export function createHttpClient({
   maxPeers = MOST_PEERS,
   maxPeersOfApp = MOST_PEERS_OF_APP,
   maxConnectingOfApp = MOST_CONNECTING_OF_APP,
-}: ClientSettings): HttpClient {
+}: PushHttpSettings): PushHttpClient {
   const protocols = allowsHttp1 ? (['h2', 'http/1.1'] as const) : (['h2'] as const)
   const openTls = createOpenTls({ route, identity, protocols, timeoutMs: connectMs })
-  const peers = new Map<string, Peer>()
+  const peers = new Map<string, AppOrigin>()
   /** Of each app: how many connections are being opened, and who waits for one of them to be done. */
-  const connecting = new Map<AppId, { count: number; next: Set<Peer> }>()
+  const connecting = new Map<AppId, { count: number; next: Set<AppOrigin> }>()
   let underWay = 0
   /** Settled when the last answer before the end has come. */
   const quiet = Promise.withResolvers<void>()
   let isClosing = false
 
-  function peerOf({ appId, origin }: HttpRequest): Peer {
+  function peerOf({ appId, origin }: ProviderRequest): AppOrigin {
     const name = nameOf({ appId, origin })
     const known = peers.get(name)
     if (known) return known
-    const peer: Peer = { appId, origin, sessions: [], isConnecting: false, waiting: new Set() }
+    const peer: AppOrigin = { appId, origin, sessions: [], isConnecting: false, waiting: new Set() }
     makeRoom(appId)
     peers.set(name, peer)
     return peer
@@ -104,23 +104,23 @@ export function createHttpClient({
     for (const some of mostFirst) if (forgetOldestIdle(some)) return
   }
 
-  function forgetOldestIdle(some: readonly Peer[]): boolean {
+  function forgetOldestIdle(some: readonly AppOrigin[]): boolean {
     const idle = some.find(isIdle)
     if (!idle) return false
     letGo(idle)
     return peers.delete(nameOf(idle))
   }
 
-  function letGo(peer: Peer) {
+  function letGo(peer: AppOrigin) {
     for (const session of peer.sessions) session.close()
   }
 
   /** Gives those who wait what is free, and sees to it that there will be more. */
-  function serve(peer: Peer) {
+  function serve(peer: AppOrigin) {
     if (peer.waiting.size === 0) return
     peer.sessions = peer.sessions.filter((session) => session.isOpen())
     for (const session of peer.sessions) {
-      let places = session.free()
+      let places = session.freeSlots()
       for (const waiting of peer.waiting) {
         if (places-- <= 0 || !session.isOpen()) break
         take(peer, waiting)
@@ -128,17 +128,17 @@ export function createHttpClient({
       }
     }
     if (peer.waiting.size === 0 || peer.isConnecting || peer.sessions.length >= maxSessions) return
-    if (peer.sessions.every((session) => session.wantsAnother())) addConnection(peer)
+    if (peer.sessions.every((session) => session.allowsAnother())) addConnection(peer)
   }
 
   /** What the other side says it has not taken up is asked once more at once (RFC 9113, 8.7), by another connection if need be. */
-  function settle(peer: Peer, waiting: Waiting, reply: Reply) {
+  function settle(peer: AppOrigin, waiting: QueuedRequest, reply: ProviderReply) {
     const isUntouched = reply.kind === 'unsent' && reply.cause === 'stream'
     if (!isUntouched || waiting.isSecondTry || isClosing) return waiting.done(reply)
     wait(peer, { ...waiting, isSecondTry: true })
   }
 
-  function wait(peer: Peer, waiting: Waiting) {
+  function wait(peer: AppOrigin, waiting: QueuedRequest) {
     peer.waiting.add(waiting)
     serve(peer)
     if (!peer.waiting.has(waiting)) return
@@ -152,22 +152,22 @@ export function createHttpClient({
     )
   }
 
-  function take(peer: Peer, waiting: Waiting) {
+  function take(peer: AppOrigin, waiting: QueuedRequest) {
     peer.waiting.delete(waiting)
     clearTimeout(waiting.timer)
   }
 
-  async function connect(peer: Peer): Promise<Session> {
+  async function connect(peer: AppOrigin): Promise<HttpConnection> {
     const onChange = () => serve(peer)
     const socket = await openTls(peer.origin)
     if (socket.alpnProtocol === 'h2')
-      return openH2Session(peer.origin, socket, { onChange, pingMs, idleMs, timeoutMs: connectMs })
-    if (allowsHttp1) return createH1Session(peer.origin, socket, { onChange, openTls, idleMs })
+      return openHttp2Connection(peer.origin, socket, { onChange, pingMs, idleMs, timeoutMs: connectMs })
+    if (allowsHttp1) return createHttp1Connection(peer.origin, socket, { onChange, openTls, idleMs })
     socket.destroy()
     throw new Error('no HTTP/2')
   }
 
-  function addConnection(peer: Peer) {
+  function addConnection(peer: AppOrigin) {
     const ofApp = connecting.get(peer.appId) ?? { count: 0, next: new Set() }
     connecting.set(peer.appId, ofApp)
     if (ofApp.count >= maxConnectingOfApp) ofApp.next.add(peer)
@@ -186,14 +186,14 @@ export function createHttpClient({
     }
   }
 
-  async function openConnection(peer: Peer) {
+  async function openConnection(peer: AppOrigin) {
     peer.isConnecting = true
-    let failure: Reply | undefined
+    let failure: ProviderReply | undefined
     try {
       const session = await connect(peer)
       peer.sessions.push(session)
     } catch (error) {
-      failure = explainUnreachable(error)
+      failure = describeConnectFailure(error)
     }
     peer.isConnecting = false
     // Those who have another connection wait for a place there.
@@ -210,9 +210,9 @@ export function createHttpClient({
   return {
     request(request) {
       if (isClosing) return Promise.resolve(unsent('closing', 'closing'))
-      return new Promise<Reply>((resolve) => {
+      return new Promise<ProviderReply>((resolve) => {
         underWay++
-        const done = (reply: Reply) => {
+        const done = (reply: ProviderReply) => {
           resolve(reply)
           if (--underWay === 0 && isClosing) quiet.resolve()
         }
@@ -229,7 +229,7 @@ export function createHttpClient({
   }
 }
 
-const nameOf = ({ appId, origin }: Pick<Peer, 'appId' | 'origin'>) => `${appId} ${origin}`
+const nameOf = ({ appId, origin }: Pick<AppOrigin, 'appId' | 'origin'>) => `${appId} ${origin}`
 
-const isIdle = ({ isConnecting, waiting, sessions }: Peer) =>
+const isIdle = ({ isConnecting, waiting, sessions }: AppOrigin) =>
   !isConnecting && waiting.size === 0 && sessions.every((session) => session.isIdle())

@@ -3,16 +3,20 @@
 
 import { Agent, request as httpsRequest } from 'node:https'
 import type { TLSSocket } from 'node:tls'
-import { MOST_ANSWER_BYTES, type Session } from './connection.ts'
-import { type HttpRequest, lost, type Reply, unsent } from './exchange.ts'
-import { explainUnreachable, type OpenTls } from './open-tls.ts'
+import { type HttpConnection, MAX_RESPONSE_BYTES } from './connection.ts'
+import { lost, type ProviderReply, type ProviderRequest, unsent } from './exchange.ts'
+import { describeConnectFailure, type OpenTls } from './open-tls.ts'
 
 const MOST_CONNECTIONS = 32
 
-type Settings = { openTls: OpenTls; idleMs: number; onChange(): void }
+type Http1ConnectionSettings = { openTls: OpenTls; idleMs: number; onChange(): void }
 
 /** `first` is the connection on which the other side was found to speak this way only. */
-export function createH1Session(origin: string, first: TLSSocket, { openTls, idleMs, onChange }: Settings): Session {
+export function createHttp1Connection(
+  origin: string,
+  first: TLSSocket,
+  { openTls, idleMs, onChange }: Http1ConnectionSettings,
+): HttpConnection {
   const agent = new Agent({ keepAlive: true, timeout: idleMs })
   let spare: TLSSocket | undefined = first
   agent.createConnection = (_options, done) => {
@@ -21,17 +25,17 @@ export function createH1Session(origin: string, first: TLSSocket, { openTls, idl
     if (socket && !socket.destroyed) return socket
     openTls(origin).then(
       (opened) => done?.(null, opened),
-      (error) => done?.(new Unreachable(explainUnreachable(error)), first),
+      (error) => done?.(new OriginUnreachable(describeConnectFailure(error)), first),
     )
     return undefined
   }
   let inFlight = 0
 
   return {
-    free: () => MOST_CONNECTIONS - inFlight,
+    freeSlots: () => MOST_CONNECTIONS - inFlight,
     isOpen: () => true,
     isIdle: () => inFlight === 0,
-    wantsAnother: () => false,
+    allowsAnother: () => false,
     send(request, deadlineMs, done) {
       inFlight++
       post(agent, origin, request, deadlineMs).then((reply) => {
@@ -47,18 +51,18 @@ export function createH1Session(origin: string, first: TLSSocket, { openTls, idl
   }
 }
 
-class Unreachable extends Error {
-  readonly reply: Reply
-  constructor(reply: Reply) {
+class OriginUnreachable extends Error {
+  readonly reply: ProviderReply
+  constructor(reply: ProviderReply) {
     super('unreachable')
     this.reply = reply
   }
 }
 
-const post = (agent: Agent, origin: string, { path, headers, body }: HttpRequest, deadlineMs: number) =>
-  new Promise<Reply>((resolve) => {
+const post = (agent: Agent, origin: string, { path, headers, body }: ProviderRequest, deadlineMs: number) =>
+  new Promise<ProviderReply>((resolve) => {
     let isOnWire = false
-    const settle = (reply: Reply) => {
+    const settle = (reply: ProviderReply) => {
       clearTimeout(timer)
       resolve(reply)
     }
@@ -70,7 +74,7 @@ const post = (agent: Agent, origin: string, { path, headers, body }: HttpRequest
         settle({ kind: 'answer', status, headers: response.headers, body: Buffer.concat(chunks).toString('utf8') })
       response.on('data', (chunk: Buffer) => {
         size += chunk.length
-        if (size <= MOST_ANSWER_BYTES) chunks.push(chunk)
+        if (size <= MAX_RESPONSE_BYTES) chunks.push(chunk)
         else {
           answer()
           request.destroy()
@@ -87,7 +91,7 @@ const post = (agent: Agent, origin: string, { path, headers, body }: HttpRequest
       isOnWire = true
     })
     request.on('error', (error) => {
-      if (error instanceof Unreachable) settle(error.reply)
+      if (error instanceof OriginUnreachable) settle(error.reply)
       else settle(isOnWire ? lost('connection lost') : unsent('connection', 'no connection'))
     })
     request.end(body)

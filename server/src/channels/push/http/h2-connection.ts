@@ -1,14 +1,14 @@
 // One HTTP/2 connection to a provider: as many requests at once as the other side allows, watched over.
 
 import type { TLSSocket } from 'node:tls'
-import { createConnection } from '../h2/connection.ts'
-import type { Session } from './connection.ts'
+import { createHttp2Connection } from '../h2/connection.ts'
+import type { HttpConnection } from './connection.ts'
 import { unsent } from './exchange.ts'
 
 /** Nobody allows more than this in earnest. */
 const MOST_STREAMS = 1000
 
-type Settings = {
+type Http2ConnectionSettings = {
   /** A place is free, the limits are others, or it is over. */
   onChange(): void
   /** How long nothing may have been heard before we ask whether anybody is there. */
@@ -19,7 +19,11 @@ type Settings = {
 }
 
 /** Waits for the other side's settings: a request sent before them could break its limits. */
-export function openH2Session(origin: string, socket: TLSSocket, settings: Settings): Promise<Session> {
+export function openHttp2Connection(
+  origin: string,
+  socket: TLSSocket,
+  settings: Http2ConnectionSettings,
+): Promise<HttpConnection> {
   const { onChange, pingMs, idleMs, timeoutMs } = settings
   return new Promise((resolve, reject) => {
     // What ended between its handshake and now says so to nobody any more.
@@ -34,7 +38,7 @@ export function openH2Session(origin: string, socket: TLSSocket, settings: Setti
     socket.on('error', (error) => {
       failure ??= error
     })
-    const connection = createConnection(new URL(origin).host, socket, {
+    const connection = createHttp2Connection(new URL(origin).host, socket, {
       onSettings() {
         clearTimeout(timer)
         if (isReady) return onChange()
@@ -62,13 +66,13 @@ export function openH2Session(origin: string, socket: TLSSocket, settings: Setti
     }, pingMs)
     ticker.unref()
 
-    const session: Session = {
-      free: () =>
+    const session: HttpConnection = {
+      freeSlots: () =>
         connection.isOpen() ? Math.max(0, Math.min(connection.maxStreams(), MOST_STREAMS) - connection.inFlight()) : 0,
       isOpen: connection.isOpen,
       isIdle: () => connection.inFlight() === 0,
       // A new connection may take one request until it has seen who we are; to open more then would be rude.
-      wantsAnother: () => answered > 0,
+      allowsAnother: () => answered > 0,
       send({ path, headers, body }, deadlineMs, done) {
         if (!connection.isOpen()) return done(unsent('stream', 'connection closing'))
         const before = answered

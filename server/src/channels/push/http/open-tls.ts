@@ -2,17 +2,17 @@
 
 import { isIP } from 'node:net'
 import { connect, createSecureContext, getCACertificates, type SecureContext, type TLSSocket } from 'node:tls'
-import type { Route } from '../../channel.ts'
-import { createDial, Refused } from '../../dial.ts'
-import { resolvePublic } from '../../lookup.ts'
-import { type Reply, unsent } from './exchange.ts'
+import type { ProviderRoute } from '../../channel.ts'
+import { createDial, DestinationForbidden } from '../../dial.ts'
+import { lookUpPublicAddresses } from '../../lookup.ts'
+import { type ProviderReply, unsent } from './exchange.ts'
 
 /** Shown to the provider, in PEM. */
-export type Identity = { key: string; certificate: string }
+export type ClientCertificate = { key: string; certificate: string }
 
-export type TlsSettings = {
-  route?: Route | undefined
-  identity?: Identity | undefined
+export type OpenTlsSettings = {
+  route?: ProviderRoute | undefined
+  identity?: ClientCertificate | undefined
   /** In the order of our liking. */
   protocols: readonly ('h2' | 'http/1.1')[]
   timeoutMs: number
@@ -23,8 +23,8 @@ export type OpenTls = (origin: string) => Promise<TLSSocket>
 /** The ports on which push services listen; the address comes from whoever subscribed. */
 const isPortAllowed = (port: number) => port === 443 || port === 8443
 
-export function createOpenTls({ route = {}, identity, protocols, timeoutMs }: TlsSettings): OpenTls {
-  const dial = createDial({ route: { connect: route.connect }, lookup: resolvePublic })
+export function createOpenTls({ route = {}, identity, protocols, timeoutMs }: OpenTlsSettings): OpenTls {
+  const dial = createDial({ route: { connect: route.connect }, lookup: lookUpPublicAddresses })
   let secureContext: SecureContext | undefined
   // Made when first needed: a certificate that OpenSSL does not take is then told as an outcome.
   const context = () => {
@@ -56,12 +56,12 @@ export function createOpenTls({ route = {}, identity, protocols, timeoutMs }: Tl
 }
 
 /** The files were read when they were uploaded; what OpenSSL does not like about them is for the app to mend. */
-class BadIdentity extends Error {}
+class InvalidClientCertificate extends Error {}
 function needs(context: () => SecureContext): SecureContext {
   try {
     return context()
   } catch {
-    throw new BadIdentity()
+    throw new InvalidClientCertificate()
   }
 }
 
@@ -87,9 +87,9 @@ function shakenHands(socket: TLSSocket, timeoutMs: number): Promise<void> {
 const REFUSED_IDENTITY = /ALERT_(BAD_CERTIFICATE|CERTIFICATE_|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/
 
 /** In words of ours: the system's name addresses. */
-export function explainUnreachable(error: unknown): Reply {
-  if (error instanceof Refused) return unsent('address', error.message)
-  if (error instanceof BadIdentity) return unsent('identity', 'certificate not usable')
+export function describeConnectFailure(error: unknown): ProviderReply {
+  if (error instanceof DestinationForbidden) return unsent('address', error.message)
+  if (error instanceof InvalidClientCertificate) return unsent('identity', 'certificate not usable')
   const { code = '' } = error as { code?: string }
   if (REFUSED_IDENTITY.test(code)) return unsent('identity', 'certificate refused')
   if (code === 'ECONNREFUSED') return unsent('connection', 'connection refused')

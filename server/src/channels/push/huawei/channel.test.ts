@@ -5,8 +5,8 @@ import { startHuaweiSink } from '../../../../test/sinks/push.ts'
 import { virtualClock } from '../../../lib/clock.ts'
 import { HUAWEI_TOKENS } from '../../../sink/push/client-tokens.ts'
 import { huaweiRefusal as refusal } from '../../../sink/push/huawei.ts'
-import { type HuaweiItem, huaweiChannel } from './channel.ts'
-import { huaweiPush } from './payload.ts'
+import { type HuaweiItem, openHuaweiChannel } from './channel.ts'
+import { writeHuaweiPush } from './payload.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -16,7 +16,7 @@ afterEach(async () => {
 async function start() {
   const clock = virtualClock(START)
   const sink = await startHuaweiSink(clock, account)
-  const channel = huaweiChannel({ clock, route: sink.route })
+  const channel = openHuaweiChannel({ clock, route: sink.route })
   open.push(sink, channel)
   const send = async (changes: Partial<HuaweiItem> = {}) => (await channel.send([anItem(changes)]))[0]
   return { clock, sink, channel, send }
@@ -39,7 +39,7 @@ describe('what the device gets', () => {
   test('is a notification for the system to show, with an intent that tells the SDK of a tap', async () => {
     const { sink, send } = await start()
     const token = newToken()
-    expect(await send({ token, push: huaweiPush(RICH) })).toEqual({ kind: 'sent', id: '1' })
+    expect(await send({ token, push: writeHuaweiPush(RICH) })).toEqual({ kind: 'sent', id: '1' })
     const [message] = sink.received
     expect(message?.token).toEqual([token])
     const { notification, collapse_key, ...android } = message?.android ?? {}
@@ -80,8 +80,8 @@ describe('what the device gets', () => {
 
   test('is a data message for the SDK to show, where the message says so or shows nothing', async () => {
     const { sink, send } = await start()
-    await send({ push: huaweiPush({ ...RICH, huawei: { isDataMessage: true, category: 'IM' } }) })
-    await send({ push: huaweiPush(content({ title: undefined, body: undefined, data: { sync: true } })) })
+    await send({ push: writeHuaweiPush({ ...RICH, huawei: { isDataMessage: true, category: 'IM' } }) })
+    await send({ push: writeHuaweiPush(content({ title: undefined, body: undefined, data: { sync: true } })) })
     const [shown, quiet] = sink.received
     const data = JSON.parse(shown?.data ?? '')
     expect(data).toMatchObject({
@@ -98,8 +98,8 @@ describe('what the device gets', () => {
   test('has a title in any case, the default sound unless told, and a way to open without a package', async () => {
     const { sink, send } = await start()
     const credentials = { ...account, packageName: undefined }
-    await send({ credentials, push: huaweiPush(content({ title: undefined, url: 'https://example.com/' })) })
-    await send({ credentials, push: huaweiPush(content({ sound: 'nil', priority: 5 })) })
+    await send({ credentials, push: writeHuaweiPush(content({ title: undefined, url: 'https://example.com/' })) })
+    await send({ credentials, push: writeHuaweiPush(content({ sound: 'nil', priority: 5 })) })
     const [first, second] = sink.received.map(({ android }) => android)
     expect(first?.notification).toMatchObject({
       title: account.defaultTitle,
@@ -112,7 +112,7 @@ describe('what the device gets', () => {
 
   test('is whole where a character was cut in two', async () => {
     const { sink, send } = await start()
-    expect(await send({ push: huaweiPush(content({ title: 'Bells \ud83d' })) })).toMatchObject({ kind: 'sent' })
+    expect(await send({ push: writeHuaweiPush(content({ title: 'Bells \ud83d' })) })).toMatchObject({ kind: 'sent' })
     expect(String(sink.received[0]?.android?.notification?.click_action?.intent)).toContain('Bells%20%EF%BF%BD')
   })
 
@@ -146,7 +146,12 @@ describe('an access token', () => {
       reason: 'client secret refused',
     })
     sink.script(HUAWEI_TOKENS.path, { status: 503, headers: { 'retry-after': '5' } })
-    expect(await send()).toEqual({ kind: 'retry', reason: 'access token: status 503', all: true, afterMs: 5_000 })
+    expect(await send()).toEqual({
+      kind: 'retry',
+      reason: 'access token: status 503',
+      pausesProvider: true,
+      afterMs: 5_000,
+    })
     expect(sink.received).toEqual([])
   })
 })
@@ -159,7 +164,7 @@ test.each([
   [refusal(400, '80300002'), { kind: 'misconfigured', reason: 'code 80300002' }],
   [refusal(404, ''), { kind: 'misconfigured', reason: 'status 404' }],
   [refusal(500, '81000001'), { kind: 'retry', reason: 'code 81000001', afterMs: 10_000 }],
-  [refusal(503, ''), { kind: 'retry', reason: 'status 503', afterMs: 30_000, all: true }],
+  [refusal(503, ''), { kind: 'retry', reason: 'status 503', afterMs: 30_000, pausesProvider: true }],
   [refusal(400, '99999999'), { kind: 'failed', reason: 'status 400' }],
   [refusal(200, '99999999'), { kind: 'failed', reason: 'status 200' }],
   [

@@ -2,13 +2,13 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
-import type { Channel, Outcome } from '../../channel.ts'
-import { createChannel } from '../create-push-channel.ts'
-import { type ClientSettings, createHttpClient } from '../http/client.ts'
-import { createClientTokens } from '../oauth/client-credentials.ts'
+import type { Channel, ChannelOutcome } from '../../channel.ts'
+import { createPushChannel } from '../create-push-channel.ts'
+import { createPushHttpClient, type PushHttpSettings } from '../http/client.ts'
+import { createClientCredentialsTokens } from '../oauth/client-credentials.ts'
 import { sendAuthorized } from '../oauth/send-authorized.ts'
-import { isUnauthenticated, judge } from './interpret-response.ts'
-import { type HuaweiPush, messageFor } from './payload.ts'
+import { interpretHuaweiResponse, isHuaweiTokenRefused } from './interpret-response.ts'
+import { type HuaweiPush, writeHuaweiMessage } from './payload.ts'
 
 export type HuaweiCredentials = {
   /** Also the id of the OAuth client. */
@@ -23,20 +23,20 @@ export type HuaweiCredentials = {
 
 export type HuaweiItem = { appId: AppId; token: string; credentials: HuaweiCredentials; push: HuaweiPush }
 
-export type HuaweiSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+export type HuaweiSettings = { clock: Clock } & Omit<PushHttpSettings, 'allowsHttp1' | 'identity'>
 
 const ORIGIN = 'https://push-api.cloud.huawei.com'
 const TOKEN_URL = 'https://oauth-login.cloud.huawei.com/oauth2/v3/token'
 /** Of all but the token. */
 const MOST_BYTES = 4096
 
-export function huaweiChannel({ clock, ...settings }: HuaweiSettings): Channel<HuaweiItem> {
-  const client = createHttpClient({ ...settings, allowsHttp1: true })
-  const accessFor = createClientTokens(clock, client, TOKEN_URL)
+export function openHuaweiChannel({ clock, ...settings }: HuaweiSettings): Channel<HuaweiItem> {
+  const client = createPushHttpClient({ ...settings, allowsHttp1: true })
+  const accessFor = createClientCredentialsTokens(clock, client, TOKEN_URL)
 
-  async function sendOne({ appId, token, credentials, push }: HuaweiItem): Promise<Outcome> {
+  async function sendOne({ appId, token, credentials, push }: HuaweiItem): Promise<ChannelOutcome> {
     if (!/^[\x21-\x7e]+$/.test(token)) return { kind: 'gone', reason: 'token not valid' }
-    const message = messageFor(push, credentials, clock.now())
+    const message = writeHuaweiMessage(push, credentials, clock.now())
     if (Buffer.byteLength(JSON.stringify(message)) > MOST_BYTES) return { kind: 'failed', reason: 'too large' }
     const { projectId } = credentials
     const path = projectId
@@ -46,7 +46,7 @@ export function huaweiChannel({ clock, ...settings }: HuaweiSettings): Channel<H
     return sendAuthorized({
       appId,
       account: { clientId: credentials.appId, secret: credentials.secret },
-      accessFor,
+      getAccessToken: accessFor,
       post: (accessToken) =>
         client.request({
           appId,
@@ -55,10 +55,10 @@ export function huaweiChannel({ clock, ...settings }: HuaweiSettings): Channel<H
           headers: { authorization: `Bearer ${accessToken}`, 'content-type': 'application/json; charset=UTF-8' },
           body,
         }),
-      isUnauthenticated,
-      judge: (reply) => judge(reply, clock.now()),
+      isUnauthenticated: isHuaweiTokenRefused,
+      interpret: (reply) => interpretHuaweiResponse(reply, clock.now()),
     })
   }
 
-  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 100 })
+  return createPushChannel({ sendOne, closeConnections: () => client.close(), itemsPerTurn: 100 })
 }

@@ -1,10 +1,10 @@
 // Huawei's answers, and what follows from each. Its own code says more than the status, which is 200 for some refusals.
 
 import { own } from '../../../lib/own.ts'
-import type { Outcome } from '../../channel.ts'
-import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
+import type { ChannelOutcome } from '../../channel.ts'
+import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 
-type Verdict = 'sent' | 'gone' | 'failed' | 'misconfigured' | 'retry'
+type HuaweiVerdict = 'sent' | 'gone' | 'failed' | 'misconfigured' | 'retry'
 
 const SUCCESS = '80000000'
 /** Of all tokens of a request, or of some: ours have one. */
@@ -13,7 +13,7 @@ const SOME_TOKENS_INVALID = '80100000'
 /** The access token was refused, or is over. */
 const UNAUTHENTICATED = ['80200001', '80200003']
 
-const CODES: Readonly<Record<string, Verdict>> = {
+const CODES: Readonly<Record<string, HuaweiVerdict>> = {
   [SUCCESS]: 'sent',
   [SOME_TOKENS_INVALID]: 'gone',
   [INVALID_TOKENS]: 'gone',
@@ -37,7 +37,7 @@ const CODES: Readonly<Record<string, Verdict>> = {
   81000001: 'retry',
 }
 
-const byStatus = (status: number): Verdict => {
+const byStatus = (status: number): HuaweiVerdict => {
   if (status === 401 || status === 403 || status === 404) return 'misconfigured'
   return status === 408 || status === 429 || status >= 500 ? 'retry' : 'failed'
 }
@@ -46,8 +46,8 @@ const byStatus = (status: number): Verdict => {
 const BACKOFF_MS = 10_000
 const FLOW_PAUSE_MS = 30_000
 
-export function judge(reply: Reply, now: Date): Outcome {
-  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+export function interpretHuaweiResponse(reply: ProviderReply, now: Date): ChannelOutcome {
+  if (reply.kind !== 'answer') return interpretMissingReply(reply)
   const { status } = reply
   const { code, requestId } = readAnswer(reply.body)
   // The status alone would be the same for a refusal.
@@ -61,7 +61,7 @@ export function judge(reply: Reply, now: Date): Outcome {
       const afterMs = retryAfterMs(reply, now)
       // This is how Huawei says that an app sends too fast.
       if (status === 429 || status === 503)
-        return { kind: 'retry', reason, afterMs: afterMs ?? FLOW_PAUSE_MS, all: true }
+        return { kind: 'retry', reason, afterMs: afterMs ?? FLOW_PAUSE_MS, pausesProvider: true }
       return { kind: 'retry', reason, afterMs: afterMs ?? BACKOFF_MS }
     }
     default:
@@ -69,7 +69,7 @@ export function judge(reply: Reply, now: Date): Outcome {
   }
 }
 
-export const isUnauthenticated = (reply: Reply) =>
+export const isHuaweiTokenRefused = (reply: ProviderReply) =>
   reply.kind === 'answer' && (reply.status === 401 || UNAUTHENTICATED.includes(readAnswer(reply.body).code))
 
 function readAnswer(body: string): { code: string; requestId: string | undefined } {

@@ -4,7 +4,7 @@
 import { own } from '../../../lib/own.ts'
 import { sha256 } from '../../../lib/secrets.ts'
 import { compact, nearestPriority, type PushContent, secondsLeft } from '../content.ts'
-import { androidData } from '../fcm/android-data.ts'
+import { writeAndroidData } from '../fcm/android-data.ts'
 import type { HuaweiCredentials } from './channel.ts'
 
 export type HuaweiPush = {
@@ -20,7 +20,7 @@ export type HuaweiPush = {
 }
 
 /** Made once for all that get the same. */
-export function huaweiPush(content: PushContent): HuaweiPush {
+export function writeHuaweiPush(content: PushContent): HuaweiPush {
   const { title, body, huawei = {}, collapseId } = content
   const isNotification = !huawei.isDataMessage && (title !== undefined || body !== undefined)
   return {
@@ -28,7 +28,7 @@ export function huaweiPush(content: PushContent): HuaweiPush {
     title,
     url: content.url,
     buttons: content.buttons,
-    data: androidData(content),
+    data: writeAndroidData(content),
     android: compact({
       // High priority for data messages is a permission of its own, which few apps have.
       urgency: isNotification && nearestPriority(content.priority, [5, 10]) === 10 ? 'HIGH' : 'NORMAL',
@@ -80,7 +80,11 @@ function lightOf(argb: string) {
 }
 
 /** All but the token. */
-export function messageFor(push: HuaweiPush, credentials: HuaweiCredentials, now: Date): Record<string, unknown> {
+export function writeHuaweiMessage(
+  push: HuaweiPush,
+  credentials: HuaweiCredentials,
+  now: Date,
+): Record<string, unknown> {
   const { notification, data, android } = push
   const ttl = `${Math.max(1, Math.min(secondsLeft(push.expiresAt, now), LONGEST_TTL_SECONDS))}s`
   if (!notification) return { data: JSON.stringify(data), android: { ...android, ttl } }

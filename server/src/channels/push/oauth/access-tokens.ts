@@ -2,14 +2,14 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
-import type { Outcome } from '../../channel.ts'
-import { boundedMap } from '../../lru-map.ts'
-import type { HttpClient } from '../http/client.ts'
-import { type Reply, retryAfterMs } from '../http/exchange.ts'
-import { seconds } from '../jwt.ts'
+import type { ChannelOutcome } from '../../channel.ts'
+import { createLruMap } from '../../lru-map.ts'
+import type { PushHttpClient } from '../http/client.ts'
+import { type ProviderReply, retryAfterMs } from '../http/exchange.ts'
+import { toUnixSeconds } from '../jwt.ts'
 
 /** A token, or why there is none. Nothing has been sent then. */
-export type Access = { token: string } | { outcome: Outcome }
+export type AccessTokenResult = { token: string } | { outcome: ChannelOutcome }
 
 const KEEP_SECONDS = 55 * 60
 /** Before the end that the provider named. */
@@ -17,11 +17,11 @@ const SPARE_SECONDS = 4 * 60
 /** A refusal is not asked for again at once. */
 const KEEP_REFUSAL_SECONDS = 10
 
-type Held = { access: Promise<Access>; until: number }
+type CachedToken = { access: Promise<AccessTokenResult>; until: number }
 
-export type TokenParts<Account> = {
+export type AccessTokenOptions<Account> = {
   clock: Clock
-  client: HttpClient
+  client: PushHttpClient
   tokenUrl: string
   /** What tells accounts apart, secret included: a new secret must not be served by the token of the old one. */
   nameOf(account: Account): string
@@ -32,21 +32,21 @@ export type TokenParts<Account> = {
 }
 
 /** `refused` is a token that the provider did not take: then another one is fetched, unless somebody else has done so already. */
-export type AccessTokens<Account> = (appId: AppId, account: Account, refused?: string) => Promise<Access>
+export type AccessTokens<Account> = (appId: AppId, account: Account, refused?: string) => Promise<AccessTokenResult>
 
-export function createTokens<Account>({
+export function createAccessTokens<Account>({
   clock,
   client,
   tokenUrl,
   nameOf,
   grantFor,
   accountWord,
-}: TokenParts<Account>): AccessTokens<Account> {
-  const held = boundedMap<string, Held>(1000)
+}: AccessTokenOptions<Account>): AccessTokens<Account> {
+  const held = createLruMap<string, CachedToken>(1000)
   const { origin, pathname } = new URL(tokenUrl)
 
-  async function fetchToken(appId: AppId, account: Account, entry: Held): Promise<Access> {
-    const now = seconds(clock.now())
+  async function fetchToken(appId: AppId, account: Account, entry: CachedToken): Promise<AccessTokenResult> {
+    const now = toUnixSeconds(clock.now())
     entry.until = now + KEEP_REFUSAL_SECONDS
     let grant: Record<string, string>
     try {
@@ -71,7 +71,7 @@ export function createTokens<Account>({
     // Of each app: whoever waits for a token waits for nobody else's request.
     const name = `${appId} ${nameOf(account)}`
     const known = held.get(name)
-    if (known && seconds(clock.now()) < known.until) {
+    if (known && toUnixSeconds(clock.now()) < known.until) {
       const access = await known.access
       const isRefused = 'token' in access && access.token === refused
       if (!isRefused) return access
@@ -79,14 +79,14 @@ export function createTokens<Account>({
       const current = held.get(name)
       if (current && current !== known) return current.access
     }
-    const entry: Held = { access: Promise.resolve({ token: '' }), until: 0 }
+    const entry: CachedToken = { access: Promise.resolve({ token: '' }), until: 0 }
     entry.access = fetchToken(appId, account, entry)
     held.set(name, entry)
     return entry.access
   }
 }
 
-function readToken(reply: Reply): { token: string; expiresIn: number } | undefined {
+function readToken(reply: ProviderReply): { token: string; expiresIn: number } | undefined {
   if (reply.kind !== 'answer' || reply.status !== 200) return undefined
   try {
     const { access_token: token, expires_in: expiresIn } = JSON.parse(reply.body)
@@ -98,8 +98,8 @@ function readToken(reply: Reply): { token: string; expiresIn: number } | undefin
 }
 
 /** No message was handed over, so even a lost answer lets all be tried again. */
-function withoutToken(reply: Reply, now: Date, accountWord: string): Outcome {
-  if (reply.kind !== 'answer') return { kind: 'retry', reason: `access token: ${reply.reason}`, all: true }
+function withoutToken(reply: ProviderReply, now: Date, accountWord: string): ChannelOutcome {
+  if (reply.kind !== 'answer') return { kind: 'retry', reason: `access token: ${reply.reason}`, pausesProvider: true }
   const { status } = reply
   if (status === 400 || status === 401 || status === 403)
     return { kind: 'misconfigured', reason: `${accountWord} refused` }
@@ -107,7 +107,7 @@ function withoutToken(reply: Reply, now: Date, accountWord: string): Outcome {
   return {
     kind: 'retry',
     reason: `access token: status ${status}`,
-    all: true,
+    pausesProvider: true,
     ...(afterMs !== undefined && { afterMs }),
   }
 }

@@ -1,18 +1,18 @@
 // Access tokens for a client id and its secret (OAuth 2.0, client credentials), as Huawei, Amazon and Microsoft sell them.
 
 import type { Clock } from '../../../lib/clock.ts'
-import type { HttpClient } from '../http/client.ts'
-import { type AccessTokens, createTokens } from './access-tokens.ts'
+import type { PushHttpClient } from '../http/client.ts'
+import { type AccessTokens, createAccessTokens } from './access-tokens.ts'
 
-export type ClientAccount = { clientId: string; secret: string }
+export type OAuthClient = { clientId: string; secret: string }
 
-export const createClientTokens = (
+export const createClientCredentialsTokens = (
   clock: Clock,
-  client: HttpClient,
+  client: PushHttpClient,
   tokenUrl: string,
   scope?: string,
-): AccessTokens<ClientAccount> =>
-  createTokens({
+): AccessTokens<OAuthClient> =>
+  createAccessTokens({
     clock,
     client,
     tokenUrl,

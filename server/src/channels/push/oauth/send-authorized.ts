@@ -1,21 +1,21 @@
 // A request with an access token. One that the provider does not take is replaced once; what it says then is final.
 
 import type { AppId } from '../../../lib/ids.ts'
-import type { Outcome } from '../../channel.ts'
-import type { Reply } from '../http/exchange.ts'
+import type { ChannelOutcome } from '../../channel.ts'
+import type { ProviderReply } from '../http/exchange.ts'
 import type { AccessTokens } from './access-tokens.ts'
 
-type Parts<Account> = {
+type AuthorizedRequest<Account> = {
   appId: AppId
   account: Account
-  accessFor: AccessTokens<Account>
-  post(accessToken: string): Promise<Reply>
-  isUnauthenticated(reply: Reply): boolean
-  judge(reply: Reply): Outcome
+  getAccessToken: AccessTokens<Account>
+  post(accessToken: string): Promise<ProviderReply>
+  isUnauthenticated(reply: ProviderReply): boolean
+  interpret(reply: ProviderReply): ChannelOutcome
 }
 
-export async function sendAuthorized<Account>(parts: Parts<Account>): Promise<Outcome> {
-  const { appId, account, accessFor, post, isUnauthenticated, judge } = parts
+export async function sendAuthorized<Account>(parts: AuthorizedRequest<Account>): Promise<ChannelOutcome> {
+  const { appId, account, getAccessToken: accessFor, post, isUnauthenticated, interpret: judge } = parts
   const access = await accessFor(appId, account)
   if ('outcome' in access) return access.outcome
   const reply = await post(access.token)

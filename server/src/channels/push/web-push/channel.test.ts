@@ -7,10 +7,10 @@ import { itemFor, newVapid, vapid } from '../../../../test/channels/subjects/web
 import { agentTo } from '../../../../test/sinks/agent.ts'
 import { startPushService } from '../../../../test/sinks/push.ts'
 import { systemClock, virtualClock } from '../../../lib/clock.ts'
-import type { Subscription } from '../../../sink/push/browser.ts'
-import { webPushChannel } from './channel.ts'
-import { encrypt, MOST_PLAIN_BYTES } from './encrypt.ts'
-import { type WebPush, webPush } from './payload.ts'
+import type { BrowserSubscription } from '../../../sink/push/browser.ts'
+import { openWebPushChannel } from './channel.ts'
+import { encryptWebPush, MAX_PLAINTEXT_BYTES } from './encrypt.ts'
+import { type WebPush, writeWebPush } from './payload.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -20,16 +20,16 @@ afterEach(async () => {
 async function start(settings: Parameters<typeof startPushService>[1] = {}) {
   const clock = virtualClock(START)
   const service = await startPushService(clock, settings)
-  const channel = webPushChannel({ clock, route: service.route })
+  const channel = openWebPushChannel({ clock, route: service.route })
   open.push(service, channel)
   const browser = service.subscribe(vapid.publicKey)
-  const sendTo = async (it: Subscription, push?: WebPush) => (await channel.send([itemFor(it, push)]))[0]
+  const sendTo = async (it: BrowserSubscription, push?: WebPush) => (await channel.send([itemFor(it, push)]))[0]
   return { clock, service, channel, browser, send: (push?: WebPush) => sendTo(browser, push), sendTo }
 }
 
 test('encrypts as the example of RFC 8291 does', () => {
   const from = (text: string) => Buffer.from(text, 'base64url')
-  const encrypted = encrypt(
+  const encrypted = encryptWebPush(
     Buffer.from('When I grow up, I want to be a watermelon'),
     {
       p256dh: from('BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4'),
@@ -45,11 +45,11 @@ test('encrypts as the example of RFC 8291 does', () => {
 test('encrypts what the package http_ece can read', () => {
   const browser = createECDH('prime256v1')
   const keys = { p256dh: browser.generateKeys(), auth: randomBytes(16) }
-  for (const length of [0, 1, 300, MOST_PLAIN_BYTES]) {
+  for (const length of [0, 1, 300, MAX_PLAINTEXT_BYTES]) {
     const plain = randomBytes(length)
     const authSecret = keys.auth.toString('base64url')
     expect(
-      ece.decrypt(encrypt(plain, keys), { version: 'aes128gcm', privateKey: browser, authSecret }).equals(plain),
+      ece.decrypt(encryptWebPush(plain, keys), { version: 'aes128gcm', privateKey: browser, authSecret }).equals(plain),
     ).toBe(true)
   }
 })
@@ -57,7 +57,7 @@ test('encrypts what the package http_ece can read', () => {
 describe('what the browser gets', () => {
   test('is what the service worker expects', async () => {
     const { service, send } = await start()
-    const push = webPush(
+    const push = writeWebPush(
       content({
         url: 'https://example.com/bells',
         data: { order: 7 },
@@ -92,7 +92,7 @@ describe('what the browser gets', () => {
 
   test('has a TTL of what is left, and a topic of allowed characters', async () => {
     const { clock, service, send } = await start()
-    const push = webPush(content({ collapseId: 'Ünal & more than thirty-two characters', priority: 5 }))
+    const push = writeWebPush(content({ collapseId: 'Ünal & more than thirty-two characters', priority: 5 }))
     clock.advance({ minutes: 59 })
     await send(push)
     clock.advance({ minutes: 2 })
@@ -106,9 +106,9 @@ describe('what the browser gets', () => {
 
   test('may be as large as the record, and not a byte more', async () => {
     const { service, send } = await start()
-    const push = webPush(content())
-    expect(await send({ ...push, plain: Buffer.alloc(MOST_PLAIN_BYTES, 'x') })).toEqual({ kind: 'sent' })
-    expect(await send({ ...push, plain: Buffer.alloc(MOST_PLAIN_BYTES + 1, 'x') })).toEqual({
+    const push = writeWebPush(content())
+    expect(await send({ ...push, plain: Buffer.alloc(MAX_PLAINTEXT_BYTES, 'x') })).toEqual({ kind: 'sent' })
+    expect(await send({ ...push, plain: Buffer.alloc(MAX_PLAINTEXT_BYTES + 1, 'x') })).toEqual({
       kind: 'failed',
       reason: 'too large',
     })

@@ -3,14 +3,14 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
-import type { Channel, Outcome } from '../../channel.ts'
+import type { Channel, ChannelOutcome } from '../../channel.ts'
 import { secondsLeft } from '../content.ts'
-import { createChannel } from '../create-push-channel.ts'
-import { type ClientSettings, createHttpClient } from '../http/client.ts'
-import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
-import { type BrowserKeys, encrypt, MOST_PLAIN_BYTES } from './encrypt.ts'
+import { createPushChannel } from '../create-push-channel.ts'
+import { createPushHttpClient, type PushHttpSettings } from '../http/client.ts'
+import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
+import { type BrowserKeys, encryptWebPush, MAX_PLAINTEXT_BYTES } from './encrypt.ts'
 import type { WebPush } from './payload.ts'
-import { createVapid, type VapidKeys } from './vapid.ts'
+import { createVapidSigner, type VapidKeys } from './vapid.ts'
 
 export type WebPushItem = {
   appId: AppId
@@ -22,21 +22,21 @@ export type WebPushItem = {
   push: WebPush
 }
 
-export type WebPushSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+export type WebPushSettings = { clock: Clock } & Omit<PushHttpSettings, 'allowsHttp1' | 'identity'>
 
 /** Less than for others: one who subscribes with a slow address holds up all that is sent with it. */
 const DEADLINE_MS = 15_000
 
-export function webPushChannel({ clock, ...settings }: WebPushSettings): Channel<WebPushItem> {
-  const client = createHttpClient({ deadlineMs: DEADLINE_MS, ...settings, allowsHttp1: true })
-  const authorize = createVapid(clock)
+export function openWebPushChannel({ clock, ...settings }: WebPushSettings): Channel<WebPushItem> {
+  const client = createPushHttpClient({ deadlineMs: DEADLINE_MS, ...settings, allowsHttp1: true })
+  const authorize = createVapidSigner(clock)
 
-  async function sendOne({ appId, endpoint, p256dh, auth, vapid, push }: WebPushItem): Promise<Outcome> {
+  async function sendOne({ appId, endpoint, p256dh, auth, vapid, push }: WebPushItem): Promise<ChannelOutcome> {
     const url = readEndpoint(endpoint)
     const keys = readKeys(p256dh, auth)
     if (!url || !keys) return { kind: 'gone', reason: 'subscription not valid' }
-    if (push.plain.length > MOST_PLAIN_BYTES) return { kind: 'failed', reason: 'too large' }
-    const body = tried(() => encrypt(push.plain, keys))
+    if (push.plain.length > MAX_PLAINTEXT_BYTES) return { kind: 'failed', reason: 'too large' }
+    const body = tried(() => encryptWebPush(push.plain, keys))
     if (!body) return { kind: 'gone', reason: 'subscription not valid' }
     const authorization = tried(() => authorize(vapid, url.origin))
     if (!authorization) return { kind: 'misconfigured', reason: 'keys for web push not usable' }
@@ -54,14 +54,14 @@ export function webPushChannel({ clock, ...settings }: WebPushSettings): Channel
       },
       body,
     })
-    return judge(reply, clock.now())
+    return interpretWebPushResponse(reply, clock.now())
   }
 
-  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 16 })
+  return createPushChannel({ sendOne, closeConnections: () => client.close(), itemsPerTurn: 16 })
 }
 
-function judge(reply: Reply, now: Date): Outcome {
-  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+function interpretWebPushResponse(reply: ProviderReply, now: Date): ChannelOutcome {
+  if (reply.kind !== 'answer') return interpretMissingReply(reply)
   const { status } = reply
   const reason = `status ${status}`
   if (status >= 200 && status < 300) return { kind: 'sent' }

@@ -5,13 +5,13 @@ import { createCipheriv, createECDH, createHmac, createSecretKey, type ECDH, ran
 /** Of a subscription: its public key as an uncompressed point of P-256, and its secret of 16 bytes. */
 export type BrowserKeys = { p256dh: Buffer; auth: Buffer }
 /** Fixed in tests alone. */
-export type Randomness = { salt: Buffer; privateKey: Buffer }
+export type FixedRandomness = { salt: Buffer; privateKey: Buffer }
 
 const RECORD_BYTES = 4096
 const HEADER_BYTES = 16 + 4 + 1 + 65
 const DELIMITER_BYTES = 1
 const TAG_BYTES = 16
-export const MOST_PLAIN_BYTES = RECORD_BYTES - HEADER_BYTES - DELIMITER_BYTES - TAG_BYTES
+export const MAX_PLAINTEXT_BYTES = RECORD_BYTES - HEADER_BYTES - DELIMITER_BYTES - TAG_BYTES
 
 const KEY_INFO = Buffer.from('WebPush: info\0')
 const CONTENT_KEY_INFO = Buffer.from('Content-Encoding: aes128gcm\0\x01')
@@ -30,7 +30,7 @@ function hmac(key: Buffer, ...parts: Buffer[]): Buffer {
 }
 
 /** Throws when the browser's key is not a point of the curve. */
-export function encrypt(plain: Buffer, { p256dh, auth }: BrowserKeys, fixed?: Randomness): Buffer {
+export function encryptWebPush(plain: Buffer, { p256dh, auth }: BrowserKeys, fixed?: FixedRandomness): Buffer {
   const ours = createECDH('prime256v1')
   const publicKey = fixed ? publicKeyOf(ours, fixed.privateKey) : ours.generateKeys()
   const salt = fixed?.salt ?? randomBytes(16)

@@ -18,7 +18,7 @@ const ROOT_KEYS = new Set('custom title alert icon image badge tag vibrate o'.sp
 const URGENCIES = { 1: 'very-low', 3: 'low', 5: 'normal', 10: 'high' } as const
 
 /** Made once for all that get the same. */
-export function webPush(content: PushContent): WebPush {
+export function writeWebPush(content: PushContent): WebPush {
   const { messageId, title, body, url, data, icon, image, smallIcon, buttons, collapseId, web = {} } = content
   const payload = compact({
     ...Object.fromEntries(rootData(content, (key) => ROOT_KEYS.has(key))),

@@ -3,8 +3,8 @@
 
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
-import { boundedMap } from '../../lru-map.ts'
-import { seconds, signJwt } from '../jwt.ts'
+import { createLruMap } from '../../lru-map.ts'
+import { signJwt, toUnixSeconds } from '../jwt.ts'
 
 /** Base64url: the uncompressed point, and the scalar. `subject` is a mailto: or https: address of the sender; Apple wants one. */
 export type VapidKeys = { publicKey: string; privateKey: string; subject: string }
@@ -13,9 +13,9 @@ const VALID_SECONDS = 12 * 3600
 const RENEW_SECONDS = 3600
 
 /** Gives the `authorization` for a key and an origin. Throws when the keys are no pair of P-256. */
-export function createVapid(clock: Clock) {
-  const keys = boundedMap<string, KeyObject>(1000)
-  const tokens = boundedMap<string, { authorization: string; renewAt: number }>(10_000)
+export function createVapidSigner(clock: Clock) {
+  const keys = createLruMap<string, KeyObject>(1000)
+  const tokens = createLruMap<string, { authorization: string; renewAt: number }>(10_000)
 
   function keyOf({ publicKey, privateKey }: VapidKeys): KeyObject {
     const name = `${publicKey} ${privateKey}`
@@ -30,7 +30,7 @@ export function createVapid(clock: Clock) {
 
   return (vapid: VapidKeys, origin: string): string => {
     const name = `${vapid.publicKey} ${vapid.privateKey} ${vapid.subject} ${origin}`
-    const now = seconds(clock.now())
+    const now = toUnixSeconds(clock.now())
     const known = tokens.get(name)
     if (known && now < known.renewAt) return known.authorization
     const claims = { aud: origin, exp: now + VALID_SECONDS, sub: vapid.subject }

@@ -5,8 +5,8 @@ import { startWnsSink } from '../../../../test/sinks/push.ts'
 import { virtualClock } from '../../../lib/clock.ts'
 import { certificateFor } from '../../../sink/certificate.ts'
 import { isToast, wnsRefusal as refusal } from '../../../sink/push/wns.ts'
-import { type WnsItem, wnsChannel } from './channel.ts'
-import { wnsPush } from './payload.ts'
+import { openWnsChannel, type WnsItem } from './channel.ts'
+import { writeWnsPush } from './payload.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -18,7 +18,7 @@ async function start(hosts?: string[]) {
   const sink = await startWnsSink(clock, account, {
     ...(hosts && { hosts, certificate: certificateFor(...hosts, 'login.live.com') }),
   })
-  const channel = wnsChannel({ clock, route: sink.route })
+  const channel = openWnsChannel({ clock, route: sink.route })
   open.push(sink, channel)
   const send = async (changes: Partial<WnsItem> = {}) => (await channel.send([anItem(changes)]))[0]
   return { clock, sink, channel, send }
@@ -27,7 +27,7 @@ async function start(hosts?: string[]) {
 describe('what the device gets', () => {
   test('is a toast that the SDK reads, with sound, picture and buttons', async () => {
     const { sink, send } = await start()
-    const push = wnsPush(
+    const push = writeWnsPush(
       content({
         title: 'Bells & "whistles"',
         body: '<They> ring\u0000',
@@ -69,14 +69,14 @@ describe('what the device gets', () => {
     ['"/><evil>', '<audio src="ms-appx:///&quot;/&gt;&lt;evil&gt;"/>'],
   ])('sounds as told: %s', async (sound, audio) => {
     const { sink, send } = await start()
-    await send({ push: wnsPush(content({ sound })) })
+    await send({ push: writeWnsPush(content({ sound })) })
     expect(sink.received[0]?.body).toContain(audio)
   })
 
   test('is raw, and stored only while there is time, where nothing is shown', async () => {
     const { sink, send } = await start()
     const quiet = content({ title: undefined, body: undefined, data: { sync: 1 }, expiresAt: new Date(START) })
-    expect(await send({ push: wnsPush({ ...quiet, priority: 5 }) })).toMatchObject({ kind: 'sent' })
+    expect(await send({ push: writeWnsPush({ ...quiet, priority: 5 }) })).toMatchObject({ kind: 'sent' })
     const [raw] = sink.received
     expect(JSON.parse(raw?.body ?? '')).toMatchObject({ custom: { a: { sync: 1 } } })
     expect(raw?.headers).toMatchObject({
@@ -118,7 +118,7 @@ describe('the address of a channel', () => {
   test('is asked at Microsoft alone where everything is led elsewhere', async () => {
     const { sink } = await start()
     const [at] = Object.values(sink.route.connect ?? {})
-    const channel = wnsChannel({
+    const channel = openWnsChannel({
       clock: virtualClock(START),
       route: { ...sink.route, connect: { 'https://*': at as { host: string; port: number } } },
     })
@@ -143,7 +143,7 @@ test.each([
   [refusal(404), { kind: 'gone', reason: 'status 404' }],
   [refusal(403), { kind: 'failed', reason: 'channel of another app' }],
   [refusal(413), { kind: 'failed', reason: 'too large' }],
-  [refusal(406), { kind: 'retry', reason: 'status 406', afterMs: 60_000, all: true }],
+  [refusal(406), { kind: 'retry', reason: 'status 406', afterMs: 60_000, pausesProvider: true }],
   [refusal(503, { 'retry-after': '8' }), { kind: 'retry', reason: 'status 503', afterMs: 8_000 }],
   [
     { status: 200, headers: { 'x-wns-status': 'dropped' } },

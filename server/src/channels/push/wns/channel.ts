@@ -3,12 +3,12 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
-import type { Channel, Outcome, Route } from '../../channel.ts'
+import type { Channel, ChannelOutcome, ProviderRoute } from '../../channel.ts'
 import { secondsLeft } from '../content.ts'
-import { createChannel } from '../create-push-channel.ts'
-import { type ClientSettings, createHttpClient } from '../http/client.ts'
-import { outcomeWithoutAnswer, type Reply, retryAfterMs } from '../http/exchange.ts'
-import { createClientTokens } from '../oauth/client-credentials.ts'
+import { createPushChannel } from '../create-push-channel.ts'
+import { createPushHttpClient, type PushHttpSettings } from '../http/client.ts'
+import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
+import { createClientCredentialsTokens } from '../oauth/client-credentials.ts'
 import { sendAuthorized } from '../oauth/send-authorized.ts'
 import type { WnsPush } from './payload.ts'
 
@@ -23,18 +23,18 @@ export type WnsItem = {
   push: WnsPush
 }
 
-export type WnsSettings = { clock: Clock } & Omit<ClientSettings, 'allowsHttp1' | 'identity'>
+export type WnsSettings = { clock: Clock } & Omit<PushHttpSettings, 'allowsHttp1' | 'identity'>
 
 const TOKEN_URL = 'https://login.live.com/accesstoken.srf'
 const SCOPE = 'notify.windows.com'
 const HOST = /^([a-z0-9-]+\.)+(notify|wns)\.windows\.com$/
 const MOST_BYTES = 5000
 
-export function wnsChannel({ clock, ...settings }: WnsSettings): Channel<WnsItem> {
-  const client = createHttpClient({ ...settings, allowsHttp1: true })
-  const accessFor = createClientTokens(clock, client, TOKEN_URL, SCOPE)
+export function openWnsChannel({ clock, ...settings }: WnsSettings): Channel<WnsItem> {
+  const client = createPushHttpClient({ ...settings, allowsHttp1: true })
+  const accessFor = createClientCredentialsTokens(clock, client, TOKEN_URL, SCOPE)
 
-  async function sendOne({ appId, channelUri, credentials, push }: WnsItem): Promise<Outcome> {
+  async function sendOne({ appId, channelUri, credentials, push }: WnsItem): Promise<ChannelOutcome> {
     const url = readChannelUri(channelUri, settings.route)
     if (!url) return { kind: 'gone', reason: 'channel address not valid' }
     if (Buffer.byteLength(push.body) > MOST_BYTES) return { kind: 'failed', reason: 'too large' }
@@ -42,7 +42,7 @@ export function wnsChannel({ clock, ...settings }: WnsSettings): Channel<WnsItem
     return sendAuthorized({
       appId,
       account: credentials,
-      accessFor,
+      getAccessToken: accessFor,
       post: (accessToken) =>
         client.request({
           appId,
@@ -51,15 +51,15 @@ export function wnsChannel({ clock, ...settings }: WnsSettings): Channel<WnsItem
           headers: { authorization: `Bearer ${accessToken}`, ...headersOf(push, clock.now()) },
           body: push.body,
         }),
-      isUnauthenticated,
-      judge: (reply) => judge(reply, clock.now()),
+      isUnauthenticated: isWnsTokenRefused,
+      interpret: (reply) => interpretWnsResponse(reply, clock.now()),
     })
   }
 
-  return createChannel({ sendOne, closeConnections: () => client.close(), atAStretch: 100 })
+  return createPushChannel({ sendOne, closeConnections: () => client.close(), itemsPerTurn: 100 })
 }
 
-function readChannelUri(text: string, route: Route | undefined): URL | undefined {
+function readChannelUri(text: string, route: ProviderRoute | undefined): URL | undefined {
   const url = URL.parse(text)
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '') return undefined
   const isStandIn = Object.hasOwn(route?.connect ?? {}, url.origin)
@@ -81,30 +81,31 @@ function headersOf({ type, expiresAt, priority, tag }: WnsPush, now: Date): Reco
   }
 }
 
-const isUnauthenticated = (reply: Reply) => reply.kind === 'answer' && reply.status === 401
+const isWnsTokenRefused = (reply: ProviderReply) => reply.kind === 'answer' && reply.status === 401
 
 /** Where an answer names no time. */
 const THROTTLED_MS = 60_000
 const BACKOFF_MS = 10_000
 
-function judge(reply: Reply, now: Date): Outcome {
-  if (reply.kind !== 'answer') return outcomeWithoutAnswer(reply)
+function interpretWnsResponse(reply: ProviderReply, now: Date): ChannelOutcome {
+  if (reply.kind !== 'answer') return interpretMissingReply(reply)
   const { status, headers } = reply
   const reason = `status ${status}`
   const afterMs = retryAfterMs(reply, now)
-  if (status === 200) return judgeTaken(headers)
+  if (status === 200) return interpretWnsAcceptance(headers)
   if (status === 404 || status === 410) return { kind: 'gone', reason }
   if (status === 413) return { kind: 'failed', reason: 'too large' }
   if (status === 401) return { kind: 'misconfigured', reason: 'client secret refused' }
   // The channel is another app's, or ours are the credentials of another: nobody is unsubscribed for that.
   if (status === 403) return { kind: 'failed', reason: 'channel of another app' }
-  if (status === 406 || status === 429) return { kind: 'retry', reason, afterMs: afterMs ?? THROTTLED_MS, all: true }
+  if (status === 406 || status === 429)
+    return { kind: 'retry', reason, afterMs: afterMs ?? THROTTLED_MS, pausesProvider: true }
   if (status === 408 || status >= 500) return { kind: 'retry', reason, afterMs: afterMs ?? BACKOFF_MS }
   return { kind: 'failed', reason }
 }
 
 /** WNS also answers 200 for what it has thrown away. */
-function judgeTaken(headers: (Reply & { kind: 'answer' })['headers']): Outcome {
+function interpretWnsAcceptance(headers: (ProviderReply & { kind: 'answer' })['headers']): ChannelOutcome {
   const word = headers['x-wns-status'] ?? headers['x-wns-notificationstatus']
   if (word === 'dropped') return { kind: 'failed', reason: 'dropped' }
   if (word === 'channelthrottled') return { kind: 'retry', reason: 'channelthrottled', afterMs: THROTTLED_MS }

@@ -17,7 +17,7 @@ export type WnsPush = {
 const PRIORITIES = { 10: 1, 5: 2, 3: 3, 1: 4 } as const
 
 /** Made once for all that get the same. */
-export function wnsPush(content: PushContent): WnsPush {
+export function writeWnsPush(content: PushContent): WnsPush {
   const { title, body, collapseId } = content
   const isShown = title !== undefined || body !== undefined
   return {
