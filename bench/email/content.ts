@@ -2,7 +2,7 @@
 // providers ask for.
 
 import type { EmailContent } from '../../server/src/channels/email/message.ts'
-import type { Pieces } from '../../server/src/lib/places.ts'
+import type { Pieces } from '../../server/src/lib/placeholders.ts'
 
 const LINKS = 12
 const HTML_BYTES = 7_700

@@ -6,7 +6,7 @@ import { createDial } from '../../server/src/channels/dial.ts'
 import type { DkimSigningKey, EmailItem } from '../../server/src/channels/email/message.ts'
 import { openRelayChannel } from '../../server/src/channels/email/relay.ts'
 import { systemClock } from '../../server/src/lib/clock.ts'
-import { fillPlaces } from '../../server/src/lib/places.ts'
+import { fillPlaces } from '../../server/src/lib/placeholders.ts'
 import { content } from './content.ts'
 
 export type Contender = 'carillon' | 'nodemailer'

@@ -2,7 +2,7 @@
 
 import type { EmailContent } from '../src/channels/email/message.ts'
 import type { AppId } from '../src/lib/ids.ts'
-import { fillPlaces } from '../src/lib/places.ts'
+import { fillPlaces } from '../src/lib/placeholders.ts'
 import type { Db } from '../src/storage/db.ts'
 import { sql } from '../src/storage/sql.ts'
 import type { FakeSender } from './engine.ts'

@@ -5,7 +5,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, rootCertificates, type TLSSocket } from 'node:tls'
 import { addressList } from '../lib/networks.ts'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import type { ProviderRoute } from './channel.ts'
 import { type HostLookup, lookUpAddresses } from './lookup.ts'
 import { isPublicAddress } from './public-address.ts'

@@ -12,8 +12,8 @@ import { openTwilio } from '../channels/sms/twilio.ts'
 import type { FeedbackContext } from '../feedback/context.ts'
 import { takeText } from '../feedback/handle-inbound-sms.ts'
 import type { AppId } from '../lib/ids.ts'
+import { createTurns } from '../lib/keyed-mutex.ts'
 import type { Log } from '../lib/log.ts'
-import { createTurns } from '../lib/turns.ts'
 import type { Listener } from '../storage/listen.ts'
 
 /** How an app sends texts. Closing is for `TextChannels`: the channel is everybody's. */

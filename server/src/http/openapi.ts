@@ -1,9 +1,9 @@
 // The interface for machines, made from the routes: what is not declared there cannot be served, so this cannot lie.
 
 import type { ErrorKind } from '../lib/errors.ts'
+import { FORM_BODY, JSON_BODY } from './body/read.ts'
 import { type ErrorStyle, errorStatus, errorStyles } from './errors.ts'
 import { DEFAULT_MAX_BODY_BYTES, pathParams } from './plan.ts'
-import { FORM_BODY, JSON_BODY } from './read-body.ts'
 import type { Access, Route } from './route.ts'
 
 export type Schema = Record<string, unknown>

@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import { invalid } from '../lib/errors.ts'
 import { isStorable } from '../lib/text.ts'
-import { unstorable } from './parse-body.ts'
+import { unstorable } from './body/parse.ts'
 
 export type Query = Record<string, unknown>
 

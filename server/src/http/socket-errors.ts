@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import { JSON_TYPE } from './answer.ts'
 
 type Refusal = { status: string; title: string }

@@ -3,7 +3,7 @@ import formatsPlugin from 'ajv-formats'
 import type { TSchema } from 'typebox'
 import { AppError, type Problem } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
-import { describeProblems } from './describe-problem.ts'
+import { describeProblems } from './describe-validation.ts'
 
 /** Says no by throwing; all that is wrong with the value, in the interface's words. */
 export type Validate = (value: unknown, size: number) => void

@@ -1,7 +1,7 @@
 // The HTML of an in-app message, as a device shows it. What was given in fields becomes a page that needs nothing from
 // elsewhere but its picture, and in which nothing that was given is anything but text.
 
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import { bridgeFor, type Location } from './bridge.ts'
 import { type Button, CLOSE_ID, type Content } from './content.ts'
 import { OUTPUT } from './liquid.ts'

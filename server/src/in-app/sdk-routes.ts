@@ -1,4 +1,4 @@
-// What the SDKs in apps ask for and report. They have no key; see http/sdk-door.ts.
+// What the SDKs in apps ask for and report. They have no key; see http/keyless-limiter.ts.
 
 import type { Access, AlsoNeeded, Call, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'

@@ -2,8 +2,8 @@
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
+import { createTurns, type Turns } from '../lib/keyed-mutex.ts'
 import type { SecretBox } from '../lib/secrets.ts'
-import { createTurns, type Turns } from '../lib/turns.ts'
 import { createQueue, type Queue } from '../queue/enqueue.ts'
 import type { SendWebhook } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'

@@ -1,6 +1,6 @@
 import type { RequestOrigin } from '../apps/audit/actor.ts'
 import type { AppId } from '../lib/ids.ts'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import type { JourneysContext } from './context.ts'
 import { findBrokenReferences } from './document/check-references.ts'
 import { DOCUMENT_FIELDS, readDocument, refuseReadOnly } from './document/read-document.ts'

@@ -1,6 +1,6 @@
 import type { Access, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import type { JourneysContext } from './context.ts'
 import { createJourney } from './create.ts'
 import { deleteJourney } from './delete.ts'

@@ -6,7 +6,7 @@ import { randomInt } from 'node:crypto'
 import { unavailable } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { createGenerations } from './generations.ts'
+import { createGenerations } from './generational-map.ts'
 import {
   apply,
   certainWait,

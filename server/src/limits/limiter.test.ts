@@ -7,8 +7,8 @@ import { type AppId, newId } from '../lib/ids.ts'
 import { createLog } from '../lib/log.ts'
 import { createPool, type Db, type Pool } from '../storage/db.ts'
 import { type Sql, sql } from '../storage/sql.ts'
-import { forgetIdleCounters } from './forget.ts'
 import { createLimiter, type Limiter, type LimiterOptions } from './limiter.ts'
+import { forgetIdleCounters } from './sweep-idle.ts'
 import type { LimitedApp } from './take.ts'
 
 let database: TestDatabase

@@ -1,7 +1,7 @@
 // Counters in the memory of a node: those of one that counts alone, or those that it has not written down yet.
 
 import type { AppId } from '../lib/ids.ts'
-import { createGenerations } from './generations.ts'
+import { createGenerations } from './generational-map.ts'
 import { LONGEST_WINDOW_MS } from './rules.ts'
 import type { Counters } from './take.ts'
 import { emptyWindow, livingLog, mergeLogs, newestMs, type Window, windowOf } from './window.ts'

@@ -1,7 +1,7 @@
 // The one table of request limits. Routes name a rule; how much it allows depends on the app's plan, on what the operator
 // set for the app, and on the LIMITS setting.
 
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import { sha256 } from '../lib/secrets.ts'
 import { isStorable } from '../lib/text.ts'
 

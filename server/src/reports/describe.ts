@@ -1,6 +1,6 @@
 // What became of a delivery, and why there is none, in words that a person who asks can be told.
 
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import { NO_ACTIVITY_TOKEN } from '../messages/activities/address.ts'
 import { INTERRUPTED } from '../messages/deliver/batch.ts'
 import { THROTTLED } from '../messages/deliver/throttle.ts'

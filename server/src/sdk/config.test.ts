@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../test/app.ts'
 import { NOBODY } from '../../test/users.ts'
 import { SYSTEM } from '../apps/app.ts'
 import { setApp } from '../apps/create.ts'
-import { DOOR_REQUESTS_PER_SECOND } from '../http/sdk-door.ts'
+import { DOOR_REQUESTS_PER_SECOND } from '../http/keyless-limiter.ts'
 import { virtualClock } from '../lib/clock.ts'
 
 let app: TestApp

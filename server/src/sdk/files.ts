@@ -1,7 +1,7 @@
 // The files of web-sdk/, as they are: what a browser gets is what stands in the repository.
 
 import { readFileSync } from 'node:fs'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 
 const FOLDER = new URL('../../../web-sdk/', import.meta.url)
 

@@ -1,6 +1,6 @@
 import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import { createSegment, deleteSegment, updateSegment } from './change.ts'
 import type { SegmentsContext } from './context.ts'
 import { estimateRecipients } from './estimate.ts'

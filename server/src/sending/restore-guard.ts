@@ -3,7 +3,7 @@
 // an operator says what is to become of it.
 
 import type { Log } from '../lib/log.ts'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import type { Db } from '../storage/db.ts'
 import { findNumbers, findSystem } from './database-identity-store.ts'
 import { lockServerSending, updateServerSending } from './store.ts'

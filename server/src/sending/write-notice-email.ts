@@ -1,7 +1,7 @@
 // Notices as mail: plain text for people.
 
 import type { AppId } from '../lib/ids.ts'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import type { MailNotice } from './notice-store.ts'
 
 const SAYS: Record<string, { subject: string; text: string }> = {

@@ -2,7 +2,7 @@
 
 import { AppError, invalid } from '../lib/errors.ts'
 import { isMediaType } from '../lib/media-type.ts'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import { isEmail, isPhoneNumber } from '../users/subscriptions/subscription.ts'
 import { type Attachment, type Channel, type Content, type ContentField, channelOf, hasAny } from './content.ts'
 import { type ByLanguage, inLanguage, LANGUAGES, textsOf } from './language.ts'

@@ -2,7 +2,7 @@
 // cannot say is in check-content.ts.
 
 import Type, { type Static } from 'typebox'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 import type { ByLanguage } from './language.ts'
 
 /** Clients send null for what they leave out; in an update it takes a field away. */

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
-import { createTurns, type Turns } from '../lib/turns.ts'
+import { createTurns, type Turns } from '../lib/keyed-mutex.ts'
 import type { Db } from '../storage/db.ts'
 import type { UserReader } from '../users/read.ts'
 import type { Renderer } from './render/renderer.ts'

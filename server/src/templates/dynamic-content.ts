@@ -1,7 +1,7 @@
 // What Liquid knows as `dynamic_content`: a field of the template, JSON or CSV as text.
 
 import { invalid } from '../lib/errors.ts'
-import { parseCsv } from '../lib/parse-csv.ts'
+import { parseCsv } from './parse-csv.ts'
 
 const MAX_BYTES = 200_000
 /** As deep as a request: what is nested without end cannot be handed to a rendering process. */

@@ -15,7 +15,7 @@ import { ownerOf, type Sources, walk } from '../source.ts'
 
 /** Where such a name is looked up all the same, and why that is safe. Functions as `file function`, or whole files. */
 const ALLOWED: Readonly<Record<string, string>> = {
-  'lib/own.ts': 'the lookup that everybody else uses',
+  'lib/own-property.ts': 'the lookup that everybody else uses',
   'settings/config.ts': 'names of settings are ours',
   'http/read-query.ts': 'a query has no prototype',
   'http/serve.ts': 'parameters have the names that the route gives them, headers those that handlers ask for',
@@ -50,7 +50,9 @@ export function findForeignLookups({ files, checker }: Sources): string[] {
         : isBinaryExpression(node) && node.operatorToken.kind === SyntaxKind.InKeyword && isForeign(node.left)
       const owner = ownerOf(node)
       if (isLookup && !(`${path} ${owner}` in ALLOWED))
-        found.push(`${path} ${owner}: ${node.getText()} (lookup: use own() of lib/own.ts, Object.hasOwn or a Map)`)
+        found.push(
+          `${path} ${owner}: ${node.getText()} (lookup: use own() of lib/own-property.ts, Object.hasOwn or a Map)`,
+        )
     })
   }
   return found

@@ -2,7 +2,7 @@
 
 import { appNotFound, invalid } from '../../lib/errors.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import type { SecretBox } from '../../lib/secrets.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Actor } from '../app.ts'

@@ -1,6 +1,6 @@
 // The one classifier of bounces, for replies, for reports that come back, and for what services tell.
 
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 
 /**
  * `hard`: there is no such mailbox. `full`: there is, and it is full. `block`: we, or what we wrote, are not wanted. `soft`: any

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import type { Pieces } from '../../lib/places.ts'
+import type { Pieces } from '../../lib/placeholders.ts'
 import type { TrafficSource } from '../channel.ts'
 
 /** What all who get the same mail share. It is encoded once for each object: do not change one that was sent. */

@@ -1,7 +1,7 @@
 // What a message centre hands to us (deliver_sm): reports about texts that it took, and texts that somebody wrote.
 
 import type { PDU, Text } from 'smpp'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { decodeGsm7 } from './gsm7.ts'
 import type { InboundSms, SmsReceipt } from './message.ts'
 import { readOptOut } from './opt-out.ts'

@@ -1,7 +1,7 @@
 // What Twilio calls us with: reports about texts that it took, and texts that somebody wrote to us.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import type { InboundSms, SmsReceipt } from './message.ts'
 import { type OptOut, readOptOut } from './opt-out.ts'
 import { judgeTwilioCode } from './twilio-errors.ts'

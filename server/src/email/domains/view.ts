@@ -1,7 +1,7 @@
 // A sending domain as it is shown: with the records that it needs, and what was found of each.
 
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import type { EmailContext } from '../context.ts'
 import { findWay, isCaught, type MailWay } from '../find-route.ts'
 import { domainNotFound, type EmailDomain, isTrusted, returnPathOf } from './domain.ts'

@@ -2,7 +2,7 @@
 // operators can put names of their own on top of it.
 
 import { domainToASCII } from 'node:url'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import listed from './providers.json' with { type: 'json' }
 
 /** In the order in which the interface lists them. */

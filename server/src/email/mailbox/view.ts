@@ -2,7 +2,7 @@
 
 import { AppError, invalid } from '../../lib/errors.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
-import { readMail } from '../../lib/read-mail.ts'
+import { readMail } from '../../lib/parse-mime.ts'
 import type { Db } from '../../storage/db.ts'
 import type { MailAnswer, MailboxAnswer, MailboxQuery } from './schema.ts'
 import { type CaughtSummary, findCaught, listCaught, type Place } from './store.ts'

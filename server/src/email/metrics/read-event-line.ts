@@ -2,7 +2,7 @@
 
 import { readDateTime } from '../../lib/date-time.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { codePoints } from '../../lib/text.ts'
 import { type InboxProvider, inboxProviders, isInboxProvider, readDomain } from '../inbox-providers/providers.ts'
 import { oldestKept } from './retention.ts'

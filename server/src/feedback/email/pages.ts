@@ -1,6 +1,6 @@
 // The few pages that people come to from an email: plain, without scripts, and with nothing in them that is not escaped.
 
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 
 export type Page = { status: number; body: string; headers: Record<string, string> }
 

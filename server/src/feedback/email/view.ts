@@ -1,7 +1,7 @@
 // An email once more, in the browser: the same content for the same person, without anything that tells of it being read.
 
 import type { EmailReference, Purpose } from '../../email/reference.ts'
-import { fillPlaces, MARK, piecesOf } from '../../lib/places.ts'
+import { fillPlaces, MARK, piecesOf } from '../../lib/placeholders.ts'
 import { findEmailDelivery } from '../../messages/email/note.ts'
 import type { EmailDelivery } from '../../messages/email/store.ts'
 import { fillPlaceholders, urlsAt } from '../../messages/email/urls.ts'

@@ -1,6 +1,6 @@
 // Who enters a journey, who leaves it early, and the conditions on events and segments that branches share with them.
 
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import {
   type EarlyExit,

@@ -1,6 +1,6 @@
 // The nodes of a journey, each kind with its own fields; what a kind does not know is dropped.
 
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { isTimeZone } from '../../lib/time-zone.ts'
 import {
   CHANNEL_OF,

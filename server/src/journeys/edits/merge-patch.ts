@@ -1,4 +1,4 @@
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 
 /** RFC 7396: what is given replaces, null takes away, objects are merged, lists are replaced as a whole. */
 export function mergePatch(target: unknown, patch: unknown): unknown {

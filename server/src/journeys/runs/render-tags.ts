@@ -1,7 +1,7 @@
 // The values of tags may hold Liquid, which sees the user as they are at that moment.
 
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { codePoints } from '../../lib/text.ts'
 import type { Db } from '../../storage/db.ts'
 import { findSender } from '../../templates/find-app-scope.ts'

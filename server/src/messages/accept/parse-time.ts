@@ -1,7 +1,7 @@
 // Moments and times of day as people and programs write them. What is not understood is refused: a message at the wrong hour
 // is worse than a message refused. Without a zone UTC is meant.
 
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const FULL_MONTHS = 'january february march april may june july august september october november december'.split(' ')

@@ -1,7 +1,7 @@
 // From the way a request names people to the audience that is stored, and to the places where each of them is looked for.
 
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { checkSize } from '../../segments/estimate.ts'
 import { readFilters } from '../../segments/filters/read-filters.ts'
 import { getSegmentsByName, treeOf } from '../../segments/read.ts'

@@ -1,6 +1,6 @@
 // How the deliveries of a message stand, in the words of the interface and in our own.
 
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import type { Channel } from '../../templates/content.ts'
 import { type DeliveryState, deliveryStates } from '../delivery.ts'
 import type { MessageState } from '../message.ts'

@@ -2,7 +2,7 @@
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { unsubscribeAddress } from '../../users/subscriptions/unsubscribe-address.ts'
 import { tokenNameOf } from '../activities/address.ts'
 import { deleteTokens } from '../activities/store.ts'

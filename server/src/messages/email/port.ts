@@ -6,7 +6,7 @@ import type { SendingDomain } from '../../email/domains/find-sending-domain.ts'
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
 import type { References } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
-import type { Pieces } from '../../lib/places.ts'
+import type { Pieces } from '../../lib/placeholders.ts'
 import type { MessageId } from '../message.ts'
 
 /** As the content of a mail has it. */

@@ -1,7 +1,7 @@
 // The addresses in a mail that are its recipient's own. Each has a place for a reference, signed for what the address is for.
 
 import type { Purpose } from '../../email/reference.ts'
-import { place } from '../../lib/places.ts'
+import { place } from '../../lib/placeholders.ts'
 
 export const referencePlace = (purpose: Purpose) => place(purpose)
 

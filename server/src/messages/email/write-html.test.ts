@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { fillPlaces, piecesOf } from '../../lib/places.ts'
+import { fillPlaces, piecesOf } from '../../lib/placeholders.ts'
 import { scanHtml } from './scan-html.ts'
 import { urlsAt } from './urls.ts'
 import { writeHtml } from './write-html.ts'

@@ -1,7 +1,7 @@
 // What became of deliveries in this process, for the metrics page.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import type { Provider } from '../delivery.ts'
 
 export type DeliveryStats = {

@@ -9,7 +9,7 @@ import type {
   PushContent,
   WebContent,
 } from '../../channels/push/content.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import type { Button, Content } from '../../templates/content.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import type { SentMessage } from '../deliver/store.ts'

@@ -1,7 +1,7 @@
 // One subscription judged by a tree of conditions, clause by clause: what compile.ts says in SQL, for people to read.
 
 import type { UserId } from '../../lib/ids.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { EXTERNAL_ID } from '../../users/aliases/identity.ts'
 import type { Subscription } from '../../users/subscriptions/subscription.ts'
 import type { User } from '../../users/working-set.ts'

@@ -1,6 +1,6 @@
 // The fields of the filter language: which relations each has, what operands they take, and what they then ask.
 
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { hashToken, isEmail, subscriptionTypes, typeOfDeviceNumber } from '../../users/subscriptions/subscription.ts'
 import { Entry } from './filter-entry.ts'
 import type { Comparison, Field, Filter, Test } from './tree.ts'

@@ -1,7 +1,7 @@
 // The operands of one filter, read as what its field needs.
 
 import { type AppError, invalid } from '../../lib/errors.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { codePoints } from '../../lib/text.ts'
 import type { Filter } from './tree.ts'
 import { isDecimal } from './values.ts'

@@ -1,4 +1,4 @@
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 
 /** The embedded PostgreSQL cannot be started; the message is one line that tells the operator why. */
 export class EmbeddedError extends Error {}

@@ -1,7 +1,7 @@
 // The text part of a mail, made from its HTML. One pass over the characters, so that no input makes it slow; a library for it
 // brings a dozen packages and a full document tree, and this runs once for each recipient.
 
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 
 /** The names of HTML for U+00A0 to U+00FF, in order. */
 const LATIN1 =

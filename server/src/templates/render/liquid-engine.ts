@@ -3,7 +3,7 @@
 // the process that this runs in, which is ended from outside.
 
 import { Liquid, LiquidError, type Template, type Token, Tokenizer, TypeGuards } from 'liquidjs'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { isEmail } from '../../users/subscriptions/subscription.ts'
 import { chooseFilters } from './liquid-filters.ts'
 import type { Absent, Kind, Scope, Source } from './source.ts'

@@ -1,4 +1,4 @@
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import { htmlToText } from './html-to-text.ts'
 import { createEngine, TextError } from './liquid-engine.ts'
 import { compileMjml } from './mjml.ts'

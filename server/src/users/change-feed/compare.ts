@@ -1,7 +1,7 @@
 // What the commands of a batch have really changed, and for whom. Somebody who is told again what is known already is not news.
 
 import type { UserId } from '../../lib/ids.ts'
-import { own } from '../../lib/own.ts'
+import { own } from '../../lib/own-property.ts'
 import type { StoredProperties } from '../properties/properties.ts'
 import type { Subscription } from '../subscriptions/subscription.ts'
 import type { User, WorkingSet } from '../working-set.ts'

@@ -2,7 +2,7 @@
 // them is those pieces with their references between, behind the few headers that are theirs.
 
 import { randomBytes } from 'node:crypto'
-import { fillPlaces, isPlaceName, type Pieces, piecesOf } from '../../../lib/places.ts'
+import { fillPlaces, isPlaceName, type Pieces, piecesOf } from '../../../lib/placeholders.ts'
 import { type EmailAddress, parseEmailAddress } from '../address.ts'
 import { type EmailAttachment, type EmailContent, type EmailItem, InvalidEmail } from '../message.ts'
 import { attachmentHeaders } from './attachment-headers.ts'

@@ -2,7 +2,7 @@
 
 import { createHash, hash, sign as signBytes } from 'node:crypto'
 import { promisify } from 'node:util'
-import { fillPlaces } from '../../../lib/places.ts'
+import { fillPlaces } from '../../../lib/placeholders.ts'
 import { type DkimSigningKey, InvalidEmail } from '../message.ts'
 import type { ComposedMessage } from './compose-message.ts'
 

@@ -1,6 +1,6 @@
 // Headers of mail (RFC 5322, 2047): whatever the text, each comes out as one header, in ASCII, in lines that every server takes.
 
-import { fillPlaces, MARK, type Pieces, piecesOf } from '../../../lib/places.ts'
+import { fillPlaces, MARK, type Pieces, piecesOf } from '../../../lib/placeholders.ts'
 import { isAscii } from '../address.ts'
 import { InvalidEmail } from '../message.ts'
 

@@ -1,6 +1,6 @@
 // Amazon's answers, and what follows from each.
 
-import { own } from '../../../lib/own.ts'
+import { own } from '../../../lib/own-property.ts'
 import type { ChannelOutcome } from '../../channel.ts'
 import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 

@@ -1,6 +1,6 @@
 // Reads the header blocks of one connection, in the order in which they came (RFC 7541).
 
-import { own } from '../../../lib/own.ts'
+import { own } from '../../../lib/own-property.ts'
 import { createHeaderTable, TABLE_BYTES } from './header-table.ts'
 import { decodeHuffman } from './huffman.ts'
 

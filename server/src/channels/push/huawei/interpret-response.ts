@@ -1,6 +1,6 @@
 // Huawei's answers, and what follows from each. Its own code says more than the status, which is 200 for some refusals.
 
-import { own } from '../../../lib/own.ts'
+import { own } from '../../../lib/own-property.ts'
 import type { ChannelOutcome } from '../../channel.ts'
 import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 

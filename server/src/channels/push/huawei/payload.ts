@@ -1,7 +1,7 @@
 // What Huawei's devices read. A notification message is shown by the system, also while the app is stopped; a data message is
 // handed to the SDK, which shows it as it does those of Google.
 
-import { own } from '../../../lib/own.ts'
+import { own } from '../../../lib/own-property.ts'
 import { sha256 } from '../../../lib/secrets.ts'
 import { compact, nearestPriority, type PushContent, secondsLeft } from '../content.ts'
 import { writeAndroidData } from '../fcm/android-data.ts'

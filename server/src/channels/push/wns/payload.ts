@@ -1,6 +1,6 @@
 // What Windows shows: a toast in XML, whose `launch` the SDK reads. What is not to be shown goes to the app as it is.
 
-import { own } from '../../../lib/own.ts'
+import { own } from '../../../lib/own-property.ts'
 import { sha256 } from '../../../lib/secrets.ts'
 import { compact, nearestPriority, type PushButton, type PushContent } from '../content.ts'
 

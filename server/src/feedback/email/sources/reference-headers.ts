@@ -2,7 +2,7 @@
 // providers that may tell of it, and no others.
 
 import type { AppId } from '../../../lib/ids.ts'
-import { piecesOf } from '../../../lib/places.ts'
+import { piecesOf } from '../../../lib/placeholders.ts'
 import type { ReferenceHeader } from '../../../messages/email/port.ts'
 import { referencePlace } from '../../../messages/email/urls.ts'
 import type { Db } from '../../../storage/db.ts'

@@ -3,7 +3,7 @@
 import { type KeyObject, verify, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
 import { unavailable } from '../../../lib/errors.ts'
-import { own } from '../../../lib/own.ts'
+import { own } from '../../../lib/own-property.ts'
 import type { BounceClass, ClassifyBounce, FetchPage } from '../context.ts'
 import { type Fields, fieldsOf, listOf, parse, refusalOf, textOf, timeOf } from './json.ts'
 import {

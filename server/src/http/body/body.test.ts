@@ -1,6 +1,6 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type FakeServer, fakeServer, listen, OWN_APP, talk } from '../../test/http.ts'
+import { type FakeServer, fakeServer, listen, OWN_APP, talk } from '../../../test/http.ts'
 
 const MB = 1_048_576
 /** What every object has without having been given it. */

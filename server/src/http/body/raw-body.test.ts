@@ -1,9 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import Type from 'typebox'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type FakeServer, fakeServer, listen } from '../../test/http.ts'
-import { describeApi } from './openapi.ts'
-import { type Call, route } from './route.ts'
+import { type FakeServer, fakeServer, listen } from '../../../test/http.ts'
+import { describeApi } from '../openapi.ts'
+import { type Call, route } from '../route.ts'
 
 const seen: Pick<Call, 'body' | 'isHead'>[] = []
 const BYTES = Buffer.from([0, 0xff, 0x80, 0x0d, 0x0a])

@@ -1,7 +1,7 @@
 // What a validator found, said in the words of the interface: `subscriptions[0].type must be a string`.
 
 import type { ErrorObject } from 'ajv'
-import { own } from '../lib/own.ts'
+import { own } from '../lib/own-property.ts'
 
 export type FieldProblem = { field: string; text: string; keyword: string }
 

@@ -17,9 +17,9 @@ import type { Permission } from '../lib/permissions.ts'
 import { sha256 } from '../lib/secrets.ts'
 import { isSameSecret, mayComeFrom, readSecret } from './auth.ts'
 import { looksLikeToken, verifyIdentityToken } from './identity-token.ts'
+import { isSdk, type SdkDoor } from './keyless-limiter.ts'
 import type { Plan } from './plan.ts'
 import type { Access, AppGate, Call, Caller, KeyLookup, KeyRecord } from './route.ts'
-import { isSdk, type SdkDoor } from './sdk-door.ts'
 
 export type Gatekeeper = { keys: KeyLookup; clock: Clock; door: SdkDoor; metricsToken: string | undefined }
 

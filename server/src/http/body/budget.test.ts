@@ -2,12 +2,12 @@ import { connect, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import Type from 'typebox'
 import { afterEach, describe, expect, test } from 'vitest'
-import { type FakeServer, fakeRoutes, fakeServer, listen, OWN_APP, talk } from '../../test/http.ts'
-import { BodiesBusy } from '../lib/errors.ts'
-import { type BodyBudget, createBodyBudget } from './body-budget.ts'
-import { createMetrics } from './metrics.ts'
-import { route } from './route.ts'
-import type { HttpServerOptions } from './server.ts'
+import { type FakeServer, fakeRoutes, fakeServer, listen, OWN_APP, talk } from '../../../test/http.ts'
+import { BodiesBusy } from '../../lib/errors.ts'
+import { createMetrics } from '../metrics.ts'
+import { route } from '../route.ts'
+import type { HttpServerOptions } from '../server.ts'
+import { type BodyBudget, createBodyBudget } from './budget.ts'
 
 const KB = 1_024
 const MB = 1_024 * KB

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { nextTurn } from '../lib/event-loop.ts'
-import { JsonScan } from '../lib/scan-json.ts'
-import { parseBody } from './parse-body.ts'
+import { nextTurn } from '../../lib/event-loop.ts'
+import { JsonScan } from '../../lib/scan-json.ts'
+import { parseBody } from './parse.ts'
 
 const MB = 1_048_576
 const limits = { maxDepth: 32, maxKeys: 2_000, maxValues: 100_000 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createTurns } from './turns.ts'
+import { createTurns } from './keyed-mutex.ts'
 
 test('one thing one after the other, different things at the same time, whatever becomes of them', async () => {
   const turns = createTurns()

@@ -2,9 +2,9 @@
 
 import type { IncomingMessage } from 'node:http'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
-import { AppError, invalid } from '../lib/errors.ts'
-import type { BodyLease } from './body-budget.ts'
-import { FIRST_BYTES, receiveBody, tooLarge } from './receive-body.ts'
+import { AppError, invalid } from '../../lib/errors.ts'
+import type { BodyLease } from './budget.ts'
+import { FIRST_BYTES, receiveBody, tooLarge } from './receive.ts'
 
 const unsupported = (title: string) => new AppError('unsupported-media-type', { code: 'request-3', title })
 

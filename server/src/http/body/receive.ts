@@ -2,9 +2,9 @@
 // then the caller's packets wait in the kernel, and with them the caller.
 
 import type { IncomingMessage } from 'node:http'
-import { AppError, invalid } from '../lib/errors.ts'
-import type { BodyLease } from './body-budget.ts'
-import { LARGE_BODY_BYTES } from './parse-body.ts'
+import { AppError, invalid } from '../../lib/errors.ts'
+import type { BodyLease } from './budget.ts'
+import { LARGE_BODY_BYTES } from './parse.ts'
 
 /** What is held for a body whose size is not known yet, until it turns out to be larger. */
 export const FIRST_BYTES = 16_384

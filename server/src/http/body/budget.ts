@@ -3,8 +3,8 @@
 // budget each, so that small ones never wait behind large ones. An address has a share of each: one that sends bodies and
 // withholds their ends uses up its own share alone.
 
-import { BodiesBusy } from '../lib/errors.ts'
-import { addressGroup } from '../lib/networks.ts'
+import { BodiesBusy } from '../../lib/errors.ts'
+import { addressGroup } from '../../lib/networks.ts'
 
 export type BodyBudgetOptions = {
   /** Bytes of all bodies under way; half of them is for small bodies. */

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
-import { invalid } from '../lib/errors.ts'
-import { nextTurn, runAtOnce, runInTurns, type Steps } from '../lib/event-loop.ts'
-import { type JsonLimits, type JsonProblem, JsonScan } from '../lib/scan-json.ts'
-import { findUnstorable } from '../lib/text.ts'
+import { invalid } from '../../lib/errors.ts'
+import { nextTurn, runAtOnce, runInTurns, type Steps } from '../../lib/event-loop.ts'
+import { type JsonLimits, type JsonProblem, JsonScan } from '../../lib/scan-json.ts'
+import { findUnstorable } from '../../lib/text.ts'
 
 /** Larger bodies are parsed in steps, with a turn of the event loop between them, and wait for memory apart from small ones. */
 export const LARGE_BODY_BYTES = 65_536
