@@ -9,15 +9,14 @@ import { declaredRoutes } from '../src/composition/declared-routes.ts'
 import { insertCaught } from '../src/email/mailbox/store.ts'
 import { emailIdOf } from '../src/email/reference.ts'
 import { suppress } from '../src/email/suppressions/store.ts'
-import { webhookSecret } from '../src/feedback/webhook.ts'
 import { insertWebhook } from '../src/feedback/webhook-store.ts'
 import type { Route } from '../src/http/route.ts'
 import { insertWebhook as insertJourneyWebhook } from '../src/journeys/webhooks/store.ts'
-import { webhookSecret as journeyWebhookSecret } from '../src/journeys/webhooks/webhook.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { type AppId, newId } from '../src/lib/ids.ts'
 import { type Permission, permissions } from '../src/lib/permissions.ts'
 import { newWebhookSecret, secretBox, sha256 } from '../src/lib/secrets.ts'
+import { sealedFor } from '../src/lib/webhook-secrets.ts'
 import { NO_RUN } from '../src/messages/message.ts'
 import { addMonths } from '../src/storage/partitions.ts'
 import { sql } from '../src/storage/sql.ts'
@@ -318,7 +317,9 @@ async function anAdministratorId(appId: AppId): Promise<string> {
 /** Past the limit on how many an app may have. */
 async function aWebhookId(appId: AppId): Promise<string> {
   const [id, now] = [newId(), new Date()]
-  const secret = webhookSecret(secretBox('the secret key of the tests'), appId, id).seal(newWebhookSecret())
+  const secret = sealedFor(secretBox('the secret key of the tests'), 'event_webhooks', appId, id).seal(
+    newWebhookSecret(),
+  )
   await insertWebhook(server.db, appId, {
     id,
     url: 'https://127.0.0.1/',
@@ -352,7 +353,9 @@ async function aJourney(appId: AppId, key: string): Promise<Pick<Things, 'journe
 /** Past the limit on how many an app may have. */
 async function aJourneyWebhookId(appId: AppId): Promise<string> {
   const [id, now] = [newId(), new Date()]
-  const secret = journeyWebhookSecret(secretBox('the secret key of the tests'), appId, id).seal(newWebhookSecret())
+  const secret = sealedFor(secretBox('the secret key of the tests'), 'journey_webhooks', appId, id).seal(
+    newWebhookSecret(),
+  )
   const rest = { previousSecret: null, previousUntil: null, createdAt: now, updatedAt: now }
   await insertJourneyWebhook(server.db, appId, { id, name: 'A webhook', url: 'https://127.0.0.1/', secret, ...rest })
   return id

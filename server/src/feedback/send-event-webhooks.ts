@@ -12,14 +12,8 @@ import type { Handler, Work } from '../queue/job.ts'
 import { giveNotice } from '../sending/notify-administrators.ts'
 import type { SendWebhook } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
-import {
-  type DisabledReason,
-  NOT_FAILING,
-  type StoredEvent,
-  signingSecrets,
-  type Webhook,
-  type WebhookId,
-} from './webhook.ts'
+import { eventReceivers } from './event-receivers.ts'
+import { type DisabledReason, NOT_FAILING, type StoredEvent, type Webhook, type WebhookId } from './webhook.ts'
 import {
   deleteOldEvents,
   deleteTravelled,
@@ -88,7 +82,7 @@ async function tellEvents(ctx: TellContext, work: Work): Promise<void> {
       url: webhook.url,
       id: `events_${batch.batchId}`,
       body: bodyOf(appId, batch.events),
-      secrets: signingSecrets(ctx.secrets, appId, webhook, ctx.clock.now()),
+      secrets: eventReceivers.signingSecrets(ctx.secrets, appId, webhook, ctx.clock.now()),
     })
     if (!(await settle(ctx, work, id, batch.batchId, outcome))) return
     if (ctx.clock.leaseMs() - beganMs > TURN_MS) break

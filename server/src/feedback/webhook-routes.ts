@@ -1,9 +1,15 @@
 import type { Access, Route, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
-import { changeWebhook, createWebhook, removeWebhook, rotateWebhookSecret } from './change-webhooks.ts'
+import {
+  changeWebhook,
+  createWebhook,
+  getWebhook,
+  removeWebhook,
+  rotateWebhookSecret,
+  testWebhook,
+} from './change-webhooks.ts'
 import type { FeedbackContext } from './context.ts'
-import { tryWebhook } from './try-webhook.ts'
-import { webhookNotFound, webhookObject } from './webhook.ts'
+import { webhookObject } from './webhook.ts'
 import {
   AppPath,
   DeletedAnswer,
@@ -15,7 +21,7 @@ import {
   WebhookPath,
   WebhooksAnswer,
 } from './webhook-schema.ts'
-import { findWebhook, findWebhooks } from './webhook-store.ts'
+import { findWebhooks } from './webhook-store.ts'
 
 const access: Access = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
 const reads: RouteLimit[] = [{ rule: 'read' }]
@@ -62,9 +68,7 @@ export function webhookRoutes(ctx: FeedbackContext): Route[] {
       limits: reads,
       answers: { 200: WebhookAnswer },
       async handle({ app, params }) {
-        const webhook = await findWebhook(ctx.db, app.id, params.webhook_id)
-        if (!webhook) throw webhookNotFound()
-        return { status: 200, body: webhookObject(webhook) }
+        return { status: 200, body: webhookObject(await getWebhook(ctx, app.id, params.webhook_id)) }
       },
     }),
     route({
@@ -118,7 +122,7 @@ export function webhookRoutes(ctx: FeedbackContext): Route[] {
       limits: reads,
       answers: { 200: TriedAnswer },
       async handle({ app, params }) {
-        return { status: 200, body: await tryWebhook(ctx, app.id, params.webhook_id) }
+        return { status: 200, body: await testWebhook(ctx, app.id, params.webhook_id) }
       },
     }),
   ]

@@ -45,10 +45,8 @@ export const updateWebhook = (db: Db, appId: AppId, it: Webhook) =>
       next_try_at = ${it.nextTryAt}, dropped = ${it.dropped}, updated_at = ${it.updatedAt}
     where app_id = ${appId} and id = ${it.id}`)
 
-export async function deleteWebhook(db: Db, appId: AppId, id: WebhookId): Promise<boolean> {
-  const deleted = await db.query(sql`delete from event_webhooks where app_id = ${appId} and id = ${id} returning id`)
-  return deleted.length > 0
-}
+export const deleteWebhook = (db: Db, appId: AppId, id: WebhookId) =>
+  db.query(sql`delete from event_webhooks where app_id = ${appId} and id = ${id}`)
 
 /** Who has something to be told, and may be tried now. Reads every app's few webhooks, without locks. */
 export const findDueWebhooksAcrossApps = (db: Db, now: Date) =>

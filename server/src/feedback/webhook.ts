@@ -1,10 +1,9 @@
-// A receiver of events: what we know of it, and how it is answered.
+// An event webhook: its state, and how it is answered.
 
-import { AppError, invalid } from '../lib/errors.ts'
-import type { AppId, Id } from '../lib/ids.ts'
-import type { SecretBox } from '../lib/secrets.ts'
-import { sealedFor, secretsAt, type WebhookSecrets } from '../lib/webhook-secrets.ts'
+import { AppError } from '../lib/errors.ts'
+import type { Id } from '../lib/ids.ts'
 import type { DeliveryEvent, EventKind } from '../messages/feedback/delivery-event.ts'
+import type { SignedReceiver } from '../sending/signed-receivers.ts'
 import type { WebhookAnswer } from './webhook-schema.ts'
 
 export type WebhookId = Id<'event webhook'>
@@ -12,9 +11,8 @@ export type WebhookId = Id<'event webhook'>
 /** `gone`: it told us so. `failing`: no success for days. */
 export type DisabledReason = 'gone' | 'failing' | 'switched off'
 
-export type Webhook = WebhookSecrets & {
+export type Webhook = SignedReceiver & {
   id: WebhookId
-  url: string
   kinds: EventKind[]
   disabledAt: Date | null
   disabledReason: DisabledReason | null
@@ -23,8 +21,6 @@ export type Webhook = WebhookSecrets & {
   lastFailure: string | null
   nextTryAt: Date | null
   dropped: number
-  createdAt: Date
-  updatedAt: Date
 }
 
 /** Something that it has yet to be told. */
@@ -46,22 +42,6 @@ export const NOT_FAILING = { failingSince: null, failures: 0, lastFailure: null,
 
 export const webhookNotFound = () =>
   new AppError('not-found', { code: 'event-webhook-0', title: 'Event webhook not found' })
-
-/** Where it leads is judged when something is sent there: a name can change its mind. */
-export function readWebhookUrl(text: string): string {
-  const url = URL.parse(text)
-  if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '')
-    throw invalid('url must be an https address without a name and password, as https://example.com/events', {
-      field: 'url',
-    })
-  return text
-}
-
-export const webhookSecret = (secrets: SecretBox, appId: AppId, id: WebhookId) =>
-  sealedFor(secrets, 'event_webhooks', appId, id)
-
-export const signingSecrets = (secrets: SecretBox, appId: AppId, webhook: Webhook, now: Date): string[] =>
-  secretsAt(webhookSecret(secrets, appId, webhook.id), webhook, now)
 
 export const webhookObject = (it: Webhook): WebhookAnswer => ({
   id: it.id,

@@ -17,8 +17,9 @@ import type { RunEvent, RunId } from '../runs/run.ts'
 import { findRunData } from '../runs/run-store.ts'
 import { COUNT_SHARD, changeCounts } from '../stats-store.ts'
 import { deferCalls, deleteCalls, findDueCalls, findNextCall, type WebhookCall } from './call-store.ts'
+import { journeyReceivers } from './receivers.ts'
 import { findWebhook } from './store.ts'
-import { type JourneyWebhook, signingSecrets } from './webhook.ts'
+import type { JourneyWebhook } from './webhook.ts'
 
 export type WebhookCallsContext = {
   db: Db
@@ -80,7 +81,7 @@ async function send(
       )
     ).map((it) => [it.id, it]),
   )
-  const signedWith = signingSecrets(secrets, appId, webhook, now())
+  const signedWith = journeyReceivers.signingSecrets(secrets, appId, webhook, now())
   return Promise.all(
     calls.map((call) =>
       sendWebhook({

@@ -3,7 +3,8 @@ import { route } from '../../http/route.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { JourneysContext } from '../context.ts'
 import { AppPath, DeletedAnswer } from '../schema.ts'
-import { changeWebhook, createWebhook, removeWebhook, rotateWebhookSecret } from './change.ts'
+import { changeWebhook, createWebhook, removeWebhook } from './change.ts'
+import { journeyReceivers } from './receivers.ts'
 import {
   NewWebhookAnswer,
   NewWebhookBody,
@@ -13,8 +14,7 @@ import {
   WebhookPath,
   WebhooksAnswer,
 } from './schema.ts'
-import { findWebhook, findWebhooks } from './store.ts'
-import { tryWebhook } from './try.ts'
+import { findWebhooks } from './store.ts'
 import { type JourneyWebhookId, journeyWebhookNotFound, webhookObject } from './webhook.ts'
 
 const views: Access = { kind: 'app', permission: 'journeys:view', appIn: 'path' }
@@ -73,9 +73,7 @@ export function journeyWebhookRoutes(ctx: JourneysContext): Route[] {
       limits: reads,
       answers: { 200: WebhookAnswer },
       async handle({ app, params }) {
-        const webhook = await findWebhook(ctx.db, app.id, readId(params))
-        if (!webhook) throw journeyWebhookNotFound()
-        return { status: 200, body: webhookObject(webhook) }
+        return { status: 200, body: webhookObject(await journeyReceivers.get(ctx, app.id, readId(params))) }
       },
     }),
     route({
@@ -120,7 +118,7 @@ export function journeyWebhookRoutes(ctx: JourneysContext): Route[] {
       limits: writes,
       answers: { 200: NewWebhookAnswer },
       async handle(call) {
-        const { webhook, secret } = await rotateWebhookSecret(ctx, call.app.id, readId(call.params), call)
+        const { webhook, secret } = await journeyReceivers.rotateSecret(ctx, call.app.id, readId(call.params), call)
         return { status: 200, body: { ...webhookObject(webhook), secret } }
       },
     }),
@@ -135,7 +133,7 @@ export function journeyWebhookRoutes(ctx: JourneysContext): Route[] {
       limits: reads,
       answers: { 200: TriedAnswer },
       async handle({ app, params }) {
-        return { status: 200, body: await tryWebhook(ctx, app.id, readId(params)) }
+        return { status: 200, body: await journeyReceivers.sendTest(ctx, app.id, readId(params)) }
       },
     }),
   ]

@@ -1,4 +1,4 @@
-// All SQL on the receivers of send_webhook.
+// All SQL on journey webhooks.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -23,29 +23,25 @@ export async function lockWebhook(db: Db, appId: AppId, id: JourneyWebhookId): P
   return found
 }
 
-/** Those of them that are there; until the transaction ends nobody changes or deletes them. */
+/** Answers those that exist. Until the transaction ends nobody changes or deletes them. */
 export const lockWebhooksForShare = (db: Db, appId: AppId, ids: readonly JourneyWebhookId[]) =>
   db.query<{ id: JourneyWebhookId }>(sql`
     select w.id from journey_webhooks w where w.app_id = ${appId} and w.id = any(${ids}::uuid[]) order by w.id for share`)
 
-export const insertWebhook = (db: Db, appId: AppId, it: JourneyWebhook) =>
+export const insertWebhook = (db: Db, appId: AppId, webhook: JourneyWebhook) =>
   db.query(sql`
     insert into journey_webhooks (app_id, id, name, url, secret, created_at, updated_at)
-    select a.id, ${it.id}::uuid, ${it.name}, ${it.url}, ${it.secret}, ${it.createdAt}::timestamptz,
-      ${it.updatedAt}::timestamptz
+    select a.id, ${webhook.id}::uuid, ${webhook.name}, ${webhook.url}, ${webhook.secret}, ${webhook.createdAt}::timestamptz,
+      ${webhook.updatedAt}::timestamptz
     from apps a
     where a.id = ${appId}`)
 
-export const updateWebhook = (db: Db, appId: AppId, it: JourneyWebhook) =>
+export const updateWebhook = (db: Db, appId: AppId, webhook: JourneyWebhook) =>
   db.query(sql`
     update journey_webhooks
-    set name = ${it.name}, url = ${it.url}, secret = ${it.secret}, previous_secret = ${it.previousSecret},
-      previous_until = ${it.previousUntil}, updated_at = ${it.updatedAt}
-    where app_id = ${appId} and id = ${it.id}`)
+    set name = ${webhook.name}, url = ${webhook.url}, secret = ${webhook.secret}, previous_secret = ${webhook.previousSecret},
+      previous_until = ${webhook.previousUntil}, updated_at = ${webhook.updatedAt}
+    where app_id = ${appId} and id = ${webhook.id}`)
 
-/** The name of the one that this very call deleted. */
-export async function deleteWebhook(db: Db, appId: AppId, id: JourneyWebhookId): Promise<string | undefined> {
-  const [gone] = await db.query<{ name: string }>(sql`
-    delete from journey_webhooks where app_id = ${appId} and id = ${id} returning name`)
-  return gone?.name
-}
+export const deleteWebhook = (db: Db, appId: AppId, id: JourneyWebhookId) =>
+  db.query(sql`delete from journey_webhooks where app_id = ${appId} and id = ${id}`)
