@@ -48,11 +48,11 @@ const email: EmailPort = {
   references: createReferences('of a benchmark'),
   findSendingDomain: async () => undefined,
   defaultFrom: async () => undefined,
-  findCatcher: async () => undefined,
+  findDevelopmentMailbox: async () => undefined,
   referenceHeaders: async () => [],
-  classify: async () => [],
-  lookUpHosts: async () => {},
-  fetchFiles: async () => [],
+  findInboxProviders: async () => [],
+  lookUpMailHosts: async () => {},
+  fetchAttachments: async () => [],
 }
 
 /** `carillon` runs no jobs: the message waits for us. */

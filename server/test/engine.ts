@@ -14,7 +14,7 @@ import { createEngine, type Engine } from '../src/messages/engine/engine.ts'
 import { messageHandlers } from '../src/messages/engine/handlers.ts'
 import type { DeliverySender, OutgoingMessage } from '../src/messages/engine/sender.ts'
 import { closeJob, DIRECT, expandJob } from '../src/messages/jobs.ts'
-import type { Audience, Message, Options } from '../src/messages/message.ts'
+import type { Audience, Message, MessageOptions } from '../src/messages/message.ts'
 import { createQueue } from '../src/queue/enqueue.ts'
 import { createWorker, type WorkerOptions } from '../src/queue/work.ts'
 import { createScanAudience, type ScanAudience } from '../src/segments/scan.ts'
@@ -83,11 +83,12 @@ export const anEmailPort = (): EmailPort => ({
     dkim: [],
   }),
   defaultFrom: async () => ({ name: 'Bells', address: 'bells@example.com' }),
-  findCatcher: async () => undefined,
+  findDevelopmentMailbox: async () => undefined,
   referenceHeaders: async () => [],
-  classify: async (addresses) => addresses.map((address) => (address.endsWith('@gmail.com') ? 'gmail' : 'other')),
-  lookUpHosts: async () => {},
-  fetchFiles: async () => [],
+  findInboxProviders: async (addresses) =>
+    addresses.map((address) => (address.endsWith('@gmail.com') ? 'gmail' : 'other')),
+  lookUpMailHosts: async () => {},
+  fetchAttachments: async () => [],
 })
 
 export type Bench = {
@@ -161,7 +162,7 @@ export const anEngineWorker = (engine: Engine, options: Partial<WorkerOptions> =
 export const runEngine = (engine: Engine) => anEngineWorker(engine).runDue()
 
 export type MessageDraft = Partial<Pick<Message, 'channel' | 'lane' | 'audience' | 'content' | 'sendAfter'>> & {
-  options?: Partial<Options>
+  options?: Partial<MessageOptions>
 }
 
 /** Put there as if it had been accepted. */

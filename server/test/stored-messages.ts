@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { newId } from '../src/lib/ids.ts'
 import { insertBatch } from '../src/messages/deliver/batch-store.ts'
 import type { DeliveryState } from '../src/messages/delivery.ts'
-import { type Audience, NO_RUN, type Options } from '../src/messages/message.ts'
+import { type Audience, type MessageOptions, NO_RUN } from '../src/messages/message.ts'
 import { addMonths } from '../src/storage/partitions.ts'
 import { sql } from '../src/storage/sql.ts'
 import type { TestApp } from './app.ts'
@@ -16,7 +16,7 @@ type Fields = {
   state?: string
   lane?: string
   audience?: Audience
-  options?: Partial<Options>
+  options?: Partial<MessageOptions>
   at?: Date
   expandAt?: Date | null
   expandedTo?: string | null

@@ -134,7 +134,7 @@ export function createDomains(parts: DomainParts): Domains {
     }),
     outcomes: createOutcomesContext(common),
     messages,
-    activities: createActivitiesContext({ ...common, reader, messages, note: feedback.note }),
+    activities: createActivitiesContext({ ...common, reader, messages, recordFeedback: feedback.note }),
     inApp: createInAppContext({ ...common, renderer, users: reader, isUsed: isUsedAs('iam') }),
     reports: createReportsContext({ ...common, segments, reader }),
     exports: createExportsContext({ ...common, segments, baseUrl: parts.baseUrl ?? (() => publicUrl ?? '') }),

@@ -33,12 +33,12 @@ export const createEmailPort = ({
   references: createReferences(secretKey),
   findSendingDomain: (appId, domain) => findSendingDomain(email, appId, domain),
   defaultFrom: (appId) => defaultFrom(email, appId),
-  async findCatcher(appId) {
+  async findDevelopmentMailbox(appId) {
     if (!(await mails.open(appId)).isCaught) return undefined
     return { appName: (await findApp(email.db, appId))?.name ?? '' }
   },
   referenceHeaders: (appId) => findReferenceHeaders(email.db, appId),
-  classify: (addresses) => classifyAddresses(email.db, addresses, providers),
-  lookUpHosts: (domains) => lookUpHosts({ ...email, clock, providers }, domains),
-  fetchFiles: files.fetch,
+  findInboxProviders: (addresses) => classifyAddresses(email.db, addresses, providers),
+  lookUpMailHosts: (domains) => lookUpHosts({ ...email, clock, providers }, domains),
+  fetchAttachments: files.fetch,
 })

@@ -13,7 +13,12 @@ import { MAKE_EXPORT, makeExport } from '../exports/make.ts'
 import { forgetOldEmailEvents } from '../feedback/email/sources/receive-events.ts'
 import { MATCH_RECEIPTS, matchReceipts } from '../feedback/handle-receipts.ts'
 import { forgetOldEvents, TELL_EVENTS, tellHandler, wakeWebhooks } from '../feedback/send-event-webhooks.ts'
-import { FORGET_MESSAGE, forgetExpiredGrants, forgetInAppOf, forgetMessage } from '../in-app/forget.ts'
+import {
+  DELETE_MESSAGE_DATA,
+  deleteExpiredInAppGrants,
+  deleteInAppDataOfUser,
+  deleteMessageData,
+} from '../in-app/delete-data.ts'
 import type { JourneysContext } from '../journeys/context.ts'
 import { entryHandlers } from '../journeys/entry/handlers.ts'
 import { deleteExpiredRuns, deleteRunsOfUser } from '../journeys/retention.ts'
@@ -24,13 +29,13 @@ import { journeyHandlers } from '../journeys/states/activate.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import { forgetIdleCounters } from '../limits/sweep-idle.ts'
-import { forgetOldMessageKeys } from '../messages/accept/keys.ts'
-import { forgetOldTokens } from '../messages/activities/tokens.ts'
+import { deleteExpiredMessageKeys } from '../messages/accept/idempotency.ts'
+import { deleteExpiredActivityTokens } from '../messages/activities/tokens.ts'
 import type { Engine } from '../messages/engine/engine.ts'
 import { messageHandlers, messageSchedules } from '../messages/engine/handlers.ts'
 import { resumeApp } from '../messages/release/resume.ts'
 import { deleteSendsTo } from '../messages/settle/delete-expired.ts'
-import { forgetOldOutcomes } from '../outcomes/forget.ts'
+import { deleteExpiredOutcomeCounts } from '../outcomes/delete-expired.ts'
 import type { Handlers } from '../queue/job.ts'
 import type { Schedule } from '../queue/schedule.ts'
 import { indexTags } from '../segments/index-tags.ts'
@@ -62,7 +67,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
       await deleteEventsOfUser(ctx.db, job.appId, job.key)
       await deleteFeedEntriesOf(ctx.db, job.appId, job.key)
       await deleteSendsTo(ctx.db, job.appId, job.key)
-      await forgetInAppOf(ctx.db, job.appId, job.key)
+      await deleteInAppDataOfUser(ctx.db, job.appId, job.key)
       await deleteRunsOfUser(ctx.db, job.appId, job.key)
     },
   },
@@ -79,7 +84,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
   ...journeyHandlers(ctx.journeys, ctx.engine.scanAudience),
   ...entryHandlers(ctx.runs),
   ...runHandlers(ctx.runs, ctx.journeys),
-  [FORGET_MESSAGE]: { run: ({ job }) => forgetMessage(ctx.db, job.appId, job.key) },
+  [DELETE_MESSAGE_DATA]: { run: ({ job }) => deleteMessageData(ctx.db, job.appId, job.key) },
   [TELL_EVENTS]: tellHandler(ctx),
   [MAKE_EXPORT]: makeExport({ ...ctx, scanAudience: ctx.engine.scanAudience }),
   [MATCH_RECEIPTS]: { run: ({ job }) => matchReceipts(ctx, job.appId) },
@@ -92,11 +97,11 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
     { name: 'users.news', everyMs: 5_000, run: () => enqueueLostFeedJobs(ctx) },
     { name: 'events.months', everyMs: 3_600_000, run: () => maintainEventMonths(db, clock.now(), eventRetentionDays) },
     { name: 'events.keys', everyMs: 300_000, run: () => deleteExpiredEventKeys(db, clock.now()) },
-    { name: 'in-app.grants', everyMs: 3_600_000, run: () => forgetExpiredGrants(db, clock.now()) },
-    { name: 'outcomes.forget', everyMs: 3_600_000, run: () => forgetOldOutcomes(db, clock.now()) },
+    { name: 'in-app.grants', everyMs: 3_600_000, run: () => deleteExpiredInAppGrants(db, clock.now()) },
+    { name: 'outcomes.forget', everyMs: 3_600_000, run: () => deleteExpiredOutcomeCounts(db, clock.now()) },
     { name: 'exports.forget', everyMs: 600_000, run: () => forgetOldExports(db, clock.now()) },
-    { name: 'activities.tokens', everyMs: 3_600_000, run: () => forgetOldTokens(db, clock.now()) },
-    { name: 'messages.keys', everyMs: 300_000, run: () => forgetOldMessageKeys(db, clock.now()) },
+    { name: 'activities.tokens', everyMs: 3_600_000, run: () => deleteExpiredActivityTokens(db, clock.now()) },
+    { name: 'messages.keys', everyMs: 300_000, run: () => deleteExpiredMessageKeys(db, clock.now()) },
     {
       name: 'email.domains',
       dailyAt: '03:20',

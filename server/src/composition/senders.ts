@@ -22,7 +22,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Provider } from '../messages/delivery.ts'
 import type { ActivityContent, DeliverySender, OutgoingMessage } from '../messages/engine/sender.ts'
-import type { Activity } from '../messages/message.ts'
+import type { LiveActivity } from '../messages/message.ts'
 
 /** How an app sends texts: a channel with its account. */
 export type SmsRoute = { channel: Channel<SmsItem>; statusCallback?: string | undefined }
@@ -233,7 +233,7 @@ const activityPush = ({ activity, ...content }: ActivityContent) =>
     new Date(activity.at),
   )
 
-const startOf = ({ id, attributes = {} }: Activity, type: string) => ({ type, attributes, activityId: id })
+const startOf = ({ id, attributes = {} }: LiveActivity, type: string) => ({ type, attributes, activityId: id })
 const momentOf = (seconds: number | undefined) => (seconds === undefined ? undefined : new Date(seconds * 1_000))
 
 type Write<Content, Push> = (content: Content) => Push

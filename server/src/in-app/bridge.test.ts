@@ -2,7 +2,7 @@
 
 import { createContext, runInContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { bridgeFor, type Location } from './bridge.ts'
+import { bridgeScript, type DisplayLocation } from './bridge.ts'
 
 type Listener = (event: object) => void
 type Made = { [name: string]: unknown; nodeType: number }
@@ -25,7 +25,7 @@ const element = (attributes: Record<string, string> = {}, ...children: Made[]): 
 const text = (nodeValue: string): Made => ({ nodeType: 3, nodeValue })
 
 /** What comes out is what the SDK around the page hears. */
-function open(root: Made, { location = 'center' as Location, pages = [] as Made[], isIos = false } = {}) {
+function open(root: Made, { location = 'center' as DisplayLocation, pages = [] as Made[], isIos = false } = {}) {
   const posted: { type: string; body?: object }[] = []
   const listeners: Record<string, Listener> = {}
   const host = { postMessage: (message: string) => posted.push(JSON.parse(message)) }
@@ -41,13 +41,13 @@ function open(root: Made, { location = 'center' as Location, pages = [] as Made[
     addEventListener: window.addEventListener,
     querySelectorAll: () => pages,
   }
-  const script = bridgeFor(location).replace(/^<script>|<\/script>$/g, '')
+  const script = bridgeScript(location).replace(/^<script>|<\/script>$/g, '')
   runInContext(script, createContext({ window, document }))
   // biome-ignore lint/suspicious/noExplicitAny: whatever the script put there
   return { window: window as any, posted, fire: (name: string, event = {}) => listeners[name]?.(event), properties }
 }
 
-test.each<[Location, string]>([
+test.each<[DisplayLocation, string]>([
   ['top', 'top_banner'],
   ['center', 'center_modal'],
   ['bottom', 'bottom_banner'],

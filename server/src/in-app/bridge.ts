@@ -4,10 +4,10 @@
 
 import { OUTPUT } from './liquid.ts'
 
-export type Location = 'top' | 'center' | 'bottom' | 'full'
+export type DisplayLocation = 'top' | 'center' | 'bottom' | 'full'
 
 /** As the SDKs call them. */
-const POSITIONS: Record<Location, string> = {
+const POSITIONS: Record<DisplayLocation, string> = {
   top: 'top_banner',
   center: 'center_modal',
   bottom: 'bottom_banner',
@@ -123,7 +123,7 @@ const SCRIPT = `(function () {
 })()`
 
 /** For the head of a page, before anything that calls it. */
-export const bridgeFor = (location: Location) =>
+export const bridgeScript = (location: DisplayLocation) =>
   `<script>${SCRIPT.replace('OUTPUT', () => JSON.stringify(OUTPUT)).replace('POSITION', () =>
     JSON.stringify(POSITIONS[location]),
   )}</script>`

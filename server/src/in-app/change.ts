@@ -6,14 +6,20 @@ import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { getSegmentIds } from '../segments/read.ts'
 import type { Db } from '../storage/db.ts'
-import { type Contents, readContents } from './content.ts'
+import { type InAppContents, readContents } from './content.ts'
 import type { InAppContext } from './context.ts'
-import { forgetMessageJob } from './forget.ts'
-import { type InAppMessage, type InAppMessageId, inAppMessageNotFound, NEXT, type State } from './message.ts'
-import { checkWindow, DEFAULTS, readSettings } from './read-settings.ts'
-import type { CreateBody, UpdateBody } from './schema.ts'
+import { deleteMessageDataJob } from './delete-data.ts'
 import {
-  countLive,
+  type InAppMessage,
+  type InAppMessageId,
+  type InAppState,
+  inAppMessageNotFound,
+  NEXT_STATES,
+} from './message.ts'
+import { checkWindow, DEFAULTS, readSettings } from './read-settings.ts'
+import type { CreateInAppBody, UpdateInAppBody } from './schema.ts'
+import {
+  countOtherLiveMessages,
   deleteMessage,
   deleteOtherVariants,
   insertMessage,
@@ -28,7 +34,7 @@ export const MAX_LIVE = 100
 export async function createInAppMessage(
   ctx: InAppContext,
   appId: AppId,
-  body: CreateBody,
+  body: CreateInAppBody,
   by: RequestOrigin,
 ): Promise<InAppMessageId> {
   const { contents, ...labels } = readContents(body.contents)
@@ -61,7 +67,7 @@ export async function updateInAppMessage(
   ctx: InAppContext,
   appId: AppId,
   id: InAppMessageId,
-  body: UpdateBody,
+  body: UpdateInAppBody,
   by: RequestOrigin,
 ): Promise<void> {
   const read = body.contents && readContents(body.contents)
@@ -101,27 +107,28 @@ export async function deleteInAppMessage(
   await ctx.db.transaction(async (db) => {
     const name = await deleteMessage(db, appId, id)
     if (name === undefined) throw inAppMessageNotFound()
-    if (await ctx.isUsed(db, appId, id)) throw invalid('In-app message is used by an active journey.')
-    await ctx.queue.enqueue(db, [forgetMessageJob(appId, id, now)])
+    if (await ctx.isUsedByJourney(db, appId, id)) throw invalid('In-app message is used by an active journey.')
+    await ctx.queue.enqueue(db, [deleteMessageDataJob(appId, id, now)])
     await note(ctx, db, appId, by, 'in_app_message.delete', id, { name }, now)
   })
 }
 
-function nextState({ state }: InAppMessage, given: State | null | undefined): State {
+function nextState({ state }: InAppMessage, given: InAppState | null | undefined): InAppState {
   if (state === 'archived') throw invalid('An archived message cannot be changed')
   if (given === undefined || given === null || given === state) return state
-  if (!NEXT[state].includes(given)) throw invalid(`state cannot go from ${state} to ${given}`, { field: 'state' })
+  if (!NEXT_STATES[state].includes(given))
+    throw invalid(`state cannot go from ${state} to ${given}`, { field: 'state' })
   return given
 }
 
 /** Under the lock of the app, so that two that go live at once are counted one after the other. */
 async function checkRoom(db: Db, appId: AppId, { id, state, endTime }: InAppMessage, now: Date): Promise<void> {
   if (state !== 'live' || (endTime !== null && endTime <= now)) return
-  if ((await countLive(db, appId, id, now)) >= MAX_LIVE)
+  if ((await countOtherLiveMessages(db, appId, id, now)) >= MAX_LIVE)
     throw invalid(`An app can have at most ${MAX_LIVE} live in-app messages`)
 }
 
-async function readSegments(ctx: InAppContext, appId: AppId, body: UpdateBody) {
+async function readSegments(ctx: InAppContext, appId: AppId, body: UpdateInAppBody) {
   const { included_segments: included, excluded_segments: excluded } = body
   return {
     ...(included !== undefined && { includedSegments: await getSegmentIds(ctx, appId, included ?? []) }),
@@ -129,7 +136,7 @@ async function readSegments(ctx: InAppContext, appId: AppId, body: UpdateBody) {
   }
 }
 
-const writeVariants = (ctx: InAppContext, db: Db, appId: AppId, id: InAppMessageId, contents: Contents) =>
+const writeVariants = (ctx: InAppContext, db: Db, appId: AppId, id: InAppMessageId, contents: InAppContents) =>
   upsertVariants(
     db,
     appId,

@@ -18,7 +18,7 @@ const flag = (description: string) => orNull<boolean>('boolean', { description }
 const oneOf = <Word extends string>(words: Word[], description: string) =>
   Type.Optional(Type.Unsafe<Word | null>({ enum: [...words, null], description }))
 
-const Button = Type.Object({
+const InAppButton = Type.Object({
   id: Type.String({
     minLength: 1,
     maxLength: 128,
@@ -39,11 +39,11 @@ const Button = Type.Object({
   background_color: colour('Such as `#0057ff`.'),
   text_color: colour('Such as `#ffffff`.'),
 })
-export type Button = Static<typeof Button>
+export type InAppButton = Static<typeof InAppButton>
 
 export const MAX_BUTTONS = 10
 
-export const Content = Type.Object({
+export const InAppContent = Type.Object({
   html: text(
     500_000,
     'Instead of all other fields: the whole message as HTML, with or without scripts. May hold Liquid.',
@@ -55,10 +55,10 @@ export const Content = Type.Object({
   background_color: colour('White unless told.'),
   text_color: colour('Black unless told.'),
   close_button: flag('A cross in the corner; true unless told.'),
-  buttons: orNull<Button[]>('array', { items: Button, maxItems: MAX_BUTTONS }),
+  buttons: orNull<InAppButton[]>('array', { items: InAppButton, maxItems: MAX_BUTTONS }),
 })
-export type Content = Static<typeof Content>
-export type Contents = Record<string, Content>
+export type InAppContent = Static<typeof InAppContent>
+export type InAppContents = Record<string, InAppContent>
 
 /** The button that every message of fields has unless it says otherwise. */
 export const CLOSE_ID = 'close'
@@ -68,20 +68,20 @@ const PAGE_LABEL = /\bdata-page-id\s*=\s*(?:"([^"]*)"|'([^']*)')/gi
 const MAX_LABELS = 100
 const MAX_LABEL = 128
 
-export type Labels = { clickLabels: string[]; pageLabels: string[] }
+export type InAppLabels = { clickLabels: string[]; pageLabels: string[] }
 
 /** Checked, and without what is null; all that is wrong is told at once. */
-export function readContents(given: Contents): { contents: Contents; hasLiquid: boolean } & Labels {
+export function readContents(given: InAppContents): { contents: InAppContents; hasLiquid: boolean } & InAppLabels {
   const problems = [...findProblems(given)]
   if (problems.length > 0)
     throw new AppError('invalid', ...problems.slice(0, 20).map((title) => ({ code: 'request-0', title })))
-  const contents: Contents = {}
+  const contents: InAppContents = {}
   for (const [language, content] of Object.entries(given)) contents[language] = present(content)
   const all = Object.values(contents)
   return { contents, hasLiquid: all.some((it) => textsOf(it).some(([, text]) => hasLiquid(text))), ...labelsOf(all) }
 }
 
-function* findProblems(contents: Contents): Generator<string> {
+function* findProblems(contents: InAppContents): Generator<string> {
   if (!contents.en) yield 'contents must have English content ("en"), which everybody gets whose language is not there'
   for (const [language, content] of Object.entries(contents)) {
     const place = `contents.${language.length > 40 ? `${language.slice(0, 40).toWellFormed()}…` : language}`
@@ -99,7 +99,7 @@ function* findProblems(contents: Contents): Generator<string> {
   }
 }
 
-function* findContentProblems(content: Content, place: string): Generator<string> {
+function* findContentProblems(content: InAppContent, place: string): Generator<string> {
   for (const [field, text] of textsOf(content)) {
     const problem = findBadLiquid(text)
     if (problem) yield `${place}.${field}: ${problem}`
@@ -117,7 +117,7 @@ function* findContentProblems(content: Content, place: string): Generator<string
   yield* findButtonProblems(content.buttons ?? [], `${place}.buttons`)
 }
 
-function* findButtonProblems(buttons: Button[], place: string): Generator<string> {
+function* findButtonProblems(buttons: InAppButton[], place: string): Generator<string> {
   const ids = buttons.map(({ id }) => id)
   for (const [i, { id, url }] of buttons.entries()) {
     if (ids.indexOf(id) < i) yield `${place}[${i}].id is that of another button`
@@ -131,7 +131,7 @@ const isPlain = (url: string, isRight: (url: string) => boolean) =>
   !hasLiquid(url) && !/[\p{Cc}\u2028\u2029]/u.test(url) && isRight(url)
 
 /** The texts that Liquid may stand in, by their place. */
-const textsOf = ({ html, title, body, buttons }: Content): [string, string][] =>
+const textsOf = ({ html, title, body, buttons }: InAppContent): [string, string][] =>
   [
     ['html', html] as const,
     ['title', title] as const,
@@ -139,7 +139,7 @@ const textsOf = ({ html, title, body, buttons }: Content): [string, string][] =>
     ...(buttons ?? []).map(({ text }, i) => [`buttons[${i}].text`, text] as const),
   ].flatMap(([field, text]) => (text ? [[field, text]] : []))
 
-function labelsOf(contents: Content[]): Labels {
+function labelsOf(contents: InAppContent[]): InAppLabels {
   const clickLabels = contents.flatMap(({ html, buttons, close_button }) =>
     html
       ? found(html, CLICK_LABEL)
@@ -153,9 +153,10 @@ const found = (html: string, label: RegExp) =>
   [...html.matchAll(label)].map(([, double, single]) => double ?? single ?? '').filter((it) => it !== '')
 
 /** Without what is null, and without fields that mean nothing. */
-function present(content: Content): Content {
-  const kept = keep(content, Object.keys(Content.properties)) as Content
-  if (kept.buttons) kept.buttons = kept.buttons.map((it) => keep(it, Object.keys(Button.properties)) as Button)
+function present(content: InAppContent): InAppContent {
+  const kept = keep(content, Object.keys(InAppContent.properties)) as InAppContent
+  if (kept.buttons)
+    kept.buttons = kept.buttons.map((it) => keep(it, Object.keys(InAppButton.properties)) as InAppButton)
   return kept
 }
 

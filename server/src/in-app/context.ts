@@ -7,8 +7,8 @@ import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
 import type { UserReader } from '../users/read.ts'
-import { type CountReport, createCountReport } from './count.ts'
-import { createFindMessages, type FindMessages } from './serve.ts'
+import { createFindDeviceMessages, type FindDeviceMessages } from './list-for-device.ts'
+import { createRecordInteraction, type RecordInteraction } from './record-interaction.ts'
 
 export type InAppContext = {
   db: Db
@@ -18,9 +18,9 @@ export type InAppContext = {
   renderer: Renderer
   users: UserReader
   /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
-  isUsed: (db: Db, appId: AppId, id: string) => Promise<boolean>
-  findMessages: FindMessages
-  countReport: CountReport
+  isUsedByJourney: (db: Db, appId: AppId, id: string) => Promise<boolean>
+  findDeviceMessages: FindDeviceMessages
+  recordInteraction: RecordInteraction
 }
 
 export function createInAppContext(parts: {
@@ -30,7 +30,7 @@ export function createInAppContext(parts: {
   newId: NewId
   renderer: Renderer
   users: UserReader
-  isUsed: InAppContext['isUsed']
+  isUsed: InAppContext['isUsedByJourney']
 }): InAppContext {
   const { db, clock, newId, renderer, users, isUsed } = parts
   return {
@@ -40,8 +40,8 @@ export function createInAppContext(parts: {
     queue: createQueue(parts),
     renderer,
     users,
-    isUsed,
-    findMessages: createFindMessages(parts),
-    countReport: createCountReport(parts),
+    isUsedByJourney: isUsed,
+    findDeviceMessages: createFindDeviceMessages(parts),
+    recordInteraction: createRecordInteraction(parts),
   }
 }

@@ -4,18 +4,18 @@ import { AppError } from '../lib/errors.ts'
 import type { Id } from '../lib/ids.ts'
 import type { SegmentId } from '../segments/segment.ts'
 import type { SubscriptionType } from '../users/subscriptions/subscription.ts'
-import type { Location } from './bridge.ts'
-import type { Content } from './content.ts'
+import type { DisplayLocation } from './bridge.ts'
+import type { InAppContent } from './content.ts'
 import type { Trigger } from './triggers.ts'
 
 export type InAppMessageId = Id<'in-app message'>
 export type VariantId = Id<'in-app variant'>
 
 export const STATES = ['draft', 'live', 'paused', 'archived'] as const
-export type State = (typeof STATES)[number]
+export type InAppState = (typeof STATES)[number]
 
 /** Where each state leads. What is archived is kept for its numbers, and never shown again. */
-export const NEXT: Record<State, readonly State[]> = {
+export const NEXT_STATES: Record<InAppState, readonly InAppState[]> = {
   draft: ['live', 'archived'],
   live: ['paused', 'archived'],
   paused: ['live', 'archived'],
@@ -23,33 +23,33 @@ export const NEXT: Record<State, readonly State[]> = {
 }
 
 export const PLATFORMS = ['ios', 'android', 'web'] as const
-export type Platform = (typeof PLATFORMS)[number]
+export type InAppPlatform = (typeof PLATFORMS)[number]
 
 export const AUDIENCES = ['segments', 'granted'] as const
-export type Audience = (typeof AUDIENCES)[number]
+export type InAppAudience = (typeof AUDIENCES)[number]
 
 /** What an author decides, but for the name, the state and the content. */
-export type Settings = {
-  displayLocation: Location
+export type InAppSettings = {
+  displayLocation: DisplayLocation
   displayDuration: number | null
   removeHeightMargin: boolean
   removeWidthMargin: boolean
   triggers: Trigger[][]
-  audience: Audience
+  audience: InAppAudience
   includedSegments: SegmentId[]
   excludedSegments: SegmentId[]
   /** Empty: all. */
-  platforms: Platform[]
+  platforms: InAppPlatform[]
   redisplayLimit: number | null
   redisplayDelay: number | null
   startTime: Date | null
   endTime: Date | null
 }
 
-export type InAppMessage = Settings & {
+export type InAppMessage = InAppSettings & {
   id: InAppMessageId
   name: string
-  state: State
+  state: InAppState
   hasLiquid: boolean
   clickLabels: string[]
   pageLabels: string[]
@@ -57,15 +57,18 @@ export type InAppMessage = Settings & {
   updatedAt: Date
 }
 
-export type Summary = Pick<InAppMessage, 'id' | 'name' | 'state' | 'startTime' | 'endTime' | 'createdAt' | 'updatedAt'>
+export type InAppSummary = Pick<
+  InAppMessage,
+  'id' | 'name' | 'state' | 'startTime' | 'endTime' | 'createdAt' | 'updatedAt'
+>
 
-export type Variant = { id: VariantId; language: string; content: Content }
+export type InAppVariant = { id: VariantId; language: string; content: InAppContent }
 
 export const inAppMessageNotFound = () =>
   new AppError('not-found', { code: 'in-app-0', title: 'in-app message not found' })
 
 /** Which platform's app shows messages to the holder of a subscription; undefined for all that is no app of these. */
-export function platformOf(type: SubscriptionType): Platform | undefined {
+export function platformOf(type: SubscriptionType): InAppPlatform | undefined {
   switch (type) {
     case 'iOSPush':
       return 'ios'
@@ -86,7 +89,7 @@ export function platformOf(type: SubscriptionType): Platform | undefined {
 
 const time = (at: Date | null) => at?.toISOString() ?? null
 
-export const summaryObject = (it: Summary) => ({
+export const summaryObject = (it: InAppSummary) => ({
   id: it.id,
   name: it.name,
   state: it.state,
@@ -97,7 +100,7 @@ export const summaryObject = (it: Summary) => ({
   updated_at: it.updatedAt.toISOString(),
 })
 
-export const messageObject = (it: InAppMessage, variants: readonly Variant[]) => ({
+export const messageObject = (it: InAppMessage, variants: readonly InAppVariant[]) => ({
   ...summaryObject(it),
   contents: Object.fromEntries(variants.map(({ language, content }) => [language, content])),
   variants: Object.fromEntries(variants.map(({ language, id }) => [language, id])),

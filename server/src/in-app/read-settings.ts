@@ -3,11 +3,11 @@
 
 import { invalid } from '../lib/errors.ts'
 import type { NewId } from '../lib/ids.ts'
-import type { Settings } from './message.ts'
-import type { UpdateBody } from './schema.ts'
+import type { InAppSettings } from './message.ts'
+import type { UpdateInAppBody } from './schema.ts'
 import { readTriggers } from './triggers.ts'
 
-export const DEFAULTS: Settings = {
+export const DEFAULTS: InAppSettings = {
   displayLocation: 'center',
   displayDuration: null,
   removeHeightMargin: false,
@@ -24,7 +24,7 @@ export const DEFAULTS: Settings = {
 }
 
 /** Without the segments, which have to be looked up. */
-export function readSettings(body: UpdateBody, newId: NewId): Partial<Settings> {
+export function readSettings(body: UpdateInAppBody, newId: NewId): Partial<InAppSettings> {
   return {
     ...given(body.display_location, (displayLocation) => ({ displayLocation })),
     ...given(body.display_duration, (displayDuration) => ({ displayDuration })),
@@ -46,12 +46,12 @@ export function readSettings(body: UpdateBody, newId: NewId): Partial<Settings> 
 
 type OrNull<Fields> = { [Name in keyof Fields]: Fields[Name] | null }
 
-function given<Value, Name extends keyof Settings>(
+function given<Value, Name extends keyof InAppSettings>(
   value: Value | undefined,
-  read: (value: Value) => OrNull<Pick<Settings, Name>>,
-): Partial<Settings> {
+  read: (value: Value) => OrNull<Pick<InAppSettings, Name>>,
+): Partial<InAppSettings> {
   if (value === undefined) return {}
-  const fields = Object.entries(read(value)) as [Name, Settings[Name] | null][]
+  const fields = Object.entries(read(value)) as [Name, InAppSettings[Name] | null][]
   return Object.fromEntries(fields.map(([name, it]) => [name, it ?? DEFAULTS[name]]))
 }
 
@@ -64,7 +64,7 @@ function readTime(text: string, field: string): Date {
 }
 
 /** What no field can say alone. */
-export function checkWindow({ startTime, endTime }: Pick<Settings, 'startTime' | 'endTime'>): void {
+export function checkWindow({ startTime, endTime }: Pick<InAppSettings, 'startTime' | 'endTime'>): void {
   if (startTime && endTime && startTime >= endTime)
     throw invalid('end_time must be later than start_time', { field: 'end_time' })
 }

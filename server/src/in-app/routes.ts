@@ -5,13 +5,13 @@ import type { InAppContext } from './context.ts'
 import { summaryObject } from './message.ts'
 import {
   AppPath,
-  CreateBody,
+  CreateInAppBody,
   DeletedAnswer,
   ListAnswer,
   ListQuery,
   MessageAnswer,
   MessagePath,
-  UpdateBody,
+  UpdateInAppBody,
 } from './schema.ts'
 import { listMessages } from './store.ts'
 import { viewInAppMessage } from './view.ts'
@@ -53,7 +53,7 @@ export function inAppRoutes(ctx: InAppContext): Route[] {
       summary: 'Create in-app message',
       limits: writes,
       params: AppPath,
-      body: CreateBody,
+      body: CreateInAppBody,
       answers: { 201: MessageAnswer },
       async handle(call) {
         const id = await createInAppMessage(ctx, call.app.id, call.body, call)
@@ -83,7 +83,7 @@ export function inAppRoutes(ctx: InAppContext): Route[] {
       description: 'Fields that are given replace what is there, null goes back to the default, the others stay.',
       limits: writes,
       params: MessagePath,
-      body: UpdateBody,
+      body: UpdateInAppBody,
       answers: { 200: MessageAnswer },
       async handle(call) {
         const { app, params, body } = call

@@ -1,7 +1,7 @@
 // The wire shapes of in-app messages: for their authors, and for the SDKs.
 
 import Type, { type Static } from 'typebox'
-import { Content, type Contents } from './content.ts'
+import { InAppContent, type InAppContents } from './content.ts'
 import { AUDIENCES, PLATFORMS, STATES } from './message.ts'
 
 const orNull = <Value>(type: string, options: object = {}) =>
@@ -16,9 +16,9 @@ const uuid = () => Type.String({ format: 'uuid' })
 const LOCATIONS = ['top', 'center', 'bottom', 'full'] as const
 
 const name = Type.String({ minLength: 1, maxLength: 128 })
-const contents = Type.Unsafe<Contents>({
+const contents = Type.Unsafe<InAppContents>({
   type: 'object',
-  additionalProperties: Content,
+  additionalProperties: InAppContent,
   description: 'By language code; `en` is what everybody else gets. Replaced as a whole.',
 })
 const state = oneOf(
@@ -63,15 +63,15 @@ const settings = {
   end_time: moment('Not shown from here on.'),
 }
 
-export const CreateBody = Type.Object({ name, contents, state, ...settings })
-export type CreateBody = Static<typeof CreateBody>
-export const UpdateBody = Type.Object({
+export const CreateInAppBody = Type.Object({ name, contents, state, ...settings })
+export type CreateInAppBody = Static<typeof CreateInAppBody>
+export const UpdateInAppBody = Type.Object({
   name: Type.Optional(name),
   contents: Type.Optional(contents),
   state,
   ...settings,
 })
-export type UpdateBody = Static<typeof UpdateBody>
+export type UpdateInAppBody = Static<typeof UpdateInAppBody>
 
 export const AppPath = Type.Object({ app_id: Type.String() })
 export const MessagePath = Type.Object({ app_id: Type.String(), in_app_message_id: uuid() })
@@ -102,7 +102,7 @@ const Counted = Type.Object({
   unique: Type.Integer({ description: 'Subscriptions.' }),
 })
 const CountedTarget = Type.Object({ id: Type.String(), ...Counted.properties })
-const Stats = Type.Object({
+const InAppStats = Type.Object({
   impressions: Counted,
   clicks: Counted,
   page_impressions: Counted,
@@ -110,7 +110,7 @@ const Stats = Type.Object({
   buttons: Type.Array(CountedTarget),
   pages: Type.Array(CountedTarget),
 })
-export type Stats = Static<typeof Stats>
+export type InAppStats = Static<typeof InAppStats>
 export const MessageAnswer = Type.Object({
   ...SummaryAnswer.properties,
   contents,
@@ -132,7 +132,7 @@ export const MessageAnswer = Type.Object({
   }),
   platforms: Type.Array(Type.Unsafe<(typeof PLATFORMS)[number]>({ enum: [...PLATFORMS] })),
   redisplay: Type.Union([Type.Object({ limit: Type.Integer(), delay: Type.Integer() }), Type.Null()]),
-  stats: Stats,
+  stats: InAppStats,
 })
 export const DeletedAnswer = Type.Object({ success: Type.Boolean() })
 

@@ -6,8 +6,9 @@ import { authorityOf } from '../lib/authority.ts'
 import { invalidUuid } from '../lib/errors.ts'
 import { isUuid, type SubscriptionId } from '../lib/ids.ts'
 import type { InAppContext } from './context.ts'
-import { report } from './count.ts'
-import { getHtml, getPreview, type Viewer } from './html.ts'
+import { getPage, getPreviewPage, type Viewer } from './get-page.ts'
+import { listForDevice, listForDeviceOfUser } from './list-for-device.ts'
+import { recordDeviceInteraction } from './record-interaction.ts'
 import {
   AppQuery,
   ClickBody,
@@ -22,7 +23,6 @@ import {
   ReportPath,
   VariantPath,
 } from './schema.ts'
-import { listForDevice, listForDeviceOf } from './serve.ts'
 
 type AppAccess = Extract<Access, { kind: 'app' }>
 
@@ -108,7 +108,7 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
         const { alias_label: label, alias_id: value, subscription_id } = call.params
         const authority = authorityOf(call.caller)
         const id = readSubscriptionId(subscription_id)
-        return { status: 200, body: await listForDeviceOf(ctx, call.app.id, { label, value }, id, authority) }
+        return { status: 200, body: await listForDeviceOfUser(ctx, call.app.id, { label, value }, id, authority) }
       },
     }),
     route({
@@ -124,7 +124,7 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
       answers: { 200: HtmlAnswer },
       async handle(call) {
         const { in_app_message_id: id, variant_id } = call.params
-        return { status: 200, body: await getHtml(ctx, call.app.id, id, variant_id, viewerOf(call)) }
+        return { status: 200, body: await getPage(ctx, call.app.id, id, variant_id, viewerOf(call)) }
       },
     }),
     route({
@@ -138,7 +138,7 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
       answers: { 200: HtmlAnswer },
       async handle(call) {
         const variantId = call.query.preview_id.toLowerCase()
-        return { status: 200, body: await getPreview(ctx, call.app.id, variantId, viewerOf(call)) }
+        return { status: 200, body: await getPreviewPage(ctx, call.app.id, variantId, viewerOf(call)) }
       },
     }),
     route({
@@ -186,7 +186,7 @@ export function inAppSdkRoutes(ctx: InAppContext): Route[] {
     const { in_app_message_id: messageId } = call.params
     const { player_id, variant_id: variant = null } = call.body
     const given = { messageId, subscriptionId: player_id.toLowerCase(), what, variant, target }
-    await report(ctx, call.app.id, given, authorityOf(call.caller))
+    await recordDeviceInteraction(ctx, call.app.id, given, authorityOf(call.caller))
     return { status: 200, body: {} }
   }
 }

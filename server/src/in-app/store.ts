@@ -3,7 +3,7 @@
 import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
-import type { InAppMessage, InAppMessageId, Summary, Variant, VariantId } from './message.ts'
+import type { InAppMessage, InAppMessageId, InAppSummary, InAppVariant, VariantId } from './message.ts'
 
 const columns = sql`m.id, m.name, m.state, m.display_location, m.display_duration, m.remove_height_margin,
   m.remove_width_margin, m.triggers, m.audience, m.included_segments, m.excluded_segments, m.platforms, m.redisplay_limit,
@@ -50,7 +50,7 @@ export async function deleteMessage(db: Db, appId: AppId, id: InAppMessageId): P
 }
 
 /** A language that is there keeps the id it has. */
-export const upsertVariants = (db: Db, appId: AppId, id: InAppMessageId, variants: readonly Variant[]) =>
+export const upsertVariants = (db: Db, appId: AppId, id: InAppMessageId, variants: readonly InAppVariant[]) =>
   db.query(sql`
     insert into in_app_variants (app_id, in_app_message_id, language, id, content)
     select a.id, ${id}::uuid, r.language, r.id, r.content
@@ -70,13 +70,13 @@ export async function findMessage(db: Db, appId: AppId, id: InAppMessageId): Pro
 }
 
 /** Those of them that are there; until the transaction ends nobody changes or deletes them. */
-export const holdMessages = (db: Db, appId: AppId, ids: readonly InAppMessageId[]) =>
+export const lockMessagesForShare = (db: Db, appId: AppId, ids: readonly InAppMessageId[]) =>
   db.query<{ id: InAppMessageId }>(sql`
     select m.id from in_app_messages m where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) order by m.id for share`)
 
 /** English first, then by language. */
 export const findVariants = (db: Db, appId: AppId, id: InAppMessageId) =>
-  db.query<Variant>(sql`
+  db.query<InAppVariant>(sql`
     select v.id, v.language, v.content from in_app_variants v
     where v.app_id = ${appId} and v.in_app_message_id = ${id}
     order by v.language <> 'en', v.language collate "C"`)
@@ -87,8 +87,8 @@ export async function listMessages(
   appId: AppId,
   limit: number,
   offset: number,
-): Promise<{ total: number; messages: Summary[] }> {
-  const found = await db.query<Summary & { total: number }>(sql`
+): Promise<{ total: number; messages: InAppSummary[] }> {
+  const found = await db.query<InAppSummary & { total: number }>(sql`
     with counted as materialized (
       select count(*)::integer as total from in_app_messages m where m.app_id = ${appId}
     ), page as materialized (
@@ -105,7 +105,7 @@ export async function listMessages(
 }
 
 /** Those that have not ended, but for one. */
-export async function countLive(db: Db, appId: AppId, except: InAppMessageId, now: Date): Promise<number> {
+export async function countOtherLiveMessages(db: Db, appId: AppId, except: InAppMessageId, now: Date): Promise<number> {
   const [row] = await db.query<{ total: number }>(sql`
     select count(*) as total from in_app_messages m
     where m.app_id = ${appId} and m.state = 'live' and m.id <> ${except}
@@ -116,7 +116,7 @@ export async function countLive(db: Db, appId: AppId, except: InAppMessageId, no
 export type LiveMessage = InAppMessage & { /** Ids by language. */ variants: Record<string, VariantId> }
 
 /** What can be shown at this time, to whom ever. */
-export const findLive = (db: Db, appId: AppId, now: Date) =>
+export const findLiveMessages = (db: Db, appId: AppId, now: Date) =>
   db.query<LiveMessage>(sql`
     select ${columns}, (
       select jsonb_object_agg(v.language, v.id) from in_app_variants v
@@ -126,20 +126,20 @@ export const findLive = (db: Db, appId: AppId, now: Date) =>
       and (m.end_time is null or m.end_time > ${now}::timestamptz)
     order by m.created_at, m.id`)
 
-export type Shown = Pick<
+export type ShownVariant = Pick<
   InAppMessage,
   'displayLocation' | 'displayDuration' | 'removeHeightMargin' | 'removeWidthMargin' | 'hasLiquid'
-> & { content: Variant['content'] }
+> & { content: InAppVariant['content'] }
 
 const shown = sql`m.display_location, m.display_duration, m.remove_height_margin, m.remove_width_margin, m.has_liquid, v.content`
 
 /** A variant of a message that can be shown at this time. */
-export async function findShown(
+export async function findShownVariant(
   db: Db,
   appId: AppId,
   { id, variantId, now }: { id: InAppMessageId; variantId: VariantId; now: Date },
-): Promise<Shown | undefined> {
-  const [found] = await db.query<Shown>(sql`
+): Promise<ShownVariant | undefined> {
+  const [found] = await db.query<ShownVariant>(sql`
     select ${shown}
     from in_app_messages m join in_app_variants v on v.app_id = ${appId} and v.in_app_message_id = m.id
     where m.app_id = ${appId} and m.id = ${id} and v.id = ${variantId} and m.state = 'live'
@@ -149,22 +149,26 @@ export async function findShown(
 }
 
 /** A variant, whatever the state of its message. */
-export async function findPreviewed(db: Db, appId: AppId, variantId: VariantId): Promise<Shown | undefined> {
-  const [found] = await db.query<Shown>(sql`
+export async function findPreviewedVariant(
+  db: Db,
+  appId: AppId,
+  variantId: VariantId,
+): Promise<ShownVariant | undefined> {
+  const [found] = await db.query<ShownVariant>(sql`
     select ${shown}
     from in_app_variants v join in_app_messages m on m.app_id = ${appId} and m.id = v.in_app_message_id
     where v.app_id = ${appId} and v.id = ${variantId}`)
   return found
 }
 
-export type Grant = {
+export type InAppGrant = {
   userId: UserId
   messageId: InAppMessageId /** Null: for as long as it is live. */
   expiresAt: Date | null
 }
 
 /** To those who are there; who has it already keeps it for the longer of the two times. */
-export const upsertGrants = (db: Db, appId: AppId, grants: readonly Grant[]) =>
+export const upsertGrants = (db: Db, appId: AppId, grants: readonly InAppGrant[]) =>
   db.query(sql`
     insert into in_app_grants (app_id, user_id, in_app_message_id, expires_at)
     select a.id, r.user_id, r.message_id, max(coalesce(r.expires_at, 'infinity'))
@@ -189,7 +193,7 @@ export const findGrants = (db: Db, appId: AppId, userIds: readonly UserId[], now
     where g.app_id = ${appId} and g.user_id = any(${userIds}::uuid[]) and g.expires_at > ${now}::timestamptz`)
 
 /** Some of those that ran out; fewer than `limit` means that none are left. */
-export async function deleteExpiredGrants(db: Db, appId: AppId, now: Date, limit: number): Promise<number> {
+export async function deleteGrantsExpiredBefore(db: Db, appId: AppId, now: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from in_app_grants
     where app_id = ${appId} and ctid = any(array(

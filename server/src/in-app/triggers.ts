@@ -72,7 +72,7 @@ function readText(given: unknown, place: string): string {
 const wrong = (place: string, says: string) => invalid(`${place} ${says}`, { field: place })
 
 /** As devices read them. Those on iOS drop a message whose triggers lack a property, or a value where they do not expect it. */
-export const triggerForDevices = ({ id, kind, property, operator, value }: Trigger) => ({
+export const deviceTriggerObject = ({ id, kind, property, operator, value }: Trigger) => ({
   id,
   kind,
   property: property ?? kind,

@@ -3,9 +3,9 @@
 import type { AppId } from '../lib/ids.ts'
 import { getSegmentsById } from '../segments/read.ts'
 import type { Db } from '../storage/db.ts'
-import { type Count, findCounts } from './count-store.ts'
-import { type InAppMessageId, inAppMessageNotFound, messageObject, type Variant } from './message.ts'
-import type { Stats } from './schema.ts'
+import { findInteractionCounts, type InteractionCount } from './interaction-store.ts'
+import { type InAppMessageId, type InAppVariant, inAppMessageNotFound, messageObject } from './message.ts'
+import type { InAppStats } from './schema.ts'
 import { findMessage, findVariants } from './store.ts'
 
 export async function viewInAppMessage({ db }: { db: Db }, appId: AppId, id: InAppMessageId) {
@@ -17,16 +17,16 @@ export async function viewInAppMessage({ db }: { db: Db }, appId: AppId, id: InA
   return {
     ...messageObject(message, variants),
     missing_segments: segments.filter((id) => !known.has(id)),
-    stats: statsOf(await findCounts(db, appId, id), variants),
+    stats: statsOf(await findInteractionCounts(db, appId, id), variants),
   }
 }
 
-function statsOf(counts: readonly Count[], variants: readonly Variant[]): Stats {
-  const counted = (what: Count['what'], part: Count['part'], label: string) => {
+function statsOf(counts: readonly InteractionCount[], variants: readonly InAppVariant[]): InAppStats {
+  const counted = (what: InteractionCount['what'], part: InteractionCount['part'], label: string) => {
     const found = counts.find((it) => it.what === what && it.part === part && it.label === label)
     return { total: found?.total ?? 0, unique: found?.uniques ?? 0 }
   }
-  const targets = (what: Count['what']) =>
+  const targets = (what: InteractionCount['what']) =>
     counts.flatMap((it) =>
       it.what === what && it.part === 'target' ? [{ id: it.label, total: it.total, unique: it.uniques }] : [],
     )

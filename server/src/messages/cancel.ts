@@ -7,7 +7,7 @@ import type { Db } from '../storage/db.ts'
 import { closeJob } from './jobs.ts'
 import type { MessageId } from './message.ts'
 import { countWaiting } from './settle/close-store.ts'
-import { lockHidden, lockMessage, markCanceled } from './store.ts'
+import { lockMessage, lockUnlistedMessages, markCanceled } from './store.ts'
 import { messageNotFound } from './view.ts'
 
 type CancelContext = { db: Db; queue: Queue; now: () => Date }
@@ -38,7 +38,7 @@ export async function cancelMessages(
   ids: readonly MessageId[],
   now: Date,
 ): Promise<void> {
-  const open = await lockHidden(db, appId, ids)
+  const open = await lockUnlistedMessages(db, appId, ids)
   if (open.length === 0) return
   await markCanceled(db, appId, open, now)
   await queue.enqueue(

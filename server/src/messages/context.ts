@@ -11,7 +11,7 @@ import { createFindTemplate, type FindTemplate } from '../templates/find-templat
 import type { Renderer } from '../templates/render/renderer.ts'
 import { createFindSuspension, type FindSuspension } from '../templates/suspension.ts'
 import type { EnsureContext } from '../users/subscriptions/ensure.ts'
-import { type Accept, createAccept, type IsDisabled } from './accept/accept.ts'
+import { createInsertMessage, type InsertMessage, type IsSendingDisabled } from './accept/insert-messages.ts'
 import { createWarnUnreachable, type WarnUnreachable } from './accept/warn-unreachable.ts'
 
 export type MessagesContext = {
@@ -25,9 +25,9 @@ export type MessagesContext = {
   findTemplate: FindTemplate
   findSuspension: FindSuspension
   /** Whether mails may have attachments on this server. */
-  mayAttach: boolean
-  isDisabled: IsDisabled
-  accept: Accept
+  allowsAttachments: boolean
+  isSendingDisabled: IsSendingDisabled
+  insertMessage: InsertMessage
   warnUnreachable: WarnUnreachable
 }
 
@@ -43,7 +43,7 @@ export function createMessagesContext(parts: {
 }): MessagesContext {
   const { db, clock, newId, users, segments, renderer, mayAttach, merger } = parts
   const queue = createQueue({ clock, newId })
-  const isDisabled: IsDisabled = async (appId) =>
+  const isDisabled: IsSendingDisabled = async (appId) =>
     (await readSending(db, appId, clock.now())).hold?.reason === 'disabled'
   return {
     db,
@@ -53,11 +53,11 @@ export function createMessagesContext(parts: {
     users,
     segments,
     renderer,
-    mayAttach,
+    allowsAttachments: mayAttach,
     findTemplate: createFindTemplate({ db, merger }),
     findSuspension: createFindSuspension({ db, merger, now: clock.now }),
-    isDisabled,
-    accept: createAccept({ db, now: clock.now, queue, isDisabled, merger }),
+    isSendingDisabled: isDisabled,
+    insertMessage: createInsertMessage({ db, now: clock.now, queue, isDisabled, merger }),
     warnUnreachable: createWarnUnreachable({ db, clock }),
   }
 }

@@ -3,10 +3,17 @@
 import { invalid } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { parseMoment } from './accept/parse-time.ts'
+import { parseInstant } from './accept/parse-time.ts'
 import type { Message } from './message.ts'
 import type { ListQuery } from './schema.ts'
-import { countMessages, type Filter, findAfter, findCounts, findNewest, type Place } from './store.ts'
+import {
+  countMessages,
+  findMessageCounts,
+  findMessagesAfter,
+  findNewestMessages,
+  type MessageCursor,
+  type MessageFilter,
+} from './store.ts'
 import { messageObject } from './view.ts'
 
 export async function listMessages(db: Db, appId: AppId, query: ListQuery) {
@@ -15,10 +22,10 @@ export async function listMessages(db: Db, appId: AppId, query: ListQuery) {
   if (time_offset !== undefined && offset > 0) throw invalid('time_offset cannot be combined with offset')
   const messages =
     time_offset === undefined
-      ? await findNewest(db, appId, filter, limit, offset)
-      : await findAfter(db, appId, filter, readPlace(time_offset), limit)
+      ? await findNewestMessages(db, appId, filter, limit, offset)
+      : await findMessagesAfter(db, appId, filter, readPlace(time_offset), limit)
   const counts = Map.groupBy(
-    await findCounts(
+    await findMessageCounts(
       db,
       appId,
       messages.map(({ id }) => id),
@@ -36,17 +43,17 @@ export async function listMessages(db: Db, appId: AppId, query: ListQuery) {
   }
 }
 
-function readFilter({ kind, template_id }: ListQuery): Filter {
+function readFilter({ kind, template_id }: ListQuery): MessageFilter {
   if (template_id !== undefined && !isUuid(template_id)) throw invalid('template_id must be a UUID')
   return { kind, templateId: template_id?.toLowerCase() }
 }
 
 /** A moment, or where the page before ended: its moment and its last message, in Base64. */
-function readPlace(given: string): Place {
-  const moment = parseMoment(given)
+function readPlace(given: string): MessageCursor {
+  const moment = parseInstant(given)
   if (moment) return { sendAfter: moment, id: undefined }
   const [at = '', id = ''] = Buffer.from(given, 'base64').toString('utf8').split('#')
-  const sendAfter = parseMoment(at)
+  const sendAfter = parseInstant(at)
   if (!sendAfter || !isUuid(id)) throw invalid('time_offset must be an ISO 8601 time or the next_time_offset of a page')
   return { sendAfter, id: id.toLowerCase() }
 }

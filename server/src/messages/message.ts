@@ -40,7 +40,7 @@ export type Audience =
   | { kind: 'recipients'; until: string }
 
 /** What a live activity on iOS shows. Times are in Unix seconds, `at` in ISO 8601. */
-export type Activity = {
+export type LiveActivity = {
   event: 'start' | 'update' | 'end'
   id: string
   /** Of a start: the kind of activity, and what it is about. */
@@ -57,7 +57,7 @@ export type Activity = {
 export type WarmUpStage = { start: string; end: string; quota: number; acked: boolean }
 export type WarmUp = { strategy: 'recommended' | 'custom'; stages: WarmUpStage[] }
 
-export type Options = {
+export type MessageOptions = {
   /** Seconds from due until it is too late. */
   ttl: number
   /** The provider's, not ours: from 1 to 10, which may wake the device. */
@@ -83,7 +83,7 @@ export type Options = {
   /** Of email: a new domain is made known to mail servers by and by. */
   warmUp?: WarmUp
   /** Shown by a live activity, to whose token it goes, instead of being a notification. */
-  activity?: Activity
+  activity?: LiveActivity
   /** What the template brings beside its content, as it was then. */
   template?: { name: string; dynamicContent: string | null }
 }
@@ -100,7 +100,7 @@ export type Message = {
   audience: Audience
   content: Content
   emailHtml: EmailHtml
-  options: Options
+  options: MessageOptions
   queuedAt: Date
   sendAfter: Date
   expandAt: Date | null
@@ -128,5 +128,5 @@ export type NewMessage = Pick<
 >
 
 /** By which a request is recognized when it comes again; the two names are key spaces of their own. */
-export const keyNames = ['idempotency_key', 'external_id'] as const
-export type Key = { name: (typeof keyNames)[number]; key: string }
+export const idempotencyKeyNames = ['idempotency_key', 'external_id'] as const
+export type IdempotencyKey = { name: (typeof idempotencyKeyNames)[number]; key: string }

@@ -19,7 +19,7 @@ import { type AppId, newId } from '../lib/ids.ts'
 import { createMerger } from '../storage/merge.ts'
 import { sql } from '../storage/sql.ts'
 import { createFindTemplate } from '../templates/find-template.ts'
-import { createNoteEmail } from './email/note.ts'
+import { createRecordEmailFeedback } from './email/record-feedback.ts'
 import type { Engine } from './engine/engine.ts'
 import { recordReceipts } from './feedback/record-receipts.ts'
 import { createRecordReport, type RecordReport } from './feedback/record-reports.ts'
@@ -214,7 +214,7 @@ describe('whoever leads runs learns', () => {
     const { id, runs } = await sentInRuns(2, { channel: 'email', content }, user)
     const [first, second] = runs.map((runId) => ({ userId: user.userId, runId }))
     expect(actions.splice(0)).toEqual([first, second])
-    const noteEmail = createNoteEmail({ db: app.db, clock, merger: createMerger({ slots: 2 }), noteActions })
+    const noteEmail = createRecordEmailFeedback({ db: app.db, clock, merger: createMerger({ slots: 2 }), noteActions })
     const mail = mailsOf(sender)[0] as { reference: string }
     const reference = engine.email.references.read(mail.reference, 'report') as EmailReference
     await noteEmail(appId, { kind: 'opened', isMachine: false, reference, at: clock.now() })

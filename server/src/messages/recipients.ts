@@ -38,7 +38,7 @@ export async function prepareFromTemplate(
 }
 
 /** `until`: nobody is added after it, a day or two from now at most. */
-export type Opening = { name: string | null; lane: Lane; until: Date }
+export type OpenMessageInput = { name: string | null; lane: Lane; until: Date }
 
 /** Longer, and the month in which it began could be over and gone before the last one is added. */
 const LONGEST_OPEN_MS = 2 * 86_400_000
@@ -49,7 +49,7 @@ export async function openMessage(
   db: Db,
   appId: AppId,
   prepared: PreparedMessage,
-  { name, lane, until }: Opening,
+  { name, lane, until }: OpenMessageInput,
   now: Date,
 ): Promise<MessageId> {
   if (until.getTime() - now.getTime() > LONGEST_OPEN_MS) throw new Error('a message cannot be open for so long')

@@ -1,6 +1,6 @@
 import type { Access, Call, Route } from '../http/route.ts'
 import { route } from '../http/route.ts'
-import { sendMessage } from './accept/send.ts'
+import { sendMessage } from './accept/send-message.ts'
 import { warnUnknownFields } from './accept/warn-unknown-fields.ts'
 import { cancelMessage } from './cancel.ts'
 import type { MessagesContext } from './context.ts'
@@ -16,7 +16,7 @@ import {
   ViewedAnswer,
   ViewQuery,
 } from './schema.ts'
-import { readMessageId, viewMessage } from './view.ts'
+import { parseMessageId, viewMessage } from './view.ts'
 
 const access = (appIn: 'query' | 'body'): Access => ({ kind: 'app', permission: 'messages', appIn })
 
@@ -80,7 +80,7 @@ export function messageRoutes(ctx: MessagesContext): Route[] {
       query: ViewQuery,
       answers: { 200: ViewedAnswer },
       async handle({ app, params, query }) {
-        return { status: 200, body: await viewMessage(ctx, app.id, readMessageId(params.message_id), query) }
+        return { status: 200, body: await viewMessage(ctx, app.id, parseMessageId(params.message_id), query) }
       },
     }),
     route({
@@ -97,7 +97,7 @@ export function messageRoutes(ctx: MessagesContext): Route[] {
       query: AppQuery,
       answers: { 200: CanceledAnswer },
       async handle({ app, params }) {
-        await cancelMessage(ctx, app.id, readMessageId(params.message_id))
+        await cancelMessage(ctx, app.id, parseMessageId(params.message_id))
         return { status: 200, body: { success: true } }
       },
     }),

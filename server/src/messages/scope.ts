@@ -4,15 +4,15 @@ import { readDynamicContent } from '../templates/dynamic-content.ts'
 import type { ScopeParts } from '../templates/liquid-scope.ts'
 import type { Message } from './message.ts'
 
-export type MessageParts = Pick<ScopeParts, 'template' | 'message'>
+export type MessageScope = Pick<ScopeParts, 'template' | 'message'>
 
 /** The same for all recipients. */
-export const messageParts = ({
+export const messageScope = ({
   id,
   name,
   templateId,
   options: { template, customData = {} },
-}: Pick<Message, 'id' | 'name' | 'templateId' | 'options'>): MessageParts => ({
+}: Pick<Message, 'id' | 'name' | 'templateId' | 'options'>): MessageScope => ({
   template: {
     id: templateId,
     name: template?.name ?? null,

@@ -4,7 +4,7 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../storage/sql.ts'
 import { lockForCancel } from './cancel-lock.ts'
-import type { Key, Message, MessageId, NewMessage } from './message.ts'
+import type { IdempotencyKey, Message, MessageId, NewMessage } from './message.ts'
 
 /** What is not there is null in the row, and so is what is the same for most: nobody has to write and read it. */
 const messageRow = (it: NewMessage) => ({
@@ -33,18 +33,18 @@ const completed = sql`g.id, g.channel, coalesce(g.kind, 1::smallint) as kind, co
   g.options, g.send_after`
 
 /** A message that waits to be stored, with whom it names and what it is recognized by. */
-export type Waiting = {
+export type Submission = {
   message: NewMessage
   /** Types of subscription that it can go to. */
   types: readonly string[]
   /** Who is named: users by id or alias, or subscriptions; undefined where nobody is. */
   targets: readonly ({ id: string } | { label: string; value: string } | { subscriptionId: string })[] | undefined
-  keys: readonly Key[]
+  keys: readonly IdempotencyKey[]
   requestHash: string
 }
 
 /** What became of it. `unsubscribed` are places among its targets, one for each subscription that is there and cannot be reached. */
-export type Probed = {
+export type InsertResult = {
   isStored: boolean
   recipients: number | null
   unsubscribed: number[]
@@ -59,15 +59,15 @@ export type Probed = {
  * `user` is whom a row of `r` names. Nothing is stored while `isHeld`, where that is heeded. `jobs` are written for what was
  * `stored`. Of messages with the same key only one may be among them.
  */
-export async function insertWaiting(
+export async function insertSubmissions(
   db: Db,
   appId: AppId,
   user: Sql,
   isHeld: Sql,
   jobs: Sql,
-  list: readonly Waiting[],
+  list: readonly Submission[],
   { now, keysFrom, heedsHold }: { now: Date; keysFrom: Date; heedsHold: boolean },
-): Promise<Probed[]> {
+): Promise<InsertResult[]> {
   // There are a few lists of types, and many messages.
   const lists = [...new Set(list.map(({ types }) => types))]
   const given = list.map(({ message, types, targets, keys }, m) => ({
@@ -102,7 +102,7 @@ export async function insertWaiting(
         taken_at = excluded.taken_at
       where message_keys.taken_at <= ${keysFrom}::timestamptz
       returning message_id)`
-  return db.query<Probed>(sql`
+  return db.query<InsertResult>(sql`
     with held as materialized (
       select ${heedsHold}::boolean and ${isHeld} as is_held
     ), given as materialized (
@@ -173,20 +173,20 @@ export const insertOpenMessage = (db: Db, appId: AppId, message: NewMessage, now
     where a.id = ${appId}`)
 
 /** Keys that were taken for messages that were then not stored: another of their keys was somebody else's. */
-export const deleteKeysOf = (db: Db, appId: AppId, list: readonly Pick<Waiting, 'message' | 'keys'>[]) =>
+export const releaseKeys = (db: Db, appId: AppId, list: readonly Pick<Submission, 'message' | 'keys'>[]) =>
   db.query(sql`
     delete from message_keys k
     using jsonb_to_recordset(${rows(list.flatMap(({ message: { id }, keys }) => keys.map((key) => ({ ...key, id }))))}::jsonb)
       as r(name text, key uuid, id uuid)
     where k.app_id = ${appId} and k.name = r.name and k.key = r.key and k.message_id = r.id`)
 
-export type TakenKey = Key & {
+export type TakenKey = IdempotencyKey & {
   messageId: MessageId
   requestHash: string
   answer: { recipients: number | null; unsubscribed: number[] }
 }
 
-export const findTakenKeys = (db: Db, appId: AppId, keys: readonly Key[], keysFrom: Date) =>
+export const findTakenKeys = (db: Db, appId: AppId, keys: readonly IdempotencyKey[], keysFrom: Date) =>
   db.query<TakenKey>(sql`
     select k.name, k.key, k.message_id, encode(k.request_hash, 'hex') as request_hash, k.answer
     from message_keys k join jsonb_to_recordset(${rows(keys)}::jsonb) as r(name text, key uuid)
@@ -194,7 +194,7 @@ export const findTakenKeys = (db: Db, appId: AppId, keys: readonly Key[], keysFr
     where k.app_id = ${appId} and k.taken_at > ${keysFrom}`)
 
 /** How many there were, of at most `limit`. */
-export async function deleteOldKeys(db: Db, appId: AppId, until: Date, limit: number): Promise<number> {
+export async function deleteKeysBefore(db: Db, appId: AppId, until: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from message_keys
     where app_id = ${appId} and ctid = any(array(
@@ -228,7 +228,7 @@ export async function lockMessage(db: Db, appId: AppId, id: MessageId) {
 }
 
 /** Of the messages that stand in no list, those of which something may still be sent; locked in the order of their ids. */
-export async function lockHidden(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
+export async function lockUnlistedMessages(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
   await lockForCancel(db, ids)
   const found = await db.query<{ id: MessageId }>(sql`
     select m.id from messages m
@@ -243,10 +243,10 @@ export const markCanceled = (db: Db, appId: AppId, ids: readonly MessageId[], no
     update messages set state = 'canceled', canceled_at = ${now}, completed_at = null
     where app_id = ${appId} and id = any(${ids}::uuid[])`)
 
-export type Count = { messageId: MessageId; platform: string; state: string; reason: string; count: number }
+export type MessageCount = { messageId: MessageId; platform: string; state: string; reason: string; count: number }
 
-export const findCounts = (db: Db, appId: AppId, ids: readonly MessageId[]) =>
-  db.query<Count>(sql`
+export const findMessageCounts = (db: Db, appId: AppId, ids: readonly MessageId[]) =>
+  db.query<MessageCount>(sql`
     select c.message_id, c.platform, c.state, c.reason, sum(c.count)::bigint as count
     from message_counts c
     where c.app_id = ${appId} and c.message_id = any(${ids}::uuid[])
@@ -254,11 +254,11 @@ export const findCounts = (db: Db, appId: AppId, ids: readonly MessageId[]) =>
     having sum(c.count) <> 0
     order by c.message_id, c.platform, c.state, c.reason`)
 
-export type Filter = { kind?: number | undefined; templateId?: string | undefined }
+export type MessageFilter = { kind?: number | undefined; templateId?: string | undefined }
 /** The last one that was seen; without an id, everything at this very moment was. */
-export type Place = { sendAfter: Date; id: MessageId | undefined }
+export type MessageCursor = { sendAfter: Date; id: MessageId | undefined }
 
-const listed = ({ kind, templateId }: Filter) => sql`m.is_listed
+const listed = ({ kind, templateId }: MessageFilter) => sql`m.is_listed
   ${kind === undefined ? emptySql : sql`and m.kind = ${kind}::smallint`}
   ${templateId === undefined ? emptySql : sql`and m.template_id = ${templateId}::uuid`}`
 
@@ -266,14 +266,14 @@ const listed = ({ kind, templateId }: Filter) => sql`m.is_listed
 const shortAudience = sql`
   case when m.lane = 'bulk' then m.audience - 'ids' - 'given' - 'aliases' else m.audience end as audience`
 
-export async function countMessages(db: Db, appId: AppId, filter: Filter): Promise<number> {
+export async function countMessages(db: Db, appId: AppId, filter: MessageFilter): Promise<number> {
   const [row] = await db.query<{ total: number }>(sql`
     select count(*) as total from messages m where m.app_id = ${appId} and ${listed(filter)}`)
   return row?.total ?? 0
 }
 
 /** Newest first. */
-export const findNewest = (db: Db, appId: AppId, filter: Filter, limit: number, offset: number) =>
+export const findNewestMessages = (db: Db, appId: AppId, filter: MessageFilter, limit: number, offset: number) =>
   db.query<Message>(sql`
     select ${messageColumns}, ${shortAudience}
     from messages m
@@ -282,7 +282,13 @@ export const findNewest = (db: Db, appId: AppId, filter: Filter, limit: number, 
     limit ${limit} offset ${offset}`)
 
 /** In the order of their time, after this place. */
-export const findAfter = (db: Db, appId: AppId, filter: Filter, { sendAfter, id }: Place, limit: number) =>
+export const findMessagesAfter = (
+  db: Db,
+  appId: AppId,
+  filter: MessageFilter,
+  { sendAfter, id }: MessageCursor,
+  limit: number,
+) =>
   db.query<Message>(sql`
     select ${messageColumns}, ${shortAudience}
     from messages m

@@ -3,19 +3,19 @@
 import { AppError } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
 import type { OutcomesQuery } from '../outcomes/schema.ts'
-import { outcomesOf } from '../outcomes/view.ts'
+import { viewOutcomesOfMessage } from '../outcomes/view.ts'
 import type { Db } from '../storage/db.ts'
 import { platformFlags } from './accept/platforms.ts'
 import { countsObject } from './counts/summary.ts'
-import type { Audience, Message, MessageId, Options } from './message.ts'
+import type { Audience, Message, MessageId, MessageOptions } from './message.ts'
 import { CreateMessageBody } from './schema.ts'
-import { type Count, findCounts, findMessage } from './store.ts'
+import { findMessage, findMessageCounts, type MessageCount } from './store.ts'
 
 /** The literal is in the official clients' error catalogue. */
 export const messageNotFound = () => new AppError('not-found', { code: 'message-0', title: 'Notification not found' })
 
 /** In a path: what is no id names nothing. */
-export function readMessageId(given: string): MessageId {
+export function parseMessageId(given: string): MessageId {
   if (!isUuid(given)) throw messageNotFound()
   return given.toLowerCase()
 }
@@ -28,8 +28,8 @@ export async function viewMessage(
 ) {
   const message = await findMessage(db, appId, id)
   if (!message) throw messageNotFound()
-  const outcomes = await outcomesOf({ db, now }, appId, id, query)
-  return { ...messageObject(appId, message, await findCounts(db, appId, [id])), outcomes }
+  const outcomes = await viewOutcomesOfMessage({ db, now }, appId, id, query)
+  return { ...messageObject(appId, message, await findMessageCounts(db, appId, [id])), outcomes }
 }
 
 /** Fields of the request that say how to take it, and are no part of the message. */
@@ -42,7 +42,7 @@ const UNSET = Object.fromEntries(
 
 const seconds = (date: Date) => Math.floor(date.getTime() / 1000)
 
-export function messageObject(appId: AppId, it: Message, counts: readonly Count[]): Record<string, unknown> {
+export function messageObject(appId: AppId, it: Message, counts: readonly MessageCount[]): Record<string, unknown> {
   return {
     ...UNSET,
     ...it.content,
@@ -68,7 +68,7 @@ export function messageObject(appId: AppId, it: Message, counts: readonly Count[
 }
 
 /** One for each address beside each mail that was sent. */
-const copiesOf = ({ content }: Message, counts: readonly Count[]) =>
+const copiesOf = ({ content }: Message, counts: readonly MessageCount[]) =>
   (content.email_bcc?.length ?? 0) * counts.reduce((sum, { state, count }) => (state === 'sent' ? sum + count : sum), 0)
 
 /** In lists the names are left out where there are many. */
@@ -93,7 +93,7 @@ function targetsObject(audience: Audience): Record<string, unknown> {
 
 const externalIds = (aliases: Record<string, string[]> | undefined) => (aliases ? Object.values(aliases).flat() : null)
 
-const optionsObject = (it: Options) => ({
+const optionsObject = (it: MessageOptions) => ({
   ttl: it.ttl,
   priority: it.priority,
   delayed_option: it.delayedOption ?? null,

@@ -1,46 +1,27 @@
-// SDKs tell what was done. Each counts into few rows, so what comes at once is counted by one statement.
+// What an outcome is: something that was done, perhaps because of a message.
 
-import { lockApp } from '../apps/store.ts'
-import { invalid } from '../lib/errors.ts'
-import type { AppId } from '../lib/ids.ts'
-import type { Db } from '../storage/db.ts'
-import type { Merger, Outcome as Settled } from '../storage/merge.ts'
-import { isOurs, type Outcome } from './outcome.ts'
-import { addOutcomes, countNames, findNames, insertNames } from './store.ts'
+import type { Id } from '../lib/ids.ts'
 
-export type Measure = (appId: AppId, outcome: Outcome) => Promise<void>
+/** Put down to a click, to a message that was seen before, or to none. */
+export const attributions = ['direct', 'influenced', 'unattributed'] as const
+export type Attribution = (typeof attributions)[number]
 
-/** SDKs have no key: without an end to it, anybody could fill the tables with names. */
-export const MAX_NAMES = 1_000
-
-const tooManyNames = () => invalid(`An app can have at most ${MAX_NAMES} names of outcomes; this one would be one more`)
-
-export function createMeasure({ db, merger }: { db: Db; merger: Merger }): Measure {
-  return merger.merged<Outcome, void>({
-    name: 'outcomes.measure',
-    run: (appId, outcomes) =>
-      db.transaction(async (db): Promise<Settled<void>[]> => {
-        const names = [...new Set(outcomes.map(({ name }) => name))].filter((name) => !isOurs(name))
-        const refused = await admitNames(db, appId, names)
-        const counted = outcomes.filter(({ name }) => !refused.has(name))
-        if (counted.length > 0) await addOutcomes(db, appId, counted)
-        return outcomes.map(({ name }) => (refused.has(name) ? { error: tooManyNames() } : { value: undefined }))
-      }),
-  })
+export type Measure = {
+  name: string
+  attribution: Attribution
+  /** The type of the subscription; empty where nobody said. */
+  platform: string
+  /** The messages that it is put down to. */
+  messageIds: readonly Id<'message'>[]
+  weight: number
+  at: Date
 }
 
-/** Those for which there is no room. New names are rare; they are taken one request after the other. */
-async function admitNames(db: Db, appId: AppId, names: readonly string[]): Promise<Set<string>> {
-  if (names.length === 0) return new Set()
-  const isNew = async () => {
-    const known = await findNames(db, appId, names)
-    return names.filter((name) => !known.has(name))
-  }
-  if ((await isNew()).length === 0) return new Set()
-  await lockApp(db, appId)
-  const fresh = await isNew()
-  const room = Math.max(0, MAX_NAMES - (await countNames(db, appId)))
-  const admitted = fresh.slice(0, room)
-  if (admitted.length > 0) await insertNames(db, appId, admitted)
-  return new Set(fresh.slice(room))
-}
+/** Counted by ourselves, or told by SDKs under this name. Nobody else's outcome begins like these. */
+export const CLICK = 'os__click'
+export const CONFIRMED_DELIVERY = 'os__confirmed_delivery'
+export const SESSION_DURATION = 'os__session_duration'
+export const isReservedName = (name: string) => name.startsWith('os__')
+
+const HOUR_MS = 3_600_000
+export const hourOf = (time: Date) => new Date(Math.floor(time.getTime() / HOUR_MS) * HOUR_MS)

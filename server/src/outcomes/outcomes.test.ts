@@ -6,7 +6,7 @@ import { aName, NOBODY } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { sql } from '../storage/sql.ts'
-import { MAX_NAMES } from './measure.ts'
+import { MAX_NAMES } from './record-measure.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-01-01T09:30:00Z')

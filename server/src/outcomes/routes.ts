@@ -1,9 +1,9 @@
 import type { Access, Route } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import type { OutcomesContext } from './context.ts'
-import { readMeasure, readMeasureSources } from './read-outcome.ts'
+import { readMeasure, readMeasureSources } from './read-measure.ts'
 import { AppPath, MeasureBody, MeasureSourcesBody, Nothing, OutcomesAnswer, OutcomesQuery } from './schema.ts'
-import { outcomesOfApp } from './view.ts'
+import { viewOutcomesOfApp } from './view.ts'
 
 const forSdks: Access = { kind: 'app', permission: 'messages', appIn: 'body', keyless: () => true }
 
@@ -22,7 +22,7 @@ export function outcomeRoutes(ctx: OutcomesContext): Route[] {
       body: MeasureBody,
       answers: { 200: Nothing },
       async handle({ app, body, now }) {
-        await ctx.measure(app.id, readMeasure(body, now))
+        await ctx.recordMeasure(app.id, readMeasure(body, now))
         return { status: 200, body: {} }
       },
     }),
@@ -37,7 +37,7 @@ export function outcomeRoutes(ctx: OutcomesContext): Route[] {
       body: MeasureSourcesBody,
       answers: { 200: Nothing },
       async handle({ app, body, now }) {
-        await ctx.measure(app.id, readMeasureSources(body, now))
+        await ctx.recordMeasure(app.id, readMeasureSources(body, now))
         return { status: 200, body: {} }
       },
     }),
@@ -55,7 +55,7 @@ export function outcomeRoutes(ctx: OutcomesContext): Route[] {
       query: OutcomesQuery,
       answers: { 200: OutcomesAnswer },
       async handle({ app, query }) {
-        return { status: 200, body: { outcomes: await outcomesOfApp(ctx, app.id, query) } }
+        return { status: 200, body: { outcomes: await viewOutcomesOfApp(ctx, app.id, query) } }
       },
     }),
   ]

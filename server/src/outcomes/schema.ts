@@ -1,7 +1,7 @@
 // The wire shapes of outcomes.
 
 import Type, { type Static } from 'typebox'
-import { attributions } from './outcome.ts'
+import { attributions } from './measure.ts'
 
 const optional = <Value>(schema: object) => Type.Optional(Type.Unsafe<Value | null>(schema))
 const ids = () =>
@@ -40,7 +40,7 @@ export const MeasureBody = Type.Object({
 })
 export type MeasureBody = Static<typeof MeasureBody>
 
-type Source = { notification_ids?: string[] | null; in_app_message_ids?: string[] | null } | null
+type MeasureSource = { notification_ids?: string[] | null; in_app_message_ids?: string[] | null } | null
 const source = {
   type: ['object', 'null'],
   properties: {
@@ -50,7 +50,7 @@ const source = {
 }
 export const MeasureSourcesBody = Type.Object({
   ...common,
-  sources: optional<{ direct?: Source; indirect?: Source }>({
+  sources: optional<{ direct?: MeasureSource; indirect?: MeasureSource }>({
     type: ['object', 'null'],
     properties: { direct: source, indirect: source },
   }),

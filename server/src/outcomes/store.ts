@@ -3,7 +3,7 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, sql } from '../storage/sql.ts'
-import { type Attribution, hourOf, type Outcome } from './outcome.ts'
+import { type Attribution, hourOf, type Measure } from './measure.ts'
 
 /** In place of a message's: the count of the whole app. */
 const OF_THE_APP = '00000000-0000-0000-0000-000000000000'
@@ -12,7 +12,7 @@ const OF_THE_APP = '00000000-0000-0000-0000-000000000000'
  * Count outcomes, each once for the app and once for each message that is there. Sums are made by PostgreSQL, of decimals:
  * ten times 0.1 is 1.
  */
-export const addOutcomes = (db: Db, appId: AppId, outcomes: readonly Outcome[]) =>
+export const addMeasures = (db: Db, appId: AppId, outcomes: readonly Measure[]) =>
   db.query(sql`
     insert into outcome_counts (app_id, name, message_id, hour, attribution, platform, count, sum)
     select a.id, r.name, r.message_id, r.hour, r.attribution, r.platform, count(*), sum(round(r.weight, 6))
@@ -25,7 +25,7 @@ export const addOutcomes = (db: Db, appId: AppId, outcomes: readonly Outcome[]) 
     on conflict (app_id, name, message_id, hour, attribution, platform)
     do update set count = outcome_counts.count + excluded.count, sum = outcome_counts.sum + excluded.sum`)
 
-const rowsOf = ({ name, attribution, platform, messageIds, weight, at }: Outcome) =>
+const rowsOf = ({ name, attribution, platform, messageIds, weight, at }: Measure) =>
   [OF_THE_APP, ...new Set(messageIds)].map((message_id) => ({
     name,
     message_id,
@@ -35,7 +35,7 @@ const rowsOf = ({ name, attribution, platform, messageIds, weight, at }: Outcome
     weight,
   }))
 
-export type Question = {
+export type OutcomesFilter = {
   names: readonly string[]
   messageId: string | undefined
   since: Date
@@ -43,7 +43,11 @@ export type Question = {
   platforms: readonly string[] | undefined
 }
 
-export const sumOutcomes = (db: Db, appId: AppId, { names, messageId, since, attribution, platforms }: Question) =>
+export const sumMeasures = (
+  db: Db,
+  appId: AppId,
+  { names, messageId, since, attribution, platforms }: OutcomesFilter,
+) =>
   db.query<{ name: string; count: number; sum: number }>(sql`
     select c.name, sum(c.count)::bigint as count, sum(c.sum) as sum
     from outcome_counts c
@@ -54,10 +58,10 @@ export const sumOutcomes = (db: Db, appId: AppId, { names, messageId, since, att
     group by c.name`)
 
 /** What devices told of messages, of one or of all that came in since. */
-export const sumReports = (
+export const sumDeliveryReports = (
   db: Db,
   appId: AppId,
-  { messageId, since, platforms }: Pick<Question, 'messageId' | 'since' | 'platforms'>,
+  { messageId, since, platforms }: Pick<OutcomesFilter, 'messageId' | 'since' | 'platforms'>,
 ) =>
   db.query<{ state: string; count: number }>(sql`
     select c.state, sum(c.count)::bigint as count
@@ -88,7 +92,7 @@ export const insertNames = (db: Db, appId: AppId, names: readonly string[]) =>
     on conflict do nothing`)
 
 /** Some of the counts of hours before this; fewer than `limit` means that none are left. */
-export async function deleteOldCounts(db: Db, appId: AppId, before: Date, limit: number): Promise<number> {
+export async function deleteCountsBefore(db: Db, appId: AppId, before: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from outcome_counts
     where app_id = ${appId} and ctid = any(array(

@@ -4,9 +4,9 @@ import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { typeOfDeviceNumber } from '../users/subscriptions/subscription.ts'
-import { CLICK, CONFIRMED_DELIVERY, hourOf } from './outcome.ts'
+import { CLICK, CONFIRMED_DELIVERY, hourOf } from './measure.ts'
 import type { OutcomeObject, OutcomesQuery } from './schema.ts'
-import { sumOutcomes, sumReports } from './store.ts'
+import { sumDeliveryReports, sumMeasures } from './store.ts'
 
 type ViewContext = { db: Db; now: () => Date }
 type Asked = { name: string; aggregation: 'count' | 'sum' }
@@ -18,14 +18,18 @@ const MAX_NAMES = 50
 const REPORTS = { [CLICK]: 'clicked', [CONFIRMED_DELIVERY]: 'received' }
 
 /** Of a whole app. At least one name must be asked for. */
-export async function outcomesOfApp(ctx: ViewContext, appId: AppId, query: OutcomesQuery): Promise<OutcomeObject[]> {
+export async function viewOutcomesOfApp(
+  ctx: ViewContext,
+  appId: AppId,
+  query: OutcomesQuery,
+): Promise<OutcomeObject[]> {
   const asked = readNames(query)
   if (asked.length === 0) throw invalid('outcome_names is required')
   return answerTo(ctx, appId, asked, query, undefined)
 }
 
 /** Of one message, for the view of it; nothing where no name is asked for. */
-export async function outcomesOf(
+export async function viewOutcomesOfMessage(
   ctx: ViewContext,
   appId: AppId,
   messageId: string,
@@ -47,11 +51,11 @@ async function answerTo(
   const names = [...new Set(asked.map(({ name }) => name))]
   const question = { messageId, since, platforms: readPlatforms(outcome_platforms) }
   const attribution = outcome_attribution === 'total' ? undefined : outcome_attribution
-  const sums = await sumOutcomes(db, appId, { ...question, names, attribution })
+  const sums = await sumMeasures(db, appId, { ...question, names, attribution })
   // A click, and a receipt, is of the message itself.
   const isDirect = attribution === undefined || attribution === 'direct'
   const reports =
-    isDirect && names.some((name) => Object.hasOwn(REPORTS, name)) ? await sumReports(db, appId, question) : []
+    isDirect && names.some((name) => Object.hasOwn(REPORTS, name)) ? await sumDeliveryReports(db, appId, question) : []
   const byName = new Map<string, { count: number; sum: number }>(sums.map((it) => [it.name, it]))
   for (const [name, state] of Object.entries(REPORTS))
     byName.set(name, { count: reports.find((it) => it.state === state)?.count ?? 0, sum: 0 })

@@ -1,10 +1,10 @@
 // What became of a delivery, and why there is none, in words that a person who asks can be told.
 
 import { own } from '../lib/own-property.ts'
-import { NO_ACTIVITY_TOKEN } from '../messages/activities/address.ts'
+import { NO_ACTIVITY_TOKEN } from '../messages/activities/resolve-tokens.ts'
 import { INTERRUPTED } from '../messages/deliver/batch.ts'
 import { THROTTLED } from '../messages/deliver/throttle.ts'
-import { ATTACHMENT_AWAITED, ATTACHMENT_FAILED } from '../messages/email/attach.ts'
+import { ATTACHMENT_FAILED, ATTACHMENT_PENDING } from '../messages/email/attach-files.ts'
 import { SUPPRESSED } from '../messages/email/prepare.ts'
 import { BEYOND_WARM_UP } from '../messages/expand/insert-deliveries.ts'
 import {
@@ -52,7 +52,7 @@ const REASONS: Record<string, string> = {
   [NO_FROM_ADDRESS]: 'neither the message nor the app says whom the mail is from',
   [DOMAIN_INACTIVE]: 'the domain that the mail is from is not an active sending domain of the app',
   [ATTACHMENT_FAILED]: 'an attachment could not be fetched from its address',
-  [ATTACHMENT_AWAITED]: 'an attachment was still being fetched',
+  [ATTACHMENT_PENDING]: 'an attachment was still being fetched',
   [BEYOND_WARM_UP]: 'all stages of the warm-up were full',
   hard_bounce: 'there is no such mailbox',
   soft_bounce: 'the server of the mailbox refused it',

@@ -2,7 +2,11 @@
 
 import type { References } from '../../email/reference.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { createNoteEmail, type EmailNews, type NoteEmail } from '../../messages/email/note.ts'
+import {
+  createRecordEmailFeedback,
+  type EmailFeedback,
+  type RecordEmailFeedback,
+} from '../../messages/email/record-feedback.ts'
 import type { RecordRunActions } from '../../messages/feedback/run-actions.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
@@ -10,7 +14,7 @@ import type { Renderer } from '../../templates/render/renderer.ts'
 import { createCertificates, type FindCertificate } from './sources/ses.ts'
 import { createWatch, type Watch } from './tracking-guard.ts'
 
-export type BounceClass = Extract<EmailNews, { kind: 'bounced' }>['class']
+export type BounceClass = Extract<EmailFeedback, { kind: 'bounced' }>['class']
 
 /** The one classifier of refusals. */
 export type ClassifyBounce = (given: { code?: number; enhanced?: string; text?: string }) => BounceClass
@@ -25,7 +29,7 @@ export type MailParts = {
   renderer: Renderer
 }
 
-export type MailContext = MailParts & { noteEmail: NoteEmail; watch: Watch; findCertificate: FindCertificate }
+export type MailContext = MailParts & { noteEmail: RecordEmailFeedback; watch: Watch; findCertificate: FindCertificate }
 
 export const createMailContext = (
   parts: MailParts,
@@ -37,7 +41,7 @@ export const createMailContext = (
   }: { db: Db; clock: Clock; merger: Merger; noteActions?: RecordRunActions | undefined },
 ): MailContext => ({
   ...parts,
-  noteEmail: createNoteEmail({ db, clock, merger, noteActions }),
+  noteEmail: createRecordEmailFeedback({ db, clock, merger, noteActions }),
   watch: createWatch(clock),
   findCertificate: createCertificates({ clock, fetchPage: parts.fetchPage }),
 })

@@ -7,7 +7,8 @@ import { pauseForComplaints } from '../../email/pause.ts'
 import type { EmailReference } from '../../email/reference.ts'
 import { suppress } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { type EmailNews, findEmailDelivery, type NotedEmail } from '../../messages/email/note.ts'
+import type { EmailFeedback, RecordedEmailFeedback } from '../../messages/email/record-feedback.ts'
+import { findEmailDelivery } from '../../messages/email/store.ts'
 import { findMessage } from '../../messages/store.ts'
 import { setSubscribedByUser } from '../../users/subscriptions/opt-out.ts'
 import { unsubscribeAddress } from '../../users/subscriptions/unsubscribe-address.ts'
@@ -23,7 +24,7 @@ export type Told = {
   detail?: string | undefined
 }
 
-export async function follow(ctx: FeedbackContext, news: EmailNews, told: Told = {}): Promise<void> {
+export async function follow(ctx: FeedbackContext, news: EmailFeedback, told: Told = {}): Promise<void> {
   const { appId } = news.reference
   if (news.kind === 'unsubscribed') return void (await setSubscribed(ctx, news.reference, false, news.at))
   const noted = await ctx.mail.noteEmail(appId, news)
@@ -36,7 +37,7 @@ export async function follow(ctx: FeedbackContext, news: EmailNews, told: Told =
 async function followHardBounce(
   { db, change, clock }: FeedbackContext,
   appId: AppId,
-  { address, subscriptionId }: NotedEmail,
+  { address, subscriptionId }: RecordedEmailFeedback,
   told: Told,
 ): Promise<void> {
   if (address === null) return
@@ -48,7 +49,7 @@ async function followHardBounce(
 async function followComplaint(
   { db, change, clock }: FeedbackContext,
   appId: AppId,
-  { address, subscriptionId }: NotedEmail,
+  { address, subscriptionId }: RecordedEmailFeedback,
 ): Promise<void> {
   const now = clock.now()
   await setSubscribedByUser(change, appId, subscriptionId, false)

@@ -1,7 +1,7 @@
 // Opens and clicks, as mail programs and browsers bring them.
 
 import { AppError } from '../../lib/errors.ts'
-import { findEmailDelivery } from '../../messages/email/note.ts'
+import { findEmailDelivery } from '../../messages/email/store.ts'
 import type { FeedbackContext } from '../context.ts'
 import { isMachineAgent } from './tracking-guard.ts'
 

@@ -2,11 +2,11 @@
 
 import type { EmailReference, Purpose } from '../../email/reference.ts'
 import { fillPlaces, MARK, piecesOf } from '../../lib/placeholders.ts'
-import { findEmailDelivery } from '../../messages/email/note.ts'
 import type { EmailDelivery } from '../../messages/email/store.ts'
-import { fillPlaceholders, urlsAt } from '../../messages/email/urls.ts'
+import { findEmailDelivery } from '../../messages/email/store.ts'
+import { emailUrls, fillPlaceholders } from '../../messages/email/urls.ts'
 import { type Message, NO_RUN } from '../../messages/message.ts'
-import { messageParts } from '../../messages/scope.ts'
+import { messageScope } from '../../messages/scope.ts'
 import { findMessage } from '../../messages/store.ts'
 import { bodyOf } from '../../templates/content-sources.ts'
 import { findSender } from '../../templates/find-app-scope.ts'
@@ -27,7 +27,7 @@ export async function viewEmail(ctx: FeedbackContext, reference: EmailReference)
   const message = delivery && (await findMessage(ctx.db, reference.appId, delivery.messageId))
   const html = message && (await renderFor(ctx, reference, message, delivery))
   if (html === undefined) return tooOldPage()
-  const urls = urlsAt(ctx.publicUrl?.replace(/\/+$/, '') ?? '')
+  const urls = emailUrls(ctx.publicUrl?.replace(/\/+$/, '') ?? '')
   // What stands in the mail stands here too: who is shown it can unsubscribe as its reader can.
   const body = fillPlaces(piecesOf(fillPlaceholders(html.replaceAll(MARK, ''), urls)), (purpose) =>
     ctx.mail.references.write(reference, purpose as Purpose),
@@ -54,7 +54,7 @@ async function renderFor(
     user,
     subscription,
     ...sender,
-    ...messageParts(message),
+    ...messageScope(message),
     journey: (runId === NO_RUN ? undefined : (await readRunData?.(appId, [runId]))?.get(runId)) ?? null,
     unsubscribeToken: mail.references.write(reference, 'unsubscribe'),
   })

@@ -1,7 +1,7 @@
 // Everything that a journey names must be there: one statement for each kind of thing. The rows are held until the transaction
 // ends, so that nobody deletes what is just being taken into use.
 
-import { holdMessages } from '../../in-app/store.ts'
+import { lockMessagesForShare } from '../../in-app/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { isDefaultId } from '../../segments/segment.ts'
 import { holdSegments } from '../../segments/store.ts'
@@ -33,7 +33,7 @@ export async function findBrokenReferences(
     segment: new Set((await held(stored, (ids) => holdSegments(db, appId, ids))).map(({ id }) => id)),
     template: new Set(templates.keys()),
     webhook: new Set((await held(idsOf('webhook'), (ids) => lockWebhooksForShare(db, appId, ids))).map(({ id }) => id)),
-    iam: new Set((await held(idsOf('iam'), (ids) => holdMessages(db, appId, ids))).map(({ id }) => id)),
+    iam: new Set((await held(idsOf('iam'), (ids) => lockMessagesForShare(db, appId, ids))).map(({ id }) => id)),
   }
   return uses.flatMap((use) => {
     const { kind, id, channel } = use

@@ -1,7 +1,7 @@
 // What a batch of runs does to the world, written in its transaction: tags, what devices may show, what webhooks are told, and
 // messages, which are last because others wait for their jobs.
 
-import { grant } from '../../in-app/grant.ts'
+import { grantInAppMessages } from '../../in-app/grant.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { AddOptions } from '../../messages/expand/add-recipients.ts'
 import type { Db } from '../../storage/db.ts'
@@ -40,7 +40,7 @@ export async function applyEffects(
     messageId: iamId,
     expiresAt: seconds === null ? null : new Date(now.getTime() + seconds * 1_000),
   }))
-  await grant(db, appId, longest(grants))
+  await grantInAppMessages(db, appId, longest(grants))
   const calls = effectsOf(moves, 'call').map(({ run, effect: { nodeId, webhookId } }) => ({
     id: ctx.newId(),
     nodeId,

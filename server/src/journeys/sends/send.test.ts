@@ -141,7 +141,7 @@ test('where the mailboxes are is looked up before anybody is sent mail, and only
     expect(row?.total).toBe(0)
     asked.push([...domains].sort())
   }
-  await aWorker(app, clock, { email: { ...anEmailPort(), lookUpHosts } }).runDue()
+  await aWorker(app, clock, { email: { ...anEmailPort(), lookUpMailHosts: lookUpHosts } }).runDue()
   expect(asked).toEqual([['one.example', 'two.example']])
   expect(await messagesTo(a as MadeUser)).toHaveLength(1)
   expect(await messagesTo(other as MadeUser)).toEqual([])

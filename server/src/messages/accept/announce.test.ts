@@ -7,13 +7,13 @@ import { createQueue } from '../../queue/enqueue.ts'
 import { claimJobs } from '../../queue/store.ts'
 import { createMerger } from '../../storage/merge.ts'
 import type { NewMessage } from '../message.ts'
-import { type Accept, createAccept } from './accept.ts'
-import { typesFor } from './platforms.ts'
+import { createInsertMessage, type InsertMessage } from './insert-messages.ts'
+import { subscriptionTypesFor } from './platforms.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00.000Z')
 const inSeconds = (seconds: number) => new Date(clock.now().getTime() + seconds * 1000)
 let app: TestApp
-let accept: Accept
+let accept: InsertMessage
 let subscriptionId: string
 /** How many jobs workers were told of, each time that they were. */
 let announced: number[] = []
@@ -27,7 +27,7 @@ beforeAll(async () => {
     announce: async (_: unknown, jobs: readonly unknown[]) => void announced.push(jobs.length),
   }
   const merger = createMerger({ slots: 1 })
-  accept = createAccept({ db: app.db, now: () => clock.now(), queue, isDisabled: async () => false, merger })
+  accept = createInsertMessage({ db: app.db, now: () => clock.now(), queue, isDisabled: async () => false, merger })
 })
 afterAll(() => app.close())
 
@@ -46,7 +46,7 @@ async function told(...times: Date[]) {
     emailHtml: null,
     options: { ttl: 60, priority: 10 },
   }
-  const types = typesFor('push', undefined)
+  const types = subscriptionTypesFor('push', undefined)
   const accepted = await Promise.all(
     times.map((sendAfter) =>
       accept(app.tenant.id, {

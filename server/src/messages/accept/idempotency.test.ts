@@ -6,7 +6,7 @@ import { aSegment, tagIs } from '../../../test/segments.ts'
 import { aPush, templatesOf } from '../../../test/templates.ts'
 import { aName, anEmail, anId, told } from '../../../test/users.ts'
 import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
-import { forgetOldMessageKeys } from './keys.ts'
+import { deleteExpiredMessageKeys } from './idempotency.ts'
 
 const NOW = '2030-01-01T09:00:00.000Z'
 let clock: VirtualClock
@@ -172,7 +172,7 @@ describe('keys', () => {
     const young = randomUUID()
     await messages.sent({ ...everybody, idempotency_key: young })
     clock.advance({ days: 1 })
-    await forgetOldMessageKeys(app.db, clock.now())
+    await deleteExpiredMessageKeys(app.db, clock.now())
     const rows = await app.db.query<{ key: string }>({ text: 'select key from message_keys', values: [] })
     const keys = rows.map(({ key }) => key)
     expect(keys).toContain(young)

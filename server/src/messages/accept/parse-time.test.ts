@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseMoment, parseTimeOfDay } from './parse-time.ts'
+import { parseInstant, parseTimeOfDay } from './parse-time.ts'
 
 describe('a moment', () => {
   test.each([
@@ -38,7 +38,7 @@ describe('a moment', () => {
     ['2016-02-29 12:30 pm', '2016-02-29T12:30:00.000Z'],
     [' 2015-09-24T14:00:00Z ', '2015-09-24T14:00:00.000Z'],
   ])('%j', (given, iso) => {
-    expect(parseMoment(given)?.toISOString()).toBe(iso)
+    expect(parseInstant(given)?.toISOString()).toBe(iso)
   })
 
   test.each([
@@ -69,11 +69,11 @@ describe('a moment', () => {
     '2015-09-24T14:00:00Z and more',
     '2015-W39-4',
   ])('%j is none', (given) => {
-    expect(parseMoment(given)).toBeUndefined()
+    expect(parseInstant(given)).toBeUndefined()
   })
 
   test('long texts are refused at once', () => {
-    expect(parseMoment(`${'a'.repeat(50)} ${' '.repeat(40)}`)).toBeUndefined()
+    expect(parseInstant(`${'a'.repeat(50)} ${' '.repeat(40)}`)).toBeUndefined()
   })
 })
 

@@ -34,7 +34,7 @@ const placeIn = (name: string, short: string[], full: string[]) => {
 }
 
 /** Undefined when it is not understood, or no such moment exists. */
-export function parseMoment(given: string): Date | undefined {
+export function parseInstant(given: string): Date | undefined {
   const text = given.trim()
   for (const form of FORMS) {
     const parts = form.exec(text)?.groups

@@ -46,7 +46,7 @@ export function readPlatforms(content: Content): SubscriptionType[] | undefined 
   return left
 }
 
-export function typesFor(channel: Channel, platforms: readonly string[] | undefined): readonly string[] {
+export function subscriptionTypesFor(channel: Channel, platforms: readonly string[] | undefined): readonly string[] {
   if (channel === 'email') return ['Email']
   if (channel === 'sms') return ['SMS']
   return platforms ? PUSH.filter((type) => platforms.includes(type)) : PUSH

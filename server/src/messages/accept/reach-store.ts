@@ -3,12 +3,12 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { type Sql, sql } from '../../storage/sql.ts'
-import type { Waiting } from '../store.ts'
+import type { Submission } from '../store.ts'
 
 const isSubscribed = sql`s.enabled and s.token is not null and coalesce(s.notification_types, 1) > 0`
 
 /** Of an app with fewer than `most` subscriptions; undefined for larger ones, at which nobody looks through. */
-export async function findTypesOfApp(db: Db, appId: AppId, most: number): Promise<Set<string> | undefined> {
+export async function findSubscribedTypes(db: Db, appId: AppId, most: number): Promise<Set<string> | undefined> {
   const found = await db.query<{ type: string; isSubscribed: boolean }>(sql`
     select s.type, ${isSubscribed} as is_subscribed from subscriptions s where s.app_id = ${appId} limit ${most}`)
   if (found.length >= most) return undefined
@@ -16,11 +16,11 @@ export async function findTypesOfApp(db: Db, appId: AppId, most: number): Promis
 }
 
 /** Of those who are named. `user` finds whom a row `r` points at. */
-export async function findTypesOfTargets(
+export async function findSubscribedTypesOfTargets(
   db: Db,
   appId: AppId,
   user: Sql,
-  targets: NonNullable<Waiting['targets']>,
+  targets: NonNullable<Submission['targets']>,
 ): Promise<Set<string>> {
   const named = targets.map((it) => ('subscriptionId' in it ? { subscription_id: it.subscriptionId } : it))
   const found = await db.query<{ type: string }>(sql`

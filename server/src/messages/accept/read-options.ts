@@ -2,9 +2,9 @@
 
 import { invalid } from '../../lib/errors.ts'
 import type { Channel, Content } from '../../templates/content.ts'
-import type { Options } from '../message.ts'
+import type { MessageOptions } from '../message.ts'
 import type { CreateMessageBody } from '../schema.ts'
-import { parseMoment, parseTimeOfDay } from './parse-time.ts'
+import { parseInstant, parseTimeOfDay } from './parse-time.ts'
 import { readPlatforms } from './platforms.ts'
 import { readWarmUp } from './read-warm-up.ts'
 
@@ -15,13 +15,13 @@ const MAX_THROTTLE = 1_000_000_000
 /** Not before now: what lies in the past is due. */
 export function readSendAfter({ send_after }: CreateMessageBody, now: Date): Date {
   if (send_after === undefined || send_after === null) return now
-  const moment = parseMoment(send_after)
+  const moment = parseInstant(send_after)
   if (!moment)
     throw invalid('send_after is not understood; write it like 2030-09-24T14:00:00Z or 2030-09-24 14:00:00 GMT-0700')
   return moment < now ? now : moment
 }
 
-export function readOptions(body: CreateMessageBody, channel: Channel, content: Content, now: Date): Options {
+export function readOptions(body: CreateMessageBody, channel: Channel, content: Content, now: Date): MessageOptions {
   const warmUp = readWarmUp(body, channel, now)
   const throttlePerMinute = readThrottle(body.throttle_rate_per_minute)
   if (throttlePerMinute && channel !== 'push')
@@ -49,7 +49,7 @@ export function readOptions(body: CreateMessageBody, channel: Channel, content: 
 function readDelay(
   { delayed_option, delivery_time_of_day }: CreateMessageBody,
   channel: Channel,
-): Pick<Options, 'delayedOption' | 'timeOfDay' | 'timeOfDayGiven'> | undefined {
+): Pick<MessageOptions, 'delayedOption' | 'timeOfDay' | 'timeOfDayGiven'> | undefined {
   const delayedOption = delayed_option === 'timezone' || delayed_option === 'last-active' ? delayed_option : undefined
   if (delivery_time_of_day && delayedOption !== 'timezone')
     throw invalid(

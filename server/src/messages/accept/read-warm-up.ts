@@ -4,7 +4,7 @@ import { invalid } from '../../lib/errors.ts'
 import type { Channel } from '../../templates/content.ts'
 import type { WarmUp, WarmUpStage } from '../message.ts'
 import type { CreateMessageBody } from '../schema.ts'
-import { parseMoment } from './parse-time.ts'
+import { parseInstant } from './parse-time.ts'
 
 type Given = NonNullable<CreateMessageBody['email_warm_up']>
 
@@ -41,7 +41,7 @@ function readStages(given: NonNullable<Given['stages']>, now: Date): WarmUpStage
 }
 
 function readTime(name: string, given: string): Date {
-  const moment = parseMoment(given)
+  const moment = parseInstant(given)
   if (!moment) throw invalid(`${name} is not understood; write it like 2030-09-24T14:00:00Z`)
   return moment
 }

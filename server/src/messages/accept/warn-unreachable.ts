@@ -9,8 +9,8 @@ import type { Db } from '../../storage/db.ts'
 import { userIdOfRow } from '../../users/store.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import { type Provider, providerOf } from '../delivery.ts'
-import type { Waiting } from '../store.ts'
-import { findTypesOfApp, findTypesOfTargets } from './reach-store.ts'
+import type { Submission } from '../store.ts'
+import { findSubscribedTypes, findSubscribedTypesOfTargets } from './reach-store.ts'
 
 type NeedsSetUp = Extract<Provider, 'apns' | 'fcm' | 'huawei' | 'adm' | 'wns' | 'sms'>
 
@@ -57,7 +57,7 @@ const MOST_TARGETS = 100
 
 export type WarnUnreachable = (
   appId: AppId,
-  waiting: Pick<Waiting, 'types' | 'targets'>,
+  waiting: Pick<Submission, 'types' | 'targets'>,
 ) => Promise<string[]> | string[]
 
 export function createWarnUnreachable({ db, clock }: { db: Db; clock: Pick<Clock, 'leaseMs'> }): WarnUnreachable {
@@ -68,18 +68,18 @@ export function createWarnUnreachable({ db, clock }: { db: Db; clock: Pick<Clock
     remembered.set(appId, { missing, untilMs: clock.leaseMs() + REMEMBERED_MS })
   }
 
-  async function look(appId: AppId, { types, targets }: Pick<Waiting, 'types' | 'targets'>): Promise<string[]> {
+  async function look(appId: AppId, { types, targets }: Pick<Submission, 'types' | 'targets'>): Promise<string[]> {
     const app = await findApp(db, appId)
     const missing = app ? NAMES.filter((name) => !NEEDS[name].has(app)) : []
     if (missing.length === 0) remember(appId, missing)
     if (!types.some((type) => isMissing(missing, type))) return []
     if (types.every((type) => isMissing(missing, type))) return warningsFor(missing, types)
-    const ofApp = await findTypesOfApp(db, appId, LARGE_APP)
+    const ofApp = await findSubscribedTypes(db, appId, LARGE_APP)
     if (!ofApp) remember(appId, missing)
     if (!ofApp || ![...ofApp].some((type) => isMissing(missing, type))) return []
     const present =
       targets && targets.length <= MOST_TARGETS
-        ? await findTypesOfTargets(db, appId, userIdOfRow(appId), targets)
+        ? await findSubscribedTypesOfTargets(db, appId, userIdOfRow(appId), targets)
         : ofApp
     const reached = types.filter((type) => present.has(type))
     return reached.length > 0 && reached.every((type) => isMissing(missing, type)) ? warningsFor(missing, reached) : []

@@ -6,7 +6,7 @@ import { aName, anId, aUser, NOBODY } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
-import { findHolders, findTokens } from './store.ts'
+import { findTokenHolders, findTokens } from './store.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-01-01T09:00:00Z')
@@ -216,7 +216,7 @@ describe('update a live activity', () => {
       content: { ios_sound: 'bell.caf' },
       options: { activity: { event: 'update', id: activity, state: { status: 'baked' }, relevanceScore: 50 } },
     })
-    const holders = await findHolders(app.db, app.tenant.id, { purpose: 'update', name: activity }, 10)
+    const holders = await findTokenHolders(app.db, app.tenant.id, { purpose: 'update', name: activity }, 10)
     expect(row).toMatchObject({ audience: { ids: holders } })
     expect(holders.sort()).toEqual([...one.subscriptionIds, ...two.subscriptionIds].sort())
     const ended = await update(activity, updating({ event: 'end', dismissal_date: 1_893_488_400 }))

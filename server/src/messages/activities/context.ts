@@ -6,15 +6,15 @@ import type { Merger } from '../../storage/merge.ts'
 import type { UserReader } from '../../users/read.ts'
 import type { MessagesContext } from '../context.ts'
 import type { RecordReport } from '../feedback/record-reports.ts'
-import { createRegister, type Register } from './tokens.ts'
+import { createRegisterToken, type RegisterToken } from './tokens.ts'
 
 export type ActivitiesContext = {
   db: Db
   /** Of users. */
   reader: UserReader
-  register: Register
+  register: RegisterToken
   messages: MessagesContext
-  note: RecordReport
+  recordFeedback: RecordReport
 }
 
 export const createActivitiesContext = (parts: {
@@ -23,11 +23,11 @@ export const createActivitiesContext = (parts: {
   merger: Merger
   reader: UserReader
   messages: MessagesContext
-  note: RecordReport
+  recordFeedback: RecordReport
 }): ActivitiesContext => ({
   db: parts.db,
   reader: parts.reader,
-  register: createRegister(parts),
+  register: createRegisterToken(parts),
   messages: parts.messages,
-  note: parts.note,
+  recordFeedback: parts.recordFeedback,
 })

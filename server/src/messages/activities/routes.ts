@@ -8,16 +8,16 @@ import {
   ActivityTokenPath,
   ClickBody,
   Nothing,
-  StartBody,
+  StartActivityBody,
   StartedAnswer,
   TokenBody,
   TypePath,
   TypeTokenPath,
-  UpdateBody,
+  UpdateActivityBody,
   UpdatedAnswer,
 } from './schema.ts'
-import { startActivity, updateActivity } from './send.ts'
-import { badToken, checkOwner, registerToken, removeToken } from './tokens.ts'
+import { startActivity, updateActivity } from './send-activity.ts'
+import { checkOwner, registerToken, removeToken, tokenRequired } from './tokens.ts'
 
 const access: Access = { kind: 'app', permission: 'messages', appIn: 'path' }
 /** A token belongs to a subscription. */
@@ -41,7 +41,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
       description:
         'On the devices of these recipients that have told a token for this type of activity. Answers the id of the message.',
       params: TypePath,
-      body: StartBody,
+      body: StartActivityBody,
       maxBodyBytes: 5 * 1_048_576,
       answers: { 201: StartedAnswer },
       async handle({ app, params, body }) {
@@ -57,7 +57,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
       summary: 'Update or end a live activity',
       description: 'On all devices that show it.',
       params: ActivityPath,
-      body: UpdateBody,
+      body: UpdateActivityBody,
       answers: { 200: UpdatedAnswer },
       async handle({ app, params, body }) {
         const { id, isReplay } = await updateActivity(ctx, app.id, params.activity_id, body)
@@ -167,7 +167,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
           const subscriptionId = params.subscription_id
           await checkOwner(ctx, app.id, { subscriptionId }, authorityOf(caller))
           const messageId = body.notification_id?.toLowerCase()
-          if (messageId !== undefined) await ctx.note(app.id, { kind: 'clicked', messageId, subscriptionId })
+          if (messageId !== undefined) await ctx.recordFeedback(app.id, { kind: 'clicked', messageId, subscriptionId })
           return done
         },
       }),
@@ -177,6 +177,6 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
 
 function tokenIn({ activity_token, token }: { activity_token?: string; token?: string }): string {
   const given = activity_token ?? token
-  if (given === undefined) throw badToken()
+  if (given === undefined) throw tokenRequired()
   return given
 }

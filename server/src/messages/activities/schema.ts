@@ -27,7 +27,7 @@ const { contents, headings, ios_sound } = contentFields
 const { include_aliases, include_subscription_ids, included_segments, excluded_segments, filters } =
   CreateMessageBody.properties
 
-export const StartBody = Type.Object({
+export const StartActivityBody = Type.Object({
   ...common,
   event: Type.Literal('start'),
   activity_id: activityName,
@@ -41,9 +41,9 @@ export const StartBody = Type.Object({
   excluded_segments,
   filters,
 })
-export type StartBody = Static<typeof StartBody> & { filters?: Filter[] | null }
+export type StartActivityBody = Static<typeof StartActivityBody> & { filters?: Filter[] | null }
 
-export const UpdateBody = Type.Object({
+export const UpdateActivityBody = Type.Object({
   ...common,
   event: Type.Union([Type.Literal('update'), Type.Literal('end')]),
   contents,
@@ -52,7 +52,7 @@ export const UpdateBody = Type.Object({
   ios_sound,
   dismissal_date: moment('Of an end: when it leaves the lock screen, in Unix seconds.'),
 })
-export type UpdateBody = Static<typeof UpdateBody>
+export type UpdateActivityBody = Static<typeof UpdateActivityBody>
 
 export const StartedAnswer = Type.Object({ notification_id: Type.String() })
 export const UpdatedAnswer = Type.Object({ id: Type.String() })

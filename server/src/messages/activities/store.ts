@@ -5,11 +5,11 @@ import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 
 /** `start`: the kind of activity of this name may be started. `update`: the activity with this id is running. */
-export type TokenName = { purpose: 'start' | 'update'; name: string }
-export type TokenKey = TokenName & { subscriptionId: SubscriptionId }
-export type Token = TokenKey & { token: string }
+export type ActivityTokenName = { purpose: 'start' | 'update'; name: string }
+export type ActivityTokenKey = ActivityTokenName & { subscriptionId: SubscriptionId }
+export type ActivityToken = ActivityTokenKey & { token: string }
 
-const tokenRow = ({ purpose, name, subscriptionId, token }: Token) => ({
+const tokenRow = ({ purpose, name, subscriptionId, token }: ActivityToken) => ({
   purpose,
   name,
   subscription_id: subscriptionId,
@@ -20,7 +20,7 @@ const tokenRow = ({ purpose, name, subscriptionId, token }: Token) => ({
 export async function upsertTokens(
   db: Db,
   appId: AppId,
-  tokens: readonly Token[],
+  tokens: readonly ActivityToken[],
   now: Date,
 ): Promise<Set<SubscriptionId>> {
   const written = await db.query<{ subscriptionId: SubscriptionId }>(sql`
@@ -38,8 +38,8 @@ export async function upsertTokens(
 }
 
 /** What these subscriptions have beyond so many, the oldest of it. */
-export const findSurplus = (db: Db, appId: AppId, ids: readonly SubscriptionId[], most: number) =>
-  db.query<Token>(sql`
+export const findSurplusTokens = (db: Db, appId: AppId, ids: readonly SubscriptionId[], most: number) =>
+  db.query<ActivityToken>(sql`
     select t.purpose, t.name, t.subscription_id, t.token
     from (
       select t.purpose, t.name, t.subscription_id, t.token,
@@ -49,7 +49,7 @@ export const findSurplus = (db: Db, appId: AppId, ids: readonly SubscriptionId[]
     where t.place > ${most}`)
 
 /** Those that still are what they were. */
-export const deleteTokens = (db: Db, appId: AppId, tokens: readonly Token[]) =>
+export const deleteTokens = (db: Db, appId: AppId, tokens: readonly ActivityToken[]) =>
   db.query(sql`
     delete from live_activity_tokens t
     using jsonb_to_recordset(${rows(tokens.map(tokenRow))}::jsonb)
@@ -57,7 +57,7 @@ export const deleteTokens = (db: Db, appId: AppId, tokens: readonly Token[]) =>
     where t.app_id = ${appId} and t.purpose = r.purpose and t.name = r.name and t.subscription_id = r.subscription_id
       and t.token = r.token`)
 
-export const deleteToken = (db: Db, appId: AppId, { purpose, name, subscriptionId }: TokenKey) =>
+export const deleteToken = (db: Db, appId: AppId, { purpose, name, subscriptionId }: ActivityTokenKey) =>
   db.query(sql`
     delete from live_activity_tokens
     where app_id = ${appId} and purpose = ${purpose} and name = ${name} and subscription_id = ${subscriptionId}`)
@@ -66,7 +66,7 @@ export const deleteToken = (db: Db, appId: AppId, { purpose, name, subscriptionI
 export async function findTokens(
   db: Db,
   appId: AppId,
-  { purpose, name }: TokenName,
+  { purpose, name }: ActivityTokenName,
   ids: readonly SubscriptionId[],
 ): Promise<Map<SubscriptionId, string>> {
   const found = await db.query<{ subscriptionId: SubscriptionId; token: string }>(sql`
@@ -76,10 +76,10 @@ export async function findTokens(
 }
 
 /** In the order of their ids, after the one given. */
-export async function findHolders(
+export async function findTokenHolders(
   db: Db,
   appId: AppId,
-  { purpose, name }: TokenName,
+  { purpose, name }: ActivityTokenName,
   limit: number,
   after?: SubscriptionId,
 ): Promise<SubscriptionId[]> {
@@ -93,10 +93,10 @@ export async function findHolders(
 }
 
 /** Some of those that were not renewed since; fewer than `limit` means that none are left. */
-export async function deleteOldTokens(
+export async function deleteTokensBefore(
   db: Db,
   appId: AppId,
-  purpose: TokenName['purpose'],
+  purpose: ActivityTokenName['purpose'],
   before: Date,
   limit: number,
 ): Promise<number> {

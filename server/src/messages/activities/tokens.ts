@@ -10,30 +10,30 @@ import type { Merger, Outcome } from '../../storage/merge.ts'
 import { refuseForeignDevice } from '../../users/devices/authorize.ts'
 import type { ActivitiesContext } from './context.ts'
 import {
-  deleteOldTokens,
+  type ActivityToken,
+  type ActivityTokenKey,
   deleteToken,
   deleteTokens,
-  findSurplus,
-  type Token,
-  type TokenKey,
+  deleteTokensBefore,
+  findSurplusTokens,
   upsertTokens,
 } from './store.ts'
 
-export type Register = (appId: AppId, token: Token) => Promise<void>
+export type RegisterToken = (appId: AppId, token: ActivityToken) => Promise<void>
 
 /** Far more than a device shows at once. */
 const MAX_TOKENS = 50
 
 /** An event that thousands watch begins for all of them at once: what comes together is written together. */
-export function createRegister({ db, clock, merger }: { db: Db; clock: Clock; merger: Merger }): Register {
-  return merger.merged<Token, void>({
+export function createRegisterToken({ db, clock, merger }: { db: Db; clock: Clock; merger: Merger }): RegisterToken {
+  return merger.merged<ActivityToken, void>({
     name: 'activities.register',
     run: (appId, tokens) =>
       db.transaction(async (db): Promise<Outcome<void>[]> => {
         // The last word about one place counts.
         const latest = new Map(tokens.map((it) => [`${it.purpose} ${it.subscriptionId} ${it.name}`, it]))
         const known = await upsertTokens(db, appId, [...latest.values()], clock.now())
-        const surplus = known.size > 0 ? await findSurplus(db, appId, [...known], MAX_TOKENS) : []
+        const surplus = known.size > 0 ? await findSurplusTokens(db, appId, [...known], MAX_TOKENS) : []
         if (surplus.length > 0) await deleteTokens(db, appId, surplus)
         return tokens.map(({ subscriptionId }) =>
           known.has(subscriptionId) ? { value: undefined } : { error: subscriptionNotFound() },
@@ -42,15 +42,15 @@ export function createRegister({ db, clock, merger }: { db: Db; clock: Clock; me
   })
 }
 
-export const badToken = () => invalid('activity_token is required')
+export const tokenRequired = () => invalid('activity_token is required')
 
-export async function registerToken(ctx: ActivitiesContext, appId: AppId, token: Token, authority: Authority) {
+export async function registerToken(ctx: ActivitiesContext, appId: AppId, token: ActivityToken, authority: Authority) {
   await checkOwner(ctx, appId, token, authority)
   await ctx.register(appId, token)
 }
 
 /** Also when there is none. */
-export async function removeToken(ctx: ActivitiesContext, appId: AppId, key: TokenKey, authority: Authority) {
+export async function removeToken(ctx: ActivitiesContext, appId: AppId, key: ActivityTokenKey, authority: Authority) {
   await checkOwner(ctx, appId, key, authority)
   await deleteToken(ctx.db, appId, key)
 }
@@ -59,7 +59,7 @@ export async function removeToken(ctx: ActivitiesContext, appId: AppId, key: Tok
 export async function checkOwner(
   { reader }: Pick<ActivitiesContext, 'reader'>,
   appId: AppId,
-  { subscriptionId }: Pick<TokenKey, 'subscriptionId'>,
+  { subscriptionId }: Pick<ActivityTokenKey, 'subscriptionId'>,
   authority: Authority,
 ) {
   const owner = await reader.identity(appId, { subscriptionId })
@@ -72,10 +72,10 @@ const DAY_MS = 86_400_000
 const KEPT_MS = { update: 2 * DAY_MS, start: 400 * DAY_MS }
 const TOKENS_AT_ONCE = 10_000
 
-export async function forgetOldTokens(db: Db, now: Date): Promise<void> {
+export async function deleteExpiredActivityTokens(db: Db, now: Date): Promise<void> {
   for (const { id } of await findAllApps(db))
     for (const purpose of ['start', 'update'] as const) {
       const before = new Date(now.getTime() - KEPT_MS[purpose])
-      while ((await deleteOldTokens(db, id, purpose, before, TOKENS_AT_ONCE)) === TOKENS_AT_ONCE);
+      while ((await deleteTokensBefore(db, id, purpose, before, TOKENS_AT_ONCE)) === TOKENS_AT_ONCE);
     }
 }

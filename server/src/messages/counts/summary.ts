@@ -5,7 +5,7 @@ import type { Channel } from '../../templates/content.ts'
 import { type DeliveryState, deliveryStates } from '../delivery.ts'
 import type { MessageState } from '../message.ts'
 import { CAPPED, cannotGo, DELETED, isGone, UNSUBSCRIBED } from '../reasons.ts'
-import type { Count } from '../store.ts'
+import type { MessageCount } from '../store.ts'
 
 /** The interface's names for types of subscription; the rest are ours. Edge is told apart from Chrome by nobody. */
 const PLATFORM_NAMES: Record<string, string> = {
@@ -26,7 +26,7 @@ const PLATFORM_NAMES: Record<string, string> = {
   AlexaPush: 'alexa',
 }
 
-type Counted = Pick<Count, 'state' | 'reason' | 'count'>
+type Counted = Pick<MessageCount, 'state' | 'reason' | 'count'>
 
 const sum = (counts: readonly Counted[], test: (it: Counted) => boolean) =>
   counts.reduce((total, it) => (test(it) ? total + it.count : total), 0)
@@ -85,7 +85,7 @@ function platformStats(name: string, counts: readonly Counted[]) {
 export const channelStats = (channel: Channel, counts: readonly Counted[]) =>
   platformStats(channel === 'push' ? '' : channel, counts)
 
-export function countsObject(state: MessageState, counts: readonly Count[]) {
+export function countsObject(state: MessageState, counts: readonly MessageCount[]) {
   const byPlatform = Map.groupBy(counts, ({ platform }) => own(PLATFORM_NAMES, platform) ?? platform)
   // Nobody knows yet how many there will be.
   const isOpen = state === 'scheduled' || state === 'expanding'
@@ -101,7 +101,7 @@ export function countsObject(state: MessageState, counts: readonly Count[]) {
 }
 
 /** Every delivery is in one state, for one reason; they add up. What is counted beside the states is left out. */
-function ledger(counts: readonly Count[]) {
+function ledger(counts: readonly MessageCount[]) {
   const states: Record<string, number> = {}
   const reasons: Record<string, Record<string, number>> = {}
   for (const { state, reason, count } of counts) {

@@ -13,13 +13,13 @@ import { findSuspensions } from '../../templates/suspension-store.ts'
 import { loadReferencedUsers } from '../../users/store.ts'
 import type { User } from '../../users/working-set.ts'
 import { emailContent, envelopeOf } from '../email/content.ts'
-import type { Mailing } from '../email/prepare.ts'
+import type { EmailMetadata } from '../email/prepare.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ActivityContent, OutgoingMessage } from '../engine/sender.ts'
 import { providerExpiryOf } from '../lifetime.ts'
-import { type Activity, type Lane, NO_RUN } from '../message.ts'
+import { type Lane, type LiveActivity, NO_RUN } from '../message.ts'
 import { iosSound, pushContent, type RenderedTexts } from '../push/content.ts'
-import { type MessageParts, messageParts } from '../scope.ts'
+import { type MessageScope, messageScope } from '../scope.ts'
 import type { DueDelivery, SentMessage } from './store.ts'
 import { suspendContent } from './suspend-content.ts'
 
@@ -27,7 +27,7 @@ import { suspendContent } from './suspend-content.ts'
 export type ReadyDelivery = {
   due: DueDelivery
   message: SentMessage
-  mailing?: Mailing | undefined
+  mailing?: EmailMetadata | undefined
   files?: readonly EmailAttachment[] | undefined
 }
 export type ComposedDelivery = ReadyDelivery & { outgoing: OutgoingMessage }
@@ -85,7 +85,7 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
   const sources = new Map<string, Sources>()
   const fingerprints = new Map<string, string>()
   const texts = new Map<string, RenderedTexts>()
-  const parts = new Map<string, MessageParts>()
+  const parts = new Map<string, MessageScope>()
   const contents = new Map<string, OutgoingMessage['content']>()
 
   const remembered = <Value>(known: Map<string, Value>, key: string, make: () => Value): Value => {
@@ -109,7 +109,7 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
     /** Those of one message in one language share the object: it travels to the renderer once. */
     sourcesOf,
     /** They share the object for the same reason. */
-    partsOf: (message: SentMessage) => remembered(parts, message.id, () => messageParts(message)),
+    partsOf: (message: SentMessage) => remembered(parts, message.id, () => messageScope(message)),
     fingerprintOf: ({ id, content, emailHtml, options }: SentMessage) =>
       remembered(fingerprints, id, () => fingerprintOf(content, emailHtml, options.template?.dynamicContent ?? null)),
     fixedTexts: (it: ReadyDelivery): RenderedTexts =>
@@ -142,7 +142,7 @@ function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: 
 
 const lastMoment = ({ due, message }: ReadyDelivery): Date => providerExpiryOf(due.expiresAt, message.options)
 
-function activityContent(it: ReadyDelivery, activity: Activity, texts: RenderedTexts): ActivityContent {
+function activityContent(it: ReadyDelivery, activity: LiveActivity, texts: RenderedTexts): ActivityContent {
   const { id: messageId, options, content } = it.message
   const { headings: title, contents: body } = texts
   const isSilent = title === undefined && body === undefined
@@ -229,7 +229,7 @@ async function loadRuns({ readRunData }: Pick<Engine, 'readRunData'>, appId: App
 
 const contextOf = (
   { due, mailing }: ReadyDelivery,
-  parts: MessageParts,
+  parts: MessageScope,
   user: User,
   from: Sender,
   journey: RunData | undefined,

@@ -2,7 +2,7 @@
 
 import { quietHoursOf, quietUntil } from '../../sending/quiet-hours.ts'
 import type { DeliverySettings } from '../../sending/settings.ts'
-import { NO_ACTIVITY_TOKEN } from '../activities/address.ts'
+import { NO_ACTIVITY_TOKEN } from '../activities/resolve-tokens.ts'
 import type { DeliveryState } from '../delivery.ts'
 import type { DeliveryChange, DueDelivery, SentMessage } from './store.ts'
 

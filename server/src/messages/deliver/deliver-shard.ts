@@ -7,13 +7,13 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Work } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
 import { areHoldsUnchanged } from '../../sending/store.ts'
-import { addressActivities } from '../activities/address.ts'
+import { resolveActivityTokens } from '../activities/resolve-tokens.ts'
 import { changeCounts, transitionsFrom } from '../counts/store.ts'
 import { parseShard, type Shard } from '../delivery.ts'
-import { attachFiles } from '../email/attach.ts'
+import { attachFiles } from '../email/attach-files.ts'
 import { countFailedEmails } from '../email/count.ts'
-import { prepareMail } from '../email/prepare.ts'
-import { noteSoftEnds } from '../email/suppress-bounced.ts'
+import { prepareEmails } from '../email/prepare.ts'
+import { recordSoftBouncesOfExpired } from '../email/suppress-bounced.ts'
 import type { Engine } from '../engine/engine.ts'
 import { deliverJobs } from '../jobs.ts'
 import { completeMessages } from '../settle/complete-messages.ts'
@@ -122,7 +122,11 @@ async function deliverFetched(
 ): Promise<ShardRunResult | undefined> {
   const { appId, shard: line, work } = attempt
   const from = { appId, ...line }
-  const { ready, unattached } = await attachFiles(engine, appId, await decideAll(engine, attempt, due, rules))
+  const { ready, withoutFiles: unattached } = await attachFiles(
+    engine,
+    appId,
+    await decideAll(engine, attempt, due, rules),
+  )
   const { composed, failed } = await compose(engine, appId, line.lane, ready)
   const now = engine.clock.now()
   const unmade = failed.map(
@@ -157,15 +161,15 @@ async function decideAll(
   const now = clock.now()
   const decided: Decision[] = []
   const ready: ReadyDelivery[] = []
-  const addressed = await addressActivities(db, attempt.appId, due, messages)
-  const preparedFor = await prepareMail(engine, attempt.appId, addressed, messages)
+  const addressed = await resolveActivityTokens(db, attempt.appId, due, messages)
+  const preparedFor = await prepareEmails(engine, attempt.appId, addressed, messages)
   for (const it of addressed) {
     const message = messages.get(it.messageId)
     if (!message) continue
     const prepared = preparedFor(it)
     const change = decide(it, message, rules, now, prepared?.refusal)
     if (change) decided.push({ due: it, change })
-    else ready.push({ due: it, message, mailing: prepared?.mailing })
+    else ready.push({ due: it, message, mailing: prepared?.envelope })
   }
   const { going, waiting } = await applyThrottle(db, attempt.appId, ready, rules.settings, now)
   await writeDecisions(engine, attempt, [...decided, ...waiting])
@@ -196,7 +200,7 @@ async function writeDecisions(
       failed.map(({ due: { userId }, change }) => ({ ...change, userId })),
       now,
     )
-    await noteSoftEnds(db, appId, changed, now)
+    await recordSoftBouncesOfExpired(db, appId, changed, now)
   })
 }
 
@@ -214,7 +218,7 @@ async function expireWhileHeld(
     const expired = await expireDue(db, appId, key, now, EXPIRE_LIMIT)
     await changeCounts(db, appId, part, transitionsFrom({ state: 'pending' }, expired))
     await countFailedEmails(db, appId, part, expired, now)
-    await noteSoftEnds(db, appId, expired, now)
+    await recordSoftBouncesOfExpired(db, appId, expired, now)
     return expired
   })
   await completeMessages({ db, clock }, appId, [...new Set(expired.map(({ messageId }) => messageId))])

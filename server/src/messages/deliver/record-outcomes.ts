@@ -5,8 +5,8 @@ import type { AppId } from '../../lib/ids.ts'
 import { release } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
 import { changeCounts, transitionsFrom } from '../counts/store.ts'
-import { arrivalFacts, countEmailOutcomes, isBounced, noteArrivals, sayArrived } from '../email/count.ts'
-import { noteSoftRefusals } from '../email/suppress-bounced.ts'
+import { arrivalCounts, countEmailOutcomes, isBounced, markArrivals, recordArrivals } from '../email/count.ts'
+import { recordSoftBouncesOfAnswered } from '../email/suppress-bounced.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { DeliveryEvent } from '../feedback/delivery-event.ts'
 import { findWantedEvents, insertDeliveryEvents } from '../feedback/delivery-event-store.ts'
@@ -72,7 +72,7 @@ export async function recordOutcomes(
     ...transitionsFrom({ state: 'pending' }, [...changed]),
     // They were counted as unknown by who took the line over.
     ...transitionsFrom({ state: 'unknown', reason: INTERRUPTED }, [...revived]),
-    ...arrivalFacts(written),
+    ...arrivalCounts(written),
   ]
   await Promise.all([
     changeCounts(db, appId, line.number, counts),
@@ -81,7 +81,7 @@ export async function recordOutcomes(
   ])
   const arrived = written.filter(({ change }) => change.deliveredAt !== null).map(({ delivery: it }) => it.due)
   await reportRunActions(noteActions, db, appId, arrived)
-  if (line.provider === 'email') await noteSoftRefusals(db, appId, written, now)
+  if (line.provider === 'email') await recordSoftBouncesOfAnswered(db, appId, written, now)
   const count = refused.filter(({ delivery: it }) => countsForLimit(it)).length
   if (second && count > 0) await release(db, appId, [{ second, count }], now)
   await scheduleUnknownReport(
@@ -103,11 +103,11 @@ async function changeSent(
   const { appId, shard: line } = attempt
   if (line.provider !== 'email') return changeDeliveries(db, appId, judged.map(changeOf), { state: 'pending' })
   // Of nearly all mails nothing has come back before their answer: that they arrived is news, without a look at them first.
-  sayArrived(judged, now)
+  markArrivals(judged, now)
   const unheard = await changeDeliveries(db, appId, judged.map(changeOf), { state: 'pending', isUnheard: true })
   const isChanged = new Set(unheard)
   const rest = judged.filter(({ change }) => !isChanged.has(change))
-  await noteArrivals(db, appId, rest, now)
+  await recordArrivals(db, appId, rest, now)
   return [...unheard, ...(await changeDeliveries(db, appId, rest.map(changeOf), { state: 'pending' }))]
 }
 
@@ -118,7 +118,7 @@ async function changeUnknown(
   judged: readonly JudgedDelivery[],
   now: Date,
 ) {
-  if (line.provider === 'email') await noteArrivals(db, appId, judged, now)
+  if (line.provider === 'email') await recordArrivals(db, appId, judged, now)
   return changeDeliveries(db, appId, judged.map(changeOf), { state: 'unknown', fence })
 }
 

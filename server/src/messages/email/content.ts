@@ -9,31 +9,31 @@ import { htmlToText } from '../../templates/render/html-to-text.ts'
 import type { DueDelivery, SentMessage } from '../deliver/store.ts'
 import type { EmailEnvelope } from '../engine/sender.ts'
 import type { RenderedTexts } from '../push/content.ts'
-import type { Mailing } from './prepare.ts'
-import { fillPlaceholders, hasUnsubscribe, type MailUrls, referencePlace, urlsAt } from './urls.ts'
-import { writeHtml } from './write-html.ts'
+import type { EmailMetadata } from './prepare.ts'
+import { type EmailUrls, emailUrls, fillPlaceholders, hasUnsubscribePlaceholder, referencePlaceholder } from './urls.ts'
+import { writeEmailHtml } from './write-html.ts'
 
 type Said = Pick<SentMessage, 'id' | 'lane' | 'content'>
 type Sender = { appId: AppId; references: Pick<References, 'sign'> }
 
 export function emailContent(
   { appId, references }: Sender,
-  { from, domain, referenceHeaders }: Pick<Mailing, 'from' | 'domain' | 'referenceHeaders'>,
+  { from, domain, referenceHeaders }: Pick<EmailMetadata, 'from' | 'domain' | 'referenceHeaders'>,
   { id, lane, content }: Said,
   texts: RenderedTexts,
   files?: readonly EmailAttachment[],
 ): EmailContent {
-  const urls = urlsAt(domain.trackingUrl)
+  const urls = emailUrls(domain.trackingUrl)
   // Liquid can make what cannot be written; it must not be taken for the place of a reference.
   const said = (field: string) => own(texts, field)?.replaceAll(MARK, '')
   const body = said('email_body') ?? ''
-  const html = writeHtml(body, {
+  const html = writeEmailHtml(body, {
     urls,
     sign: content.disable_email_click_tracking ? undefined : (url) => references.sign(appId, url),
     hasPixel: !content.disable_email_open_tracking,
     preheader: said('email_preheader'),
   })
-  const text = textPart(said('email_text') ?? htmlToText(body), hasUnsubscribe(body), urls)
+  const text = textPart(said('email_text') ?? htmlToText(body), hasUnsubscribePlaceholder(body), urls)
   const replyTo = said('email_reply_to_address')
   return {
     from,
@@ -53,23 +53,23 @@ export function emailContent(
 }
 
 /** Its links are those that were written. Who can unsubscribe in the HTML can do so here. */
-function textPart(text: string, isUnsubscribed: boolean, urls: MailUrls): string {
+function textPart(text: string, isUnsubscribed: boolean, urls: EmailUrls): string {
   const filled = fillPlaceholders(text, urls)
   if (!isUnsubscribed || filled.includes(urls.unsubscribe)) return filled
   return `${filled}\n\nUnsubscribe: ${urls.unsubscribe}`
 }
 
 /** By one request, or by a mail to where bounces go. */
-const unsubscribeHeader = ({ unsubscribe }: MailUrls, returnPathHost: string) =>
+const unsubscribeHeader = ({ unsubscribe }: EmailUrls, returnPathHost: string) =>
   returnPathHost === ''
     ? `<${unsubscribe}>`
-    : `<${unsubscribe}>, <mailto:u-${referencePlace('unsubscribe')}@${returnPathHost}>`
+    : `<${unsubscribe}>, <mailto:u-${referencePlaceholder('unsubscribe')}@${returnPathHost}>`
 
 /** What is each recipient's own. */
 export function envelopeOf(
   { expandAt }: Pick<DueDelivery, 'expandAt'>,
   { content: { email_bcc: bcc } }: Said,
-  { domain, id, referenceFor, inboxProvider }: Mailing,
+  { domain, id, referenceFor, inboxProvider }: EmailMetadata,
   date: Date,
 ): EmailEnvelope {
   const reference = referenceFor('report')

@@ -10,7 +10,7 @@ import { dimensionsOf } from '../deliver/batch.ts'
 import type { ComposedDelivery } from '../deliver/compose.ts'
 import type { DeliveryChange, ExpiredDelivery } from '../deliver/store.ts'
 import type { EmailDimensions } from '../delivery.ts'
-import { keyOf, lockArrivals } from './store.ts'
+import { deliveryKey, lockArrivals } from './store.ts'
 
 type Judged = { delivery: ComposedDelivery; outcome: ChannelOutcome; change: DeliveryChange }
 
@@ -21,7 +21,7 @@ export const isBounced = (outcome: ChannelOutcome) =>
 const isArrival = ({ outcome }: Judged) => outcome.kind === 'sent' || isBounced(outcome)
 
 /** When a mail was taken, or bounced, as if nobody had said so before. */
-export function sayArrived(judged: readonly Judged[], now: Date): void {
+export function markArrivals(judged: readonly Judged[], now: Date): void {
   for (const { outcome, change } of judged.filter(isArrival))
     if (outcome.kind === 'sent') change.deliveredAt = now
     else change.bouncedAt = now
@@ -31,7 +31,7 @@ export function sayArrived(judged: readonly Judged[], now: Date): void {
  * The same, said once: by this or by who heard of it before, since the answer and a report can cross. What is not news stays null.
  * The deliveries are locked by it.
  */
-export async function noteArrivals(db: Db, appId: AppId, judged: readonly Judged[], now: Date): Promise<void> {
+export async function recordArrivals(db: Db, appId: AppId, judged: readonly Judged[], now: Date): Promise<void> {
   const arrived = judged.filter(isArrival)
   if (arrived.length === 0) return
   const found = await lockArrivals(
@@ -39,9 +39,9 @@ export async function noteArrivals(db: Db, appId: AppId, judged: readonly Judged
     appId,
     arrived.map(({ change }) => change),
   )
-  const known = new Map(found.map((it) => [keyOf(it), it]))
+  const known = new Map(found.map((it) => [deliveryKey(it), it]))
   for (const { outcome, change } of arrived) {
-    const before = known.get(keyOf(change))
+    const before = known.get(deliveryKey(change))
     // A mail that came back before its answer was written down had arrived by then.
     if (outcome.kind === 'sent') change.deliveredAt = before?.deliveredAt ? null : (before?.bouncedAt ?? now)
     else change.bouncedAt = before?.bouncedAt ? null : now
@@ -49,7 +49,7 @@ export async function noteArrivals(db: Db, appId: AppId, judged: readonly Judged
 }
 
 /** Beside the states of their message. */
-export const arrivalFacts = (judged: readonly Judged[]): CountChange[] => {
+export const arrivalCounts = (judged: readonly Judged[]): CountChange[] => {
   const factsOf = (state: 'delivered' | 'bounced', list: readonly Judged[]) =>
     groupConsecutive(list.map(({ change: { messageId, platform } }) => ({ messageId, platform, state, reason: null })))
   return [

@@ -18,15 +18,15 @@ export type EmailPort = {
   findSendingDomain(appId: AppId, domain: string): Promise<SendingDomain | undefined>
   defaultFrom(appId: AppId): Promise<{ name?: string; address: string } | undefined>
   /** Of an app whose mail is caught, not sent; undefined for others. */
-  findCatcher(appId: AppId): Promise<{ appName: string } | undefined>
+  findDevelopmentMailbox(appId: AppId): Promise<{ appName: string } | undefined>
   /** What the providers that tell of the app's mail take the reference of each from, to bring it back. */
   referenceHeaders(appId: AppId): Promise<ReferenceHeader[]>
   /** Where each mailbox is, by its name and what was looked up before; asks nobody. */
-  classify(addresses: readonly string[]): Promise<InboxProvider[]>
+  findInboxProviders(addresses: readonly string[]): Promise<InboxProvider[]>
   /** Where the mailboxes of these domains are, so that it is known when mail is sent to them. */
-  lookUpHosts(domains: readonly string[]): Promise<void>
+  lookUpMailHosts(domains: readonly string[]): Promise<void>
   /** What hangs on to the mails of a message, in the order in which it was asked for; or why it does not. */
-  fetchFiles(
+  fetchAttachments(
     appId: AppId,
     messageId: MessageId,
     asked: readonly AttachmentSource[],

@@ -7,12 +7,12 @@ import type { AppId } from '../../lib/ids.ts'
 import type { DueDelivery, SentMessage } from '../deliver/store.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { MessageId } from '../message.ts'
-import { findLetterhead, type Letterhead, type NoLetterhead } from './letterhead.ts'
 import type { ReferenceHeader } from './port.ts'
+import { findSenderIdentity, type NoSenderIdentity, type SenderIdentity } from './sender-identity.ts'
 
 export const SUPPRESSED = 'suppressed'
 
-export type Mailing = Letterhead & {
+export type EmailMetadata = SenderIdentity & {
   id: string
   /** Written when it is first asked for: few mails have a place for each purpose. */
   referenceFor(purpose: Purpose): string
@@ -21,25 +21,25 @@ export type Mailing = Letterhead & {
 }
 
 /** `refusal`: why it is not sent at all. */
-export type Prepared = { mailing?: Mailing; refusal?: string }
+export type PreparedEmail = { envelope?: EmailMetadata; refusal?: string }
 
 /** Of deliveries that are not by mail, or whose message or address is gone, nothing is said. */
-export async function prepareMail(
+export async function prepareEmails(
   { db, email }: Pick<Engine, 'db' | 'email'>,
   appId: AppId,
   due: readonly DueDelivery[],
   messages: ReadonlyMap<MessageId, SentMessage>,
-): Promise<(it: DueDelivery) => Prepared | undefined> {
+): Promise<(it: DueDelivery) => PreparedEmail | undefined> {
   const mails = due.filter(({ platform, token }) => platform === 'Email' && token !== null)
   if (mails.length === 0) return () => undefined
   const addresses = mails.map(({ token }) => (token as string).toLowerCase())
   const [suppressed, inboxProviders, letterheads, referenceHeaders] = await Promise.all([
     findSuppressed(db, appId, [...new Set(addresses)]),
-    email.classify(addresses),
+    email.findInboxProviders(addresses),
     findLetterheads(email, appId, [...messages.values()]),
     email.referenceHeaders(appId),
   ])
-  const prepared = new Map<DueDelivery, Prepared>()
+  const prepared = new Map<DueDelivery, PreparedEmail>()
   for (const [i, it] of mails.entries()) {
     const message = messages.get(it.messageId)
     const letterhead = message && letterheads.get(message)
@@ -50,7 +50,7 @@ export async function prepareMail(
     else if (typeof letterhead === 'string') prepared.set(it, { refusal: letterhead })
     else
       prepared.set(it, {
-        mailing: {
+        envelope: {
           ...letterhead,
           ...nameMail(email.references, emailReferenceOf({ ...it, appId })),
           referenceHeaders,
@@ -61,7 +61,7 @@ export async function prepareMail(
   return (it) => prepared.get(it)
 }
 
-function nameMail(references: References, reference: EmailReference): Pick<Mailing, 'id' | 'referenceFor'> {
+function nameMail(references: References, reference: EmailReference): Pick<EmailMetadata, 'id' | 'referenceFor'> {
   const written = new Map<Purpose, string>()
   const referenceFor = (purpose: Purpose) => {
     const text = written.get(purpose) ?? references.write(reference, purpose)
@@ -73,12 +73,12 @@ function nameMail(references: References, reference: EmailReference): Pick<Maili
 
 /** Messages that are from the same are asked for once. */
 async function findLetterheads(email: Engine['email'], appId: AppId, messages: readonly SentMessage[]) {
-  const asked = new Map<string, Promise<Letterhead | NoLetterhead>>()
-  const found = new Map<SentMessage, Letterhead | NoLetterhead>()
+  const asked = new Map<string, Promise<SenderIdentity | NoSenderIdentity>>()
+  const found = new Map<SentMessage, SenderIdentity | NoSenderIdentity>()
   for (const message of messages) {
     const { email_from_name, email_from_address, email_sender_domain } = message.content
     const key = JSON.stringify([email_from_name, email_from_address, email_sender_domain])
-    const letterhead = asked.get(key) ?? findLetterhead(email, appId, message.content)
+    const letterhead = asked.get(key) ?? findSenderIdentity(email, appId, message.content)
     asked.set(key, letterhead)
     found.set(message, await letterhead)
   }

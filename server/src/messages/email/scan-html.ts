@@ -4,7 +4,7 @@
 
 import { decodeEntities } from '../../templates/render/html-to-text.ts'
 
-export type Link = {
+export type HtmlLink = {
   /** Where the value stands, with its quotes. */
   from: number
   to: number
@@ -12,7 +12,7 @@ export type Link = {
   href: string | undefined
 }
 
-export type Places = { links: Link[]; top: number; end: number }
+export type HtmlPositions = { links: HtmlLink[]; top: number; end: number }
 
 /** What is written in these is no markup. */
 const RAW = new Set(['script', 'style', 'textarea', 'title', 'xmp', 'iframe', 'noembed', 'noframes'])
@@ -25,8 +25,8 @@ const GAP = /[\s/]*/y
 const ATTRIBUTE = /([^\s/>][^\s/>=]*)(\s*=\s*)?/y
 const BARE = /[^\s>]*/y
 
-export function scanHtml(html: string): Places {
-  const links: Link[] = []
+export function scanHtml(html: string): HtmlPositions {
+  const links: HtmlLink[] = []
   let top = 0
   let end = html.length
   let hasBody = false
@@ -65,10 +65,10 @@ function matchAt(pattern: RegExp, html: string, at: number): RegExpExecArray | u
 const skip = (pattern: RegExp, html: string, at: number) => at + (matchAt(pattern, html, at)?.[0].length ?? 0)
 
 /** Undefined when it does not end. Of attributes with the same name the first counts. */
-function readTag(html: string, nameAt: number): { name: string; link: Link | undefined; end: number } | undefined {
+function readTag(html: string, nameAt: number): { name: string; link: HtmlLink | undefined; end: number } | undefined {
   let at = skip(NAME, html, nameAt)
   const name = html.slice(nameAt, at).toLowerCase()
-  let link: Link | undefined
+  let link: HtmlLink | undefined
   let isTracked = true
   for (;;) {
     at = skip(GAP, html, at)

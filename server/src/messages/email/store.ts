@@ -8,10 +8,10 @@ import { inFlightByReference } from '../deliver/batch-store.ts'
 import { UNPREPARED } from '../deliver/store.ts'
 import { type DeliveryState, type EmailDimensions, shardsOf } from '../delivery.ts'
 
-export const keyOf = ({ messageId, subscriptionId, runId }: Omit<DeliveryKey, 'expandAt'>) =>
+export const deliveryKey = ({ messageId, subscriptionId, runId }: Omit<DeliveryKey, 'expandAt'>) =>
   `${messageId} ${subscriptionId} ${runId}`
 
-export type Arrival = DeliveryKey & { deliveredAt: Date | null; bouncedAt: Date | null }
+export type EmailArrival = DeliveryKey & { deliveredAt: Date | null; bouncedAt: Date | null }
 
 /** Named, so that no other months are looked at. */
 const timesOf = (keys: readonly DeliveryKey[]) =>
@@ -19,7 +19,7 @@ const timesOf = (keys: readonly DeliveryKey[]) =>
 
 /** Locked in the order of their keys. */
 export const lockArrivals = (db: Db, appId: AppId, keys: readonly DeliveryKey[]) =>
-  db.query<Arrival>(
+  db.query<EmailArrival>(
     sql`
     select d.expand_at, d.message_id, d.subscription_id, d.run_id, d.delivered_at, d.bounced_at
     from deliveries d
@@ -78,7 +78,7 @@ const named = (appId: AppId, month: Date, ids: readonly string[]) => sql`
 const EMAIL_LINES = shardsOf('email')
 
 /** Locked in the order of their keys. */
-export const lockEmails = (db: Db, appId: AppId, month: Date, ids: readonly string[]) =>
+export const lockEmailDeliveries = (db: Db, appId: AppId, month: Date, ids: readonly string[]) =>
   db.query<EmailDelivery>(
     sql`
     ${named(appId, month, ids)}
@@ -87,15 +87,18 @@ export const lockEmails = (db: Db, appId: AppId, month: Date, ids: readonly stri
     UNPREPARED,
   )
 
-export async function findEmail(db: Db, appId: AppId, month: Date, id: string): Promise<EmailDelivery | undefined> {
-  const [found] = await db.query<EmailDelivery>(named(appId, month, [id]), UNPREPARED)
-  return found
+export async function findEmailDelivery(
+  db: Db,
+  { appId, month, id }: { appId: AppId; month: Date; id: string },
+): Promise<EmailDelivery | undefined> {
+  const [delivery] = await db.query<EmailDelivery>(named(appId, month, [id]), UNPREPARED)
+  return delivery
 }
 
 const monthAfter = (month: Date) => new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1))
 
 /** Only `unknown` gives way to another state here: it is known now. */
-export const updateEmails = (
+export const updateEmailDeliveries = (
   db: Db,
   appId: AppId,
   deliveries: readonly (DeliveryKey & EmailTimes & Pick<EmailDelivery, 'state' | 'reason'>)[],
@@ -114,7 +117,7 @@ export const updateEmails = (
   )
 
 /** As they are now; one that was deleted has none. */
-export async function findAddresses(
+export async function findEmailAddresses(
   db: Db,
   appId: AppId,
   ids: readonly SubscriptionId[],

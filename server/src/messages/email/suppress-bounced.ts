@@ -10,7 +10,7 @@ import type { ComposedDelivery } from '../deliver/compose.ts'
 import type { DeliveryChange, ExpiredDelivery } from '../deliver/store.ts'
 import type { Engine } from '../engine/engine.ts'
 import { isBounced } from './count.ts'
-import { findAddresses } from './store.ts'
+import { findEmailAddresses } from './store.ts'
 
 /** What fails here is found out again by the next message. */
 export async function suppressBounced(
@@ -43,7 +43,12 @@ const isSoftEnd = ({ state, reason }: Pick<DeliveryChange, 'state' | 'reason'>) 
 type Judged = { delivery: ComposedDelivery; outcome: ChannelOutcome; change: DeliveryChange }
 
 /** Of what was answered. A bounce that was reported before its answer came is noted. */
-export async function noteSoftRefusals(db: Db, appId: AppId, judged: readonly Judged[], now: Date): Promise<void> {
+export async function recordSoftBouncesOfAnswered(
+  db: Db,
+  appId: AppId,
+  judged: readonly Judged[],
+  now: Date,
+): Promise<void> {
   const addresses = judged.flatMap(({ delivery: { due }, outcome, change }) => {
     const isNews = !isBounced(outcome) || change.bouncedAt !== null
     return isSoftEnd(change) && isNews && due.token !== null ? [due.token.toLowerCase()] : []
@@ -52,7 +57,7 @@ export async function noteSoftRefusals(db: Db, appId: AppId, judged: readonly Ju
 }
 
 /** Of what was put off before, and lives no longer. */
-export async function noteSoftEnds(
+export async function recordSoftBouncesOfExpired(
   db: Db,
   appId: AppId,
   ended: readonly Pick<ExpiredDelivery, 'subscriptionId' | 'state' | 'reason'>[],
@@ -60,7 +65,7 @@ export async function noteSoftEnds(
 ): Promise<void> {
   const ids = ended.filter(isSoftEnd).map(({ subscriptionId }) => subscriptionId)
   if (ids.length === 0) return
-  const known = await findAddresses(db, appId, [...new Set(ids)])
+  const known = await findEmailAddresses(db, appId, [...new Set(ids)])
   const addresses = ids.flatMap((id) => known.get(id)?.toLowerCase() ?? [])
   await noteSoftBounces(db, appId, addresses, now)
 }

@@ -3,26 +3,26 @@
 import type { Purpose } from '../../email/reference.ts'
 import { place } from '../../lib/placeholders.ts'
 
-export const referencePlace = (purpose: Purpose) => place(purpose)
+export const referencePlaceholder = (purpose: Purpose) => place(purpose)
 
 /** Under the base that the sending domain has for them. */
-export const urlsAt = (base: string) => ({
-  unsubscribe: `${base}/e/u/${referencePlace('unsubscribe')}`,
-  preferences: `${base}/e/p/${referencePlace('preferences')}`,
-  view: `${base}/e/v/${referencePlace('view')}`,
-  pixel: `${base}/e/o/${referencePlace('open')}.gif`,
+export const emailUrls = (base: string) => ({
+  unsubscribe: `${base}/e/u/${referencePlaceholder('unsubscribe')}`,
+  preferences: `${base}/e/p/${referencePlaceholder('preferences')}`,
+  view: `${base}/e/v/${referencePlaceholder('view')}`,
+  pixel: `${base}/e/o/${referencePlaceholder('open')}.gif`,
   click: (signature: string, url: string) =>
-    `${base}/e/c/${referencePlace('click')}/${signature}?u=${encodeURIComponent(url)}`,
+    `${base}/e/c/${referencePlaceholder('click')}/${signature}?u=${encodeURIComponent(url)}`,
 })
-export type MailUrls = ReturnType<typeof urlsAt>
+export type EmailUrls = ReturnType<typeof emailUrls>
 
 /** Also as editors of HTML write them in links. */
 const PLACEHOLDER = /(?:\[|%5B)(unsubscribe_url|view_message_in_browser_url|preferences_url)(?:\]|%5D)/gi
 
 export const hasPlaceholder = (text: string) => text.search(PLACEHOLDER) >= 0
-export const hasUnsubscribe = (text: string) => /(?:\[|%5B)unsubscribe_url(?:\]|%5D)/i.test(text)
+export const hasUnsubscribePlaceholder = (text: string) => /(?:\[|%5B)unsubscribe_url(?:\]|%5D)/i.test(text)
 
-export const fillPlaceholders = (text: string, urls: MailUrls): string =>
+export const fillPlaceholders = (text: string, urls: EmailUrls): string =>
   text.replaceAll(PLACEHOLDER, (_, name: string) => {
     switch (name.toLowerCase()) {
       case 'unsubscribe_url':

@@ -2,13 +2,13 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { fillPlaces, piecesOf } from '../../lib/placeholders.ts'
 import { scanHtml } from './scan-html.ts'
-import { urlsAt } from './urls.ts'
-import { writeHtml } from './write-html.ts'
+import { emailUrls } from './urls.ts'
+import { writeEmailHtml } from './write-html.ts'
 
-const urls = urlsAt('https://t.example')
+const urls = emailUrls('https://t.example')
 const write = (html: string, more: { sign?: undefined; hasPixel?: boolean; preheader?: string } = {}) =>
   fillPlaces(
-    piecesOf(writeHtml(html, { urls, sign: () => 'SIG', hasPixel: true, preheader: undefined, ...more })),
+    piecesOf(writeEmailHtml(html, { urls, sign: () => 'SIG', hasPixel: true, preheader: undefined, ...more })),
     (purpose) => `REF-${purpose}`,
   )
 const PIXEL =

@@ -2,10 +2,10 @@
 // the first and the last unless the message says otherwise.
 
 import { scanHtml } from './scan-html.ts'
-import { fillPlaceholders, hasPlaceholder, type MailUrls } from './urls.ts'
+import { type EmailUrls, fillPlaceholders, hasPlaceholder } from './urls.ts'
 
-export type Writing = {
-  urls: MailUrls
+export type HtmlOptions = {
+  urls: EmailUrls
   /** Of the address that a link leads to; undefined where clicks are not followed. */
   sign: ((url: string) => string) | undefined
   /** The invisible picture that tells when a mail is opened. */
@@ -13,7 +13,7 @@ export type Writing = {
   preheader: string | undefined
 }
 
-export function writeHtml(html: string, { urls, sign, hasPixel, preheader }: Writing): string {
+export function writeEmailHtml(html: string, { urls, sign, hasPixel, preheader }: HtmlOptions): string {
   const { links, top, end } = scanHtml(html)
   const edits: Edit[] = []
   if (preheader) edits.push({ from: top, to: top, text: preheaderOf(preheader) })
@@ -49,7 +49,7 @@ function edited(html: string, edits: readonly Edit[], between: (text: string) =>
 const preheaderOf = (text: string) =>
   `<div style="display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all">${escaped(text)}</div>`
 
-const pixelOf = ({ pixel }: MailUrls) =>
+const pixelOf = ({ pixel }: EmailUrls) =>
   `<img src="${pixel}" width="1" height="1" alt="" style="display:block;width:1px;height:1px;border:0">`
 
 const escaped = (text: string) =>

@@ -6,7 +6,7 @@ import type { PushContent } from '../../channels/push/content.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import type { Provider, Shard } from '../delivery.ts'
-import type { Activity, MessageId } from '../message.ts'
+import type { LiveActivity, MessageId } from '../message.ts'
 
 /** One message for one address. Those that say the same share one content object, so that it is put into a provider's words once. */
 export type OutgoingMessage = { platform: SubscriptionType; token: string } & (
@@ -24,7 +24,7 @@ export type SmsContent = { messageId: MessageId; text: string; from: string | un
 
 export type ActivityContent = {
   messageId: MessageId
-  activity: Activity
+  activity: LiveActivity
   expiresAt: Date
   priority: number
   alert: { title: string | undefined; body: string | undefined; sound: string | undefined } | undefined

@@ -23,7 +23,7 @@ export async function lookUpCandidates(
 ): Promise<void> {
   const found = await findEmailDomains(db, candidates)
   try {
-    await email.lookUpHosts(found.map(({ domain }) => domain))
+    await email.lookUpMailHosts(found.map(({ domain }) => domain))
   } catch (error) {
     log.warn({ reason: (error as Error).message }, 'hosts of mail could not be looked up; mail is sent without')
   }

@@ -4,7 +4,7 @@
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import { audienceInRange, type Ids, idsStatement } from '../../segments/audience.ts'
 import { sql } from '../../storage/sql.ts'
-import { findHolders } from '../activities/store.ts'
+import { findTokenHolders } from '../activities/store.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { MessageId } from '../message.ts'
 import { audienceOf } from './audience.ts'
@@ -63,7 +63,7 @@ async function nextHolders(
   activityId: string,
   after: SubscriptionId | undefined,
 ): Promise<ExpansionRange> {
-  const holders = await findHolders(db, appId, { purpose: 'update', name: activityId }, RANGE_SIZE, after)
+  const holders = await findTokenHolders(db, appId, { purpose: 'update', name: activityId }, RANGE_SIZE, after)
   const candidates = candidatesByName(
     appId,
     holders.map((subscriptionId) => ({ messageId, subscriptionId })),

@@ -6,7 +6,7 @@ import { findAllApps } from '../../../apps/store.ts'
 import type { EmailReference } from '../../../email/reference.ts'
 import { unavailable } from '../../../lib/errors.ts'
 import { type AppId, isUuid } from '../../../lib/ids.ts'
-import type { EmailNews } from '../../../messages/email/note.ts'
+import type { EmailFeedback } from '../../../messages/email/record-feedback.ts'
 import type { Db } from '../../../storage/db.ts'
 import type { FeedbackContext } from '../../context.ts'
 import { findCopies, follow } from '../handle-email-event.ts'
@@ -91,12 +91,12 @@ async function takeEvent(ctx: FeedbackContext, appId: AppId, event: SourceEvent)
   const news = await newsOf(ctx, reference, event)
   if (!news) return
   const about = { reference, at: within(event.at, ctx.clock.now()) }
-  if (news.kind !== 'bounced') return follow(ctx, { ...about, ...news } as EmailNews)
+  if (news.kind !== 'bounced') return follow(ctx, { ...about, ...news } as EmailFeedback)
   const kind = news.class === 'transient' ? 'soft' : news.class
   await follow(ctx, { ...about, kind: 'bounced', class: kind, reason: reasonOf(kind) }, { detail: news.detail })
 }
 
-const GRAVE: readonly EmailNews['kind'][] = ['bounced', 'complained', 'unsubscribed']
+const GRAVE: readonly EmailFeedback['kind'][] = ['bounced', 'complained', 'unsubscribed']
 
 /** What is said of the mail itself; undefined where a grave thing is said of its copies alone. */
 async function newsOf(ctx: FeedbackContext, reference: EmailReference, { told }: SourceEvent) {

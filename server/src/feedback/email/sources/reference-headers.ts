@@ -4,12 +4,12 @@
 import type { AppId } from '../../../lib/ids.ts'
 import { piecesOf } from '../../../lib/placeholders.ts'
 import type { ReferenceHeader } from '../../../messages/email/port.ts'
-import { referencePlace } from '../../../messages/email/urls.ts'
+import { referencePlaceholder } from '../../../messages/email/urls.ts'
 import type { Db } from '../../../storage/db.ts'
 import type { Source } from './source.ts'
 import { findSources } from './store.ts'
 
-const report = referencePlace('report')
+const report = referencePlaceholder('report')
 const HEADERS: Record<Source, ReferenceHeader> = {
   // SES shows the headers themselves.
   ses: ['X-Carillon-Ref', piecesOf(report)],

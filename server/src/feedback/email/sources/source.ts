@@ -4,7 +4,7 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 import { forbidden } from '../../../lib/errors.ts'
 import type { AppId } from '../../../lib/ids.ts'
 import type { SecretBox } from '../../../lib/secrets.ts'
-import type { EmailNews } from '../../../messages/email/note.ts'
+import type { EmailFeedback } from '../../../messages/email/record-feedback.ts'
 import type { BounceClass } from '../context.ts'
 import { isMachineAgent } from '../tracking-guard.ts'
 import { textOf } from './json.ts'
@@ -44,7 +44,7 @@ export type SourceEvent = {
   /** Of each recipient that it is about, at least one; nameless where the provider names none. */
   told: Telling[]
 }
-export type Telling = { recipient?: string | undefined; news: Told<EmailNews> }
+export type Telling = { recipient?: string | undefined; news: Told<EmailFeedback> }
 
 /** What a request says once it is known to be the provider's. */
 export type Said = {

@@ -4,20 +4,20 @@ import { invalid } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
 import { codePoints } from '../lib/text.ts'
 import { readSubscriptionType, typeOfDeviceNumber } from '../users/subscriptions/subscription.ts'
-import { type Attribution, isOurs, type Outcome, SESSION_DURATION } from './outcome.ts'
+import { type Attribution, isReservedName, type Measure, SESSION_DURATION } from './measure.ts'
 import type { MeasureBody, MeasureSourcesBody } from './schema.ts'
 
 const DAY_MS = 86_400_000
 /** SDKs keep what they could not send; how long ago it may have been. */
 const MAX_AGE_MS = 30 * DAY_MS
 
-export function readMeasure(body: MeasureBody, now: Date): Outcome {
+export function readMeasure(body: MeasureBody, now: Date): Measure {
   const { direct, notification_ids } = body
   const attribution: Attribution = direct == null ? 'unattributed' : direct ? 'direct' : 'influenced'
   return { ...readCommon(body, now), attribution, messageIds: idsIn(attribution, notification_ids) }
 }
 
-export function readMeasureSources(body: MeasureSourcesBody, now: Date): Outcome {
+export function readMeasureSources(body: MeasureSourcesBody, now: Date): Measure {
   const { direct, indirect } = body.sources ?? {}
   const attribution: Attribution = direct ? 'direct' : indirect ? 'influenced' : 'unattributed'
   const source = direct ?? indirect
@@ -31,7 +31,7 @@ const idsIn = (attribution: Attribution, ids: readonly string[] | null | undefin
 function readCommon(body: MeasureBody | MeasureSourcesBody, now: Date) {
   const { id: name, weight, session_time, timestamp } = body
   if (codePoints(name) > 128) throw invalid('id must have at most 128 characters')
-  if (isOurs(name) && name !== SESSION_DURATION) throw invalid(`"${name}" is counted by the server`)
+  if (isReservedName(name) && name !== SESSION_DURATION) throw invalid(`"${name}" is counted by the server`)
   return {
     name,
     platform: platformOf(body),

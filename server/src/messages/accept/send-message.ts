@@ -8,24 +8,24 @@ import { hasLiquidIn } from '../../templates/prepare-content.ts'
 import { refuseSuspended } from '../../templates/suspension.ts'
 import type { Template } from '../../templates/template.ts'
 import type { MessagesContext } from '../context.ts'
-import type { NewMessage, Options } from '../message.ts'
+import type { MessageOptions, NewMessage } from '../message.ts'
 import type { CreatedAnswer, CreateMessageBody } from '../schema.ts'
 import { findTakenKeys } from '../store.ts'
-import { type Accepted, replayOf } from './accept.ts'
-import { type Keys, keysFrom, readKeys } from './keys.ts'
-import { typesFor } from './platforms.ts'
-import { readAudience, targetsOf, unsubscribedErrors } from './read-audience.ts'
+import { oldestKeyTime, type RequestKeys, readKeys } from './idempotency.ts'
+import { type AcceptedMessage, replayOf } from './insert-messages.ts'
+import { subscriptionTypesFor } from './platforms.ts'
 import { readMessageContent } from './read-content.ts'
 import { readOptions, readSendAfter } from './read-options.ts'
 import { readTargeting, type Targeting } from './read-targeting.ts'
+import { resolveAudience, targetsOf, unsubscribedErrors } from './resolve-audience.ts'
 
 /** More than these are not written one by one. */
-export const MAX_DIRECT = 100
+export const MAX_DIRECT_TARGETS = 100
 
-export type Sent = { answer: CreatedAnswer; isReplay: boolean }
+export type SendResult = { answer: CreatedAnswer; isReplay: boolean }
 
 /** Awaits only what is a promise: most requests wait for nothing but being stored. */
-export async function sendMessage(ctx: MessagesContext, appId: AppId, body: CreateMessageBody): Promise<Sent> {
+export async function sendMessage(ctx: MessagesContext, appId: AppId, body: CreateMessageBody): Promise<SendResult> {
   const keys = readKeys(body)
   const targeting = readTargeting(body)
   const sendAfter = readSendAfter(body, ctx.now())
@@ -41,8 +41,12 @@ export async function sendMessage(ctx: MessagesContext, appId: AppId, body: Crea
 const namesThings = ({ template_id }: CreateMessageBody, { kind }: Targeting) =>
   template_id || kind === 'segments' || kind === 'filters' || kind === 'tokens'
 
-async function findReplay({ db, now }: MessagesContext, appId: AppId, keys: Keys): Promise<Accepted | undefined> {
-  const replay = replayOf(keys, await findTakenKeys(db, appId, keys.keys, keysFrom(now())))
+async function findReplay(
+  { db, now }: MessagesContext,
+  appId: AppId,
+  keys: RequestKeys,
+): Promise<AcceptedMessage | undefined> {
+  const replay = replayOf(keys, await findTakenKeys(db, appId, keys.keys, oldestKeyTime(now())))
   if (replay && 'error' in replay) throw replay.error
   return replay?.value
 }
@@ -52,22 +56,22 @@ async function acceptDraft(
   appId: AppId,
   body: CreateMessageBody,
   targeting: Targeting,
-  keys: Keys,
+  keys: RequestKeys,
   sendAfter: Date,
-): Promise<(Accepted & { warnings?: string[] }) | undefined> {
+): Promise<(AcceptedMessage & { warnings?: string[] }) | undefined> {
   const template = body.template_id ? await getTemplate(ctx, appId, body.template_id) : undefined
   const read = readMessageContent(ctx.renderer, appId, body, targeting, template)
   const { channel, content, emailHtml } = read instanceof Promise ? await read : read
-  checkMayAttach(content, ctx.mayAttach)
+  checkMayAttach(content, ctx.allowsAttachments)
   if (hasLiquidIn(content)) {
     const dynamicContent = template?.dynamicContent ?? null
     await refuseSuspended(ctx.findSuspension, appId, { content, emailHtml, dynamicContent })
   }
-  const options: Options = readOptions(body, channel, content, ctx.now())
+  const options: MessageOptions = readOptions(body, channel, content, ctx.now())
   if (template) options.template = { name: template.name, dynamicContent: template.dynamicContent }
   // Before anybody is made a subscription for a message that is then refused.
-  if (targeting.kind === 'tokens' && (await ctx.isDisabled(appId))) throw sendingDisabled()
-  const found = readAudience(ctx, appId, targeting)
+  if (targeting.kind === 'tokens' && (await ctx.isSendingDisabled(appId))) throw sendingDisabled()
+  const found = resolveAudience(ctx, appId, targeting)
   const audience = found instanceof Promise ? await found : found
   const targets = targetsOf(audience)
   const message: NewMessage = {
@@ -75,7 +79,7 @@ async function acceptDraft(
     channel,
     kind: 1,
     isListed: true,
-    lane: targets !== undefined && targets.length <= MAX_DIRECT ? 'direct' : 'bulk',
+    lane: targets !== undefined && targets.length <= MAX_DIRECT_TARGETS ? 'direct' : 'bulk',
     name: body.name ?? null,
     templateId: template?.id ?? null,
     audience,
@@ -84,8 +88,8 @@ async function acceptDraft(
     options,
     sendAfter,
   }
-  const waiting = { message, types: typesFor(channel, options.platforms), targets, ...keys }
-  const accepted = await ctx.accept(appId, waiting)
+  const waiting = { message, types: subscriptionTypesFor(channel, options.platforms), targets, ...keys }
+  const accepted = await ctx.insertMessage(appId, waiting)
   // With a key a retry gets the first answer, whatever was set up in between: so that answer says nothing of it.
   if (!accepted || keys.keys.length > 0) return accepted
   const warned = ctx.warnUnreachable(appId, waiting)
@@ -104,8 +108,8 @@ export const NO_SUBSCRIBERS = 'All included players are not subscribed'
 
 function answerOf(
   targeting: Targeting,
-  { keys }: Keys,
-  accepted: (Accepted & { warnings?: string[] }) | undefined,
+  { keys }: RequestKeys,
+  accepted: (AcceptedMessage & { warnings?: string[] }) | undefined,
 ): CreatedAnswer {
   if (!accepted) return { id: '', errors: [NO_SUBSCRIBERS] }
   const errors = unsubscribedErrors(targeting, accepted.unsubscribed)

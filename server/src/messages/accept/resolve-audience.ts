@@ -13,7 +13,11 @@ import type { Audience, NamedSegment } from '../message.ts'
 import type { Targeting } from './read-targeting.ts'
 
 /** At hand at once where the request itself names them. */
-export function readAudience(ctx: MessagesContext, appId: AppId, targeting: Targeting): Audience | Promise<Audience> {
+export function resolveAudience(
+  ctx: MessagesContext,
+  appId: AppId,
+  targeting: Targeting,
+): Audience | Promise<Audience> {
   switch (targeting.kind) {
     case 'aliases':
       return targeting
@@ -50,10 +54,10 @@ async function findAudience(ctx: MessagesContext, appId: AppId, targeting: Sough
 const named = ({ id, name, filters }: Segment): NamedSegment => ({ id, name, filters })
 
 /** Where somebody who is named is looked for. */
-export type Target = { id: UserId } | { label: string; value: string } | { subscriptionId: SubscriptionId }
+export type MessageTarget = { id: UserId } | { label: string; value: string } | { subscriptionId: SubscriptionId }
 
 /** Undefined where nobody is named. */
-export function targetsOf(audience: Audience): Target[] | undefined {
+export function targetsOf(audience: Audience): MessageTarget[] | undefined {
   if (audience.kind === 'subscriptions') return audience.ids.map((subscriptionId) => ({ subscriptionId }))
   if (audience.kind !== 'aliases') return undefined
   return Object.entries(audience.aliases).flatMap(([label, values]) =>

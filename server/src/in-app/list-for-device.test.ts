@@ -4,7 +4,7 @@ import { ANDROID, aDevice, anInApp, createInApp, fetchFor, IOS, shownTo, updateI
 import { aSegment, tagIs } from '../../test/segments.ts'
 import { aName, anId, NOBODY, SUBSCRIPTION_NOT_FOUND, told, USER_NOT_FOUND } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
-import { grant } from './grant.ts'
+import { grantInAppMessages } from './grant.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-05-01T09:00:00Z')
@@ -270,7 +270,7 @@ describe('a message that is only for whom it is granted to', () => {
     const { id } = await anInApp(app, { audience: 'granted' })
     const [user, other] = [await aDevice(app), await aDevice(app)]
     expect(await shownTo(app, user)).not.toContain(id)
-    await grant(app.db, app.tenant.id, [{ userId: user.id, messageId: id, expiresAt: new Date(at(60)) }])
+    await grantInAppMessages(app.db, app.tenant.id, [{ userId: user.id, messageId: id, expiresAt: new Date(at(60)) }])
     const added = await app.app(`${user.path}/subscriptions`, {
       body: { subscription: { type: 'iOSPush', token: aName('token') } },
     })
@@ -291,8 +291,8 @@ describe('a message that is only for whom it is granted to', () => {
       messageId: id,
       expiresAt: seconds === null ? null : new Date(at(seconds)),
     })
-    await grant(app.db, app.tenant.id, [until(user.id, 30), until(user.id, 60), until(always.id, null)])
-    await grant(app.db, app.tenant.id, [until(user.id, 10), until(always.id, 10)])
+    await grantInAppMessages(app.db, app.tenant.id, [until(user.id, 30), until(user.id, 60), until(always.id, null)])
+    await grantInAppMessages(app.db, app.tenant.id, [until(user.id, 10), until(always.id, 10)])
     clock.advance({ seconds: 59 })
     expect(await shownTo(app, user)).toContain(id)
     clock.advance({ days: 400 })
@@ -305,7 +305,7 @@ describe('a message that is only for whom it is granted to', () => {
     const { id } = await anInApp(app, { audience: 'granted', excluded_segments })
     const [fine, banned] = [await aDevice(app), await aDevice(app, { tags: { banned: 'yes' } })]
     const forEver = (userId: string) => ({ userId, messageId: id, expiresAt: null })
-    await grant(app.db, app.tenant.id, [forEver(fine.id), forEver(banned.id)])
+    await grantInAppMessages(app.db, app.tenant.id, [forEver(fine.id), forEver(banned.id)])
     expect(await shownTo(app, fine)).toContain(id)
     expect(await shownTo(app, banned)).not.toContain(id)
   })
@@ -313,8 +313,8 @@ describe('a message that is only for whom it is granted to', () => {
   test('is granted to nobody and for nothing that is not there', async () => {
     const { id } = await anInApp(app, { audience: 'granted' })
     const user = await aDevice(app)
-    await grant(app.db, app.tenant.id, [])
-    await grant(app.db, app.tenant.id, [
+    await grantInAppMessages(app.db, app.tenant.id, [])
+    await grantInAppMessages(app.db, app.tenant.id, [
       { userId: NOBODY, messageId: id, expiresAt: null },
       { userId: user.id, messageId: NOBODY, expiresAt: null },
     ])

@@ -7,22 +7,22 @@ import type { Content } from '../../templates/content.ts'
 import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../reasons.ts'
 import type { EmailPort } from './port.ts'
 
-export type Address = { name?: string; address: string }
-export type Letterhead = { from: Address; domain: SendingDomain }
+export type SenderAddress = { name?: string; address: string }
+export type SenderIdentity = { from: SenderAddress; domain: SendingDomain }
 
 /** Why there is none. */
-export type NoLetterhead = typeof NO_FROM_ADDRESS | typeof DOMAIN_INACTIVE
+export type NoSenderIdentity = typeof NO_FROM_ADDRESS | typeof DOMAIN_INACTIVE
 
 /** Of mail that is caught: it goes nowhere, so it needs no domain that anybody has set up. */
 const NOWHERE = 'localhost.localdomain'
 
 type Said = Pick<Content, 'email_from_name' | 'email_from_address' | 'email_sender_domain'>
 
-export async function findLetterhead(
+export async function findSenderIdentity(
   email: EmailPort,
   appId: AppId,
   content: Said,
-): Promise<Letterhead | NoLetterhead> {
+): Promise<SenderIdentity | NoSenderIdentity> {
   const from = await findFrom(email, appId, content)
   if (!from) return NO_FROM_ADDRESS
   const ofAddress = domainOf(from.address)
@@ -49,12 +49,12 @@ async function findActive(email: EmailPort, appId: AppId, names: readonly string
 /** One is the other, or below it: mg.example.com often signs for example.com. */
 const isSameHouse = (a: string, b: string) => a.includes('.') && (a === b || a.endsWith(`.${b}`) || b.endsWith(`.${a}`))
 
-async function findFrom(email: EmailPort, appId: AppId, content: Said): Promise<Address | undefined> {
+async function findFrom(email: EmailPort, appId: AppId, content: Said): Promise<SenderAddress | undefined> {
   const name = content.email_from_name || undefined
   if (content.email_from_address) return { ...(name && { name }), address: content.email_from_address }
   const usual = await email.defaultFrom(appId)
   if (usual) return name ? { ...usual, name } : usual
-  const caught = await email.findCatcher(appId)
+  const caught = await email.findDevelopmentMailbox(appId)
   if (!caught) return undefined
   return { name: name ?? caught.appName, address: `no-reply@${content.email_sender_domain || NOWHERE}` }
 }

@@ -5,27 +5,31 @@ import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
 import type { InAppMessageId } from './message.ts'
 
-export type What = 'impression' | 'click' | 'page'
+export type InteractionKind = 'impression' | 'click' | 'page'
 
-export type Report = {
+export type Interaction = {
   messageId: InAppMessageId
   subscriptionId: SubscriptionId
-  what: What
+  what: InteractionKind
   /** What the device calls the variant, and what was clicked or turned to. */
   variant: string | null
   target: string | null
 }
 
 /** Which of the two was not there; null where the report was counted. */
-export type Counted = { lacks: 'message' | 'subscription' | null }
+export type InteractionResult = { lacks: 'message' | 'subscription' | null }
 
 /**
  * Counts reports: for the message, for the variant and for what was clicked or turned to, as far as the message has them.
  * The rows of in_app_seen that this very statement made are those that nobody had made before: each is one more that is
  * unique. All rows come in the order of their keys, so that two batches wait for each other and do not deadlock.
  */
-export const countReports = (db: Db, appId: AppId, reports: readonly Report[]): Promise<Counted[]> =>
-  db.query<Counted>(sql`
+export const insertInteractions = (
+  db: Db,
+  appId: AppId,
+  reports: readonly Interaction[],
+): Promise<InteractionResult[]> =>
+  db.query<InteractionResult>(sql`
     with found as materialized (
       select r.n, r.message_id, r.subscription_id, r.what, m.id is not null as has_message, s.user_id,
         case when exists (
@@ -83,21 +87,21 @@ export const countReports = (db: Db, appId: AppId, reports: readonly Report[]): 
     from found f
     order by f.n`)
 
-export type Count = {
-  what: What
+export type InteractionCount = {
+  what: InteractionKind
   part: 'message' | 'variant' | 'target'
   label: string
   total: number
   uniques: number
 }
 
-export const findCounts = (db: Db, appId: AppId, id: InAppMessageId) =>
-  db.query<Count>(sql`
+export const findInteractionCounts = (db: Db, appId: AppId, id: InAppMessageId) =>
+  db.query<InteractionCount>(sql`
     select c.what, c.part, c.label, c.total, c.uniques from in_app_counts c
     where c.app_id = ${appId} and c.in_app_message_id = ${id}
     order by c.label collate "C"`)
 
-export const deleteCounts = (db: Db, appId: AppId, id: InAppMessageId) =>
+export const deleteInteractionCounts = (db: Db, appId: AppId, id: InAppMessageId) =>
   db.query(sql`delete from in_app_counts where app_id = ${appId} and in_app_message_id = ${id}`)
 
 /** Some of those who saw a message; fewer than `limit` means that none are left. */

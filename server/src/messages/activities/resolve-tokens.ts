@@ -3,17 +3,17 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { DueDelivery, SentMessage } from '../deliver/store.ts'
-import type { Activity, MessageId } from '../message.ts'
-import { findTokens, type TokenName } from './store.ts'
+import type { LiveActivity, MessageId } from '../message.ts'
+import { type ActivityTokenName, findTokens } from './store.ts'
 
 /** The device never told one, or has taken it back. */
 export const NO_ACTIVITY_TOKEN = 'no_activity_token'
 
-export const tokenNameOf = ({ event, id, type }: Activity): TokenName =>
+export const tokenNameOf = ({ event, id, type }: LiveActivity): ActivityTokenName =>
   event === 'start' ? { purpose: 'start', name: type ?? '' } : { purpose: 'update', name: id }
 
 /** Those of messages that are no live activities stay as they are. */
-export async function addressActivities(
+export async function resolveActivityTokens(
   db: Db,
   appId: AppId,
   due: readonly DueDelivery[],

@@ -4,27 +4,27 @@ import { invalid } from '../../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import { type Content, readContent } from '../../templates/content.ts'
 import { prepareContent } from '../../templates/prepare-content.ts'
-import { replayOf } from '../accept/accept.ts'
-import { keysFrom, readKeys } from '../accept/keys.ts'
-import { readAudience, targetsOf } from '../accept/read-audience.ts'
+import { oldestKeyTime, readKeys } from '../accept/idempotency.ts'
+import { replayOf } from '../accept/insert-messages.ts'
 import { readTargeting } from '../accept/read-targeting.ts'
-import { MAX_DIRECT, NO_SUBSCRIBERS } from '../accept/send.ts'
-import type { Activity, Audience, MessageId } from '../message.ts'
+import { resolveAudience, targetsOf } from '../accept/resolve-audience.ts'
+import { MAX_DIRECT_TARGETS, NO_SUBSCRIBERS } from '../accept/send-message.ts'
+import type { Audience, LiveActivity, MessageId } from '../message.ts'
 import { type CreateMessageBody, MAX_TARGETS } from '../schema.ts'
 import { findTakenKeys } from '../store.ts'
 import type { ActivitiesContext } from './context.ts'
-import type { StartBody, UpdateBody } from './schema.ts'
-import { findHolders } from './store.ts'
+import type { StartActivityBody, UpdateActivityBody } from './schema.ts'
+import { findTokenHolders } from './store.ts'
 
-export type SentActivity = { id: MessageId; isReplay: boolean }
+export type SendActivityResult = { id: MessageId; isReplay: boolean }
 
 /** What Apple takes in one push, all in all. */
 const MAX_BYTES = 4_096
 /** Longer no activity is updated. */
 const TTL_SECONDS = 8 * 3_600
 
-export async function startActivity(ctx: ActivitiesContext, appId: AppId, type: string, body: StartBody) {
-  const activity: Activity = {
+export async function startActivity(ctx: ActivitiesContext, appId: AppId, type: string, body: StartActivityBody) {
+  const activity: LiveActivity = {
     ...readCommon(ctx, body),
     event: 'start',
     id: body.activity_id,
@@ -36,13 +36,13 @@ export async function startActivity(ctx: ActivitiesContext, appId: AppId, type: 
   const replay = await findReplay(ctx, appId, request)
   if (replay) return replay
   const targeting = readTargeting({ ...body, target_channel: 'push' } as unknown as CreateMessageBody)
-  const audience = await readAudience(ctx.messages, appId, targeting)
+  const audience = await resolveAudience(ctx.messages, appId, targeting)
   return accept(ctx, appId, activity, audience, request)
 }
 
-export async function updateActivity(ctx: ActivitiesContext, appId: AppId, id: string, body: UpdateBody) {
+export async function updateActivity(ctx: ActivitiesContext, appId: AppId, id: string, body: UpdateActivityBody) {
   if (body.event !== 'end' && body.dismissal_date != null) throw invalid('dismissal_date is for the event "end" alone')
-  const activity: Activity = {
+  const activity: LiveActivity = {
     ...readCommon(ctx, body),
     event: body.event,
     id,
@@ -52,7 +52,7 @@ export async function updateActivity(ctx: ActivitiesContext, appId: AppId, id: s
   const request = { ...body, activity_id: id }
   const replay = await findReplay(ctx, appId, request)
   if (replay) return replay
-  const holders = await findHolders(ctx.db, appId, { purpose: 'update', name: id }, MAX_TARGETS + 1)
+  const holders = await findTokenHolders(ctx.db, appId, { purpose: 'update', name: id }, MAX_TARGETS + 1)
   if (holders.length === 0) throw invalid('No device shows this live activity')
   return accept(ctx, appId, activity, audienceOf(id, holders), request)
 }
@@ -63,7 +63,7 @@ const audienceOf = (activityId: string, ids: SubscriptionId[]): Audience =>
     ? { kind: 'activity', activityId }
     : { kind: 'subscriptions', field: 'include_subscription_ids', given: [], ids }
 
-type Body = StartBody | UpdateBody
+type Body = StartActivityBody | UpdateActivityBody
 /** What is recognized when it comes again: the body, and what the path says. */
 type Request = Body & Record<string, unknown>
 
@@ -88,10 +88,10 @@ async function findReplay(
   { messages: { db, now } }: ActivitiesContext,
   appId: AppId,
   request: Request,
-): Promise<SentActivity | undefined> {
+): Promise<SendActivityResult | undefined> {
   const keys = keysOf(request)
   if (keys.keys.length === 0) return undefined
-  const replay = replayOf(keys, await findTakenKeys(db, appId, keys.keys, keysFrom(now())))
+  const replay = replayOf(keys, await findTakenKeys(db, appId, keys.keys, oldestKeyTime(now())))
   if (replay && 'error' in replay) throw replay.error
   return replay && { id: replay.value.id, isReplay: true }
 }
@@ -99,22 +99,22 @@ async function findReplay(
 async function accept(
   { messages }: ActivitiesContext,
   appId: AppId,
-  activity: Activity,
+  activity: LiveActivity,
   audience: Audience,
   request: Request,
-): Promise<SentActivity> {
+): Promise<SendActivityResult> {
   const content = readAlert(request)
   if (content.contents || content.headings) await prepareContent(messages.renderer, appId, content, null)
   const targets = targetsOf(audience)
   const platforms = ['iOSPush']
-  const accepted = await messages.accept(appId, {
+  const accepted = await messages.insertMessage(appId, {
     message: {
       id: messages.newId(),
       channel: 'push',
       kind: 1,
       // One activity is many messages; in lists they would hide the others.
       isListed: false,
-      lane: targets !== undefined && targets.length <= MAX_DIRECT ? 'direct' : 'bulk',
+      lane: targets !== undefined && targets.length <= MAX_DIRECT_TARGETS ? 'direct' : 'bulk',
       name: request.name,
       templateId: null,
       audience,

@@ -5,35 +5,35 @@ import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
 import { EXTERNAL_ID } from '../users/aliases/identity.ts'
 import type { UserReader } from '../users/read.ts'
+import { addBridge, buildPage } from './build-page.ts'
 import type { InAppContext } from './context.ts'
 import { type InAppMessageId, inAppMessageNotFound, type VariantId } from './message.ts'
-import { sourceOf, withBridge } from './page.ts'
 import type { HtmlAnswer } from './schema.ts'
-import { findPreviewed, findShown, type Shown } from './store.ts'
+import { findPreviewedVariant, findShownVariant, type ShownVariant } from './store.ts'
 
 /** For whom the page is. A verified user gets nobody else's tags put in. */
 export type Viewer = { subscriptionId: SubscriptionId; authority: Authority }
 
-export async function getHtml(
+export async function getPage(
   ctx: InAppContext,
   appId: AppId,
   id: InAppMessageId,
   variantId: VariantId,
   viewer: Viewer | undefined,
 ): Promise<HtmlAnswer> {
-  const shown = await findShown(ctx.db, appId, { id, variantId, now: ctx.now() })
+  const shown = await findShownVariant(ctx.db, appId, { id, variantId, now: ctx.now() })
   if (!shown) throw inAppMessageNotFound()
   return htmlObject(shown, await personal(ctx, appId, shown, viewer))
 }
 
 /** A preview is for whoever knows its id, whatever the state of the message. */
-export async function getPreview(
+export async function getPreviewPage(
   ctx: InAppContext,
   appId: AppId,
   variantId: VariantId,
   viewer: Viewer | undefined,
 ): Promise<HtmlAnswer> {
-  const shown = await findPreviewed(ctx.db, appId, variantId)
+  const shown = await findPreviewedVariant(ctx.db, appId, variantId)
   if (!shown) throw inAppMessageNotFound()
   return htmlObject(shown, await personal(ctx, appId, shown, viewer))
 }
@@ -42,10 +42,10 @@ export async function getPreview(
 async function personal(
   { renderer, users, now }: { renderer: Renderer; users: UserReader; now: () => Date },
   appId: AppId,
-  { content, displayLocation, hasLiquid }: Shown,
+  { content, displayLocation, hasLiquid }: ShownVariant,
   viewer: Viewer | undefined,
 ): Promise<string> {
-  const source = sourceOf(content, displayLocation)
+  const source = buildPage(content, displayLocation)
   if (!hasLiquid || !viewer) return source
   const user = await users.user(appId, { subscriptionId: viewer.subscriptionId })
   if (!user) return source
@@ -56,8 +56,8 @@ async function personal(
   return result?.ok ? (result.texts.html ?? source) : source
 }
 
-const htmlObject = (shown: Shown, html: string): HtmlAnswer => ({
-  html: withBridge(html, shown.displayLocation),
+const htmlObject = (shown: ShownVariant, html: string): HtmlAnswer => ({
+  html: addBridge(html, shown.displayLocation),
   ...(shown.displayDuration !== null && { display_duration: shown.displayDuration }),
   styles: { remove_height_margin: shown.removeHeightMargin, remove_width_margin: shown.removeWidthMargin },
 })

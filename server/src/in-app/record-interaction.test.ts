@@ -15,7 +15,7 @@ import {
 } from '../../test/in-app.ts'
 import { NOBODY, told } from '../../test/users.ts'
 import { virtualClock } from '../lib/clock.ts'
-import { grant } from './grant.ts'
+import { grantInAppMessages } from './grant.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-05-01T09:00:00Z')
@@ -233,7 +233,7 @@ describe('what is forgotten', () => {
     const [user, other] = [await aDevice(app), await aDevice(app)]
     for (const { subscriptionId } of [user, other])
       await report(app, message.id, 'impression', { player_id: subscriptionId })
-    await grant(app.db, app.tenant.id, [{ userId: user.id, messageId: message.id, expiresAt: null }])
+    await grantInAppMessages(app.db, app.tenant.id, [{ userId: user.id, messageId: message.id, expiresAt: null }])
     await app.app(user.path, { method: 'DELETE' })
     clock.advance({ seconds: 59 })
     await runJobs(app, clock)
@@ -250,7 +250,7 @@ describe('what is forgotten', () => {
     const [message, other] = [await aMessage(), await aMessage()]
     const user = await aDevice(app)
     for (const { id } of [message, other]) await report(app, id, 'impression', { player_id: user.subscriptionId })
-    await grant(app.db, app.tenant.id, [{ userId: user.id, messageId: message.id, expiresAt: null }])
+    await grantInAppMessages(app.db, app.tenant.id, [{ userId: user.id, messageId: message.id, expiresAt: null }])
     await deleteInApp(app, message.id)
     clock.advance({ minutes: 1 })
     await runJobs(app, clock)
@@ -262,7 +262,7 @@ describe('what is forgotten', () => {
   test('grants that have ended', async () => {
     const [message, user, other] = [await aMessage(), await aDevice(app), await aDevice(app)]
     const until = (seconds: number) => new Date(clock.now().getTime() + seconds * 1_000)
-    await grant(app.db, app.tenant.id, [
+    await grantInAppMessages(app.db, app.tenant.id, [
       { userId: user.id, messageId: message.id, expiresAt: until(3_600) },
       { userId: other.id, messageId: message.id, expiresAt: until(999_999) },
     ])

@@ -13,43 +13,43 @@ import type { Merger, Outcome } from '../../storage/merge.ts'
 import { sql } from '../../storage/sql.ts'
 import { userIdOfRow } from '../../users/store.ts'
 import { DIRECT, expandJob } from '../jobs.ts'
-import type { Key, MessageId, NewMessage } from '../message.ts'
+import type { IdempotencyKey, MessageId, NewMessage } from '../message.ts'
 import {
-  deleteKeysOf,
   findTakenKeys,
+  type InsertResult,
   insertMessages,
-  insertWaiting,
-  type Probed,
+  insertSubmissions,
+  releaseKeys,
+  type Submission,
   type TakenKey,
-  type Waiting,
 } from '../store.ts'
-import { keysFrom } from './keys.ts'
+import { oldestKeyTime } from './idempotency.ts'
 
 /** `unsubscribed` are places among the targets. */
-export type Accepted = { id: MessageId; recipients: number | null; unsubscribed: number[]; isReplay: boolean }
+export type AcceptedMessage = { id: MessageId; recipients: number | null; unsubscribed: number[]; isReplay: boolean }
 
 /** Undefined when nobody who is named can be reached; then nothing was stored. */
-export type Accept = (appId: AppId, waiting: Waiting) => Promise<Accepted | undefined>
+export type InsertMessage = (appId: AppId, waiting: Submission) => Promise<AcceptedMessage | undefined>
 
 /** Is sending stopped because the app crossed its limit? */
-export type IsDisabled = (appId: AppId) => Promise<boolean>
+export type IsSendingDisabled = (appId: AppId) => Promise<boolean>
 
 const TARGETS_AT_ONCE = 5_000
 /** Each settles at least the first of those that share a key. */
 const ROUNDS = 600
 
-type Context = { db: Db; now: () => Date; queue: Queue; isDisabled: IsDisabled; merger: Merger }
+type Context = { db: Db; now: () => Date; queue: Queue; isDisabled: IsSendingDisabled; merger: Merger }
 
-export function createAccept({ db, now, queue, isDisabled, merger }: Context): Accept {
+export function createInsertMessage({ db, now, queue, isDisabled, merger }: Context): InsertMessage {
   /** Messages, keys and jobs are one statement, which is its own transaction. */
-  async function store(appId: AppId, list: Waiting[], heedsHold: boolean) {
+  async function store(appId: AppId, list: Submission[], heedsHold: boolean) {
     const at = now()
-    const times = { now: at, keysFrom: keysFrom(at), heedsHold }
+    const times = { now: at, keysFrom: oldestKeyTime(at), heedsHold }
     const messages = list.map(({ message }) => message)
     const jobs = jobsFor(appId, messages, at)
     const rows = queue.rowsOf(appId, jobs)
     const insert = (db: Db) =>
-      insertWaiting(
+      insertSubmissions(
         db,
         appId,
         userIdOfRow(appId),
@@ -66,32 +66,32 @@ export function createAccept({ db, now, queue, isDisabled, merger }: Context): A
   }
 
   /** Of two keys one can be free while the other is not: then neither is taken. */
-  async function insertWhole(db: Db, appId: AppId, list: Waiting[], insert: (db: Db) => Promise<Probed[]>) {
+  async function insertWhole(db: Db, appId: AppId, list: Submission[], insert: (db: Db) => Promise<InsertResult[]>) {
     const probed = await insert(db)
     const halfTaken = list.filter(({ keys }, i) => keys.length > 1 && !probed[i]?.isStored)
-    if (halfTaken.length > 0) await deleteKeysOf(db, appId, halfTaken)
+    if (halfTaken.length > 0) await releaseKeys(db, appId, halfTaken)
     return probed
   }
 
   /** Settles what it can; those that lost a key to a message that was then not stored stay open. */
   async function runRound(
     appId: AppId,
-    list: Waiting[],
+    list: Submission[],
     open: number[],
-    outcomes: Outcome<Accepted | undefined>[],
+    outcomes: Outcome<AcceptedMessage | undefined>[],
     heedsHold: boolean,
   ) {
     const firsts = withoutSharedKeys(list, open)
     const probed = await store(
       appId,
-      firsts.map((i) => list[i] as Waiting),
+      firsts.map((i) => list[i] as Submission),
       heedsHold,
     )
     if (probed.some(({ isHeld }) => isHeld)) throw new Held()
     const unsettled: number[] = []
     for (const [place, i] of firsts.entries()) {
       const { isStored, recipients, unsubscribed } = probed[place] as (typeof probed)[number]
-      const { message, keys } = list[i] as Waiting
+      const { message, keys } = list[i] as Submission
       if (isStored) outcomes[i] = { value: { id: message.id, recipients, unsubscribed, isReplay: false } }
       else if (keys.length === 0) outcomes[i] = { value: undefined }
       else unsettled.push(i)
@@ -104,10 +104,10 @@ export function createAccept({ db, now, queue, isDisabled, merger }: Context): A
       db,
       appId,
       keyed.flatMap((i) => list[i]?.keys ?? []),
-      keysFrom(now()),
+      oldestKeyTime(now()),
     )
     for (const i of keyed) {
-      const replay = replayOf(list[i] as Waiting, taken)
+      const replay = replayOf(list[i] as Submission, taken)
       if (replay) outcomes[i] = replay
     }
     // Nobody took the key, and nobody could be reached.
@@ -118,9 +118,9 @@ export function createAccept({ db, now, queue, isDisabled, merger }: Context): A
 
   async function settle(
     appId: AppId,
-    list: Waiting[],
+    list: Submission[],
     group: number[],
-    outcomes: Outcome<Accepted | undefined>[],
+    outcomes: Outcome<AcceptedMessage | undefined>[],
     heedsHold: boolean,
   ) {
     let open = group
@@ -130,11 +130,11 @@ export function createAccept({ db, now, queue, isDisabled, merger }: Context): A
     }
   }
 
-  return merger.merged<Waiting, Accepted | undefined>({
+  return merger.merged<Submission, AcceptedMessage | undefined>({
     name: 'messages.accept',
     share: 0.5,
     async run(appId, inputs) {
-      const outcomes: Outcome<Accepted | undefined>[] = new Array(inputs.length)
+      const outcomes: Outcome<AcceptedMessage | undefined>[] = new Array(inputs.length)
       for (const group of bounded(inputs)) {
         try {
           await settle(appId, inputs, group, outcomes, true)
@@ -150,9 +150,14 @@ export function createAccept({ db, now, queue, isDisabled, merger }: Context): A
   })
 
   /** Being disabled ends by itself. Only who finds the app so asks whether it has. */
-  async function settleHeld(appId: AppId, list: Waiting[], open: number[], outcomes: Outcome<Accepted | undefined>[]) {
+  async function settleHeld(
+    appId: AppId,
+    list: Submission[],
+    open: number[],
+    outcomes: Outcome<AcceptedMessage | undefined>[],
+  ) {
     try {
-      if (await isDisabled(appId)) await refuse(db, appId, list, open, outcomes, keysFrom(now()))
+      if (await isDisabled(appId)) await refuse(db, appId, list, open, outcomes, oldestKeyTime(now()))
       else await settle(appId, list, open, outcomes, false)
     } catch (error) {
       for (const i of open) outcomes[i] ??= { error }
@@ -171,21 +176,21 @@ const IS_FOR_STORED = sql`
 async function refuse(
   db: Db,
   appId: AppId,
-  list: Waiting[],
+  list: Submission[],
   open: readonly number[],
-  outcomes: Outcome<Accepted | undefined>[],
+  outcomes: Outcome<AcceptedMessage | undefined>[],
   from: Date,
 ) {
   const keys = open.flatMap((i) => list[i]?.keys ?? [])
   const taken = keys.length === 0 ? [] : await findTakenKeys(db, appId, keys, from)
-  for (const i of open) outcomes[i] = replayOf(list[i] as Waiting, taken) ?? { error: sendingDisabled() }
+  for (const i of open) outcomes[i] = replayOf(list[i] as Submission, taken) ?? { error: sendingDisabled() }
 }
 
 /** The answer that a request with one of these keys got, or that the key belongs to another request. */
 export function replayOf(
-  { keys, requestHash }: Pick<Waiting, 'keys' | 'requestHash'>,
+  { keys, requestHash }: Pick<Submission, 'keys' | 'requestHash'>,
   taken: readonly TakenKey[],
-): Outcome<Accepted> | undefined {
+): Outcome<AcceptedMessage> | undefined {
   const known = taken.find((it) => keys.some((key) => isSame(key, it)))
   if (!known) return undefined
   if (known.requestHash !== requestHash)
@@ -195,13 +200,13 @@ export function replayOf(
   return { value: { id: known.messageId, ...known.answer, isReplay: true } }
 }
 
-const isSame = (a: Key, b: Key) => a.name === b.name && a.key === b.key
+const isSame = (a: IdempotencyKey, b: IdempotencyKey) => a.name === b.name && a.key === b.key
 
 /** Of those that bring the same key the first alone; the others see what it made. */
-function withoutSharedKeys(list: readonly Waiting[], open: readonly number[]): number[] {
+function withoutSharedKeys(list: readonly Submission[], open: readonly number[]): number[] {
   const seen = new Set<string>()
   return open.filter((i) => {
-    const waiting = list[i] as Waiting
+    const waiting = list[i] as Submission
     if (waiting.keys.length === 0) return true
     const keys = waiting.keys.map(({ name, key }) => `${name} ${key}`)
     if (keys.some((key) => seen.has(key))) return false
@@ -211,7 +216,7 @@ function withoutSharedKeys(list: readonly Waiting[], open: readonly number[]): n
 }
 
 /** Places in the list, in groups of at most so many targets; a request is never split. */
-function bounded(list: readonly Waiting[]): number[][] {
+function bounded(list: readonly Submission[]): number[][] {
   const groups: number[][] = []
   let room = -1
   for (const [i, { targets }] of list.entries()) {

@@ -59,7 +59,7 @@ beforeEach(() => {
 
 function engineWith(maxBytes: number, patienceMs?: number): Engine {
   const { fetch } = createAttachmentFetcher({ outbound, clock, log: createLog('silent'), maxBytes, patienceMs })
-  return anEngine({ db: app.db, clock, sender, email: { ...anEmailPort(), fetchFiles: fetch } })
+  return anEngine({ db: app.db, clock, sender, email: { ...anEmailPort(), fetchAttachments: fetch } })
 }
 
 const post = (fields: object) =>

@@ -5,19 +5,19 @@ import { invalid } from '../../lib/errors.ts'
 import { isUuid } from '../../lib/ids.ts'
 import { sha256 } from '../../lib/secrets.ts'
 import type { Db } from '../../storage/db.ts'
-import { type Key, keyNames } from '../message.ts'
+import { type IdempotencyKey, idempotencyKeyNames } from '../message.ts'
 import type { CreateMessageBody } from '../schema.ts'
-import { deleteOldKeys } from '../store.ts'
+import { deleteKeysBefore } from '../store.ts'
 
 const KEPT_MS = 30 * 86_400_000
 const KEYS_AT_ONCE = 10_000
 
 /** Keys and, where there are any, what tells the request from another one: all of it but the keys. */
-export type Keys = { keys: Key[]; requestHash: string }
+export type RequestKeys = { keys: IdempotencyKey[]; requestHash: string }
 
-export function readKeys(body: CreateMessageBody): Keys {
-  const keys: Key[] = []
-  for (const name of keyNames) {
+export function readKeys(body: CreateMessageBody): RequestKeys {
+  const keys: IdempotencyKey[] = []
+  for (const name of idempotencyKeyNames) {
     const key = body[name]
     if (!key) continue
     if (!isUuid(key)) throw invalid(`${name} must be a UUID`)
@@ -37,10 +37,10 @@ function canonical(value: unknown): string {
 }
 
 /** Keys that were taken no later than this are free again. */
-export const keysFrom = (now: Date) => new Date(now.getTime() - KEPT_MS)
+export const oldestKeyTime = (now: Date) => new Date(now.getTime() - KEPT_MS)
 
 /** That old keys no longer count is decided where they are used; this only makes room. */
-export async function forgetOldMessageKeys(db: Db, now: Date): Promise<void> {
+export async function deleteExpiredMessageKeys(db: Db, now: Date): Promise<void> {
   for (const { id } of await findAllApps(db))
-    while ((await deleteOldKeys(db, id, keysFrom(now), KEYS_AT_ONCE)) === KEYS_AT_ONCE);
+    while ((await deleteKeysBefore(db, id, oldestKeyTime(now), KEYS_AT_ONCE)) === KEYS_AT_ONCE);
 }

@@ -15,18 +15,18 @@ import type { EmailPort } from './port.ts'
 /** It could not be fetched, for good or so far. */
 export const ATTACHMENT_FAILED = 'attachment_failed'
 /** It is being fetched. */
-export const ATTACHMENT_AWAITED = 'attachment_awaited'
+export const ATTACHMENT_PENDING = 'attachment_awaited'
 
-type Attached = { ready: readonly ReadyDelivery[]; unattached: Decision[] }
+type AttachResult = { ready: readonly ReadyDelivery[]; withoutFiles: Decision[] }
 
 /** `unattached`: those that are not sent now, or not at all. */
 export async function attachFiles(
   { email, clock, random }: Pick<Engine, 'email' | 'clock' | 'random'>,
   appId: AppId,
   list: readonly ReadyDelivery[],
-): Promise<Attached> {
+): Promise<AttachResult> {
   const messages = new Set(list.filter(hasFiles).map(({ message }) => message))
-  if (messages.size === 0) return { ready: list, unattached: [] }
+  if (messages.size === 0) return { ready: list, withoutFiles: [] }
   const fetched = new Map(
     await Promise.all([...messages].map(async (message) => [message, await fetchFor(email, appId, message)] as const)),
   )
@@ -45,14 +45,14 @@ export async function attachFiles(
         },
       })
   }
-  return { ready, unattached }
+  return { ready, withoutFiles: unattached }
 }
 
 const hasFiles = ({ mailing, message }: ReadyDelivery) =>
   mailing !== undefined && (message.content.email_attachments?.length ?? 0) > 0
 
 const fetchFor = (email: EmailPort, appId: AppId, { id, content }: SentMessage) =>
-  email.fetchFiles(appId, id, (content.email_attachments ?? []).map(fileAsked))
+  email.fetchAttachments(appId, id, (content.email_attachments ?? []).map(fileAsked))
 
 const fileAsked = ({ url, filename, content_type }: Attachment): AttachmentSource => ({
   url,
@@ -70,9 +70,9 @@ function nameIn(url: string): string {
   }
 }
 
-type Failure = Exclude<Awaited<ReturnType<EmailPort['fetchFiles']>>, readonly EmailAttachment[]>
+type Failure = Exclude<Awaited<ReturnType<EmailPort['fetchAttachments']>>, readonly EmailAttachment[]>
 
 const inOurWords = (failure: Failure): ChannelOutcome => ({
   ...failure,
-  reason: failure.kind === 'retry' && failure.wasNotAttempted ? ATTACHMENT_AWAITED : ATTACHMENT_FAILED,
+  reason: failure.kind === 'retry' && failure.wasNotAttempted ? ATTACHMENT_PENDING : ATTACHMENT_FAILED,
 })

@@ -2,22 +2,23 @@
 // elsewhere but its picture, and in which nothing that was given is anything but text.
 
 import { own } from '../lib/own-property.ts'
-import { bridgeFor, type Location } from './bridge.ts'
-import { type Button, CLOSE_ID, type Content } from './content.ts'
+import { bridgeScript, type DisplayLocation } from './bridge.ts'
+import { CLOSE_ID, type InAppButton, type InAppContent } from './content.ts'
 import { OUTPUT } from './liquid.ts'
 
 /** The author's part of the page. Liquid is still in it, and stands where it is rendered as HTML. */
-export const sourceOf = (content: Content, location: Location): string => content.html ?? pageOf(content, location)
+export const buildPage = (content: InAppContent, location: DisplayLocation): string =>
+  content.html ?? pageOf(content, location)
 
 /** The page, with the script that speaks to the SDK put in before all others. */
-export function withBridge(html: string, location: Location): string {
+export function addBridge(html: string, location: DisplayLocation): string {
   // Tags without "<" in them: otherwise a text of many that never end is read to its end for each.
   const start = /<head(\s[^<>]*)?>/i.exec(html) ?? /<html(\s[^<>]*)?>/i.exec(html) ?? /^\s*<!doctype[^<>]*>/i.exec(html)
   const at = start ? start.index + start[0].length : 0
-  return `${html.slice(0, at)}${bridgeFor(location)}${html.slice(at)}`
+  return `${html.slice(0, at)}${bridgeScript(location)}${html.slice(at)}`
 }
 
-function pageOf(content: Content, location: Location): string {
+function pageOf(content: InAppContent, location: DisplayLocation): string {
   const { title, body, image_url, image_alt, buttons = [], close_button } = content
   const parts = [
     close_button === false ? '' : button({ id: CLOSE_ID, text: '×', close: true }, 'class="cross" aria-label="Close"'),
@@ -46,14 +47,14 @@ const STYLE =
   'background:none;color:inherit}'
 
 /** Colours are checked when they are given: they hold nothing but digits. */
-function coloursOf({ background_color, text_color }: Pick<Content, 'background_color' | 'text_color'>): string {
+function coloursOf({ background_color, text_color }: Pick<InAppContent, 'background_color' | 'text_color'>): string {
   const rules = [background_color && `background:${background_color}`, text_color && `color:${text_color}`].filter(
     Boolean,
   )
   return rules.length > 0 ? ` style="${rules.join(';')}"` : ''
 }
 
-function button(it: Button, attributes: string): string {
+function button(it: InAppButton, attributes: string): string {
   const action = {
     id: it.id,
     close: it.close ?? true,

@@ -20,7 +20,8 @@ import { createLog } from '../../lib/log.ts'
 import { createMerger } from '../../storage/merge.ts'
 import { sql } from '../../storage/sql.ts'
 import type { Engine } from '../engine/engine.ts'
-import { createNoteEmail, type EmailNews, findEmailDelivery, type NoteEmail } from './note.ts'
+import { createRecordEmailFeedback, type EmailFeedback, type RecordEmailFeedback } from './record-feedback.ts'
+import { findEmailDelivery } from './store.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -28,12 +29,12 @@ let sender: FakeSender
 let engine: Engine
 let appId: AppId
 let authorized: Record<string, string>
-let note: NoteEmail
+let note: RecordEmailFeedback
 
 setStage((stage) => {
   ;({ app, clock, sender, engine, appId } = stage)
   authorized = { authorization: `Key ${stage.tenant.key}` }
-  note = createNoteEmail({ db: app.db, clock, merger: createMerger({ slots: 2 }) })
+  note = createRecordEmailFeedback({ db: app.db, clock, merger: createMerger({ slots: 2 }) })
 })
 
 const read = (text: string) => engine.email.references.read(text, 'report') as EmailReference
@@ -51,24 +52,24 @@ async function mailed(count = 1, fields: object = {}) {
 }
 
 const at = () => clock.now()
-const opened = (reference: EmailReference, isMachine = false): EmailNews => ({
+const opened = (reference: EmailReference, isMachine = false): EmailFeedback => ({
   kind: 'opened',
   reference,
   isMachine,
   at: at(),
 })
-const clicked = (reference: EmailReference, isMachine = false): EmailNews => ({
+const clicked = (reference: EmailReference, isMachine = false): EmailFeedback => ({
   kind: 'clicked',
   reference,
   isMachine,
   at: at(),
 })
-const said = (reference: EmailReference, kind: 'delivered' | 'complained' | 'unsubscribed'): EmailNews => ({
+const said = (reference: EmailReference, kind: 'delivered' | 'complained' | 'unsubscribed'): EmailFeedback => ({
   kind,
   reference,
   at: at(),
 })
-const bounced = (reference: EmailReference, of: 'hard' | 'soft' | 'transient' = 'hard'): EmailNews => ({
+const bounced = (reference: EmailReference, of: 'hard' | 'soft' | 'transient' = 'hard'): EmailFeedback => ({
   kind: 'bounced',
   class: of,
   reference,
@@ -284,11 +285,11 @@ test('any interleaving, repeated and at once, gives the counts of a plain model'
   })
   /** Of all runs: they send from the same domain. */
   const metrics: Record<string, number> = {}
-  const notes = [note, createNoteEmail({ db: app.db, clock, merger: createMerger({ slots: 2 }) })]
+  const notes = [note, createRecordEmailFeedback({ db: app.db, clock, merger: createMerger({ slots: 2 }) })]
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       const { id, references } = await mailed(4)
-      const newsOf = ({ who, kind, isMachine }: (typeof steps)[number]): EmailNews => {
+      const newsOf = ({ who, kind, isMachine }: (typeof steps)[number]): EmailFeedback => {
         const reference = references[who] as EmailReference
         if (kind === 'opened') return opened(reference, isMachine)
         if (kind === 'clicked') return clicked(reference, isMachine)

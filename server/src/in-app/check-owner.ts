@@ -5,7 +5,7 @@ import { refuseForeignDevice } from '../users/devices/authorize.ts'
 import type { UserReader } from '../users/read.ts'
 
 /** An SDK that proved who its user is speaks for the devices of that user alone. */
-export async function refuseStrangers(
+export async function checkDeviceOwner(
   users: UserReader,
   appId: AppId,
   subscriptionId: SubscriptionId,

@@ -13,21 +13,29 @@ import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import { DEVICE_NAMES, matchLanguage } from '../templates/language.ts'
 import { readTargetUser } from '../users/devices/authorize.ts'
+import { checkDeviceOwner } from './check-owner.ts'
 import type { InAppContext } from './context.ts'
 import { platformOf } from './message.ts'
 import type { DeviceAnswer } from './schema.ts'
-import { findGrants, findLive, type LiveMessage } from './store.ts'
-import { refuseStrangers } from './stranger.ts'
-import { triggerForDevices } from './triggers.ts'
+import { findGrants, findLiveMessages, type LiveMessage } from './store.ts'
+import { deviceTriggerObject } from './triggers.ts'
 
 /** Whose device it is, and what it may show; undefined when there is no such subscription. */
-export type Found = { userId: UserId; messages: LiveMessage[] }
-export type FindMessages = (appId: AppId, id: SubscriptionId) => Promise<Found | undefined>
+export type DeviceMessages = { userId: UserId; messages: LiveMessage[] }
+export type FindDeviceMessages = (appId: AppId, id: SubscriptionId) => Promise<DeviceMessages | undefined>
 
 /** A segment has up to 200 filters, of which some take seven values or more; a statement has room for 65,535. */
 const SEGMENTS_AT_ONCE = 25
 
-export const createFindMessages = ({ db, clock, merger }: { db: Db; clock: Clock; merger: Merger }): FindMessages =>
+export const createFindDeviceMessages = ({
+  db,
+  clock,
+  merger,
+}: {
+  db: Db
+  clock: Clock
+  merger: Merger
+}): FindDeviceMessages =>
   merger.merged({
     name: 'in-app.serve',
     parallel: 2,
@@ -35,8 +43,13 @@ export const createFindMessages = ({ db, clock, merger }: { db: Db; clock: Clock
       (await findForAll(db, appId, ids, clock.now())).map((value) => ({ value })),
   })
 
-async function findForAll(db: Db, appId: AppId, ids: SubscriptionId[], now: Date): Promise<(Found | undefined)[]> {
-  const live = await findLive(db, appId, now)
+async function findForAll(
+  db: Db,
+  appId: AppId,
+  ids: SubscriptionId[],
+  now: Date,
+): Promise<(DeviceMessages | undefined)[]> {
+  const live = await findLiveMessages(db, appId, now)
   const trees = await readTrees(db, appId, live)
   const judged = await judgeAll(db, appId, [...new Set(ids)], trees, now)
   const granted = live.some(({ audience }) => audience === 'granted')
@@ -64,7 +77,7 @@ async function readTrees(db: Db, appId: AppId, live: LiveMessage[]): Promise<Map
 }
 
 /** For each segment whether the device is in it; those that were deleted are not there. */
-type Device = Omit<Judged, 'holds'> & { segments: Map<SegmentId, boolean> }
+type JudgedDevice = Omit<Judged, 'holds'> & { segments: Map<SegmentId, boolean> }
 
 async function judgeAll(
   db: Db,
@@ -72,8 +85,8 @@ async function judgeAll(
   ids: SubscriptionId[],
   trees: Map<SegmentId, Node>,
   now: Date,
-): Promise<Map<SubscriptionId, Device>> {
-  const devices = new Map<SubscriptionId, Device>()
+): Promise<Map<SubscriptionId, JudgedDevice>> {
+  const devices = new Map<SubscriptionId, JudgedDevice>()
   const entries = [...trees]
   for (let at = 0; at === 0 || at < entries.length; at += SEGMENTS_AT_ONCE) {
     const some = entries.slice(at, at + SEGMENTS_AT_ONCE)
@@ -87,31 +100,31 @@ async function judgeAll(
   return devices
 }
 
-const isOnPlatform = ({ platforms }: LiveMessage, { type }: Device) => {
+const isOnPlatform = ({ platforms }: LiveMessage, { type }: JudgedDevice) => {
   const platform = platformOf(type)
   return platforms.length === 0 || (platform !== undefined && platforms.includes(platform))
 }
 
 /** A deleted segment has nobody in it; and who was to be excluded by it is not known any more, so nobody is shown anything. */
-const isInAudience = ({ includedSegments, excludedSegments }: LiveMessage, segments: Device['segments']) =>
+const isInAudience = ({ includedSegments, excludedSegments }: LiveMessage, segments: JudgedDevice['segments']) =>
   (includedSegments.length === 0 || includedSegments.some((id) => segments.get(id) === true)) &&
   excludedSegments.every((id) => segments.get(id) === false)
 
 export async function listForDevice(
-  { findMessages, users }: Pick<InAppContext, 'findMessages' | 'users'>,
+  { findDeviceMessages, users }: Pick<InAppContext, 'findDeviceMessages' | 'users'>,
   appId: AppId,
   id: SubscriptionId,
   authority: Authority,
 ): Promise<DeviceAnswer> {
-  await refuseStrangers(users, appId, id, authority)
-  const found = await findMessages(appId, id)
+  await checkDeviceOwner(users, appId, id, authority)
+  const found = await findDeviceMessages(appId, id)
   if (!found) throw subscriptionNotFound()
   return { in_app_messages: found.messages.map(deviceObject) }
 }
 
 /** The same, for a device that says whose it is. */
-export async function listForDeviceOf(
-  ctx: Pick<InAppContext, 'findMessages' | 'users'>,
+export async function listForDeviceOfUser(
+  ctx: Pick<InAppContext, 'findDeviceMessages' | 'users'>,
   appId: AppId,
   alias: { label: string; value: string },
   id: SubscriptionId,
@@ -119,8 +132,8 @@ export async function listForDeviceOf(
 ): Promise<DeviceAnswer> {
   const userId = await ctx.users.owner(appId, readTargetUser(alias.label, alias.value, authority))
   if (userId === undefined) throw userNotFound()
-  await refuseStrangers(ctx.users, appId, id, authority)
-  const found = await ctx.findMessages(appId, id)
+  await checkDeviceOwner(ctx.users, appId, id, authority)
+  const found = await ctx.findDeviceMessages(appId, id)
   if (found?.userId !== userId) throw subscriptionNotFound()
   return { in_app_messages: found.messages.map(deviceObject) }
 }
@@ -131,7 +144,7 @@ const deviceObject = (it: LiveMessage): DeviceAnswer['in_app_messages'][number] 
   variants: Object.fromEntries(
     (it.platforms.length === 0 ? ['all'] : it.platforms).map((platform) => [platform, byLanguage(it.variants)]),
   ),
-  triggers: it.triggers.map((list) => list.map(triggerForDevices)),
+  triggers: it.triggers.map((list) => list.map(deviceTriggerObject)),
   ...(it.redisplayLimit !== null && {
     redisplay: { limit: it.redisplayLimit, delay: it.redisplayDelay ?? 0 },
   }),

@@ -17,9 +17,15 @@ import type { DeliveryEvent } from '../feedback/delivery-event.ts'
 import { insertDeliveryEvents } from '../feedback/delivery-event-store.ts'
 import { type RecordRunActions, reportRunActions } from '../feedback/run-actions.ts'
 import type { MessageId } from '../message.ts'
-import { type EmailDelivery, type EmailTimes, findAddresses, findEmail, lockEmails, updateEmails } from './store.ts'
+import {
+  type EmailDelivery,
+  type EmailTimes,
+  findEmailAddresses,
+  lockEmailDeliveries,
+  updateEmailDeliveries,
+} from './store.ts'
 
-export type EmailNews = { reference: EmailReference; at: Date } & (
+export type EmailFeedback = { reference: EmailReference; at: Date } & (
   | { kind: 'opened'; isMachine: boolean }
   | { kind: 'clicked'; isMachine: boolean }
   | { kind: 'delivered' }
@@ -28,7 +34,7 @@ export type EmailNews = { reference: EmailReference; at: Date } & (
   | { kind: 'unsubscribed' }
 )
 
-export type NotedEmail = {
+export type RecordedEmailFeedback = {
   messageId: MessageId
   subscriptionId: SubscriptionId
   userId: UserId
@@ -39,19 +45,16 @@ export type NotedEmail = {
 }
 
 /** Undefined where there is no such delivery (any more). */
-export type NoteEmail = (appId: AppId, news: EmailNews) => Promise<NotedEmail | undefined>
+export type RecordEmailFeedback = (appId: AppId, news: EmailFeedback) => Promise<RecordedEmailFeedback | undefined>
 
 type Parts = { db: Db; clock: Clock; merger: Merger; noteActions?: RecordRunActions | undefined }
 
-export function createNoteEmail({ db, clock, merger, noteActions }: Parts): NoteEmail {
-  return merger.merged<EmailNews, NotedEmail | undefined>({
+export function createRecordEmailFeedback({ db, clock, merger, noteActions }: Parts): RecordEmailFeedback {
+  return merger.merged<EmailFeedback, RecordedEmailFeedback | undefined>({
     name: 'messages.note-email',
     run: async (appId, news) => (await noteAll(db, appId, news, clock.now(), noteActions)).map((value) => ({ value })),
   })
 }
-
-export const findEmailDelivery = (db: Db, { appId, month, id }: EmailReference): Promise<EmailDelivery | undefined> =>
-  findEmail(db, appId, month, id)
 
 /** Lines of the engine have the parts before; see `countEmails`. */
 const PART = 4
@@ -61,15 +64,15 @@ const FACTS_PART = 0
 const nameOf = ({ month, id }: Pick<EmailReference, 'month' | 'id'>) => `${month.getTime()} ${id}`
 
 /** By which a person is known to have got it, or to have done something with it. */
-const ACTIONS: readonly EmailNews['kind'][] = ['delivered', 'opened', 'clicked']
+const ACTIONS: readonly EmailFeedback['kind'][] = ['delivered', 'opened', 'clicked']
 
 function noteAll(
   db: Db,
   appId: AppId,
-  list: readonly EmailNews[],
+  list: readonly EmailFeedback[],
   now: Date,
   noteActions: RecordRunActions | undefined,
-): Promise<(NotedEmail | undefined)[]> {
+): Promise<(RecordedEmailFeedback | undefined)[]> {
   return db.transaction(async (db) => {
     const known = await lockAll(
       db,
@@ -99,14 +102,14 @@ function noteAll(
       counts.push(...countsOf(delivery, news, isNews))
       return { delivery, isNews }
     })
-    if (changed.size > 0) await updateEmails(db, appId, [...changed])
+    if (changed.size > 0) await updateEmailDeliveries(db, appId, [...changed])
     const facts = counter.list().map(({ fact, ...it }): CountChange => ({ ...it, state: fact, reason: null }))
     await changeCounts(db, appId, FACTS_PART, [...resolved, ...facts])
     if (counts.length > 0) await countEmails(db, appId, PART, counts)
     await insertDeliveryEvents(db, appId, events)
     await reportRunActions(noteActions, db, appId, acted)
     const addresses = await findMeant(db, appId, list, known)
-    const answers = noted.map((it): NotedEmail | undefined => {
+    const answers = noted.map((it): RecordedEmailFeedback | undefined => {
       if (!it) return undefined
       const { messageId, subscriptionId, userId } = it.delivery
       return { messageId, subscriptionId, userId, address: addresses.get(subscriptionId) ?? null, isNews: it.isNews }
@@ -123,7 +126,7 @@ async function lockAll(db: Db, appId: AppId, references: readonly EmailReference
   for (const [ms, of] of [...months].sort(([a], [b]) => a - b)) {
     const month = new Date(ms)
     const ids = [...new Set(of.map(({ id }) => id))]
-    for (const it of await lockEmails(db, appId, month, ids)) known.set(nameOf({ month, id: it.id }), it)
+    for (const it of await lockEmailDeliveries(db, appId, month, ids)) known.set(nameOf({ month, id: it.id }), it)
   }
   return known
 }
@@ -135,13 +138,13 @@ const TIMES = {
   bounced: 'bouncedAt',
   complained: 'complainedAt',
   unsubscribed: 'unsubscribedAt',
-} as const satisfies Record<EmailNews['kind'], keyof EmailTimes>
+} as const satisfies Record<EmailFeedback['kind'], keyof EmailTimes>
 
 /** A server that will try again has not refused anything. */
-const isNothing = (news: EmailNews) => news.kind === 'bounced' && news.class === 'transient'
+const isNothing = (news: EmailFeedback) => news.kind === 'bounced' && news.class === 'transient'
 
 /** True the first time. */
-function take(delivery: EmailDelivery, news: EmailNews): boolean {
+function take(delivery: EmailDelivery, news: EmailFeedback): boolean {
   const time = TIMES[news.kind]
   if (delivery[time] !== null || isNothing(news)) return false
   // Who says that a mail came back may have waited for its answer to be written down.
@@ -150,7 +153,7 @@ function take(delivery: EmailDelivery, news: EmailNews): boolean {
   return true
 }
 
-function factsOf(news: EmailNews, isNews: boolean): Fact[] {
+function factsOf(news: EmailFeedback, isNews: boolean): Fact[] {
   const once: Fact[] = isNews ? [news.kind] : []
   if (news.kind === 'opened') return [...once, 'opens', ...(news.isMachine ? (['machine_opens'] as const) : [])]
   if (news.kind === 'clicked') return [...once, 'clicks', ...(news.isMachine ? (['machine_clicks'] as const) : [])]
@@ -165,7 +168,7 @@ const sentOf = ({ sendingDomain: domain, inboxProvider: provider }: EmailDeliver
   domain === null || provider === null ? [] : [{ domain, provider, at, sent: 1 }]
 
 /** Tests have no domain that they are counted under. */
-function countsOf({ sendingDomain, inboxProvider }: EmailDelivery, news: EmailNews, isNews: boolean): EmailCount[] {
+function countsOf({ sendingDomain, inboxProvider }: EmailDelivery, news: EmailFeedback, isNews: boolean): EmailCount[] {
   if (sendingDomain === null || inboxProvider === null) return []
   const under = { domain: sendingDomain, provider: inboxProvider, at: news.at }
   const once = isNews ? 1 : 0
@@ -181,7 +184,10 @@ function countsOf({ sendingDomain, inboxProvider }: EmailDelivery, news: EmailNe
   }
 }
 
-const eventOf = ({ messageId, subscriptionId, userId, platform }: EmailDelivery, news: EmailNews): DeliveryEvent => ({
+const eventOf = (
+  { messageId, subscriptionId, userId, platform }: EmailDelivery,
+  news: EmailFeedback,
+): DeliveryEvent => ({
   kind: news.kind,
   at: news.at,
   messageId,
@@ -192,7 +198,7 @@ const eventOf = ({ messageId, subscriptionId, userId, platform }: EmailDelivery,
 })
 
 /** Of an open or a click: that no person made it. */
-function reasonOf(news: EmailNews): string | undefined {
+function reasonOf(news: EmailFeedback): string | undefined {
   if (news.kind === 'bounced') return news.reason ?? news.class
   return 'isMachine' in news && news.isMachine ? 'machine' : undefined
 }
@@ -201,7 +207,7 @@ function reasonOf(news: EmailNews): string | undefined {
 async function findMeant(
   db: Db,
   appId: AppId,
-  list: readonly EmailNews[],
+  list: readonly EmailFeedback[],
   known: ReadonlyMap<string, EmailDelivery>,
 ): Promise<ReadonlyMap<SubscriptionId, string>> {
   const ids = list.flatMap(({ kind, reference }) => {
@@ -210,11 +216,14 @@ async function findMeant(
       ? [delivery.subscriptionId]
       : []
   })
-  return ids.length === 0 ? new Map() : findAddresses(db, appId, [...new Set(ids)])
+  return ids.length === 0 ? new Map() : findEmailAddresses(db, appId, [...new Set(ids)])
 }
 
 /** In the transaction that notes that they bounced: the next time it is no news, and would not count. */
-function softlyBounced(list: readonly EmailNews[], noted: readonly (NotedEmail | undefined)[]): string[] {
+function softlyBounced(
+  list: readonly EmailFeedback[],
+  noted: readonly (RecordedEmailFeedback | undefined)[],
+): string[] {
   return list.flatMap((news, n) => {
     const it = noted[n]
     const isSoft = news.kind === 'bounced' && (news.class === 'soft' || news.class === 'full')
