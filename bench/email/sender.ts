@@ -6,7 +6,7 @@ import { createDial } from '../../server/src/channels/dial.ts'
 import type { DkimSigningKey, EmailItem } from '../../server/src/channels/email/message.ts'
 import { openRelayChannel } from '../../server/src/channels/email/relay.ts'
 import { systemClock } from '../../server/src/lib/clock.ts'
-import { fillPlaces } from '../../server/src/lib/placeholders.ts'
+import { fillPieces } from '../../server/src/lib/placeholders.ts'
 import { content } from './content.ts'
 
 export type Contender = 'carillon' | 'nodemailer'
@@ -88,13 +88,13 @@ function nodemailer(port: number, signature: Signature): SendSlice {
           replyTo: content.replyTo,
           to,
           subject: content.subject,
-          html: fillPlaces(content.html, () => reference),
-          text: fillPlaces(content.text, () => reference),
+          html: fillPieces(content.html, () => reference),
+          text: fillPieces(content.text, () => reference),
           messageId: messageIdHeader,
           date,
           envelope: { from: envelopeFrom, to },
           headers: Object.fromEntries(
-            content.headers.map(([name, pieces]) => [name, fillPlaces(pieces, () => reference)]),
+            content.headers.map(([name, pieces]) => [name, fillPieces(pieces, () => reference)]),
           ),
         })
       }),

@@ -9,7 +9,7 @@ import type { EmailPort } from '../../server/src/messages/email/port.ts'
 import { createEngine } from '../../server/src/messages/engine/engine.ts'
 import type { DeliverySender } from '../../server/src/messages/engine/sender.ts'
 import { expandMessages } from '../../server/src/messages/expand/expand.ts'
-import type { Work } from '../../server/src/queue/job.ts'
+import type { JobRun } from '../../server/src/queue/job.ts'
 import { createScanAudience } from '../../server/src/segments/scan.ts'
 import { createPool } from '../../server/src/storage/db.ts'
 import { createSharedPool } from '../../server/src/storage/shared-pool.ts'
@@ -27,13 +27,13 @@ const sender: DeliverySender = {
   },
 }
 
-const workOn = (appId: string, key: string): Work => ({
+const workOn = (appId: string, key: string): JobRun => ({
   job: { appId, id: key, name: 'messages.expand', key, payload: null, runAt: new Date(), attempts: 1, crashes: 0 },
   fence: 1,
   signal: new AbortController().signal,
-  isLeaving: () => false,
-  stillMine: async () => true,
-  noteProgress: async () => {},
+  isStopping: () => false,
+  isStillHeld: async () => true,
+  recordProgress: async () => {},
 })
 
 const PLAIN = `

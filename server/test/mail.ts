@@ -2,7 +2,7 @@
 
 import type { EmailContent } from '../src/channels/email/message.ts'
 import type { AppId } from '../src/lib/ids.ts'
-import { fillPlaces } from '../src/lib/placeholders.ts'
+import { fillPieces } from '../src/lib/placeholders.ts'
 import type { Db } from '../src/storage/db.ts'
 import { sql } from '../src/storage/sql.ts'
 import type { FakeSender } from './engine.ts'
@@ -13,10 +13,10 @@ export const mailsOf = ({ calls }: Pick<FakeSender, 'calls'>) =>
     if (parcel.kind !== 'email') return []
     const { content, reference, token: to, ...envelope } = parcel
     const headers = Object.fromEntries(
-      content.headers.map(([name, pieces]) => [name, fillPlaces(pieces, parcel.referenceFor)]),
+      content.headers.map(([name, pieces]) => [name, fillPieces(pieces, parcel.referenceFor)]),
     )
-    const text = fillPlaces(content.text, parcel.referenceFor)
-    return [{ ...envelope, to, reference, content, headers, html: fillPlaces(content.html, parcel.referenceFor), text }]
+    const text = fillPieces(content.text, parcel.referenceFor)
+    return [{ ...envelope, to, reference, content, headers, html: fillPieces(content.html, parcel.referenceFor), text }]
   })
 export type SentMail = ReturnType<typeof mailsOf>[number]
 export type { EmailContent }

@@ -11,7 +11,7 @@ import type { Clock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/log.ts'
 import { secretBox } from '../src/lib/secrets.ts'
-import type { Handlers } from '../src/queue/job.ts'
+import type { JobHandlers } from '../src/queue/job.ts'
 import { createWorker } from '../src/queue/work.ts'
 import { createScanAudience } from '../src/segments/scan.ts'
 import type { Db } from '../src/storage/db.ts'
@@ -43,11 +43,11 @@ export const aContext = (db: Db, clock: Clock) =>
 export function aKeeper(app: TestApp, clock: Clock, through: Db = app.db) {
   const moved: string[] = []
   const all = journeyHandlers(aContext(through, clock), createScanAudience(unshared(through)))
-  const handlers: Handlers = {
+  const handlers: JobHandlers = {
     ...Object.fromEntries(
       [ACTIVATE_JOURNEY, CLEAR_JOURNEY, START_JOURNEY, STOP_JOURNEY].map((name) => [
         name,
-        all[name] as Handlers[string],
+        all[name] as JobHandlers[string],
       ]),
     ),
     [ADVANCE_RUNS]: { run: async ({ job }) => void moved.push(job.key) },

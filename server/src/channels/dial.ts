@@ -5,7 +5,7 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, rootCertificates, type TLSSocket } from 'node:tls'
 import { addressList } from '../lib/networks.ts'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import type { ProviderRoute } from './channel.ts'
 import { type HostLookup, lookUpAddresses } from './lookup.ts'
 import { isPublicAddress } from './public-address.ts'
@@ -83,7 +83,7 @@ export function createDial({ allow = [], route = {}, lookup = lookUpAddresses }:
     const { host, port, isTls, origin, timeoutMs } = target
     const deadline = AbortSignal.timeout(timeoutMs)
     const { connect = {} } = route
-    const elsewhere = own(connect, origin) ?? own(connect, `${origin.split('//')[0]}//*`)
+    const elsewhere = ownProperty(connect, origin) ?? ownProperty(connect, `${origin.split('//')[0]}//*`)
     const addresses = elsewhere ? [] : await findAddresses(host, lookup, deadline)
     for (const { address } of addresses) judge(address, target)
 

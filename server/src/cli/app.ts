@@ -10,12 +10,12 @@ import { hasRule, ruleNames } from '../limits/rules.ts'
 import type { Config } from '../settings/config.ts'
 import type { Db } from '../storage/db.ts'
 import { reasonOf } from '../storage/embedded/error.ts'
-import { type Command, type Given, readId, UsageError } from './command.ts'
+import { type CliCommand, type CliInput, readId, UsageError } from './command.ts'
 import { type Store, withStore } from './connect.ts'
 import { openSecrets } from './open-secrets.ts'
 import { fields, onOff, table } from './print.ts'
 
-export const appCommands: Command[] = [
+export const appCommands: CliCommand[] = [
   {
     name: 'app create',
     summary: 'Create an app in an organization, with its first key.',
@@ -107,7 +107,7 @@ async function forSink(store: Store, config: Config) {
   return configureNewWith(await openSecrets(store, config), newAppSettings(), smsSettings)
 }
 
-async function readChanges(given: Given): Promise<Partial<AppSettings>> {
+async function readChanges(given: CliInput): Promise<Partial<AppSettings>> {
   const name = given.text('name')
   const plan = given.text('plan')
   const keylessSdk = given.isOn('keyless')

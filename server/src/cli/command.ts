@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { isUuid } from '../lib/ids.ts'
 import type { Config } from '../settings/config.ts'
 
-export type Command = {
+export type CliCommand = {
   name: string
   summary: string
   /** What follows the name, as help shows it. */
@@ -14,7 +14,7 @@ export type Command = {
   /** How many words may follow the name; none unless told. */
   words?: { least: number; most: number }
   examples: string[]
-  run(call: { config: Config; given: Given } & Console): Promise<Outcome>
+  run(call: { config: Config; given: CliInput } & Console): Promise<CommandOutcome>
 }
 
 /** What a command may read and say while it runs, beside what it comes to. */
@@ -25,7 +25,7 @@ export type Console = {
   warn(line: string): void
 }
 
-export type Outcome = {
+export type CommandOutcome = {
   /** For programs. */
   json: unknown
   /** For people. */
@@ -37,7 +37,7 @@ export type Outcome = {
 /** Wrong usage: the caller must write something else, trying again is no use. */
 export class UsageError extends Error {}
 
-export type Given = {
+export type CliInput = {
   words: string[]
   json: boolean
   text(flag: string): string | undefined
@@ -49,7 +49,7 @@ export type Given = {
   isOn(flag: string): boolean | undefined
 }
 
-export function readGiven(command: Command, args: string[]): Given {
+export function readGiven(command: CliCommand, args: string[]): CliInput {
   const { values, positionals: words } = parse(command, args)
   const { least, most } = command.words ?? { least: 0, most: 0 }
   if (words.length < least) throw new UsageError(`"${command.name}" needs more: ${command.usage}`)
@@ -86,7 +86,7 @@ export function readId(text: string, what: string): string {
   return text.toLowerCase()
 }
 
-function parse({ flags = {} }: Command, args: string[]) {
+function parse({ flags = {} }: CliCommand, args: string[]) {
   const options = Object.fromEntries(
     Object.entries({ json: 'switch', ...flags }).map(([name, kind]) => [
       name,

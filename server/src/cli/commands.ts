@@ -1,7 +1,7 @@
 // Every command, in the order in which help shows them.
 
 import { appCommands } from './app.ts'
-import type { Command } from './command.ts'
+import type { CliCommand } from './command.ts'
 import { dbCommands } from './db.ts'
 import { deliveriesCommands } from './deliveries.ts'
 import { doctorCommands } from './doctor.ts'
@@ -14,7 +14,7 @@ import { orgCommands } from './org.ts'
 import { sendingCommands } from './sending.ts'
 import { sinkCommands } from './sink.ts'
 
-export const commands: Command[] = [
+export const commands: CliCommand[] = [
   ...orgCommands,
   ...appCommands,
   ...keyCommands,

@@ -72,10 +72,10 @@ export async function withPool<Result>(
   }
 }
 
-export type Schema = { pending: string[]; isEmpty: boolean }
+export type SchemaState = { pending: string[]; isEmpty: boolean }
 
 /** Throws when the database is of a newer version. */
-export async function lookAtSchema(connection: pg.ClientConfig): Promise<Schema> {
+export async function lookAtSchema(connection: pg.ClientConfig): Promise<SchemaState> {
   const client = new pg.Client({ ...connection, application_name: 'carillon' })
   client.on('error', () => {})
   await client.connect()

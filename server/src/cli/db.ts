@@ -1,14 +1,14 @@
 import { systemClock } from '../lib/clock.ts'
 import { distribute, hasCitus, planDistribution } from '../storage/distribute.ts'
 import { migrate } from '../storage/migrate.ts'
-import type { Command } from './command.ts'
+import type { CliCommand } from './command.ts'
 import { lookAtSchema, withDatabase, withStore } from './connect.ts'
 import { count } from './print.ts'
 
 /** Moving the rows of a large table takes as long as it takes. */
 const DAY_MS = 24 * 60 * 60 * 1_000
 
-export const dbCommands: Command[] = [
+export const dbCommands: CliCommand[] = [
   {
     name: 'migrate',
     summary: 'Bring the tables of the database up to this version. A server does so by itself when it starts.',

@@ -1,7 +1,7 @@
 import { newId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import { closeUnknowns, resendUnknowns, viewUnknowns } from '../reports/unknowns.ts'
-import { type Command, type Given, readId, UsageError } from './command.ts'
+import { type CliCommand, type CliInput, readId, UsageError } from './command.ts'
 import { type Store, withStore } from './connect.ts'
 import { table } from './print.ts'
 
@@ -13,7 +13,7 @@ const OPERATOR = { caller: { kind: 'system' }, ip: '' }
 const EXAMPLE_APP = '7d0e6c5e-1f0b-4c52-9a53-2b1c2c9b4e0f'
 const EXAMPLE_MESSAGE = '0f9f2ab5-8d0b-4d0c-a8d5-6d5f1f6f2a10'
 
-export const deliveriesCommands: Command[] = [
+export const deliveriesCommands: CliCommand[] = [
   {
     name: 'deliveries unknown',
     summary: 'List the deliveries of a message of which nobody knows whether they arrived.',
@@ -73,7 +73,7 @@ export const deliveriesCommands: Command[] = [
 
 const contextOf = ({ db, clock }: Store) => ({ db, clock, queue: createQueue({ clock, newId }) })
 
-function readWhich(given: Given) {
+function readWhich(given: CliInput) {
   const ids = given.list('subscription').map((id) => readId(id, '--subscription'))
   return {
     app: given.neededId('app'),

@@ -12,7 +12,7 @@ import { systemClock } from '../lib/clock.ts'
 import { newId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import { secretBox, sha256 } from '../lib/secrets.ts'
 import { sql } from '../storage/sql.ts'
-import type { Finding } from './doctor.ts'
+import type { DoctorFinding } from './doctor.ts'
 import { runCarillon } from './run.ts'
 
 let database: TestDatabase
@@ -39,7 +39,7 @@ const set = async (name: string, value: string) => {
 
 async function doctor(settings: Record<string, string> = {}) {
   const { code, out } = await runCarillon(['doctor', '--json'], { ...env, ...settings })
-  const findings: Finding[] = JSON.parse(out)
+  const findings: DoctorFinding[] = JSON.parse(out)
   return { code, findings, find: (check: string) => findings.find((finding) => finding.check === check) }
 }
 

@@ -26,17 +26,27 @@ import { reasonOf } from '../storage/embedded/error.ts'
 import { MigrationError } from '../storage/migrate.ts'
 import { sql } from '../storage/sql.ts'
 import { findAppsWithAddresses } from '../users/subscriptions/address-store.ts'
-import type { Command, Outcome } from './command.ts'
+import type { CliCommand, CommandOutcome } from './command.ts'
 import { lookAtSchema, reachDatabase, withPool } from './connect.ts'
 import { count } from './print.ts'
 
-export type Finding = { check: string; state: 'ok' | 'warning' | 'problem'; says: string; advice?: string }
+export type DoctorFinding = { check: string; state: 'ok' | 'warning' | 'problem'; says: string; advice?: string }
 
-const ok = (check: string, says: string): Finding => ({ check, state: 'ok', says })
-const warning = (check: string, says: string, advice: string): Finding => ({ check, state: 'warning', says, advice })
-const problem = (check: string, says: string, advice: string): Finding => ({ check, state: 'problem', says, advice })
+const ok = (check: string, says: string): DoctorFinding => ({ check, state: 'ok', says })
+const warning = (check: string, says: string, advice: string): DoctorFinding => ({
+  check,
+  state: 'warning',
+  says,
+  advice,
+})
+const problem = (check: string, says: string, advice: string): DoctorFinding => ({
+  check,
+  state: 'problem',
+  says,
+  advice,
+})
 
-export const doctorCommands: Command[] = [
+export const doctorCommands: CliCommand[] = [
   {
     name: 'doctor',
     summary: 'Check settings, data folder, database and what is stuck. Exits with 1 when there is a problem.',
@@ -50,7 +60,7 @@ export const doctorCommands: Command[] = [
 export const brokenSettings = (error: unknown) =>
   report([problem('settings', explain(error), 'Correct it; docs/settings.md lists every setting.')])
 
-function report(findings: Finding[]): Outcome {
+function report(findings: DoctorFinding[]): CommandOutcome {
   const width = Math.max(...findings.map(({ check }) => check.length))
   return {
     json: findings,
@@ -64,7 +74,7 @@ function report(findings: Finding[]): Outcome {
   }
 }
 
-async function examine(config: Config): Promise<Finding[]> {
+async function examine(config: Config): Promise<DoctorFinding[]> {
   return [
     ...checkSettings(config),
     checkPublicUrl(config),
@@ -76,7 +86,7 @@ async function examine(config: Config): Promise<Finding[]> {
   ]
 }
 
-function checkPublicUrl({ publicUrl }: Config): Finding {
+function checkPublicUrl({ publicUrl }: Config): DoctorFinding {
   const check = 'public address'
   return publicUrl === undefined
     ? warning(
@@ -87,8 +97,8 @@ function checkPublicUrl({ publicUrl }: Config): Finding {
     : ok(check, publicUrl)
 }
 
-function checkSettings({ limits, unsafeDurability }: Config): Finding[] {
-  const found: Finding[] = []
+function checkSettings({ limits, unsafeDurability }: Config): DoctorFinding[] {
+  const found: DoctorFinding[] = []
   if (limits === 'off')
     found.push(
       warning('settings', 'LIMITS is off: nothing holds back a caller.', 'Leave LIMITS out, unless for a load test.'),
@@ -104,7 +114,7 @@ function checkSettings({ limits, unsafeDurability }: Config): Finding[] {
   return found.length > 0 ? found : [ok('settings', 'can be read')]
 }
 
-function checkMail({ providers: { email: mail }, publicUrl, mailListen }: Config): Finding {
+function checkMail({ providers: { email: mail }, publicUrl, mailListen }: Config): DoctorFinding {
   const check = 'mail'
   const { route: way } = mail
   if (way === undefined)
@@ -120,7 +130,7 @@ function checkMail({ providers: { email: mail }, publicUrl, mailListen }: Config
     : ok(check, says)
 }
 
-async function checkDataFolder({ dataDir }: Config): Promise<Finding> {
+async function checkDataFolder({ dataDir }: Config): Promise<DoctorFinding> {
   const path = resolve(dataDir)
   const check = 'data folder'
   try {
@@ -136,7 +146,7 @@ async function checkDataFolder({ dataDir }: Config): Promise<Finding> {
   }
 }
 
-async function checkSecretFiles({ dataDir, secretKey }: Config): Promise<Finding[]> {
+async function checkSecretFiles({ dataDir, secretKey }: Config): Promise<DoctorFinding[]> {
   const check = 'secret key'
   const kept = secretKeyFile(dataDir)
   const mode = await modeOf(kept)
@@ -146,7 +156,7 @@ async function checkSecretFiles({ dataDir, secretKey }: Config): Promise<Finding
       : mode === undefined
         ? ok(check, `${kept} will be made by the next start`)
         : ok(check, `kept in ${kept}; put it into your backups`)
-  const open: Finding[] = []
+  const open: DoctorFinding[] = []
   for (const file of [kept, join(dataDir, 'first-keys.json')])
     if ((((await modeOf(file)) ?? 0) & 0o077) !== 0)
       open.push(problem(check, `${file} can be read by other users of this machine`, `Close it: chmod 600 ${file}`))
@@ -161,7 +171,7 @@ const modeOf = (file: string) =>
 
 const MB = 1024 * 1024
 
-async function checkDisk({ dataDir, databaseUrl }: Config): Promise<Finding[]> {
+async function checkDisk({ dataDir, databaseUrl }: Config): Promise<DoctorFinding[]> {
   const check = 'disk space'
   const found = await statfs(resolve(dataDir)).catch(() => undefined)
   if (!found) return []
@@ -173,7 +183,7 @@ async function checkDisk({ dataDir, databaseUrl }: Config): Promise<Finding[]> {
   return [freeMb < needed.warning ? warning(check, says, 'Make room before it is full.') : ok(check, says)]
 }
 
-async function checkDatabase(config: Config): Promise<Finding[]> {
+async function checkDatabase(config: Config): Promise<DoctorFinding[]> {
   const check = 'database'
   if (config.databaseUrl === undefined && !(await hasDatabase(config.dataDir)))
     return [ok(check, 'will be made by the first start')]
@@ -191,7 +201,7 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
 
 const STATEMENT_TIMEOUT_MS = 30_000
 
-async function checkReached(config: Config, connection: pg.ClientConfig): Promise<Finding[]> {
+async function checkReached(config: Config, connection: pg.ClientConfig): Promise<DoctorFinding[]> {
   const clock = systemClock()
   const { isCurrent, finding } = await checkSchema(connection)
   return withPool(connection, clock, STATEMENT_TIMEOUT_MS, async (db) => [
@@ -213,7 +223,7 @@ async function checkReached(config: Config, connection: pg.ClientConfig): Promis
   ])
 }
 
-async function checkSchema(connection: pg.ClientConfig): Promise<{ isCurrent: boolean; finding: Finding }> {
+async function checkSchema(connection: pg.ClientConfig): Promise<{ isCurrent: boolean; finding: DoctorFinding }> {
   const check = 'tables'
   try {
     const { pending } = await lookAtSchema(connection)
@@ -227,7 +237,7 @@ async function checkSchema(connection: pg.ClientConfig): Promise<{ isCurrent: bo
   }
 }
 
-async function checkVersion(db: Db): Promise<Finding> {
+async function checkVersion(db: Db): Promise<DoctorFinding> {
   const version = await readVersion(db)
   const says = `answers, PostgreSQL ${version}`
   return version < OLDEST_VERSION
@@ -235,7 +245,7 @@ async function checkVersion(db: Db): Promise<Finding> {
     : ok('database', says)
 }
 
-async function checkDurability(db: Db, { unsafeDurability }: Config): Promise<Finding> {
+async function checkDurability(db: Db, { unsafeDurability }: Config): Promise<DoctorFinding> {
   const check = 'durability'
   const unsafe = await findUnsafeSettings(db)
   if (unsafe.length === 0) return ok(check, 'acknowledged writes survive a crash')
@@ -245,7 +255,7 @@ async function checkDurability(db: Db, { unsafeDurability }: Config): Promise<Fi
 }
 
 /** PostgreSQL's default is for spinning disks: with it, it prefers reading whole tables to using an index. */
-async function checkPageCost(db: Db): Promise<Finding> {
+async function checkPageCost(db: Db): Promise<DoctorFinding> {
   const check = 'page cost'
   const [found] = await db.query<{ cost: number }>(
     sql`select current_setting('random_page_cost')::double precision as cost`,
@@ -257,7 +267,7 @@ async function checkPageCost(db: Db): Promise<Finding> {
 
 const FAR_MS = 1_000
 
-function checkClock(clock: SystemClock): Finding {
+function checkClock(clock: SystemClock): DoctorFinding {
   const check = 'clock'
   const drift = clock.driftMs()
   if (Math.abs(drift) < FAR_MS) return ok(check, 'agrees with the database’s')
@@ -265,7 +275,7 @@ function checkClock(clock: SystemClock): Finding {
   return warning(check, says, 'Let NTP set the clocks of both machines.')
 }
 
-async function checkNodes(db: Db, { secretKey }: Config, clock: SystemClock): Promise<Finding> {
+async function checkNodes(db: Db, { secretKey }: Config, clock: SystemClock): Promise<DoctorFinding> {
   const check = 'servers'
   const alive = (await findNodes(db)).filter(
     ({ counts, leaseUntil }) => counts !== 'gone' && leaseUntil > clock.leaseMs(),
@@ -281,7 +291,7 @@ async function checkNodes(db: Db, { secretKey }: Config, clock: SystemClock): Pr
 }
 
 /** With another key than they were sealed with, nothing can be sent; better to learn it here. */
-async function checkCredentials(db: Db, config: Config): Promise<Finding> {
+async function checkCredentials(db: Db, config: Config): Promise<DoctorFinding> {
   const check = 'credentials'
   const apps = (await findAllApps(db)).filter(({ credentials }) => Object.keys(credentials).length > 0)
   const domains = await findKeysAcrossApps(db)
@@ -304,7 +314,7 @@ async function checkCredentials(db: Db, config: Config): Promise<Finding> {
       )
 }
 
-async function checkParked(db: Db): Promise<Finding> {
+async function checkParked(db: Db): Promise<DoctorFinding> {
   const check = 'parked jobs'
   const total = (await countParked(db)).reduce((sum, { count }) => sum + count, 0)
   return total === 0
@@ -316,9 +326,9 @@ async function checkParked(db: Db): Promise<Finding> {
       )
 }
 
-async function checkSending(db: Db, clock: SystemClock): Promise<Finding[]> {
+async function checkSending(db: Db, clock: SystemClock): Promise<DoctorFinding[]> {
   const check = 'sending'
-  const found: Finding[] = []
+  const found: DoctorFinding[] = []
   const { restoredAt, pausedAt } = await findServerSending(db)
   if (restoredAt)
     found.push(
@@ -357,7 +367,7 @@ async function checkSending(db: Db, clock: SystemClock): Promise<Finding[]> {
   return found.length > 0 ? found : [ok(check, 'goes on for every app')]
 }
 
-async function checkDoors(db: Db): Promise<Finding> {
+async function checkDoors(db: Db): Promise<DoctorFinding> {
   const check = 'SDKs'
   const open = (await findAllApps(db)).filter(isOpenToUnverifiedSdks).map(({ id }) => id)
   const exposed = await findAppsWithAddresses(db, open)

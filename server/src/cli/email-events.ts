@@ -1,11 +1,11 @@
 import { createDnsResolver } from '../channels/dns.ts'
 import { loadEvents } from '../email/metrics/load-events.ts'
-import { type Command, UsageError } from './command.ts'
+import { type CliCommand, UsageError } from './command.ts'
 import { withStore } from './connect.ts'
 import { count } from './print.ts'
 import { readLines } from './read-lines.ts'
 
-export const emailEventsCommands: Command[] = [
+export const emailEventsCommands: CliCommand[] = [
   {
     name: 'email-events load',
     summary:

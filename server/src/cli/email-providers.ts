@@ -1,9 +1,9 @@
 import { createDnsResolver } from '../channels/dns.ts'
 import { checkProviders, type Finding } from '../email/inbox-providers/check.ts'
-import type { Command } from './command.ts'
+import type { CliCommand } from './command.ts'
 import { table } from './print.ts'
 
-export const emailProvidersCommands: Command[] = [
+export const emailProvidersCommands: CliCommand[] = [
   {
     name: 'email-providers check',
     summary:

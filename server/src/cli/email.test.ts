@@ -8,7 +8,7 @@ import { startDns, type TestDns } from '../../test/dns.ts'
 import { publish } from '../../test/email.ts'
 import { pauseForComplaints } from '../email/pause.ts'
 import { systemClock } from '../lib/clock.ts'
-import type { Finding } from './doctor.ts'
+import type { DoctorFinding } from './doctor.ts'
 import { runCarillon } from './run.ts'
 
 const { now } = systemClock()
@@ -45,7 +45,7 @@ async function json(...args: string[]) {
 }
 const email = (...args: string[]) => json('email', ...args, '--app', app)
 const doctor = async (check: string) =>
-  (JSON.parse((await run('doctor', '--json')).out) as Finding[]).filter((it) => it.check === check)
+  (JSON.parse((await run('doctor', '--json')).out) as DoctorFinding[]).filter((it) => it.check === check)
 
 test('nothing is sealed with another key than that of the server: no server would start with it', async () => {
   await email('domains', 'add', 'sealed.example')

@@ -17,7 +17,7 @@ import { appNotFound } from '../lib/errors.ts'
 import { type AppId, newId } from '../lib/ids.ts'
 import type { Config } from '../settings/config.ts'
 import { NAMELESS } from '../settings/read-email.ts'
-import type { Command, Outcome } from './command.ts'
+import type { CliCommand, CommandOutcome } from './command.ts'
 import { withStore } from './connect.ts'
 import { openSecrets } from './open-secrets.ts'
 import { count, table } from './print.ts'
@@ -25,7 +25,7 @@ import { count, table } from './print.ts'
 const ONE = { least: 1, most: 1 }
 const APP = '--app 7d0e6c5e-1f0b-4c52-9a53-2b1c2c9b4e0f'
 
-export const emailCommands: Command[] = [
+export const emailCommands: CliCommand[] = [
   {
     name: 'email domains add',
     summary: 'Add a sending domain to an app, and print the DNS records that it needs.',
@@ -188,7 +188,7 @@ function refuseNameless({ providers }: Config): void {
     )
 }
 
-const withApp = (config: Config, appId: AppId, run: (ctx: EmailContext, appId: AppId) => Promise<Outcome>) =>
+const withApp = (config: Config, appId: AppId, run: (ctx: EmailContext, appId: AppId) => Promise<CommandOutcome>) =>
   withStore(config, async (store) => {
     const { db, clock } = store
     if (!(await findApp(db, appId))) throw appNotFound()
@@ -208,7 +208,7 @@ const withApp = (config: Config, appId: AppId, run: (ctx: EmailContext, appId: A
     return run(ctx, appId)
   })
 
-const shown = (it: DomainAnswer): Outcome => ({
+const shown = (it: DomainAnswer): CommandOutcome => ({
   json: it,
   text: [
     `${it.domain} is ${it.state}.`,

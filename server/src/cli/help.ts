@@ -1,7 +1,7 @@
-import type { Command } from './command.ts'
+import type { CliCommand } from './command.ts'
 import { fields } from './print.ts'
 
-export function overview(commands: Command[]): string {
+export function overview(commands: CliCommand[]): string {
   return `Usage: carillon <command> [flags]
 
 ${indent(
@@ -17,9 +17,9 @@ Every command takes --json, --help, and the settings of docs/settings.md, as --d
 It works beside a running server and without one. Exit codes: 0 done, 1 failed, 2 wrong usage.`
 }
 
-export const explainCommands = (commands: Command[]): string => commands.map(explainCommand).join('\n\n\n')
+export const explainCommands = (commands: CliCommand[]): string => commands.map(explainCommand).join('\n\n\n')
 
-const explainCommand = ({ name, usage, summary, examples }: Command) =>
+const explainCommand = ({ name, usage, summary, examples }: CliCommand) =>
   `Usage: carillon ${[name, usage].filter(Boolean).join(' ')} [--json]
 
 ${summary}

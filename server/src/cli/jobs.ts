@@ -2,14 +2,14 @@ import { type AppId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import type { JobId } from '../queue/job.ts'
 import { countParked, deleteParked, listParked, releaseParked } from '../queue/parked.ts'
 import type { Db } from '../storage/db.ts'
-import { type Command, type Given, readId, UsageError } from './command.ts'
+import { type CliCommand, type CliInput, readId, UsageError } from './command.ts'
 import { withStore } from './connect.ts'
 import { count, table } from './print.ts'
 
 const WHICH = { app: 'text', all: 'switch' } as const
 const MANY = { least: 0, most: Number.POSITIVE_INFINITY }
 
-export const jobsCommands: Command[] = [
+export const jobsCommands: CliCommand[] = [
   {
     name: 'jobs list',
     summary: 'List background jobs that failed too often and were parked, oldest first.',
@@ -94,7 +94,7 @@ const firstLine = (text: string | null) => (text ?? '').split('\n')[0]?.slice(0,
 
 type Which = { app: AppId | undefined; ids: JobId[] | 'all' }
 
-function readWhich(given: Given, name: string): Which {
+function readWhich(given: CliInput, name: string): Which {
   const app = given.id('app')
   if (given.has('all') === given.words.length > 0) throw new UsageError(`"${name}" needs either job ids or --all`)
   return { app, ids: given.has('all') ? 'all' : given.words.map((word) => readId(word, 'JOB_ID')) }

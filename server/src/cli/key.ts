@@ -1,13 +1,13 @@
 import { type KeyScope, SYSTEM } from '../apps/app.ts'
 import { issueKey, listKeys, revokeKey } from '../apps/keys/keys.ts'
 import { permissions as allPermissions, type Permission } from '../lib/permissions.ts'
-import { type Command, type Given, readId, UsageError } from './command.ts'
+import { type CliCommand, type CliInput, readId, UsageError } from './command.ts'
 import { withStore } from './connect.ts'
 import { fields, table } from './print.ts'
 
 const SCOPE_FLAGS = { app: 'text', org: 'text' } as const
 
-export const keyCommands: Command[] = [
+export const keyCommands: CliCommand[] = [
   {
     name: 'key create',
     summary: 'Create a key of an app or an organization. It may do everything, from everywhere, unless told otherwise.',
@@ -101,7 +101,7 @@ export const keyCommands: Command[] = [
   },
 ]
 
-function readScope(given: Given, name: string): KeyScope {
+function readScope(given: CliInput, name: string): KeyScope {
   const appId = given.id('app')
   const organizationId = given.id('org')
   if (appId !== undefined && organizationId === undefined) return { kind: 'app', appId }

@@ -2,11 +2,11 @@ import { SYSTEM } from '../apps/app.ts'
 import { createOrganization } from '../apps/create.ts'
 import { issueKey } from '../apps/keys/keys.ts'
 import { findAllApps, findOrganizations } from '../apps/store.ts'
-import type { Command } from './command.ts'
+import type { CliCommand } from './command.ts'
 import { withStore } from './connect.ts'
 import { fields, table } from './print.ts'
 
-export const orgCommands: Command[] = [
+export const orgCommands: CliCommand[] = [
   {
     name: 'org create',
     summary: 'Create an organization and its first key. On a new database this also makes the tables.',

@@ -3,7 +3,7 @@
 import { VERSION } from '../lib/version.ts'
 import { explain } from '../process/explain-failure.ts'
 import { ConfigError, readConfig } from '../settings/config.ts'
-import { type Command, type Console, readGiven, UsageError } from './command.ts'
+import { type CliCommand, type Console, readGiven, UsageError } from './command.ts'
 import { commands } from './commands.ts'
 import { brokenSettings } from './doctor.ts'
 import { explainCommands, overview } from './help.ts'
@@ -57,10 +57,10 @@ const print = (outcome: { json: unknown; text: string; failed?: boolean }, json:
   err: '',
 })
 
-const isAt = (words: string[], { name }: Command) => name.split(' ').every((word, i) => words[i] === word)
+const isAt = (words: string[], { name }: CliCommand) => name.split(' ').every((word, i) => words[i] === word)
 
 /** The longest name wins, wherever flags stand around it; what is not its name is its own. */
-function findCommand(rest: string[]): { command: Command; args: string[] } {
+function findCommand(rest: string[]): { command: CliCommand; args: string[] } {
   const start = rest.findIndex((word) => !word.startsWith('-'))
   const words = start < 0 ? [] : rest.slice(start)
   const command = commands.find((candidate) => isAt(words, candidate))

@@ -14,7 +14,7 @@ import { reserve } from '../sending/reserve.ts'
 import { guardRestore } from '../sending/restore-guard.ts'
 import { sealedSecret } from '../sending/webhook-secret.ts'
 import { sql } from '../storage/sql.ts'
-import type { Finding } from './doctor.ts'
+import type { DoctorFinding } from './doctor.ts'
 import { runCarillon } from './run.ts'
 
 const { now } = systemClock()
@@ -46,7 +46,7 @@ async function anApp(): Promise<string> {
 
 const sendingOf = (appId: string) => readSending(database.db, appId, now())
 const doctor = async (): Promise<string[]> => {
-  const findings: Finding[] = JSON.parse((await run('doctor', '--json')).out)
+  const findings: DoctorFinding[] = JSON.parse((await run('doctor', '--json')).out)
   return findings.filter(({ check }) => check === 'sending').map(({ state, says }) => `${state}: ${says}`)
 }
 

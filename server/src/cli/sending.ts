@@ -8,14 +8,14 @@ import { pauseServer, resumeServer } from '../sending/control-server.ts'
 import { findAdministrators } from '../sending/notice-store.ts'
 import type { ServerSending } from '../sending/store.ts'
 import { administratorObject, viewSending } from '../sending/view.ts'
-import { type Command, type Given, type Outcome, readId, UsageError } from './command.ts'
+import { type CliCommand, type CliInput, type CommandOutcome, readId, UsageError } from './command.ts'
 import { type Store, withStore } from './connect.ts'
 import { openSecrets } from './open-secrets.ts'
 import { fields, table } from './print.ts'
 
 const ONE = { least: 1, most: 1 }
 
-export const sendingCommands: Command[] = [
+export const sendingCommands: CliCommand[] = [
   {
     name: 'pause',
     summary: 'Hold all sending, of one app or of the whole server, until it is resumed. Survives restarts.',
@@ -163,7 +163,7 @@ export const sendingCommands: Command[] = [
 const control = ({ db, clock }: Store) => ({ db, now: clock.now })
 
 /** As a word, or by the flag that other commands take. */
-function neededApp({ words: [word], id }: Given, command: string): AppId {
+function neededApp({ words: [word], id }: CliInput, command: string): AppId {
   const named = id('app')
   if ((word === undefined) === (named === undefined))
     throw new UsageError(`"${command}" takes one app: APP_ID or --app APP_ID`)
@@ -174,7 +174,7 @@ async function present({ db }: Store, appId: AppId) {
   if (!(await findApp(db, appId))) throw appNotFound()
 }
 
-async function appState(store: Store, appId: AppId): Promise<Outcome> {
+async function appState(store: Store, appId: AppId): Promise<CommandOutcome> {
   const sending = await viewSending(control(store), appId)
   const { hold, usage } = sending
   return {
@@ -188,7 +188,7 @@ async function appState(store: Store, appId: AppId): Promise<Outcome> {
   }
 }
 
-function serverState({ pausedAt, restoredAt, discardBefore }: ServerSending): Outcome {
+function serverState({ pausedAt, restoredAt, discardBefore }: ServerSending): CommandOutcome {
   const held = restoredAt
     ? `held after a restore since ${restoredAt.toISOString()}`
     : pausedAt && `held: paused since ${pausedAt.toISOString()}`

@@ -1,8 +1,8 @@
 import { systemClock } from '../lib/clock.ts'
 import type { SinkBox } from '../sink/box.ts'
-import { type Command, UsageError } from './command.ts'
+import { type CliCommand, UsageError } from './command.ts'
 
-export const sinkCommands: Command[] = [
+export const sinkCommands: CliCommand[] = [
   {
     name: 'sink',
     summary: 'Run stand-ins of all providers on this machine, and print the settings that lead a server to them.',

@@ -97,7 +97,7 @@ export function createDomains(parts: DomainParts): Domains {
   }
   const users = createUsersContext(common)
   const { reader } = users
-  const segments = createSegmentsContext({ ...common, reader, counting, isUsed: isUsedAs('segment') })
+  const segments = createSegmentsContext({ ...common, reader, counting, isUsed: isUsedByJourneyAs('segment') })
   const messages = createMessagesContext({ ...common, users, segments, renderer, mayAttach })
   const feedback = createFeedbackContext({
     ...common,
@@ -119,7 +119,7 @@ export function createDomains(parts: DomainParts): Domains {
       ...common,
       renderer,
       users: reader,
-      isUsed: isUsedAs('template'),
+      isUsed: isUsedByJourneyAs('template'),
       mayAttach,
     }),
     sending: createSendingContext(common),
@@ -135,7 +135,7 @@ export function createDomains(parts: DomainParts): Domains {
     outcomes: createOutcomesContext(common),
     messages,
     activities: createActivitiesContext({ ...common, reader, messages, recordFeedback: feedback.note }),
-    inApp: createInAppContext({ ...common, renderer, users: reader, isUsed: isUsedAs('iam') }),
+    inApp: createInAppContext({ ...common, renderer, users: reader, isUsed: isUsedByJourneyAs('iam') }),
     reports: createReportsContext({ ...common, segments, reader }),
     exports: createExportsContext({ ...common, segments, baseUrl: parts.baseUrl ?? (() => publicUrl ?? '') }),
     feedback,
@@ -151,7 +151,8 @@ export function createDomains(parts: DomainParts): Domains {
 }
 
 /** Segments, templates and in-app messages come before journeys and cannot know them: so they are told whether one is in use. */
-const isUsedAs = (kind: ReferenceKind) => (db: Db, appId: AppId, id: string) => isUsedByLiveJourney(db, appId, kind, id)
+const isUsedByJourneyAs = (kind: ReferenceKind) => (db: Db, appId: AppId, id: string) =>
+  isUsedByLiveJourney(db, appId, kind, id)
 
 function createMayReach(allowedNetworks: readonly string[]): EmailContext['mayReach'] {
   const allowed = addressList(allowedNetworks)

@@ -28,7 +28,7 @@ import { wakeHeldRuns } from '../journeys/sends/hold.ts'
 import { journeyHandlers } from '../journeys/states/activate.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import { forgetIdleCounters } from '../limits/sweep-idle.ts'
+import { sweepIdleCounters } from '../limits/sweep-idle.ts'
 import { deleteExpiredMessageKeys } from '../messages/accept/idempotency.ts'
 import { deleteExpiredActivityTokens } from '../messages/activities/tokens.ts'
 import type { Engine } from '../messages/engine/engine.ts'
@@ -36,7 +36,7 @@ import { messageHandlers, messageSchedules } from '../messages/engine/handlers.t
 import { resumeApp } from '../messages/release/resume.ts'
 import { deleteSendsTo } from '../messages/settle/delete-expired.ts'
 import { deleteExpiredOutcomeCounts } from '../outcomes/delete-expired.ts'
-import type { Handlers } from '../queue/job.ts'
+import type { JobHandlers } from '../queue/job.ts'
 import type { Schedule } from '../queue/schedule.ts'
 import { indexTags } from '../segments/index-tags.ts'
 import { WAKE } from '../sending/control.ts'
@@ -61,7 +61,7 @@ export type JobsContext = NotifyContext & {
   email: EmailContext
 }
 
-export const allHandlers = (ctx: JobsContext): Handlers => ({
+export const allHandlers = (ctx: JobsContext): JobHandlers => ({
   [USER_DELETED_JOB]: {
     async run({ job }) {
       await deleteEventsOfUser(ctx.db, job.appId, job.key)
@@ -93,7 +93,7 @@ export const allHandlers = (ctx: JobsContext): Handlers => ({
 export const allSchedules = (ctx: JobsContext): Schedule[] => {
   const { db, clock, eventRetentionDays } = ctx
   return [
-    { name: 'limits.forget', everyMs: 60_000, run: () => forgetIdleCounters(db, clock.leaseMs()) },
+    { name: 'limits.forget', everyMs: 60_000, run: () => sweepIdleCounters(db, clock.leaseMs()) },
     { name: 'users.news', everyMs: 5_000, run: () => enqueueLostFeedJobs(ctx) },
     { name: 'events.months', everyMs: 3_600_000, run: () => maintainEventMonths(db, clock.now(), eventRetentionDays) },
     { name: 'events.keys', everyMs: 300_000, run: () => deleteExpiredEventKeys(db, clock.now()) },

@@ -12,7 +12,7 @@ import { openTwilio } from '../channels/sms/twilio.ts'
 import type { FeedbackContext } from '../feedback/context.ts'
 import { takeText } from '../feedback/handle-inbound-sms.ts'
 import type { AppId } from '../lib/ids.ts'
-import { createTurns } from '../lib/keyed-mutex.ts'
+import { createKeyedMutex } from '../lib/keyed-mutex.ts'
 import type { Log } from '../lib/log.ts'
 import type { Listener } from '../storage/listen.ts'
 
@@ -42,7 +42,7 @@ const LOOK_AGAIN_MS = 60_000
 
 export function createTextChannels({ feedback, outbound, twilioUrl, listener, log }: Parts): TextChannels {
   const channels = new Map<AppId, Open>()
-  const inTurn = createTurns()
+  const inTurn = createKeyedMutex()
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
-import type { Merger, Outcome } from '../storage/merge.ts'
+import type { MergeOutcome, Merger } from '../storage/merge.ts'
 import { announceFeedJob, feedJobInsert } from '../users/change-feed/change-feed.ts'
 import { userIdOfRow } from '../users/store.ts'
 import { oldestValidKeyTime } from './delete.ts'
@@ -20,7 +20,7 @@ type InsertEventsContext = { db: Db; clock: Clock; newId: NewId; merger: Merger;
 
 export function createInsertEvents({ db, clock, newId, merger, months }: InsertEventsContext): InsertEvents {
   const queue = createQueue({ clock, newId })
-  async function insertTogether(appId: AppId, requests: NewEvent[][]): Promise<Outcome<Set<number>>[]> {
+  async function insertTogether(appId: AppId, requests: NewEvent[][]): Promise<MergeOutcome<Set<number>>[]> {
     const now = clock.now()
     await months.prepare(now)
     const times = { now, keysFrom: oldestValidKeyTime(now) }
@@ -40,7 +40,7 @@ export function createInsertEvents({ db, clock, newId, merger, months }: InsertE
   return merger.merged({
     name: 'events.insert',
     async run(appId, requests: NewEvent[][]) {
-      const outcomes: Outcome<Set<number>>[] = []
+      const outcomes: MergeOutcome<Set<number>>[] = []
       for (const together of bounded(requests)) {
         try {
           outcomes.push(...(await insertTogether(appId, together)))

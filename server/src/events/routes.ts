@@ -1,4 +1,4 @@
-import type { Access, Route } from '../http/route.ts'
+import type { Route, RouteAccess } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { authorityOf } from '../lib/authority.ts'
 import type { EventsContext } from './context.ts'
@@ -7,8 +7,8 @@ import { recordEvents } from './record.ts'
 import { AliasPath, AppPath, EventsAnswer, EventsBody, HistoryAnswer, HistoryQuery } from './schema.ts'
 
 /** Events are a part of what is known of a user, so a key that may write users may write and read them. */
-const access: Access = { kind: 'app', permission: 'users', appIn: 'path' }
-const forSdks: Access = { ...access, keyless: () => true }
+const access: RouteAccess = { kind: 'app', permission: 'users', appIn: 'path' }
+const forSdks: RouteAccess = { ...access, keyless: () => true }
 
 export function eventRoutes(ctx: EventsContext): Route[] {
   const common = { errors: 'users' as const, tag: 'Custom events' }

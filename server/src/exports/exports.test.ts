@@ -190,9 +190,9 @@ describe('players/csv_export', () => {
       job,
       fence: 1,
       signal: new AbortController().signal,
-      stillMine: async () => leases-- > 0,
-      isLeaving: () => false,
-      noteProgress: async () => {},
+      isStillHeld: async () => leases-- > 0,
+      isStopping: () => false,
+      recordProgress: async () => {},
     }
     await makeExport({ db: app.db, clock, scanAudience: createScanAudience(unshared(app.db)) }).run(work)
     expect((await fetchFile(body.csv_file_url)).status).toBe(403)

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
-import type { Handler, Work } from '../queue/job.ts'
+import type { JobHandler, JobRun } from '../queue/job.ts'
 import { READS_AUDIENCE, type ScanAudience } from '../segments/scan.ts'
 import type { Db } from '../storage/db.ts'
 import { type Cell, csvLine } from './csv.ts'
@@ -22,7 +22,7 @@ const MAX_FILE_BYTES = 100_000_000_000
 
 type MakeContext = { db: Db; clock: Clock; scanAudience: ScanAudience }
 
-export const makeExport = (ctx: MakeContext): Handler => ({
+export const makeExport = (ctx: MakeContext): JobHandler => ({
   maxAttempts: MAX_ATTEMPTS,
   timeLimitMs: TIME_LIMIT_MS,
   whenExhausted: 'drop',
@@ -44,7 +44,7 @@ export const makeExport = (ctx: MakeContext): Handler => ({
 /** Undefined when there is no more to do. */
 async function addStretch(
   { db, clock, scanAudience }: MakeContext,
-  { job, signal, stillMine, noteProgress }: Work,
+  { job, signal, isStillHeld, recordProgress }: JobRun,
   size?: number,
 ): Promise<Pick<Stretch, 'nextSize'> | undefined> {
   const { appId, key: id } = job
@@ -56,14 +56,14 @@ async function addStretch(
   const chunks = await compressed(it, sheet, lines)
   const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   return db.transaction(async (db) => {
-    if (!(await stillMine(db))) return undefined
+    if (!(await isStillHeld(db))) return undefined
     if (it.byteCount + bytes > MAX_FILE_BYTES) {
       await endExport(db, appId, id, 'failed', clock.now())
       return undefined
     }
     await addChunks(db, appId, it, chunks)
     await moveExport(db, appId, id, { progress: place ?? null, chunks: chunks.length, bytes, rows: lines.length })
-    await noteProgress(db)
+    await recordProgress(db)
     if (place === undefined) await endExport(db, appId, id, 'ready', clock.now())
     return place === undefined ? undefined : stretch
   })

@@ -8,7 +8,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import { createQueue } from '../queue/enqueue.ts'
-import type { Handler, Work } from '../queue/job.ts'
+import type { JobHandler, JobRun } from '../queue/job.ts'
 import { giveNotice } from '../sending/notify-administrators.ts'
 import type { SendWebhook } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
@@ -46,7 +46,7 @@ const PATIENCE_MS = 3 * DAY_MS
 const DELETED_AT_ONCE = 10_000
 
 /** The queue need not keep what it cannot run: who has something to be told is found again. */
-export const tellHandler = (ctx: TellContext): Handler => ({
+export const tellHandler = (ctx: TellContext): JobHandler => ({
   run: (work) => tellEvents(ctx, work),
   whenExhausted: 'drop',
   waitsFor: (webhookId) => webhookId,
@@ -66,7 +66,7 @@ export async function forgetOldEvents({ db, clock }: TellContext): Promise<void>
     await dropEvents(db, appId, webhookId, before)
 }
 
-async function tellEvents(ctx: TellContext, work: Work): Promise<void> {
+async function tellEvents(ctx: TellContext, work: JobRun): Promise<void> {
   const { appId, key: id } = work.job
   const beganMs = ctx.clock.leaseMs()
   for (let n = 0; n < REQUESTS_IN_A_TURN && !work.signal.aborted; n++) {
@@ -91,9 +91,9 @@ async function tellEvents(ctx: TellContext, work: Work): Promise<void> {
 }
 
 /** The one that was not taken yet; otherwise what has waited longest. */
-const nextBatch = ({ db, newId }: TellContext, { job: { appId }, stillMine }: Work, id: WebhookId) =>
+const nextBatch = ({ db, newId }: TellContext, { job: { appId }, isStillHeld }: JobRun, id: WebhookId) =>
   db.transaction(async (db) => {
-    if (!(await stillMine(db))) return undefined
+    if (!(await isStillHeld(db))) return undefined
     const travelling = await findTravelling(db, appId, id)
     if (travelling) return travelling
     const events = await findNextEvents(db, appId, id, EVENTS_AT_ONCE)
@@ -106,15 +106,15 @@ const nextBatch = ({ db, newId }: TellContext, { job: { appId }, stillMine }: Wo
 /** Whether it may be told more at once. */
 async function settle(
   { db, clock, newId }: TellContext,
-  { job: { appId }, stillMine, noteProgress }: Work,
+  { job: { appId }, isStillHeld, recordProgress }: JobRun,
   id: WebhookId,
   batchId: string,
   outcome: ChannelOutcome,
 ): Promise<boolean> {
   const now = clock.now()
   return db.transaction(async (db) => {
-    if (!(await stillMine(db))) return false
-    await noteProgress(db)
+    if (!(await isStillHeld(db))) return false
+    await recordProgress(db)
     if (outcome.kind === 'sent') await deleteTravelled(db, appId, id, batchId)
     const webhook = await lockWebhook(db, appId, id)
     if (!webhook) return false

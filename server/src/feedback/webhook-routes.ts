@@ -1,4 +1,4 @@
-import type { Access, Route, RouteLimit } from '../http/route.ts'
+import type { Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import {
   changeWebhook,
@@ -23,7 +23,7 @@ import {
 } from './webhook-schema.ts'
 import { findWebhooks } from './webhook-store.ts'
 
-const access: Access = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
+const access: RouteAccess = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 

@@ -5,24 +5,24 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { AppError, invalid } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
-import { openHeaders } from './cors.ts'
+import { corsHeaders } from './cors.ts'
 import { type ErrorAnswer, type ErrorStyle, errorAnswer } from './errors.ts'
 import { type OperationStats, record } from './metrics.ts'
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 
-export type Desk = { log: Log; logsRequests: boolean; isDraining: boolean }
+export type ResponseContext = { log: Log; logsRequests: boolean; isDraining: boolean }
 
 /** What an answer needs to know of its route; there is one for requests that match none, too. */
-export type Place = { operation: string; style: ErrorStyle; isOpenToSites: boolean; stats: OperationStats }
+export type RouteInfo = { operation: string; style: ErrorStyle; isOpenToSites: boolean; stats: OperationStats }
 
 /** A request and its answer while they are under way. */
-export type Exchange = { request: IncomingMessage; response: ServerResponse; id: string; startedMs: number }
+export type HttpExchange = { request: IncomingMessage; response: ServerResponse; id: string; startedMs: number }
 
 export function send(
-  desk: Desk,
-  place: Place,
-  { request, response, id, startedMs }: Exchange,
+  desk: ResponseContext,
+  place: RouteInfo,
+  { request, response, id, startedMs }: HttpExchange,
   answer: { status: number; body: unknown; headers?: Record<string, string> | undefined },
 ): void {
   if (response.headersSent || response.destroyed) return
@@ -35,12 +35,12 @@ export function send(
   record(place.stats, status, ms)
   if (desk.logsRequests) desk.log.debug({ request: id, operation: place.operation, status, ms }, 'answered')
   const sent: Record<string, string | number> = { 'x-request-id': id }
-  if (place.isOpenToSites) Object.assign(sent, openHeaders)
+  if (place.isOpenToSites) Object.assign(sent, corsHeaders)
   // A connection that stays open would keep a server that wants to stop from stopping.
   if (desk.isDraining) sent.connection = 'close'
   if (headers) Object.assign(sent, headers)
   if (status === 204 || status === 304) response.writeHead(status, sent).end()
-  else if (stream) void pour(desk, stream, { request, response: response.writeHead(status, sent), id })
+  else if (stream) void streamBody(desk, stream, { request, response: response.writeHead(status, sent), id })
   else {
     if (contentType === undefined) sent['content-type'] = JSON_TYPE
     sent['content-length'] = Buffer.byteLength(payload)
@@ -52,10 +52,10 @@ const isStream = (body: unknown): body is AsyncIterable<Uint8Array> =>
   typeof body === 'object' && body !== null && Symbol.asyncIterator in body
 
 /** As fast as the caller takes it. What breaks on the way can only be told by ending the connection. */
-async function pour(
-  { log }: Desk,
+async function streamBody(
+  { log }: ResponseContext,
   stream: AsyncIterable<Uint8Array>,
-  { request, response, id }: Pick<Exchange, 'request' | 'response' | 'id'>,
+  { request, response, id }: Pick<HttpExchange, 'request' | 'response' | 'id'>,
 ): Promise<void> {
   if (request.method === 'HEAD') {
     response.end()
@@ -68,7 +68,7 @@ async function pour(
   }
 }
 
-export function sendError(desk: Desk, place: Place, exchange: Exchange, error: unknown): void {
+export function sendError(desk: ResponseContext, place: RouteInfo, exchange: HttpExchange, error: unknown): void {
   // The work was given up because the caller had left: that is no failure, and there is nobody to tell.
   if (exchange.response.destroyed && (error as Error | undefined)?.name === 'AbortError') return
   send(desk, place, exchange, answerFor(desk.log, place, exchange.id, error))
@@ -76,7 +76,7 @@ export function sendError(desk: Desk, place: Place, exchange: Exchange, error: u
 
 const INTERNAL: ErrorAnswer = { status: 500, body: { errors: ['Internal server error'] }, headers: {} }
 
-function answerFor(log: Log, { style, operation }: Place, request: string, error: unknown): ErrorAnswer {
+function answerFor(log: Log, { style, operation }: RouteInfo, request: string, error: unknown): ErrorAnswer {
   if (error instanceof AppError) return errorAnswer(error, style)
   const state = sqlState(error)
   if (state?.startsWith('22')) {

@@ -23,7 +23,7 @@ export const isSameSecret = (given: string, right: string) => timingSafeEqual(sh
 // Key records live as long as the cache that holds them; their lists go with them.
 const lists = new WeakMap<KeyRecord, AddressList>()
 
-export function mayComeFrom(key: KeyRecord, address: string): boolean {
+export function isAllowedAddress(key: KeyRecord, address: string): boolean {
   if (key.ipAllowlist.length === 0) return true
   let list = lists.get(key)
   if (!list) {

@@ -15,41 +15,49 @@ import {
 import { isUuid } from '../lib/ids.ts'
 import type { Permission } from '../lib/permissions.ts'
 import { sha256 } from '../lib/secrets.ts'
-import { isSameSecret, mayComeFrom, readSecret } from './auth.ts'
+import { isAllowedAddress, isSameSecret, readSecret } from './auth.ts'
 import { looksLikeToken, verifyIdentityToken } from './identity-token.ts'
-import { isSdk, type SdkDoor } from './keyless-limiter.ts'
-import type { Plan } from './plan.ts'
-import type { Access, AppGate, Call, Caller, KeyLookup, KeyRecord } from './route.ts'
+import { isSdk, type KeylessLimiter } from './keyless-limiter.ts'
+import type { RoutePlan } from './plan.ts'
+import type { AppGate, Call, Caller, KeyLookup, KeyRecord, RouteAccess } from './route.ts'
 
-export type Gatekeeper = { keys: KeyLookup; clock: Clock; door: SdkDoor; metricsToken: string | undefined }
+export type AuthorizationContext = {
+  keys: KeyLookup
+  clock: Clock
+  keylessLimiter: KeylessLimiter
+  metricsToken: string | undefined
+}
 
 /** What the headers say, before anything is known about the app. */
-export type Visitor = { kind: 'anybody' } | { kind: 'key'; key: KeyRecord } | { kind: 'sdk'; token: string | undefined }
+export type RequestIdentity =
+  | { kind: 'anybody' }
+  | { kind: 'key'; key: KeyRecord }
+  | { kind: 'sdk'; token: string | undefined }
 
 /** `key`: of callers that came in by the permissions of an app key. */
-export type Entry = { caller: Caller; app: AppGate | undefined; key?: KeyRecord }
+export type AuthorizedEntry = { caller: Caller; app: AppGate | undefined; key?: KeyRecord }
 
 /** A value, or the promise of one: what is cached is answered without a turn of the event loop. */
-export type Soon<Value> = Value | Promise<Value>
+export type MaybePromise<Value> = Value | Promise<Value>
 
 const ANYBODY = { kind: 'anybody' } as const
 
 export function identify(
-  { keys, metricsToken }: Gatekeeper,
-  { route: { access } }: Plan,
+  { keys, metricsToken }: AuthorizationContext,
+  { route: { access } }: RoutePlan,
   headers: IncomingHttpHeaders,
   params: Record<string, string>,
-): Soon<Visitor> {
+): MaybePromise<RequestIdentity> {
   if (access.kind === 'public') return ANYBODY
   const secret = readSecret(headers.authorization)
   if (secret === undefined) {
-    if (opensForSdk(access, headers, params, false)) return { kind: 'sdk', token: undefined }
+    if (allowsKeylessSdk(access, headers, params, false)) return { kind: 'sdk', token: undefined }
     throw missingAuthorization()
   }
-  if (looksLikeToken(secret) && opensForSdk(access, headers, params, true)) return { kind: 'sdk', token: secret }
+  if (looksLikeToken(secret) && allowsKeylessSdk(access, headers, params, true)) return { kind: 'sdk', token: secret }
   if (access.kind === 'metrics' && metricsToken !== undefined && isSameSecret(secret, metricsToken)) return ANYBODY
   const found = keys.find(hashOf(secret))
-  return found instanceof Promise ? found.then(asVisitor) : asVisitor(found)
+  return found instanceof Promise ? found.then(identityOfKey) : identityOfKey(found)
 }
 
 /** Each request of a caller brings the same key; hashing it anew was a thirtieth of a request. All go when there are many. */
@@ -66,16 +74,24 @@ function hashOf(secret: string): Buffer {
   return hash
 }
 
-function asVisitor(key: KeyRecord | undefined): Visitor {
+function identityOfKey(key: KeyRecord | undefined): RequestIdentity {
   if (!key) throw new BadKey()
   return { kind: 'key', key }
 }
 
-const opensForSdk = (access: Access, headers: IncomingHttpHeaders, params: Record<string, string>, hasToken: boolean) =>
-  access.kind === 'app' && access.keyless !== undefined && isSdk(headers) && access.keyless(params, hasToken)
+const allowsKeylessSdk = (
+  access: RouteAccess,
+  headers: IncomingHttpHeaders,
+  params: Record<string, string>,
+  hasToken: boolean,
+) => access.kind === 'app' && access.keyless !== undefined && isSdk(headers) && access.keyless(params, hasToken)
 
 /** The id of the app as the request gives it, in lower case; where it may be left out, that of the key. */
-export function readAppId(given: unknown, { route: { access }, usesObjects }: Plan, visitor: Visitor): string {
+export function readAppId(
+  given: unknown,
+  { route: { access }, usesObjects }: RoutePlan,
+  visitor: RequestIdentity,
+): string {
   if (given === undefined || given === null || given === '') {
     const ofKey = visitor.kind === 'key' ? visitor.key.appId : null
     if (access.kind === 'app' && access.mayOmitApp && ofKey !== null) return ofKey
@@ -87,49 +103,49 @@ export function readAppId(given: unknown, { route: { access }, usesObjects }: Pl
 }
 
 /** Let the visitor in, to the app named, or throw. `appId` is undefined on routes that are about no app. */
-export function admit(
-  keeper: Gatekeeper,
-  { route: { access, operation } }: Plan,
-  visitor: Visitor,
+export function authorize(
+  keeper: AuthorizationContext,
+  { route: { access, operation } }: RoutePlan,
+  visitor: RequestIdentity,
   appId: string | undefined,
   ip: string,
-): Soon<Entry> {
+): MaybePromise<AuthorizedEntry> {
   if (visitor.kind === 'anybody') {
-    if (access.kind === 'public' && access.isCounted) keeper.door.pass(ip, operation)
+    if (access.kind === 'public' && access.isCounted) keeper.keylessLimiter.count(ip, operation)
     return { caller: ANYBODY, app: undefined }
   }
   if (appId === undefined) {
     if (visitor.kind === 'key') return { caller: organizationCaller(visitor.key, ip), app: undefined }
     throw missingAuthorization()
   }
-  if (visitor.kind === 'sdk') keeper.door.pass(ip, appId)
-  else if (visitor.key.kind === 'app' && visitor.key.appId !== appId) throw foreign(access)
+  if (visitor.kind === 'sdk') keeper.keylessLimiter.count(ip, appId)
+  else if (visitor.key.kind === 'app' && visitor.key.appId !== appId) throw appOutOfReach(access)
   const found = keeper.keys.findApp(appId)
   return found instanceof Promise
-    ? found.then((app) => admitTo(keeper, access, visitor, app, ip))
-    : admitTo(keeper, access, visitor, found, ip)
+    ? found.then((app) => authorizeForApp(keeper, access, visitor, app, ip))
+    : authorizeForApp(keeper, access, visitor, found, ip)
 }
 
-function admitTo(
-  keeper: Gatekeeper,
-  access: Access,
-  visitor: Exclude<Visitor, { kind: 'anybody' }>,
+function authorizeForApp(
+  keeper: AuthorizationContext,
+  access: RouteAccess,
+  visitor: Exclude<RequestIdentity, { kind: 'anybody' }>,
   app: AppGate | undefined,
   ip: string,
-): Entry {
-  if (visitor.kind === 'sdk') return admitSdk(keeper, access, visitor.token, app)
+): AuthorizedEntry {
+  if (visitor.kind === 'sdk') return authorizeSdk(keeper, access, visitor.token, app)
   const { key } = visitor
-  if (!app || app.organizationId !== key.organizationId) throw foreign(access)
+  if (!app || app.organizationId !== key.organizationId) throw appOutOfReach(access)
   if (access.kind !== 'app' || (access.orOrganization && key.kind === 'org'))
     return { caller: organizationCaller(key, ip), app }
   if (key.kind !== 'app') throw forbidden('This operation needs an app key')
-  if (!mayComeFrom(key, ip)) throw notFromHere()
+  if (!isAllowedAddress(key, ip)) throw addressNotAllowed()
   if (!key.permissions.includes(access.permission)) throw missingPermission(access.permission)
   return { caller: { kind: 'key', keyId: key.keyId }, app, key }
 }
 
 /** The second permission of an operation may depend on what the request asks for, so it is judged when all of it was read. */
-export function requireSecondPermission({ route: { access } }: Plan, { key }: Entry, call: Call): void {
+export function requireSecondPermission({ route: { access } }: RoutePlan, { key }: AuthorizedEntry, call: Call): void {
   if (access.kind !== 'app' || !access.also || !key) return
   const { permission, when } = access.also
   if (key.permissions.includes(permission) || (when && !when.applies(call))) return
@@ -139,7 +155,12 @@ export function requireSecondPermission({ route: { access } }: Plan, { key }: En
 const missingPermission = (permission: Permission, reason?: string) =>
   forbidden(`This key does not have the permission "${permission}"${reason ? `, which ${reason} needs` : ''}`)
 
-function admitSdk({ clock }: Gatekeeper, access: Access, token: string | undefined, app: AppGate | undefined): Entry {
+function authorizeSdk(
+  { clock }: AuthorizationContext,
+  access: RouteAccess,
+  token: string | undefined,
+  app: AppGate | undefined,
+): AuthorizedEntry {
   // Without a key nobody learns whether an app exists.
   if (!app?.keylessSdk) throw missingAuthorization()
   if (token === undefined || app.identityPublicKey === null) {
@@ -153,11 +174,11 @@ function admitSdk({ clock }: Gatekeeper, access: Access, token: string | undefin
 
 function organizationCaller(key: KeyRecord, ip: string): Caller {
   if (key.kind !== 'org') throw forbidden('This operation needs an organization key')
-  if (!mayComeFrom(key, ip)) throw notFromHere()
+  if (!isAllowedAddress(key, ip)) throw addressNotAllowed()
   return { kind: 'organization', keyId: key.keyId, organizationId: key.organizationId }
 }
 
-const notFromHere = () => forbidden('This key may not be used from this address')
+const addressNotAllowed = () => forbidden('This key may not be used from this address')
 
-const foreign = (access: Access): AppError =>
+const appOutOfReach = (access: RouteAccess): AppError =>
   access.kind === 'app' && access.foreign === 'bad-key' ? new BadKey() : appNotFound()

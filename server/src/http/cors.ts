@@ -20,7 +20,7 @@ const ALLOWED_HEADERS = [
 /** Headers of answers that SDKs read. */
 const EXPOSED_HEADERS = 'ETag, OneSignal-Retry-Limit, Retry-After, X-Request-Id'
 
-export const openHeaders = {
+export const corsHeaders = {
   'access-control-allow-origin': '*',
   'access-control-expose-headers': EXPOSED_HEADERS,
 }

@@ -1,7 +1,7 @@
 // What a validator found, said in the words of the interface: `subscriptions[0].type must be a string`.
 
 import type { ErrorObject } from 'ajv'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 
 export type FieldProblem = { field: string; text: string; keyword: string }
 
@@ -40,18 +40,18 @@ const formats: Record<string, string> = {
   uri: 'an address (URI)',
 }
 
-type Branch = { type?: string | string[]; const?: unknown; enum?: unknown[] }
+type SchemaBranch = { type?: string | string[]; const?: unknown; enum?: unknown[] }
 
 const listed = (words: string[]) =>
   words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
 
 /** What the branches of a union allow, when each is plain enough to say. */
-function branchWords(branches: Branch[]): string | undefined {
+function branchWords(branches: SchemaBranch[]): string | undefined {
   const words: string[] = []
   for (const { const: value, enum: values, type } of branches) {
     if (value !== undefined) words.push(JSON.stringify(value))
     else if (values) words.push(...values.map((item) => JSON.stringify(item)))
-    else if (type !== undefined) words.push(...[type].flat().map((name) => own(articles, name) ?? name))
+    else if (type !== undefined) words.push(...[type].flat().map((name) => ownProperty(articles, name) ?? name))
     else return undefined
   }
   return listed([...new Set(words)])
@@ -62,18 +62,18 @@ const plural = (count: number, noun: string) => `${count} ${noun}${count === 1 ?
 function demand({ keyword, params, schema, message }: ErrorObject): string {
   switch (keyword) {
     case 'type':
-      return `must be ${listed([params.type].flat().map((name: string) => own(articles, name) ?? name))}`
+      return `must be ${listed([params.type].flat().map((name: string) => ownProperty(articles, name) ?? name))}`
     case 'enum':
       return `must be ${listed(params.allowedValues.map((value: unknown) => JSON.stringify(value)))}`
     case 'const':
       return `must be ${JSON.stringify(params.allowedValue)}`
     case 'anyOf':
     case 'oneOf': {
-      const words = branchWords((schema ?? []) as Branch[])
+      const words = branchWords((schema ?? []) as SchemaBranch[])
       return words === undefined ? 'has none of the allowed forms' : `must be ${words}`
     }
     case 'format':
-      return `must be ${own(formats, params.format) ?? `of the form ${params.format}`}`
+      return `must be ${ownProperty(formats, params.format) ?? `of the form ${params.format}`}`
     case 'maxLength':
       return `must have at most ${plural(params.limit, 'character')}`
     case 'minLength':
@@ -109,7 +109,7 @@ function withoutNoise(errors: ErrorObject[]): ErrorObject[] {
   for (const union of errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')) {
     const parts = kept.filter((error) => error !== union && error.schemaPath.startsWith(`${union.schemaPath}/`))
     const deeper = parts.filter((error) => error.instancePath.length > union.instancePath.length)
-    const plain = branchWords((union.schema ?? []) as Branch[]) !== undefined && deeper.length === 0
+    const plain = branchWords((union.schema ?? []) as SchemaBranch[]) !== undefined && deeper.length === 0
     const drop = new Set<ErrorObject>(plain || deeper.length === 0 ? parts : [union, ...parts])
     for (const error of deeper) drop.delete(error)
     kept = kept.filter((error) => !drop.has(error))

@@ -13,7 +13,7 @@ import { type AppError, BadKey, type ErrorKind, KEYS_PAGE } from '../lib/errors.
  *   unknownApp the status when the app is not there or not the key's; 404 unless told. With another one the answer refers
  *            to the documentation of keys, because that is where the mistake usually is
  */
-type Style = {
+type ErrorStyleRules = {
   shape: 'objects' | 'strings'
   limited: 'objects' | 'strings'
   missing: 'objects' | 'strings'
@@ -40,7 +40,7 @@ export const errorStyles = {
     success: true,
     statuses: { conflict: 400, 'too-large': 400, 'unsupported-media-type': 400 },
   },
-} as const satisfies Record<string, Style>
+} as const satisfies Record<string, ErrorStyleRules>
 
 export type ErrorStyle = keyof typeof errorStyles
 
@@ -66,12 +66,12 @@ const UNKNOWN_APP = 'app_id not found. You may be missing a Content-Type: applic
 const REFERENCE = [KEYS_PAGE]
 
 export function errorStatus(kind: ErrorKind, styleName: ErrorStyle): number {
-  const style: Style = errorStyles[styleName]
+  const style: ErrorStyleRules = errorStyles[styleName]
   return style.statuses?.[kind] ?? STATUS[kind]
 }
 
 export function errorAnswer(error: AppError, styleName: ErrorStyle): ErrorAnswer {
-  const style: Style = errorStyles[styleName]
+  const style: ErrorStyleRules = errorStyles[styleName]
   const unknownApp = error.problems[0]?.code === 'app-0' ? style.unknownApp : undefined
   const status = unknownApp ?? errorStatus(error.kind, styleName)
   const headers: Record<string, string> = {}
@@ -87,12 +87,12 @@ export function errorAnswer(error: AppError, styleName: ErrorStyle): ErrorAnswer
   return { status, body, headers }
 }
 
-const problemsIn = (shape: Style['shape'], { problems }: AppError) =>
+const problemsIn = (shape: ErrorStyleRules['shape'], { problems }: AppError) =>
   shape === 'objects'
     ? problems.map(({ code, title, meta }) => ({ code, title, ...(meta && { meta }) }))
     : problems.map(({ title }) => title)
 
-function shapeOf(error: AppError, style: Style): 'objects' | 'strings' {
+function shapeOf(error: AppError, style: ErrorStyleRules): 'objects' | 'strings' {
   // Service unavailable is a string list everywhere, and so is a key that is no good.
   if (error.kind === 'unavailable' || error instanceof BadKey) return 'strings'
   if (error.kind === 'limited') return style.limited

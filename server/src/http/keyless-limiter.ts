@@ -17,14 +17,14 @@ export function isSdk(headers: IncomingHttpHeaders): boolean {
 }
 
 /** `subject` is the app that it is about or, where nobody knows of which app, the operation. */
-export type SdkDoor = { pass(address: string, subject: string): void }
+export type KeylessLimiter = { count(address: string, subject: string): void }
 
-export const DOOR_REQUESTS_PER_SECOND = 100
+export const KEYLESS_REQUESTS_PER_SECOND = 100
 /** One address may speak for several apps (an office, a carrier), but not guess its way through app ids. */
 const APPS_AT_ONCE = 10
 
 /** Each second counts afresh, so nothing grows: memory is bounded by the requests of one second. */
-export function createSdkDoor(clock: Clock, perSecond = DOOR_REQUESTS_PER_SECOND): SdkDoor {
+export function createKeylessLimiter(clock: Clock, perSecond = KEYLESS_REQUESTS_PER_SECOND): KeylessLimiter {
   const counts = new Map<string, number>()
   let second = 0
   const count = (name: string, limit: number) => {
@@ -33,7 +33,7 @@ export function createSdkDoor(clock: Clock, perSecond = DOOR_REQUESTS_PER_SECOND
     if (used > limit) throw new RateLimited(1)
   }
   return {
-    pass(address, subject) {
+    count(address, subject) {
       const current = Math.floor(clock.leaseMs() / 1000)
       if (current !== second) {
         counts.clear()

@@ -4,11 +4,21 @@ import type { ErrorKind } from '../lib/errors.ts'
 import { FORM_BODY, JSON_BODY } from './body/read.ts'
 import { type ErrorStyle, errorStatus, errorStyles } from './errors.ts'
 import { DEFAULT_MAX_BODY_BYTES, pathParams } from './plan.ts'
-import type { Access, Route } from './route.ts'
+import type { Route, RouteAccess } from './route.ts'
 
-export type Schema = Record<string, unknown>
-export type Parameter = { name: string; in: 'path' | 'query'; required: boolean; description?: string; schema: Schema }
-export type ResponseObject = { description: string; headers?: Schema; content?: Record<string, { schema: Schema }> }
+export type JsonSchema = Record<string, unknown>
+export type Parameter = {
+  name: string
+  in: 'path' | 'query'
+  required: boolean
+  description?: string
+  schema: JsonSchema
+}
+export type ResponseObject = {
+  description: string
+  headers?: JsonSchema
+  content?: Record<string, { schema: JsonSchema }>
+}
 export type Operation = {
   operationId: string
   summary: string
@@ -16,16 +26,16 @@ export type Operation = {
   tags: string[]
   security: Record<string, string[]>[]
   parameters?: Parameter[]
-  requestBody?: { required: boolean; content: Record<string, { schema: Schema; example?: unknown }> }
+  requestBody?: { required: boolean; content: Record<string, { schema: JsonSchema; example?: unknown }> }
   responses: Record<string, ResponseObject>
 }
 export type ApiDescription = {
   openapi: string
-  info: { title: string; version: string; description: string; license: Schema }
+  info: { title: string; version: string; description: string; license: JsonSchema }
   servers: { url: string; description: string }[]
   tags: { name: string }[]
   paths: Record<string, Record<string, Operation>>
-  components: { securitySchemes: Record<string, Schema>; schemas: Record<string, Schema> }
+  components: { securitySchemes: Record<string, JsonSchema>; schemas: Record<string, JsonSchema> }
 }
 
 /** The version of the public interface that this server speaks. */
@@ -61,7 +71,7 @@ export function describeApi(routes: readonly Route[]): ApiDescription {
   }
 }
 
-const componentsOf = (routes: readonly Route[]): Record<string, Schema> =>
+const componentsOf = (routes: readonly Route[]): Record<string, JsonSchema> =>
   Object.fromEntries(
     routes.flatMap(({ components = {} }) => Object.entries(components).map(([name, schema]) => [name, plain(schema)])),
   )
@@ -75,7 +85,7 @@ function byPathAndMethod(a: Route, b: Route): number {
 
 const authorization = (description: string) => ({ type: 'apiKey', in: 'header', name: 'Authorization', description })
 
-const securitySchemes: Record<string, Schema> = {
+const securitySchemes: Record<string, JsonSchema> = {
   appKey: authorization('`Key <app API key>`. `Basic` and `Bearer` in place of `Key` mean the same.'),
   organizationKey: authorization('`Key <organization API key>`.'),
   metricsToken: { type: 'http', scheme: 'bearer', description: 'The METRICS_TOKEN of the server’s settings.' },
@@ -99,13 +109,13 @@ const objects = {
 }
 const failed = { success: { type: 'boolean', const: false } }
 const reference = { reference: { type: 'array', items: { type: 'string' } } }
-const errorBody = (errors: Schema, more: Record<string, Schema> = {}) => ({
+const errorBody = (errors: JsonSchema, more: Record<string, JsonSchema> = {}) => ({
   type: 'object',
   required: ['errors'],
   properties: { ...more, errors },
 })
 
-const errorSchemas: Record<string, Schema> = {
+const errorSchemas: Record<string, JsonSchema> = {
   ErrorObjects: errorBody(objects),
   ErrorStrings: errorBody(strings),
   FailedStrings: errorBody(strings, { ...failed, ...reference }),
@@ -114,14 +124,14 @@ const errorSchemas: Record<string, Schema> = {
 
 const schemaRef = (name: string) => ({ $ref: `#/components/schemas/${name}` })
 
-function security(access: Access): Record<string, string[]>[] {
+function security(access: RouteAccess): Record<string, string[]>[] {
   if (access.kind === 'public') return []
   if (access.kind === 'organization') return [{ organizationKey: [] }]
   if (access.kind === 'metrics') return [{ organizationKey: [] }, { metricsToken: [] }]
   return access.keyless ? [{ appKey: [] }, { identityToken: [] }, {}] : [{ appKey: [] }]
 }
 
-function permissionsInWords({ permission, also }: Extract<Access, { kind: 'app' }>): string {
+function describePermissions({ permission, also }: Extract<RouteAccess, { kind: 'app' }>): string {
   if (!also) return `permission \`${permission}\``
   const both = `\`${permission}\` and \`${also.permission}\``
   return also.when
@@ -129,7 +139,7 @@ function permissionsInWords({ permission, also }: Extract<Access, { kind: 'app' 
     : `permissions ${both}`
 }
 
-export function accessInWords(access: Access): string {
+export function describeAccess(access: RouteAccess): string {
   switch (access.kind) {
     case 'public':
       return 'No key is needed.'
@@ -138,7 +148,7 @@ export function accessInWords(access: Access): string {
     case 'metrics':
       return 'Takes an organization key or the METRICS_TOKEN of the settings.'
     case 'app': {
-      const words = `Takes an app key with the ${permissionsInWords(access)}.`
+      const words = `Takes an app key with the ${describePermissions(access)}.`
       return access.keyless
         ? `${words} SDKs may come in without a key where the app allows it, or with an identity token where it asks for one.`
         : words
@@ -146,7 +156,7 @@ export function accessInWords(access: Access): string {
   }
 }
 
-function limitsInWords({ limits, operation }: Route): string {
+function describeLimits({ limits, operation }: Route): string {
   if (limits.length === 0) return ''
   const words = limits.map(({ rule, counter, subjects }) => {
     const shared = counter !== undefined && counter !== operation ? `, counted together as \`${counter}\`` : ''
@@ -159,8 +169,8 @@ function describeOperation(route: Route): Operation {
   const size = route.body && route.maxBodyBytes !== undefined && route.maxBodyBytes !== DEFAULT_MAX_BODY_BYTES
   const words = [
     route.description,
-    accessInWords(route.access),
-    limitsInWords(route),
+    describeAccess(route.access),
+    describeLimits(route),
     size ? `The body may have ${route.maxBodyBytes} bytes.` : '',
   ]
   const parameters = [...describePathParams(route), ...describeQuery(route)]
@@ -189,9 +199,9 @@ function describeOperation(route: Route): Operation {
 const mediaType = ({ isRaw, isForm }: Route) => (isRaw ? '*/*' : isForm ? FORM_BODY : JSON_BODY)
 
 /** A schema without what only TypeScript sees. */
-const plain = (schema: unknown): Schema => JSON.parse(JSON.stringify(schema))
+const plain = (schema: unknown): JsonSchema => JSON.parse(JSON.stringify(schema))
 
-type ObjectSchema = { properties?: Record<string, Schema & { description?: string }>; required?: string[] }
+type ObjectSchema = { properties?: Record<string, JsonSchema & { description?: string }>; required?: string[] }
 
 function describePathParams(route: Route): Parameter[] {
   const { properties = {} } = (route.params ?? {}) as ObjectSchema
@@ -240,7 +250,7 @@ const ERROR_WORDS: Partial<Record<ErrorKind, string>> = {
 }
 
 /** Who brings no key is counted by address. */
-const isCounted = (access: Access) =>
+const isCounted = (access: RouteAccess) =>
   (access.kind === 'app' && access.keyless !== undefined) || (access.kind === 'public' && access.isCounted === true)
 
 function errorKinds({ access, body, limits, path, errors }: Route): ErrorKind[] {
@@ -255,7 +265,7 @@ function errorKinds({ access, body, limits, path, errors }: Route): ErrorKind[] 
   return kinds
 }
 
-function errorSchema(style: ErrorStyle, kind: ErrorKind): Schema {
+function errorSchema(style: ErrorStyle, kind: ErrorKind): JsonSchema {
   const { shape, limited, missing, ...rest } = errorStyles[style]
   const named = (form: 'objects' | 'strings') =>
     schemaRef(form === 'objects' ? 'ErrorObjects' : 'success' in rest ? 'FailedStrings' : 'ErrorStrings')

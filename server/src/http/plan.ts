@@ -12,7 +12,7 @@ export const DEFAULT_MAX_DEPTH = 32
 /** More than the largest bodies that make sense have: 20,000 recipients, 10,000 events. Parsing so many takes some 50 ms. */
 export const MAX_VALUES = 100_000
 
-export type Plan = {
+export type RoutePlan = {
   route: Route
   style: ErrorStyle
   usesObjects: boolean
@@ -38,7 +38,7 @@ export type Plan = {
 
 export const pathParams = (path: string) => [...path.matchAll(/:([A-Za-z_]\w*)/g)].map((match) => match[1] as string)
 
-export function planRoute(route: Route, compilers: Compilers, metrics: Metrics): Plan {
+export function planRoute(route: Route, compilers: Compilers, metrics: Metrics): RoutePlan {
   const { access } = route
   const usesObjects = errorStyles[route.errors].shape === 'objects'
   return {
@@ -65,16 +65,16 @@ export function planRoute(route: Route, compilers: Compilers, metrics: Metrics):
 }
 
 /** An organization's route is about an app when its path names one; the organization must own it. */
-function appIn({ access, path }: Route): Plan['appIn'] {
+function appIn({ access, path }: Route): RoutePlan['appIn'] {
   if (access.kind === 'app') return access.appIn
   if (access.kind === 'organization' && access.appIn) return access.appIn
   return access.kind === 'organization' && pathParams(path).includes('app_id') ? 'path' : 'none'
 }
 
-type Property = { format?: string }
+type ParamProperty = { format?: string }
 
 function idParams(route: Route): string[] {
-  const properties = (route.params as { properties?: Record<string, Property> } | undefined)?.properties ?? {}
+  const properties = (route.params as { properties?: Record<string, ParamProperty> } | undefined)?.properties ?? {}
   return pathParams(route.path).filter((name) => name === 'app_id' || properties[name]?.format === 'uuid')
 }
 

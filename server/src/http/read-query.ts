@@ -44,11 +44,11 @@ const converters: Record<string, Convert> = {
   'date-time': (text) => text.replace(/ (?=\d\d:\d\d$)/, '+'),
 }
 
-type Property = { type?: string; format?: string; items?: { type?: string } }
+type QueryProperty = { type?: string; format?: string; items?: { type?: string } }
 
 /** Query strings carry text alone; which names mean numbers, truth values or lists is read from the schema once. */
 export function conversionsOf(schema: TSchema | undefined): Conversions {
-  const properties = (schema as { properties?: Record<string, Property> } | undefined)?.properties ?? {}
+  const properties = (schema as { properties?: Record<string, QueryProperty> } | undefined)?.properties ?? {}
   const found: Conversions = new Map()
   for (const [name, property] of Object.entries(properties)) {
     const isList = property.type === 'array'

@@ -28,7 +28,7 @@ export type Caller =
 /** Needed by every request of a key; with `when`, by those that ask for what `reason` names: "a preview as a user". */
 export type AlsoNeeded = { permission: Permission; when?: { reason: string; applies: (call: Call) => boolean } }
 
-export type Access =
+export type RouteAccess =
   /**
    * No key: health, documentation, what SDKs ask before they are anybody. Where an answer costs a look into the database,
    * requests are counted per address, as those of SDKs are.
@@ -110,7 +110,7 @@ export type Route = {
   tag: string
   summary: string
   description?: string
-  access: Access
+  access: RouteAccess
   errors: ErrorStyle
   limits: RouteLimit[]
   params?: TSchema

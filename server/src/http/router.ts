@@ -1,13 +1,13 @@
 // Which route a path means. A tree of segments: what is spelled out goes before what is a parameter.
 
-type Branch<Value> = {
-  spelled: Map<string, Branch<Value>>
-  parameter: Branch<Value> | undefined
+type RouterNode<Value> = {
+  spelled: Map<string, RouterNode<Value>>
+  parameter: RouterNode<Value> | undefined
   /** By method, with the names of the parameters on the way. */
   ends: Map<string, { value: Value; names: string[] }>
 }
 
-export type Found<Value> = { value: Value; params: Record<string, string> }
+export type RouteMatch<Value> = { value: Value; params: Record<string, string> }
 
 export type Router<Value> = {
   add(method: string, path: string, value: Value): void
@@ -18,10 +18,10 @@ export type Router<Value> = {
    */
   normalize(path: string): string
   /** Of a normalized path. Parameters come decoded. Throws URIError for what cannot be decoded. */
-  find(method: string, path: string): Found<Value> | undefined
+  find(method: string, path: string): RouteMatch<Value> | undefined
 }
 
-const newBranch = <Value>(): Branch<Value> => ({ spelled: new Map(), parameter: undefined, ends: new Map() })
+const newBranch = <Value>(): RouterNode<Value> => ({ spelled: new Map(), parameter: undefined, ends: new Map() })
 
 export function createRouter<Value>(): Router<Value> {
   const root = newBranch<Value>()
@@ -86,7 +86,7 @@ function splitPath(path: string): string[] {
 const shortenRuns = (path: string) => splitPath(path.replaceAll(/\/{3,}/g, '///'))
 
 /** Is there a route, of any method, that the path fits when an empty segment before its end is a parameter? */
-function mayLackParameter<Value>(branch: Branch<Value>, given: string[], at: number, lacks: boolean): boolean {
+function mayLackParameter<Value>(branch: RouterNode<Value>, given: string[], at: number, lacks: boolean): boolean {
   if (at === given.length) return lacks && branch.ends.size > 0
   const segment = given[at] as string
   const isEmpty = segment === ''
@@ -100,7 +100,7 @@ function mayLackParameter<Value>(branch: Branch<Value>, given: string[], at: num
 }
 
 function walk<Value>(
-  branch: Branch<Value>,
+  branch: RouterNode<Value>,
   method: string,
   given: string[],
   at: number,

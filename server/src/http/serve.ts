@@ -4,19 +4,26 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { RateLimited } from '../lib/errors.ts'
 import { nextTurn } from '../lib/event-loop.ts'
 import { isStorable } from '../lib/text.ts'
-import { type Desk, type Exchange, type Place, send, sendError } from './answer.ts'
-import { admit, type Entry, type Gatekeeper, identify, readAppId, requireSecondPermission } from './authorize.ts'
+import { type HttpExchange, type ResponseContext, type RouteInfo, send, sendError } from './answer.ts'
+import {
+  type AuthorizationContext,
+  type AuthorizedEntry,
+  authorize,
+  identify,
+  readAppId,
+  requireSecondPermission,
+} from './authorize.ts'
 import type { BodyBudget, BodyLease } from './body/budget.ts'
 import { decodeBody, LARGE_BODY_BYTES, parseBody, unstorable } from './body/parse.ts'
 import { FORM_BODY, hasBody, JSON_BODY, readBody } from './body/read.ts'
 import type { AddressOf } from './client-address.ts'
-import type { Plan } from './plan.ts'
+import type { RoutePlan } from './plan.ts'
 import { convertQuery, type Query, readQuery } from './read-query.ts'
 import type { AppGate, Call, Caller, Charge, LimitCounter, Route } from './route.ts'
 
-export type Kit = Desk &
-  Gatekeeper & { limits: LimitCounter; addressOf: AddressOf; bodies: BodyBudget; bodyStallMs: number }
-export type PlannedRoute = Plan & Place
+export type Kit = ResponseContext &
+  AuthorizationContext & { limits: LimitCounter; addressOf: AddressOf; bodies: BodyBudget; bodyStallMs: number }
+export type PlannedRoute = RoutePlan & RouteInfo
 
 /** One object for each request, its methods on the prototype: no closures are made for it. */
 class IncomingCall implements Call {
@@ -32,11 +39,11 @@ class IncomingCall implements Call {
   readonly #response: ServerResponse
 
   constructor(
-    entry: Entry,
+    entry: AuthorizedEntry,
     params: Record<string, string>,
     query: Query,
     body: unknown,
-    { request: { headers, method }, response }: Exchange,
+    { request: { headers, method }, response }: HttpExchange,
     ip: string,
     now: Date,
   ) {
@@ -71,7 +78,7 @@ class IncomingCall implements Call {
 export async function serve(
   kit: Kit,
   plan: PlannedRoute,
-  exchange: Exchange,
+  exchange: HttpExchange,
   given: Record<string, string>,
   queryText: string,
 ): Promise<void> {
@@ -86,11 +93,11 @@ export async function serve(
     const query = queryText === '' ? {} : readQuery(queryText)
 
     // Where the body names the app, it is read before the key is judged against it; everywhere else after.
-    let entry: Entry | undefined
+    let entry: AuthorizedEntry | undefined
     if (plan.appIn !== 'body') {
       const named = plan.appIn === 'path' ? params : query
       const appId = plan.appIn === 'none' ? undefined : readAppId(named.app_id, plan, visitor)
-      const admitted = admit(kit, plan, visitor, appId, ip)
+      const admitted = authorize(kit, plan, visitor, appId, ip)
       entry = admitted instanceof Promise ? await admitted : admitted
     }
     let size = 0
@@ -108,7 +115,7 @@ export async function serve(
     } else if (route.mayOmitBody) body = {}
     if (entry === undefined) {
       const appId = readAppId((body as { app_id?: unknown } | null | undefined)?.app_id, plan, visitor)
-      entry = await admit(kit, plan, visitor, appId, ip)
+      entry = await authorize(kit, plan, visitor, appId, ip)
     }
 
     const call = new IncomingCall(entry, params, query, body, exchange, ip, kit.clock.now())
@@ -140,7 +147,7 @@ export async function serve(
   }
 }
 
-function readParams({ paramNames, idParams }: Plan, given: Record<string, string>): Record<string, string> {
+function readParams({ paramNames, idParams }: RoutePlan, given: Record<string, string>): Record<string, string> {
   for (const name of paramNames) if (!isStorable(given[name] as string)) throw unstorable(name)
   for (const name of idParams) given[name] = (given[name] as string).toLowerCase()
   return given

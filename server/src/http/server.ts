@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net'
 import type { Clock } from '../lib/clock.ts'
 import { invalid } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
-import { type Exchange, type Place, send, sendError } from './answer.ts'
+import { type HttpExchange, type RouteInfo, send, sendError } from './answer.ts'
 import { createBodyBudget } from './body/budget.ts'
 import { LARGE_BODY_BYTES } from './body/parse.ts'
 import { createAddressOf } from './client-address.ts'
-import { createSdkDoor } from './keyless-limiter.ts'
+import { createKeylessLimiter } from './keyless-limiter.ts'
 import type { Metrics } from './metrics.ts'
 import { createPathTable } from './not-found.ts'
 import { findRouteProblems, planRoute } from './plan.ts'
@@ -46,7 +46,7 @@ export type HttpServerOptions = {
    */
   linger?: () => Promise<unknown>
   /** Requests in a second that one address may make without a key, for one app. */
-  doorRequestsPerSecond?: number
+  keylessRequestsPerSecond?: number
 }
 
 /** The older public address ended in /api/v1; clients of both kinds find every route. */
@@ -88,7 +88,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     bodies,
     bodyStallMs: requestTimeoutMs / 3,
     addressOf: createAddressOf(options.trustProxy ?? false),
-    door: createSdkDoor(clock, options.doorRequestsPerSecond),
+    keylessLimiter: createKeylessLimiter(clock, options.keylessRequestsPerSecond),
     logsRequests: log.isLevelEnabled('debug'),
     isDraining: false,
   }
@@ -105,7 +105,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const plan = planRoute(route, compilers, metrics)
     return { ...plan, operation: route.operation }
   })
-  const nowhere: Place = { operation: 'none', style: 'apps', isOpenToSites: false, stats: metrics.operation('none') }
+  const unmatchedRoute: RouteInfo = {
+    operation: 'none',
+    style: 'apps',
+    isOpenToSites: false,
+    stats: metrics.operation('none'),
+  }
 
   const router = createRouter<PlannedRoute>()
   for (const plan of planned)
@@ -117,16 +122,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const newRequestId = requestIds()
 
   const answer: RequestListener = (request, response) => {
-    const exchange: Exchange = { request, response, id: newRequestId(request), startedMs: performance.now() }
+    const exchange: HttpExchange = { request, response, id: newRequestId(request), startedMs: performance.now() }
     try {
       const method = request.method as string
       const { path: givenPath, query } = readUrl(request.url as string)
       const path = router.normalize(givenPath)
       const found = router.find(method === 'HEAD' ? 'GET' : method, path)
       if (found) void serve(kit, found.value, exchange, found.params, query)
-      else send(kit, nowhere, exchange, paths.answer(method, path))
+      else send(kit, unmatchedRoute, exchange, paths.answer(method, path))
     } catch (error) {
-      sendError(kit, nowhere, exchange, error instanceof URIError ? badlyEncoded() : error)
+      sendError(kit, unmatchedRoute, exchange, error instanceof URIError ? badlyEncoded() : error)
     }
   }
   const server = listenerServer(answer, { headersMs: requestTimeoutMs, requestMs: 2 * requestTimeoutMs })

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import { JSON_TYPE } from './answer.ts'
 
 type Refusal = { status: string; title: string }
@@ -27,7 +27,7 @@ export function refuseOnSocket(error: NodeJS.ErrnoException, socket: Socket): vo
     socket.destroy()
     return
   }
-  const { status, title } = own(REFUSALS, error.code ?? '') ?? MALFORMED
+  const { status, title } = ownProperty(REFUSALS, error.code ?? '') ?? MALFORMED
   const body = JSON.stringify({ errors: [title] })
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: ${JSON_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +

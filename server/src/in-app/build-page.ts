@@ -1,7 +1,7 @@
 // The HTML of an in-app message, as a device shows it. What was given in fields becomes a page that needs nothing from
 // elsewhere but its picture, and in which nothing that was given is anything but text.
 
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import { bridgeScript, type DisplayLocation } from './bridge.ts'
 import { CLOSE_ID, type InAppButton, type InAppContent } from './content.ts'
 import { OUTPUT } from './liquid.ts'
@@ -85,4 +85,4 @@ const ENTITIES: Record<string, string> = {
   "'": '&#39;',
   '{': '&#123;',
 }
-const escaped = (text: string) => text.replaceAll(/[&<>"'{]/g, (sign) => own(ENTITIES, sign) as string)
+const escaped = (text: string) => text.replaceAll(/[&<>"'{]/g, (sign) => ownProperty(ENTITIES, sign) as string)

@@ -1,4 +1,4 @@
-import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import type { Call, Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { createInAppMessage, deleteInAppMessage, updateInAppMessage } from './change.ts'
 import type { InAppContext } from './context.ts'
@@ -16,7 +16,7 @@ import {
 import { listMessages } from './store.ts'
 import { viewInAppMessage } from './view.ts'
 
-const access: Access = { kind: 'app', permission: 'messages', appIn: 'path' }
+const access: RouteAccess = { kind: 'app', permission: 'messages', appIn: 'path' }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 const isLookback = ({ query }: Pick<Call, 'query'>) => Number(query.offset) > 0

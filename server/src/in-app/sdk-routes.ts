@@ -1,6 +1,6 @@
 // What the SDKs in apps ask for and report. They have no key; see http/keyless-limiter.ts.
 
-import type { Access, AlsoNeeded, Call, Route, RouteLimit } from '../http/route.ts'
+import type { AlsoNeeded, Call, Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { authorityOf } from '../lib/authority.ts'
 import { invalidUuid } from '../lib/errors.ts'
@@ -24,7 +24,7 @@ import {
   VariantPath,
 } from './schema.ts'
 
-type AppAccess = Extract<Access, { kind: 'app' }>
+type AppAccess = Extract<RouteAccess, { kind: 'app' }>
 
 const access = (appIn: AppAccess['appIn'], more: Partial<AppAccess> = {}): AppAccess => ({
   kind: 'app',

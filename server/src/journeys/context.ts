@@ -2,7 +2,7 @@
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
-import { createTurns, type Turns } from '../lib/keyed-mutex.ts'
+import { createKeyedMutex, type KeyedMutex } from '../lib/keyed-mutex.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import { createQueue, type Queue } from '../queue/enqueue.ts'
 import type { SendWebhook } from '../sending/send-notice.ts'
@@ -20,7 +20,7 @@ export type JourneysContext = {
   sendWebhook: SendWebhook
   minWaitSeconds: number
   /** Updates of one journey: at once they would only undo each other's work. */
-  inTurn: Turns
+  inTurn: KeyedMutex
 }
 
 export const createJourneysContext = (parts: {
@@ -33,5 +33,5 @@ export const createJourneysContext = (parts: {
   minWaitSeconds: number
 }): JourneysContext => {
   const { clock, ...rest } = parts
-  return { ...rest, now: clock.now, queue: createQueue(parts), inTurn: createTurns() }
+  return { ...rest, now: clock.now, queue: createQueue(parts), inTurn: createKeyedMutex() }
 }

@@ -1,6 +1,6 @@
 import type { RequestOrigin } from '../apps/audit/actor.ts'
 import type { AppId } from '../lib/ids.ts'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import type { JourneysContext } from './context.ts'
 import { findBrokenReferences } from './document/check-references.ts'
 import { DOCUMENT_FIELDS, readDocument, refuseReadOnly } from './document/read-document.ts'
@@ -28,7 +28,7 @@ export async function createJourney(
   const { document, reading } = readDocument({ ...DOCUMENT_DEFAULTS, ...given }, options)
   refuseReadOnly(reading, body, undefined)
   for (const name of ['state', 'concurrency_key'])
-    if (isPresent(own(body, name))) reading.reader.report(name, 'is set by the server')
+    if (isPresent(ownProperty(body, name))) reading.reader.report(name, 'is set by the server')
   return insertNewJourney(ctx, appId, document, reading, { by, action: 'journey.create' })
 }
 

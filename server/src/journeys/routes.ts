@@ -1,6 +1,6 @@
-import type { Access, Route, RouteLimit } from '../http/route.ts'
+import type { Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import type { JourneysContext } from './context.ts'
 import { createJourney } from './create.ts'
 import { deleteJourney } from './delete.ts'
@@ -40,14 +40,14 @@ import { removeUser } from './users/remove.ts'
 import { traceUser } from './users/trace.ts'
 import { getJourney, listJourneys, listVersions, readJourneyId, viewVersion } from './view.ts'
 
-const views = { kind: 'app', permission: 'journeys:view', appIn: 'path' } as const satisfies Access
-const edits: Access = { kind: 'app', permission: 'journeys:edit', appIn: 'path' }
+const views = { kind: 'app', permission: 'journeys:view', appIn: 'path' } as const satisfies RouteAccess
+const edits: RouteAccess = { kind: 'app', permission: 'journeys:edit', appIn: 'path' }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 /** A page after the first looks back. */
 const pages = (name: string): RouteLimit[] => [
-  { rule: 'read', when: ({ query }) => own(query, name) === undefined },
-  { rule: 'lookback', counter: 'lookback', when: ({ query }) => own(query, name) !== undefined },
+  { rule: 'read', when: ({ query }) => ownProperty(query, name) === undefined },
+  { rule: 'lookback', counter: 'lookback', when: ({ query }) => ownProperty(query, name) !== undefined },
 ]
 /** A node in a branch lies four levels below the node that it branches from. */
 const LARGE = { maxKeys: 20_000, maxDepth: 64, components }

@@ -33,11 +33,11 @@ export function systemClock(): SystemClock {
   }
 }
 
-type Step = { ms?: number; seconds?: number; minutes?: number; hours?: number; days?: number }
-const inMs = ({ ms = 0, seconds = 0, minutes = 0, hours = 0, days = 0 }: Step) =>
+type ClockStep = { ms?: number; seconds?: number; minutes?: number; hours?: number; days?: number }
+const inMs = ({ ms = 0, seconds = 0, minutes = 0, hours = 0, days = 0 }: ClockStep) =>
   ms + 1000 * (seconds + 60 * (minutes + 60 * (hours + 24 * days)))
 
-export type VirtualClock = Clock & { advance(step: Step): void; advanceLease(step: Step): void }
+export type VirtualClock = Clock & { advance(step: ClockStep): void; advanceLease(step: ClockStep): void }
 
 /** Business time and lease time are stepped apart, so that a test of one cannot lean on the other. */
 export function virtualClock(start: string | Date = '2030-01-01T09:00:00Z'): VirtualClock {

@@ -18,13 +18,13 @@ export type FairSlotsOptions = {
 
 export class QueueFull extends Error {}
 
-type Waiting = { start(): void }
+type WaitingWork = { start(): void }
 
 export function createFairSlots({ slots, maxWaitingPerOwner = Number.POSITIVE_INFINITY }: FairSlotsOptions): FairSlots {
   const slotsPerOwner = Math.max(1, slots - 1)
   const running = new Map<string, number>()
   /** In the order in which owners take turns: who was served goes to the end. */
-  const queues = new Map<string, Set<Waiting>>()
+  const queues = new Map<string, Set<WaitingWork>>()
   let busy = 0
 
   const heldBy = (owner: string) => running.get(owner) ?? 0
@@ -40,8 +40,8 @@ export function createFairSlots({ slots, maxWaitingPerOwner = Number.POSITIVE_IN
     while (busy < slots) {
       const owner = nextOwner()
       if (owner === undefined) return
-      const queue = queues.get(owner) as Set<Waiting>
-      const [first] = queue as Iterable<Waiting> as [Waiting]
+      const queue = queues.get(owner) as Set<WaitingWork>
+      const [first] = queue as Iterable<WaitingWork> as [WaitingWork]
       queues.delete(owner)
       queue.delete(first)
       if (queue.size > 0) queues.set(owner, queue)
@@ -69,7 +69,7 @@ export function createFairSlots({ slots, maxWaitingPerOwner = Number.POSITIVE_IN
         reject(reason)
       }
       const onAbort = () => leave(signal?.reason)
-      const waiting: Waiting = {
+      const waiting: WaitingWork = {
         start() {
           signal?.removeEventListener('abort', onAbort)
           resolve()

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { createTurns } from './keyed-mutex.ts'
+import { createKeyedMutex } from './keyed-mutex.ts'
 
 test('one thing one after the other, different things at the same time, whatever becomes of them', async () => {
-  const turns = createTurns()
+  const turns = createKeyedMutex()
   const log: string[] = []
   const run = (of: string, name: string, fails = false) =>
     turns(of, async () => {

@@ -1,7 +1,7 @@
 /** Runs what concerns one thing one after the other, and what concerns different things at the same time. */
-export type Turns = <Result>(of: string, run: () => Promise<Result>) => Promise<Result>
+export type KeyedMutex = <Result>(of: string, run: () => Promise<Result>) => Promise<Result>
 
-export function createTurns(): Turns {
+export function createKeyedMutex(): KeyedMutex {
   const last = new Map<string, Promise<unknown>>()
   return (of, run) => {
     const result = (last.get(of) ?? Promise.resolve()).then(run)

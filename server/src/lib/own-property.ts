@@ -2,5 +2,5 @@
 // `constructor`, `toString`, `__proto__`.
 
 /** The object's own value of this name, or undefined. A table that is only ever looked up by such names is better a Map. */
-export const own = <Value>(object: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+export const ownProperty = <Value>(object: Readonly<Record<string, Value>>, name: string): Value | undefined =>
   Object.hasOwn(object, name) ? object[name] : undefined

@@ -1,6 +1,6 @@
 // As much of RFC 5322 and MIME as it takes to show a person what was written.
 
-export type Mail = {
+export type MimeMessage = {
   /** By their names in lower case, unfolded; of several with one name the last. */
   headers: Record<string, string>
   /** All of them, as they stand. */
@@ -10,9 +10,9 @@ export type Mail = {
   html: string | null
 }
 
-type Part = Pick<Mail, 'headers' | 'headerLines'> & { body: Buffer }
+type MimePart = Pick<MimeMessage, 'headers' | 'headerLines'> & { body: Buffer }
 
-export function readMail(source: Buffer): Mail {
+export function parseMime(source: Buffer): MimeMessage {
   const part = readPart(source)
   const bodies = findBodies(part, 0)
   return {
@@ -24,7 +24,7 @@ export function readMail(source: Buffer): Mail {
   }
 }
 
-function readPart(source: Buffer): Part {
+function readPart(source: Buffer): MimePart {
   const end = source.indexOf('\r\n\r\n')
   const head = source.subarray(0, end < 0 ? source.length : end).toString('utf8')
   const headerLines = head
@@ -43,7 +43,7 @@ const MOST_NESTED = 5
 type Bodies = { text?: string | undefined; html?: string | undefined }
 
 /** The first of each kind. */
-function findBodies({ headers, body }: Part, depth: number): Bodies {
+function findBodies({ headers, body }: MimePart, depth: number): Bodies {
   if (/^attachment/i.test(headers['content-disposition'] ?? '')) return {}
   const type = headers['content-type'] ?? 'text/plain'
   const [, quoted, bare] = /boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(type) ?? []

@@ -5,15 +5,15 @@
 export type Pieces = readonly string[]
 
 /** Stands around the name of a place while a text is put together. Nothing that can be stored holds it. */
-export const MARK = '\0'
+export const PLACEHOLDER_MARK = '\0'
 
-export const place = (name: string) => `${MARK}${name}${MARK}`
+export const placeholder = (name: string) => `${PLACEHOLDER_MARK}${name}${PLACEHOLDER_MARK}`
 
-export const piecesOf = (text: string): Pieces => text.split(MARK)
+export const splitAtPlaceholders = (text: string): Pieces => text.split(PLACEHOLDER_MARK)
 
-export const isPlaceName = (position: number) => position % 2 === 1
+export const isPlaceholderName = (position: number) => position % 2 === 1
 
-export function fillPlaces(pieces: Pieces, fill: (name: string) => string): string {
+export function fillPieces(pieces: Pieces, fill: (name: string) => string): string {
   let text = pieces[0] ?? ''
   for (let n = 1; n < pieces.length; n += 2) text += fill(pieces[n] as string) + pieces[n + 1]
   return text

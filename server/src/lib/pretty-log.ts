@@ -11,12 +11,12 @@ const LEVELS = new Map<number, { word: string; colour: string }>([
   [60, { word: 'fatal', colour: '31;1' }],
 ])
 
-type Entry = { level?: number; time?: string; msg?: string; [field: string]: unknown }
+type LogEntry = { level?: number; time?: string; msg?: string; [field: string]: unknown }
 
-type Output = { isTTY?: boolean | undefined }
+type OutputStream = { isTTY?: boolean | undefined }
 
 /** Whoever keeps one of the two in a file or a pipe has machines read it. */
-export const defaultLogFormat = (stdout: Output, stderr: Output): 'pretty' | 'json' =>
+export const defaultLogFormat = (stdout: OutputStream, stderr: OutputStream): 'pretty' | 'json' =>
   stdout.isTTY === true && stderr.isTTY === true ? 'pretty' : 'json'
 
 export const prettyDestination = (write: (text: string) => unknown, hasColour: boolean): DestinationStream => ({
@@ -24,7 +24,7 @@ export const prettyDestination = (write: (text: string) => unknown, hasColour: b
 })
 
 function prettyLine(line: string, hasColour: boolean): string {
-  const { level = 30, time = '', msg = '', ...fields } = JSON.parse(line) as Entry
+  const { level = 30, time = '', msg = '', ...fields } = JSON.parse(line) as LogEntry
   const { word, colour } = LEVELS.get(level) ?? { word: String(level), colour: '0' }
   const padded = word.padEnd(5)
   const shown = hasColour ? `\u001b[${colour}m${padded}\u001b[0m` : padded

@@ -3,9 +3,9 @@
 import type { AppId } from '../lib/ids.ts'
 import { LONGEST_WINDOW_MS } from './rules.ts'
 
-export type Generations<Value> = {
+export type GenerationalMap<Value> = {
   /** To be called with the time before anything else: forgets what has not been opened for one to two minutes. */
-  turn(now: number): void
+  age(now: number): void
   find(appId: AppId, key: string): Value | undefined
   /** The value that is there, or a new one. Keeps it for another minute. */
   open(appId: AppId, key: string, make: () => Value): Value
@@ -24,7 +24,7 @@ type Generation<Value> = Map<AppId, Map<string, Value>>
  * Two generations: a value in use is in the young one; every minute the old one is dropped whole and the young one
  * becomes old. Forgetting thus costs nothing per value.
  */
-export function createGenerations<Value>(): Generations<Value> {
+export function createGenerationalMap<Value>(): GenerationalMap<Value> {
   let young: Generation<Value> = new Map()
   let old: Generation<Value> = new Map()
   let turnedMs = Number.NEGATIVE_INFINITY
@@ -51,7 +51,7 @@ export function createGenerations<Value>(): Generations<Value> {
   const find = (appId: AppId, key: string) => young.get(appId)?.get(key) ?? old.get(appId)?.get(key)
 
   return {
-    turn(now) {
+    age(now) {
       // A clock that was set back turns too, else nothing would be forgotten until it has caught up.
       if (Math.abs(now - turnedMs) < LONGEST_WINDOW_MS) return
       old = young

@@ -21,15 +21,15 @@ import {
   windowOf,
 } from './window.ts'
 
-export type Hold = { untilMs: number; count: number; holder: number }
+export type CounterHold = { untilMs: number; count: number; holder: number }
 
 /** A row as it was last seen, and what this node has of it. */
-export type Lease = {
+export type CounterLease = {
   /** Of the row; 0 when nothing is known of one. */
   stamp: number
   log: Window
   /** Those of other nodes. */
-  holds: Hold[]
+  holds: CounterHold[]
   /** What this node may still let in, until then. */
   left: number
   untilMs: number
@@ -54,7 +54,7 @@ export type Lease = {
   limit: number
 }
 
-export const newLease = (): Lease => ({
+export const newLease = (): CounterLease => ({
   stamp: 0,
   log: emptyWindow(),
   holds: [],
@@ -97,7 +97,7 @@ export type Proposal = {
 }
 
 /** What the row would be after this node has written down what it did, and taken `need`, and what it will soon need. */
-export function propose(lease: Lease, demand: Demand | undefined, need: number, now: number): Proposal {
+export function propose(lease: CounterLease, demand: Demand | undefined, need: number, now: number): Proposal {
   if (demand) lease.limit = demand.limit
   lease.holds = lease.holds.filter(({ untilMs }) => untilMs + LONGEST_WINDOW_MS > now)
   const log = writtenLog(lease)
@@ -117,22 +117,22 @@ export function propose(lease: Lease, demand: Demand | undefined, need: number, 
   return proposal
 }
 
-function writtenLog(lease: Lease): Window {
+function writtenLog(lease: CounterLease): Window {
   const log = windowOf(mergeLogs(lease.isWhole ? [] : livingLog(lease.log), lease.unwritten ?? []))
   unrecord(log, lease.returnedAtMs, lease.returned)
   record(log, lease.usedAtMs, lease.limit, SHARED_GRAIN, lease.used)
   return log
 }
 
-function roomIn(log: Window, holds: readonly Hold[], demand: Demand, now: number): number {
+function roomIn(log: Window, holds: readonly CounterHold[], demand: Demand, now: number): number {
   waitMs(log, now, demand)
   return demand.limit - log.total - heldBy(holds, demand, now)
 }
 
-const heldBy = (holds: readonly Hold[], { windowMs }: Demand, now: number) =>
+const heldBy = (holds: readonly CounterHold[], { windowMs }: Demand, now: number) =>
   holds.reduce((sum, { untilMs, count }) => sum + (untilMs + windowMs > now ? count : 0), 0)
 
-function worthHolding(lease: Lease, demand: Demand, left: number, room: number, now: number): number {
+function worthHolding(lease: CounterLease, demand: Demand, left: number, room: number, now: number): number {
   const { limit } = demand
   if (limit <= SHARED_GRAIN.exactUpTo) return 0
   const measuredMs = Math.max(SHORTEST_MEASURE_MS, now - lease.statedMs)
@@ -142,7 +142,7 @@ function worthHolding(lease: Lease, demand: Demand, left: number, room: number, 
 }
 
 /** The row is now what was proposed. Meanwhile some more may have been let in out of what was held before. */
-export function apply(lease: Lease, { log, added, untilMs, settled, returned, atMs }: Proposal, stamp: number) {
+export function apply(lease: CounterLease, { log, added, untilMs, settled, returned, atMs }: Proposal, stamp: number) {
   if (added > 0 && lease.untilMs <= atMs) lease.left = 0
   lease.stamp = stamp
   lease.log = log
@@ -157,7 +157,7 @@ export function apply(lease: Lease, { log, added, untilMs, settled, returned, at
 }
 
 /** Somebody else has changed the row. */
-export function learn(lease: Lease, stamp: number, state: string, me: number) {
+export function learn(lease: CounterLease, stamp: number, state: string, me: number) {
   const { log, holds } = decode(state)
   lease.stamp = stamp
   lease.log = windowOf(log)
@@ -166,9 +166,10 @@ export function learn(lease: Lease, stamp: number, state: string, me: number) {
   lease.returned = 0
 }
 
-export const hasToken = (lease: Lease, now: number) => lease.granted > 0 || (lease.left > 0 && now < lease.untilMs)
+export const hasToken = (lease: CounterLease, now: number) =>
+  lease.granted > 0 || (lease.left > 0 && now < lease.untilMs)
 
-export function spend(lease: Lease, now: number) {
+export function spend(lease: CounterLease, now: number) {
   if (lease.granted > 0) lease.granted--
   else {
     lease.left--
@@ -178,7 +179,7 @@ export function spend(lease: Lease, now: number) {
 }
 
 /** The requests are decided: what was granted to them and is left must not be let in later. */
-export function endGrant(lease: Lease, atMs: number) {
+export function endGrant(lease: CounterLease, atMs: number) {
   if (lease.granted === 0) return
   lease.returned += lease.granted
   lease.returnedAtMs = atMs
@@ -186,16 +187,16 @@ export function endGrant(lease: Lease, atMs: number) {
 }
 
 /** What is held is enough for so many. */
-export const covers = (lease: Lease, count: number, now: number) => lease.left >= count && now < lease.untilMs
+export const covers = (lease: CounterLease, count: number, now: number) => lease.left >= count && now < lease.untilMs
 
 /** Soon there will be nothing left. */
-export const runsOut = (lease: Lease) => lease.wished > 0 && lease.left <= lease.wished / 2
+export const runsOut = (lease: CounterLease) => lease.wished > 0 && lease.left <= lease.wished / 2
 
-export const hasUnwritten = (lease: Lease) =>
+export const hasUnwritten = (lease: CounterLease) =>
   lease.unwritten !== undefined || lease.used > 0 || lease.returned > 0 || lease.left > 0
 
 /** How long to wait for all that is known: the log, what others hold, and what this node holds. 0 when there may be room. */
-export function waitFor(lease: Lease, demand: Demand, now: number): number {
+export function waitFor(lease: CounterLease, demand: Demand, now: number): number {
   if (lease.holds.length === 0) return waitMs(lease.log, now, demand)
   const held = lease.holds.flatMap(({ untilMs, count }) => [untilMs, count])
   return waitMs(windowOf(mergeLogs(livingLog(lease.log), held)), now, demand)
@@ -205,26 +206,26 @@ export function waitFor(lease: Lease, demand: Demand, now: number): number {
  * The same, where it is certain without asking: what is in the log stays until it has left the window, but what others hold
  * may be given back.
  */
-export const certainWait = (lease: Lease, demand: Demand, now: number) =>
+export const certainWait = (lease: CounterLease, demand: Demand, now: number) =>
   lease.returned > 0 || lease.unwritten !== undefined ? 0 : waitMs(lease.log, now, demand)
 
 /** As kept in the row, which PostgreSQL does not look into: the log, then the holds. */
-export function encode({ log, hold, untilMs }: Proposal, lease: Lease, me: number): string {
+export function encode({ log, hold, untilMs }: Proposal, lease: CounterLease, me: number): string {
   const holds = lease.holds.flatMap(({ untilMs, count, holder }) => [untilMs, count, holder])
   if (hold > 0) holds.push(untilMs, hold, me)
   return `${livingLog(log).join(' ')}|${holds.join(' ')}`
 }
 
-function decode(state: string): { log: number[]; holds: Hold[] } {
+function decode(state: string): { log: number[]; holds: CounterHold[] } {
   const [log = [], held = []] = state.split('|').map((list) => (list === '' ? [] : list.split(' ').map(Number)))
-  const holds: Hold[] = []
+  const holds: CounterHold[] = []
   for (let i = 0; i < held.length; i += 3)
     holds.push({ untilMs: held[i] as number, count: held[i + 1] as number, holder: held[i + 2] as number })
   return { log, holds: holds.toSorted((left, right) => left.untilMs - right.untilMs) }
 }
 
 /** Nothing in the row matters later than this and the longest window. */
-export const lastMs = ({ log, hold, untilMs }: Proposal, lease: Lease) =>
+export const lastMs = ({ log, hold, untilMs }: Proposal, lease: CounterLease) =>
   Math.max(
     log.log.at(-2) ?? Number.NEGATIVE_INFINITY,
     hold > 0 ? untilMs : Number.NEGATIVE_INFINITY,

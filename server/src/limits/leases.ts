@@ -6,16 +6,16 @@ import { randomInt } from 'node:crypto'
 import { unavailable } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { createGenerations } from './generational-map.ts'
+import { createGenerationalMap } from './generational-map.ts'
 import {
   apply,
+  type CounterLease,
   certainWait,
   covers,
   encode,
   endGrant,
   hasToken,
   hasUnwritten,
-  type Lease,
   lastMs,
   learn,
   newLease,
@@ -59,10 +59,10 @@ export type LeasesOptions = {
   mirror: () => LocalCounters | undefined
 }
 
-type Waiting = { demands: Demand[]; resolve: (seconds: number) => void; reject: (error: unknown) => void }
+type PendingRequest = { demands: Demand[]; resolve: (seconds: number) => void; reject: (error: unknown) => void }
 
-type Work = {
-  queue: Waiting[]
+type AppWork = {
+  queue: PendingRequest[]
   /** Counters of which there will soon be nothing left. */
   refresh: Map<string, Demand>
   /** Counters to be written down, with nothing held any more. */
@@ -73,9 +73,9 @@ type Work = {
 }
 
 /** The counters that PostgreSQL was asked for. */
-type Asked = ReadonlyMap<string, unknown>
+type QueriedCounters = ReadonlyMap<string, unknown>
 
-type Wanted = { lease: Lease; demand?: Demand; need: number; proposal?: Proposal }
+type LeaseRequest = { lease: CounterLease; demand?: Demand; need: number; proposal?: Proposal }
 
 const MAX_BATCH = 512
 /** Counters of the memory that travel with one statement: few enough that requests of the app need not wait long for it. */
@@ -88,28 +88,28 @@ const STAMPS = 2 ** 48 - 1
 
 export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: LeasesOptions): Leases {
   const me = randomInt(1, STAMPS)
-  const leases = createGenerations<Lease>()
+  const leases = createGenerationalMap<CounterLease>()
   let unwritten = localCounters()
   let isWhole = false
-  const works = new Map<AppId, Work>()
+  const works = new Map<AppId, AppWork>()
 
   const windowOf = (appId: AppId, key: string, now: number): Window | undefined =>
     hasAuthority() ? unwritten.of(appId, now).find(key) : undefined
 
-  function open(appId: AppId, key: string): Lease {
+  function open(appId: AppId, key: string): CounterLease {
     const lease = leases.open(appId, key, newLease)
     const log = unwritten.remove(appId, key)
     if (log) addUnwritten(lease, log)
     return lease
   }
 
-  function addUnwritten(lease: Lease, log: number[]) {
+  function addUnwritten(lease: CounterLease, log: number[]) {
     lease.unwritten = log
     lease.isWhole = isWhole && hasAuthority()
   }
 
   /** 0 when taken, the seconds to wait when that is certain, undefined when PostgreSQL has to be asked. */
-  function judge(appId: AppId, demands: Demand[], now: number, asked?: Asked): number | undefined {
+  function judge(appId: AppId, demands: Demand[], now: number, asked?: QueriedCounters): number | undefined {
     let wait = 0
     let isKnown = true
     for (const demand of demands) {
@@ -123,7 +123,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     return 0
   }
 
-  function waitHere(appId: AppId, demand: Demand, now: number, asked?: Asked): number | undefined {
+  function waitHere(appId: AppId, demand: Demand, now: number, asked?: QueriedCounters): number | undefined {
     if (demand.limit < 1) return demand.windowMs
     const window = windowOf(appId, demand.key, now)
     if (window) return waitMs(window, now, demand)
@@ -147,7 +147,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     if (counted) record(counted.open(demand.key), now, demand.limit, LOCAL_GRAIN)
   }
 
-  function workOf(appId: AppId): Work {
+  function workOf(appId: AppId): AppWork {
     let work = works.get(appId)
     if (!work) {
       work = { queue: [], refresh: new Map(), settling: new Set(), writers: [], isBusy: false }
@@ -163,17 +163,17 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
   }
 
   /** Requests read from the sockets in this turn of the event loop travel together. */
-  function begin(appId: AppId, work: Work) {
+  function begin(appId: AppId, work: AppWork) {
     if (work.isBusy) return
     work.isBusy = true
     setImmediate(() => void drain(appId, work))
   }
 
-  async function drain(appId: AppId, work: Work): Promise<void> {
+  async function drain(appId: AppId, work: AppWork): Promise<void> {
     while (work.queue.length > 0 || work.refresh.size > 0 || work.writers.length > 0) {
       const batch = work.queue.splice(0, MAX_BATCH)
       const writers = work.writers.splice(0)
-      const wanted = new Map<string, Wanted>()
+      const wanted = new Map<string, LeaseRequest>()
       try {
         const isWritten = writers.length > 0 && !wantUnwritten(appId, work, wanted)
         await decide(appId, work, batch, wanted)
@@ -189,7 +189,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
   }
 
   /** A chunk of it, so that requests of the app find their turn in between. False when there is none. */
-  function wantUnwritten(appId: AppId, work: Work, wanted: Map<string, Wanted>): boolean {
+  function wantUnwritten(appId: AppId, work: AppWork, wanted: Map<string, LeaseRequest>): boolean {
     for (const { counter, log } of unwritten.removeSome(appId, WRITE_CHUNK, leaseMs())) {
       const lease = leases.open(appId, counter, newLease)
       addUnwritten(lease, log)
@@ -206,15 +206,15 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     return wanted.size > 0
   }
 
-  function putBack(appId: AppId, key: string, lease: Lease) {
+  function putBack(appId: AppId, key: string, lease: CounterLease) {
     if (lease.unwritten) unwritten.put(appId, key, lease.unwritten)
     lease.unwritten = undefined
     lease.isWhole = false
   }
 
-  async function decide(appId: AppId, work: Work, batch: Waiting[], wanted: Map<string, Wanted>) {
+  async function decide(appId: AppId, work: AppWork, batch: PendingRequest[], wanted: Map<string, LeaseRequest>) {
     const now = leaseMs()
-    leases.turn(now)
+    leases.age(now)
     const asking = batch.filter((waiting) => !answer(appId, waiting, now))
     for (const [demand, need] of needsOf(asking)) {
       const lease = leases.find(appId, demand.key)
@@ -233,13 +233,13 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     for (const { lease, proposal } of wanted.values()) if (proposal) endGrant(lease, proposal.atMs)
   }
 
-  function answer(appId: AppId, { demands, resolve }: Waiting, now: number, asked?: Asked): boolean {
+  function answer(appId: AppId, { demands, resolve }: PendingRequest, now: number, asked?: QueriedCounters): boolean {
     const seconds = judge(appId, demands, now, asked)
     if (seconds !== undefined) resolve(seconds)
     return seconds !== undefined
   }
 
-  function want(appId: AppId, wanted: Map<string, Wanted>, demand: Demand, need: number) {
+  function want(appId: AppId, wanted: Map<string, LeaseRequest>, demand: Demand, need: number) {
     const known = wanted.get(demand.key)
     if (known) {
       known.need += need
@@ -251,7 +251,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
    * Write down what is wanted, again and again where others were faster. Each round goes by the time it is: a log that others
    * have written since an older time would look like the log of a clock that was set back, and count too little.
    */
-  async function state(appId: AppId, wanted: Map<string, Wanted>) {
+  async function state(appId: AppId, wanted: Map<string, LeaseRequest>) {
     let left = [...wanted].toSorted(([one], [other]) => (one < other ? -1 : 1))
     for (let round = 0; left.length > 0; round++) {
       if (round === MAX_ROUNDS) throw unavailable()
@@ -322,7 +322,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
   }
 }
 
-function needsOf(requests: readonly Waiting[]): [Demand, number][] {
+function needsOf(requests: readonly PendingRequest[]): [Demand, number][] {
   const needs = new Map<string, [Demand, number]>()
   for (const { demands } of requests)
     for (const demand of demands) needs.set(demand.key, [demand, (needs.get(demand.key)?.[1] ?? 0) + 1])

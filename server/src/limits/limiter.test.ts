@@ -8,7 +8,7 @@ import { createLog } from '../lib/log.ts'
 import { createPool, type Db, type Pool } from '../storage/db.ts'
 import { type Sql, sql } from '../storage/sql.ts'
 import { createLimiter, type Limiter, type LimiterOptions } from './limiter.ts'
-import { forgetIdleCounters } from './sweep-idle.ts'
+import { sweepIdleCounters } from './sweep-idle.ts'
 import type { LimitedApp } from './take.ts'
 
 let database: TestDatabase
@@ -476,14 +476,14 @@ describe('several nodes', () => {
     await a.take(app, update('ann'))
     await pass(clock, 59_999, a, b)
     expect(await accepted(b, app, 3)).toBe(3)
-    await forgetIdleCounters(database.db, clock.leaseMs())
+    await sweepIdleCounters(database.db, clock.leaseMs())
     expect(await kept()).toEqual(['messages', 'users.one updateUser ann', 'users.write updateUser'])
     clock.advanceLease({ ms: 1 })
-    await forgetIdleCounters(database.db, clock.leaseMs())
+    await sweepIdleCounters(database.db, clock.leaseMs())
     expect(await kept()).toEqual(['messages'])
     expect(await accepted(b, app, 3)).toBe(2)
     clock.advanceLease({ hours: 2 })
-    await forgetIdleCounters(database.db, clock.leaseMs())
+    await sweepIdleCounters(database.db, clock.leaseMs())
     expect(await kept()).toEqual([])
   })
 })

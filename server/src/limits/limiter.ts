@@ -17,15 +17,22 @@ import type { Db } from '../storage/db.ts'
 import type { Listener } from '../storage/listen.ts'
 import { createLeases, NotCounting } from './leases.ts'
 import { localCounters } from './local.ts'
-import { announce, hadFormerLife, leaveCensus, look, type Others, say } from './node-registry.ts'
-import { type Charge, hasRule, LONGEST_WINDOW_MS, type Profile } from './rules.ts'
-import { CENSUS_CHANNEL } from './store.ts'
+import {
+  announce,
+  findOtherNodes,
+  hasPredecessor,
+  leaveRegistry,
+  type OtherNodes,
+  renewMembership,
+} from './node-registry.ts'
+import { hasRule, LONGEST_WINDOW_MS, type Profile, type RuleCharge } from './rules.ts'
+import { NODES_CHANNEL } from './store.ts'
 import { type Demand, demandsOf, type LimitedApp, takeAll } from './take.ts'
 import { LOCAL_GRAIN } from './window.ts'
 
 export type Limiter = {
   /** Take one from each counter, or from none. 0 when taken, else the whole seconds to wait before the next try. */
-  take(app: LimitedApp, charges: Charge[]): number | Promise<number>
+  take(app: LimitedApp, charges: RuleCharge[]): number | Promise<number>
   has(rule: string): boolean
   /** Resolves when this node may answer requests. */
   join(): Promise<void>
@@ -83,7 +90,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     mirror: () => (mirroredSinceMs === undefined ? undefined : memory),
   })
 
-  function take(app: LimitedApp, charges: Charge[]): number | Promise<number> {
+  function take(app: LimitedApp, charges: RuleCharge[]): number | Promise<number> {
     if (profile === 'off' || charges.length === 0) return 0
     const demands = demandsOf(app, charges, profile)
     return takeAlone(app.id, demands) ?? takeElsewhere(app.id, demands)
@@ -150,7 +157,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
   async function write() {
     await leases.write()
     if (state !== 'handing over' || leases.hasUnwritten()) return
-    const said = await say(db, nodeId, 'shared', clock.leaseMs())
+    const said = await renewMembership(db, nodeId, 'shared', clock.leaseMs())
     memberUntilMs = said.memberUntilMs
     if (state === 'handing over') state = 'shared'
     await announce(db)
@@ -158,8 +165,8 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
   /** Say it first and look after: a joiner that comes at the same time sees this node, or is seen by it. */
   async function goAlone() {
-    const said = await say(db, nodeId, 'local', clock.leaseMs())
-    const others = await look(db, nodeId, clock.leaseMs())
+    const said = await renewMembership(db, nodeId, 'local', clock.leaseMs())
+    const others = await findOtherNodes(db, nodeId, clock.leaseMs())
     if (said.wasMember && isAlone(others)) {
       state = 'alone'
       isFresh = false
@@ -168,16 +175,16 @@ export function createLimiter(options: LimiterOptions): Limiter {
       leases.clear()
       return
     }
-    await say(db, nodeId, 'shared', clock.leaseMs())
+    await renewMembership(db, nodeId, 'shared', clock.leaseMs())
     await announce(db)
   }
 
-  const isAlone = (others: Others) => others.alive.length === 0 && others.areAllForgotten
+  const isAlone = (others: OtherNodes) => others.alive.length === 0 && others.areAllForgotten
 
   const isMirrored = () =>
     mirroredSinceMs !== undefined && clock.leaseMs() - mirroredSinceMs >= LONGEST_WINDOW_MS && !leases.hasUnwritten()
 
-  function mirrorWhileAlone(others: Others) {
+  function mirrorWhileAlone(others: OtherNodes) {
     if (others.alive.length > 0) {
       isFresh = false
       if (mirroredSinceMs !== undefined) memory = localCounters()
@@ -186,13 +193,13 @@ export function createLimiter(options: LimiterOptions): Limiter {
   }
 
   async function lookAtCensus() {
-    isFresh ??= !(await hadFormerLife(db, nodeId, clock.leaseMs())) && !leases.hasUnwritten()
+    isFresh ??= !(await hasPredecessor(db, nodeId, clock.leaseMs())) && !leases.hasUnwritten()
     const countsAlone = state === 'alone' || state === 'handing over'
-    const said = await say(db, nodeId, countsAlone ? 'local' : 'shared', clock.leaseMs())
+    const said = await renewMembership(db, nodeId, countsAlone ? 'local' : 'shared', clock.leaseMs())
     if (countsAlone && said.wasMember) aloneUntilMs = said.aloneUntilMs
     else if (countsAlone) loseAuthority()
     memberUntilMs = said.memberUntilMs
-    const others = await look(db, nodeId, clock.leaseMs())
+    const others = await findOtherNodes(db, nodeId, clock.leaseMs())
     if (state === 'alone' && others.alive.length > 0) handOver()
     if (state === 'waiting' || !said.wasMember)
       state = others.alive.some(({ counts }) => counts === 'local') ? 'waiting' : 'shared'
@@ -218,7 +225,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     state = 'waiting'
     isFresh = undefined
     if (heartbeatMs > 0) heartbeat = setInterval(renewQuietly, heartbeatMs).unref()
-    if (!listening) listener?.on(CENSUS_CHANNEL, renewQuietly, renewQuietly)
+    if (!listening) listener?.on(NODES_CHANNEL, renewQuietly, renewQuietly)
     listening = true
     try {
       for (let poll = 0; state === 'waiting' || poll === 0; poll++) {
@@ -243,7 +250,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       // So that the next node, or this one after a restart, knows what was let in.
       if (state === 'alone') handOver()
       await leases.settle()
-      await leaveCensus(db, nodeId, clock.leaseMs())
+      await leaveRegistry(db, nodeId, clock.leaseMs())
     } catch (error) {
       log.debug({ reason: (error as Error).message }, 'left without saying so; the lease runs out by itself')
     }

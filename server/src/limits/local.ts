@@ -1,7 +1,7 @@
 // Counters in the memory of a node: those of one that counts alone, or those that it has not written down yet.
 
 import type { AppId } from '../lib/ids.ts'
-import { createGenerations } from './generational-map.ts'
+import { createGenerationalMap } from './generational-map.ts'
 import { LONGEST_WINDOW_MS } from './rules.ts'
 import type { Counters } from './take.ts'
 import { emptyWindow, livingLog, mergeLogs, newestMs, type Window, windowOf } from './window.ts'
@@ -26,7 +26,7 @@ export type LocalCounters = {
 }
 
 export function localCounters(): LocalCounters {
-  const windows = createGenerations<Window>()
+  const windows = createGenerationalMap<Window>()
   let appId: AppId = ''
   const counters: Counters = {
     find: (key) => windows.find(appId, key),
@@ -35,12 +35,12 @@ export function localCounters(): LocalCounters {
 
   return {
     of(app, now) {
-      windows.turn(now)
+      windows.age(now)
       appId = app
       return counters
     },
     absorb(other, now) {
-      windows.turn(now)
+      windows.age(now)
       for (const app of other.apps()) {
         for (const [key, window] of other.logsOf(app)) {
           const mine = windows.find(app, key)

@@ -8,10 +8,10 @@ import type { Db } from '../storage/db.ts'
 import { LONGEST_WINDOW_MS } from './rules.ts'
 import {
   announceChange,
-  buryNodes,
-  type Counts,
+  type CountingMode,
   deleteGoneNodes,
   findNodes,
+  markNodesGone,
   renewNode,
   type ServerNode,
   saveNode,
@@ -25,14 +25,14 @@ const LEASE_MS = 5_000
  */
 const MARGIN_MS = 2_000
 
-export type Others = {
+export type OtherNodes = {
   /** They answer requests, or are about to. */
   alive: ServerNode[]
   /** What a node that is gone let in may still count. */
   areAllForgotten: boolean
 }
 
-export type Said = {
+export type NodeHeartbeat = {
   /** Nobody took this node for dead since it last said something. */
   wasMember: boolean
   /** Until when it may count alone, if it does. */
@@ -42,7 +42,12 @@ export type Said = {
 }
 
 /** Say that this node lives, and how it counts. One that was taken for dead joins as one of several. */
-export async function say(db: Db, id: string, counts: Exclude<Counts, 'gone'>, now: number): Promise<Said> {
+export async function renewMembership(
+  db: Db,
+  id: string,
+  counts: Exclude<CountingMode, 'gone'>,
+  now: number,
+): Promise<NodeHeartbeat> {
   const leaseUntil = now + LEASE_MS
   const wasMember = await renewNode(db, { id, counts, leaseUntil })
   if (!wasMember) {
@@ -53,11 +58,11 @@ export async function say(db: Db, id: string, counts: Exclude<Counts, 'gone'>, n
 }
 
 /** See who else is there, and bury those that have not said anything in time. */
-export async function look(db: Db, id: string, now: number): Promise<Others> {
+export async function findOtherNodes(db: Db, id: string, now: number): Promise<OtherNodes> {
   const others = (await findNodes(db)).filter((node) => node.id !== id)
   const isLate = ({ counts, leaseUntil }: ServerNode) => counts !== 'gone' && leaseUntil <= now
   const late = others.filter(isLate).map((node) => node.id)
-  const buried = late.length > 0 ? await buryNodes(db, late, now, LONGEST_WINDOW_MS) : []
+  const buried = late.length > 0 ? await markNodesGone(db, late, now, LONGEST_WINDOW_MS) : []
   const dead = new Set(buried.map((node) => node.id))
   if (others.some(({ counts, leaseUntil }) => counts === 'gone' && leaseUntil <= now)) await deleteGoneNodes(db, now)
   return {
@@ -70,13 +75,13 @@ const forgottenAt = ({ counts, leaseUntil }: ServerNode) =>
   counts === 'gone' ? leaseUntil : leaseUntil + LONGEST_WINDOW_MS
 
 /** Whether something may still count that a former life under this id let in. */
-export async function hadFormerLife(db: Db, id: string, now: number): Promise<boolean> {
+export async function hasPredecessor(db: Db, id: string, now: number): Promise<boolean> {
   return (await findNodes(db)).some((node) => node.id === id && forgottenAt(node) > now)
 }
 
 export const announce = announceChange
 
-export async function leaveCensus(db: Db, id: string, now: number): Promise<void> {
+export async function leaveRegistry(db: Db, id: string, now: number): Promise<void> {
   await saveNode(db, { id, counts: 'gone', leaseUntil: now + LONGEST_WINDOW_MS })
   await announceChange(db)
 }

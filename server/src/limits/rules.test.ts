@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { counterKey, hasRule, type Plan, type Profile, windowFor } from './rules.ts'
+import { counterKey, hasRule, type LimitPlan, type Profile, windowFor } from './rules.ts'
 
-const allowed = (rule: string, { plan = 'free' as Plan, overrides = {}, profile = 'spec' as Profile } = {}) => {
+const allowed = (rule: string, { plan = 'free' as LimitPlan, overrides = {}, profile = 'spec' as Profile } = {}) => {
   const { limit, windowMs } = windowFor(rule, plan, overrides, profile)
   return `${limit} in ${windowMs / 1000} s`
 }

@@ -1,24 +1,24 @@
 // The one table of request limits. Routes name a rule; how much it allows depends on the app's plan, on what the operator
 // set for the app, and on the LIMITS setting.
 
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import { sha256 } from '../lib/secrets.ts'
 import { isStorable } from '../lib/text.ts'
 
-export type Plan = 'free' | 'paid'
+export type LimitPlan = 'free' | 'paid'
 export type Profile = 'default' | 'spec' | 'off'
 
 type Rule = {
   /** Requests per second. */
-  perSecond: Record<Plan, number>
+  perSecond: Record<LimitPlan, number>
   /** One counter for the whole app, one for each endpoint of it, or one for each endpoint and single thing. */
   scope: 'app' | 'endpoint' | 'subject'
   /** The two limits of 1 request/second break ordinary clients when taken by the second; `default` averages them. */
   averaged: boolean
 }
 
-const always = (perSecond: number): Record<Plan, number> => ({ free: perSecond, paid: perSecond })
-const MESSAGES: Record<Plan, number> = { free: 150, paid: 6_000 }
+const always = (perSecond: number): Record<LimitPlan, number> => ({ free: perSecond, paid: perSecond })
+const MESSAGES: Record<LimitPlan, number> = { free: 150, paid: 6_000 }
 
 const rules = new Map<string, Rule>([
   // Create and cancel share one counter, whatever the method.
@@ -52,10 +52,15 @@ export const LONGEST_WINDOW_MS = MINUTE_MS
 export type Allowance = { limit: number; windowMs: number }
 
 /** At most `limit` in any `windowMs`. Overrides are requests per second; 0 shuts the door. */
-export function windowFor(name: string, plan: Plan, overrides: Record<string, number>, profile: Profile): Allowance {
+export function windowFor(
+  name: string,
+  plan: LimitPlan,
+  overrides: Record<string, number>,
+  profile: Profile,
+): Allowance {
   const rule = ruleOf(name)
   if (profile === 'off') return { limit: Number.POSITIVE_INFINITY, windowMs: SECOND_MS }
-  const override = own(overrides, name)
+  const override = ownProperty(overrides, name)
   const perSecond = override !== undefined && override >= 0 ? override : rule.perSecond[plan]
   const windowMs = rule.averaged && profile === 'default' ? MINUTE_MS : SECOND_MS
   const limit = (perSecond * windowMs) / SECOND_MS
@@ -67,10 +72,10 @@ export function windowFor(name: string, plan: Plan, overrides: Record<string, nu
 /** Keys are rows of an index, which takes neither every character nor every length. */
 const LONGEST_SUBJECT = 200
 
-export type Charge = { rule: string; counter: string; subject?: string }
+export type RuleCharge = { rule: string; counter: string; subject?: string }
 
 /** The counter, inside its app, that a charge is taken from. */
-export function counterKey({ rule: name, counter, subject }: Charge): string {
+export function counterKey({ rule: name, counter, subject }: RuleCharge): string {
   const { scope } = ruleOf(name)
   if (scope === 'app') return name
   if (scope === 'endpoint') return `${name} ${counter}`

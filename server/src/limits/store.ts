@@ -54,8 +54,8 @@ export const findAllAppsWithIdleCounters = (db: Db, leaseMs: number) =>
 // The census of nodes
 
 /** `gone`: it has left or died, and until the time in its row something that it let in may still count. */
-export type Counts = 'local' | 'shared' | 'gone'
-export type ServerNode = { id: string; counts: Counts; leaseUntil: number }
+export type CountingMode = 'local' | 'shared' | 'gone'
+export type ServerNode = { id: string; counts: CountingMode; leaseUntil: number }
 
 export const findNodes = (db: Db) =>
   db.query<ServerNode>(sql`
@@ -80,7 +80,7 @@ export const saveNode = (db: Db, { id, counts, leaseUntil }: ServerNode) =>
     on conflict (id) do update set counts = excluded.counts, lease_until = excluded.lease_until`)
 
 /** Those whose lease is still over; one that was renewed meanwhile lives. */
-export const buryNodes = (db: Db, ids: string[], leaseMs: number, goneForMs: number) =>
+export const markNodesGone = (db: Db, ids: string[], leaseMs: number, goneForMs: number) =>
   db.query<{ id: string }>(sql`
     update server_nodes
     set counts = 'gone', lease_until = lease_until + ${goneForMs}::double precision
@@ -92,7 +92,7 @@ export const deleteGoneNodes = (db: Db, leaseMs: number) =>
     delete from server_nodes
     where counts = 'gone' and lease_until <= ${leaseMs}`)
 
-export const CENSUS_CHANNEL = 'server_nodes'
+export const NODES_CHANNEL = 'server_nodes'
 
 /** Others look at the census every second anyway; this makes them look now. */
-export const announceChange = (db: Db) => db.query(sql`select pg_notify(${CENSUS_CHANNEL}, '')`)
+export const announceChange = (db: Db) => db.query(sql`select pg_notify(${NODES_CHANNEL}, '')`)

@@ -1,14 +1,14 @@
 // One request against all its counters, the same wherever the counters are kept.
 
-import { type Allowance, type Charge, counterKey, type Plan, type Profile, windowFor } from './rules.ts'
+import { type Allowance, counterKey, type LimitPlan, type Profile, type RuleCharge, windowFor } from './rules.ts'
 import { type Grain, record, type Window, waitMs } from './window.ts'
 
 export type Demand = Allowance & { key: string }
 
-export type LimitedApp = { id: string; plan: Plan; limits: Record<string, number> }
+export type LimitedApp = { id: string; plan: LimitPlan; limits: Record<string, number> }
 
 /** A request takes one from each counter, so a counter that is named twice is asked once. */
-export function demandsOf(app: LimitedApp, charges: Charge[], profile: Profile): Demand[] {
+export function demandsOf(app: LimitedApp, charges: RuleCharge[], profile: Profile): Demand[] {
   const demands: Demand[] = []
   for (const charge of charges) {
     const key = counterKey(charge)

@@ -3,7 +3,7 @@
 import type { InboxProvider } from '../email/inbox-providers/providers.ts'
 import type { SubscriptionId } from '../lib/ids.ts'
 import type { SubscriptionType } from '../users/subscriptions/subscription.ts'
-import { type Lane, lanes, type MessageId, type RunId } from './message.ts'
+import { type JobLane, lanes, type MessageId, type RunId } from './message.ts'
 
 /** The type of the subscription that it goes to. */
 export type Platform = SubscriptionType
@@ -42,13 +42,13 @@ export const providerOf = (type: SubscriptionType): Provider | undefined => prov
 export const SHARD_COUNT = 4
 
 /** The name of a line, and the key of the job that works through it. */
-export const shardOf = (lane: Lane, provider: Provider, part: number) => `${lane}/${provider}/${part}`
+export const shardOf = (lane: JobLane, provider: Provider, part: number) => `${lane}/${provider}/${part}`
 
-export type Shard = { lane: Lane; provider: Provider; number: number }
+export type Shard = { lane: JobLane; provider: Provider; number: number }
 
 export function parseShard(name: string): Shard {
   const [lane, provider, part] = name.split('/')
-  return { lane: lane as Lane, provider: provider as Provider, number: Number(part) }
+  return { lane: lane as JobLane, provider: provider as Provider, number: Number(part) }
 }
 
 /** What all parts of it share: lane and provider. */

@@ -3,7 +3,7 @@
 import type { AppId } from '../lib/ids.ts'
 import type { NewJob } from '../queue/job.ts'
 import { parseShard } from './delivery.ts'
-import type { Lane, MessageId } from './message.ts'
+import type { JobLane, MessageId } from './message.ts'
 
 export const EXPAND = 'messages.expand'
 /** The same for messages of the bulk lane, which wait for their turn to look for their audience. */
@@ -16,7 +16,11 @@ export const REPORT_UNKNOWN = 'messages.tell-unknown'
 export const DIRECT = 'direct'
 
 /** Direct messages that are to go out at once share a job; every other message has one of its own, due when it is. */
-export function expandJob(appId: AppId, message: { id: MessageId; lane: Lane } | typeof DIRECT, runAt?: Date): NewJob {
+export function expandJob(
+  appId: AppId,
+  message: { id: MessageId; lane: JobLane } | typeof DIRECT,
+  runAt?: Date,
+): NewJob {
   const [key, lane] = message === DIRECT ? ([DIRECT, DIRECT] as const) : [message.id, message.lane]
   return { appId, name: lane === 'bulk' ? EXPAND_BULK : EXPAND, key, lane, ...(runAt && { runAt }) }
 }

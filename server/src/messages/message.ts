@@ -1,14 +1,14 @@
 // What a message is: its audience, its options, and where it stands. The row of `messages`, in our words.
 
 import type { Id, SubscriptionId } from '../lib/ids.ts'
-import type { Lane } from '../queue/job.ts'
+import type { JobLane } from '../queue/job.ts'
 import type { Filter } from '../segments/filters/tree.ts'
 import type { SegmentId } from '../segments/segment.ts'
 import type { Channel, Content } from '../templates/content.ts'
 import type { EmailHtml } from '../templates/content-sources.ts'
 import type { TemplateId } from '../templates/template.ts'
 
-export { type Lane, lanes } from '../queue/job.ts'
+export { type JobLane, lanes } from '../queue/job.ts'
 
 export type MessageId = Id<'message'>
 export type RunId = Id<'run'>
@@ -93,7 +93,7 @@ export type Message = {
   channel: Channel
   kind: 0 | 1 | 3
   isListed: boolean
-  lane: Lane
+  lane: JobLane
   state: MessageState
   name: string | null
   templateId: TemplateId | null

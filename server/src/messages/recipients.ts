@@ -8,7 +8,7 @@ import { readMessageContent } from './accept/read-content.ts'
 import { readOptions } from './accept/read-options.ts'
 import type { Targeting } from './accept/read-targeting.ts'
 import type { MessagesContext } from './context.ts'
-import type { Lane, MessageId, NewMessage } from './message.ts'
+import type { JobLane, MessageId, NewMessage } from './message.ts'
 import type { CreateMessageBody } from './schema.ts'
 import { insertOpenMessage } from './store.ts'
 
@@ -38,7 +38,7 @@ export async function prepareFromTemplate(
 }
 
 /** `until`: nobody is added after it, a day or two from now at most. */
-export type OpenMessageInput = { name: string | null; lane: Lane; until: Date }
+export type OpenMessageInput = { name: string | null; lane: JobLane; until: Date }
 
 /** Longer, and the month in which it began could be over and gone before the last one is added. */
 const LONGEST_OPEN_MS = 2 * 86_400_000

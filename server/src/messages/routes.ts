@@ -1,4 +1,4 @@
-import type { Access, Call, Route } from '../http/route.ts'
+import type { Call, Route, RouteAccess } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { sendMessage } from './accept/send-message.ts'
 import { warnUnknownFields } from './accept/warn-unknown-fields.ts'
@@ -18,7 +18,7 @@ import {
 } from './schema.ts'
 import { parseMessageId, viewMessage } from './view.ts'
 
-const access = (appIn: 'query' | 'body'): Access => ({ kind: 'app', permission: 'messages', appIn })
+const access = (appIn: 'query' | 'body'): RouteAccess => ({ kind: 'app', permission: 'messages', appIn })
 
 const isLookback = ({ query }: Pick<Call, 'query'>) => Number(query.offset) > 0 || query.time_offset !== undefined
 

@@ -4,7 +4,7 @@ import { lockApp } from '../apps/store.ts'
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import type { Merger, Outcome as Settled } from '../storage/merge.ts'
+import type { Merger, MergeOutcome as Settled } from '../storage/merge.ts'
 import { isReservedName, type Measure } from './measure.ts'
 import { addMeasures, countNames, findNames, insertNames } from './store.ts'
 

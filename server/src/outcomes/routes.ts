@@ -1,11 +1,11 @@
-import type { Access, Route } from '../http/route.ts'
+import type { Route, RouteAccess } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import type { OutcomesContext } from './context.ts'
 import { readMeasure, readMeasureSources } from './read-measure.ts'
 import { AppPath, MeasureBody, MeasureSourcesBody, Nothing, OutcomesAnswer, OutcomesQuery } from './schema.ts'
 import { viewOutcomesOfApp } from './view.ts'
 
-const forSdks: Access = { kind: 'app', permission: 'messages', appIn: 'body', keyless: () => true }
+const forSdks: RouteAccess = { kind: 'app', permission: 'messages', appIn: 'body', keyless: () => true }
 
 export function outcomeRoutes(ctx: OutcomesContext): Route[] {
   const common = { errors: 'messages' as const, tag: 'Outcomes' }

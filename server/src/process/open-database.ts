@@ -3,7 +3,7 @@
 import pg, { type ClientConfig } from 'pg'
 import type { Log } from '../lib/log.ts'
 import { type Config, ConfigError } from '../settings/config.ts'
-import { type ConnectionSettings, connectionBudget, shareConnections } from '../settings/share-connections.ts'
+import { type ConnectionBudgetSettings, connectionBudget, shareConnections } from '../settings/share-connections.ts'
 import { findUnsafeSettings, readVersion } from '../storage/check-durability.ts'
 import { type Connections, countConnections } from '../storage/count-connections.ts'
 import type { Db } from '../storage/db.ts'
@@ -65,7 +65,7 @@ export async function refuseUnsafe(db: Db, config: Pick<Config, 'unsafeDurabilit
 }
 
 /** A server that could never open its connections does not start; one that may find too few is told how many are needed. */
-export async function checkConnections(db: Db, settings: ConnectionSettings, log: Log) {
+export async function checkConnections(db: Db, settings: ConnectionBudgetSettings, log: Log) {
   shareConnections(settings)
   const advice = describeShortage(await countConnections(db), connectionBudget(settings))
   if (advice?.isCertain) throw new ConfigError(advice.says)

@@ -4,53 +4,57 @@
 // the next app still finds room.
 
 import type { AppId } from '../lib/ids.ts'
-import { type ClaimedJob, type Lane, lanes } from './job.ts'
+import { type ClaimedJob, type JobLane, lanes } from './job.ts'
 
 /** Jobs of this name whose key begins like this wait for the same. */
-export type Waited = { name: string; prefix: string }
+export type WaitGroup = { name: string; prefix: string }
 
 /** `most`: how many jobs it may claim. `crowded`: for whom enough jobs wait already. */
-export type Turn = { appId: AppId; lane: Lane; most: number; crowded: readonly Waited[] }
+export type ClaimTurn = { appId: AppId; lane: JobLane; limit: number; saturated: readonly WaitGroup[] }
 
-export type Rota = {
+export type FairQueue = {
   /** Apps that may have due jobs, of either lane. */
   add(appIds: Iterable<AppId>): void
   /** It had jobs of the lane, and may have more. */
-  again(turn: Pick<Turn, 'appId' | 'lane'>): void
+  requeue(turn: Pick<ClaimTurn, 'appId' | 'lane'>): void
   /** A job has ended. */
-  leave(job: Running): void
-  hasNext(): boolean
+  release(job: Running): void
+  hasTurn(): boolean
   /** Takes it off the rota. */
-  next(): Turn | undefined
+  takeTurn(): ClaimTurn | undefined
 }
 
 type Running = Pick<ClaimedJob, 'appId' | 'lane' | 'name' | 'key'>
 
 /** The beginning of a job's key that says for whom it waits, and how many may do so at once. */
-export type WaitsFor = { prefix: string; most?: number | undefined }
+export type ExternalWait = { prefix: string; most?: number | undefined }
 
 /** `waitsFor`: undefined for who waits for nobody outside. */
-export type RotaOptions = { slots: number; running(): readonly Running[]; waitsFor(job: Running): WaitsFor | undefined }
+export type FairQueueOptions = {
+  slots: number
+  running(): readonly Running[]
+  waitsFor(job: Running): ExternalWait | undefined
+}
 
 /** For the same unless the handler says otherwise, and in all of one name. */
 const MOST_WAITING = { same: 16, name: 256 }
 
 /** All who wait for the same: how many there may be, and how many there are. */
-type Crowd = Waited & { most: number; waiting: readonly Running[] }
+type WaitGroupLoad = WaitGroup & { most: number; waiting: readonly Running[] }
 
 /** `slots`: for jobs of any lane; the quarter for direct ones comes on top. `running` tells what runs at this moment. */
-export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
+export function createFairQueue({ slots, running, waitsFor }: FairQueueOptions): FairQueue {
   const all = slots + Math.ceil(slots / 3)
-  const slotsOf: Record<Lane, number> = { direct: all, bulk: slots }
-  const turns: Record<Lane, Set<AppId>> = { direct: new Set(), bulk: new Set() }
+  const slotsOf: Record<JobLane, number> = { direct: all, bulk: slots }
+  const turns: Record<JobLane, Set<AppId>> = { direct: new Set(), bulk: new Set() }
   /** Apps that were told that enough jobs wait for somebody, in the order in which they were. */
   const sentAway = new Map<string, Set<AppId>>()
 
   /** Another app finds a slot even while jobs of this one are slow. */
-  const slotsPerApp = (lane: Lane) => Math.max(1, slotsOf[lane] - Math.ceil(slotsOf[lane] / 4))
+  const slotsPerApp = (lane: JobLane) => Math.max(1, slotsOf[lane] - Math.ceil(slotsOf[lane] / 4))
 
   /** With those it waits for, and with all of its name. */
-  function crowdsOf(job: Running): Omit<Crowd, 'waiting'>[] {
+  function crowdsOf(job: Running): Omit<WaitGroupLoad, 'waiting'>[] {
     const waits = waitsFor(job)
     if (!waits) return []
     const { prefix, most } = waits
@@ -62,7 +66,7 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
     ]
   }
 
-  function findCrowds(jobs: readonly Running[]): Crowd[] {
+  function findCrowds(jobs: readonly Running[]): WaitGroupLoad[] {
     const members = jobs.flatMap((job) => crowdsOf(job).map((crowd) => ({ job, crowd })))
     return [...Map.groupBy(members, ({ crowd }) => nameOf(crowd)).values()].map((group) => ({
       ...(group[0] as (typeof members)[number]).crowd,
@@ -70,7 +74,7 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
     }))
   }
 
-  function find(): Turn | undefined {
+  function find(): ClaimTurn | undefined {
     const jobs = running()
     const inside = jobs.filter((job) => waitsFor(job) === undefined)
     for (const lane of lanes) {
@@ -92,10 +96,10 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
 
   return {
     add,
-    again({ appId, lane }) {
+    requeue({ appId, lane }) {
       turns[lane].add(appId)
     },
-    leave(job) {
+    release(job) {
       const crowds = findCrowds(running())
       for (const name of crowdsOf(job).map(nameOf)) {
         const crowd = crowds.find((it) => nameOf(it) === name)
@@ -105,12 +109,12 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
         add([next])
       }
     },
-    hasNext: () => find() !== undefined,
-    next() {
+    hasTurn: () => find() !== undefined,
+    takeTurn() {
       const turn = find()
       if (!turn) return undefined
       turns[turn.lane].delete(turn.appId)
-      for (const name of turn.crowded.map(nameOf)) {
+      for (const name of turn.saturated.map(nameOf)) {
         const apps = sentAway.get(name) ?? new Set()
         sentAway.set(name, apps.add(turn.appId))
       }
@@ -119,21 +123,21 @@ export function createRota({ slots, running, waitsFor }: RotaOptions): Rota {
   }
 }
 
-function roomFor(appId: AppId, { most, waiting }: Crowd): number {
+function roomFor(appId: AppId, { most, waiting }: WaitGroupLoad): number {
   const left = most - waiting.length
   const share = Math.min(left, Math.max(1, Math.floor(left / 2)))
   return share - waiting.filter((job) => job.appId === appId).length
 }
 
 /** Any of the jobs may be one of a crowd that has room for few. */
-function turnOf(appId: AppId, lane: Lane, most: number, crowds: readonly Crowd[]): Turn {
+function turnOf(appId: AppId, lane: JobLane, most: number, crowds: readonly WaitGroupLoad[]): ClaimTurn {
   const rooms = crowds.map((crowd) => roomFor(appId, crowd))
   return {
     appId,
     lane,
-    most: Math.min(most, ...rooms.filter((room) => room > 0)),
-    crowded: crowds.filter((_, i) => (rooms[i] as number) <= 0),
+    limit: Math.min(most, ...rooms.filter((room) => room > 0)),
+    saturated: crowds.filter((_, i) => (rooms[i] as number) <= 0),
   }
 }
 
-const nameOf = ({ name, prefix }: Waited) => `${name} ${prefix}`
+const nameOf = ({ name, prefix }: WaitGroup) => `${name} ${prefix}`

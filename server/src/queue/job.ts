@@ -5,10 +5,10 @@ export type JobId = Id<'job'>
 
 /** What goes by `direct` never waits for a slot behind what goes by `bulk`. */
 export const lanes = ['direct', 'bulk'] as const
-export type Lane = (typeof lanes)[number]
+export type JobLane = (typeof lanes)[number]
 
 /** Work to be done. Name and key say which work; asking for it twice is one job, with the newer payload. */
-export type NewJob = { appId: AppId; name: string; key: string; payload?: unknown; runAt?: Date; lane?: Lane }
+export type NewJob = { appId: AppId; name: string; key: string; payload?: unknown; runAt?: Date; lane?: JobLane }
 
 export type Job = {
   appId: AppId
@@ -21,26 +21,26 @@ export type Job = {
   crashes: number
 }
 
-export type ClaimedJob = Job & { fence: number; lane: Lane }
+export type ClaimedJob = Job & { fence: number; lane: JobLane }
 
 export type ParkedJob = Job & { lastError: string | null; parkedAt: Date }
 
-export type Work = {
+export type JobRun = {
   job: Job
   fence: number
   /** Aborted when the time limit or the lease has run out, or the server is stopping and can wait no longer. */
   signal: AbortSignal
   /** Nothing new is to be begun: the server is about to stop, and waits for what is under way. */
-  isLeaving(): boolean
+  isStopping(): boolean
   /** Inside a transaction a yes holds until its end: nobody can take the job over before. */
-  stillMine(db: Db): Promise<boolean>
+  isStillHeld(db: Db): Promise<boolean>
   /** It got something done, so that it is not what ended its workers before: those crashes are forgotten. */
-  noteProgress(db: Db): Promise<void>
+  recordProgress(db: Db): Promise<void>
 }
 
-export type Handler = {
+export type JobHandler = {
   /** May run again after an error or a crash: what it does must be harmless to repeat. */
-  run(work: Work): Promise<void>
+  run(work: JobRun): Promise<void>
   maxAttempts?: number
   timeLimitMs?: number
   /** What becomes of a job that failed for the last time: kept for the operator, or given up. */
@@ -48,7 +48,7 @@ export type Handler = {
   /** Of one that waits for somebody outside: the beginning of its key that says for whom. It takes no slot of those who do not. */
   waitsFor?(key: string): string
   /** How many jobs of all apps may wait for the same as this one; not many unless it says so. */
-  mostWaiting?(key: string): number
+  maxWaiting?(key: string): number
 }
 
-export type Handlers = Readonly<Record<string, Handler>>
+export type JobHandlers = Readonly<Record<string, JobHandler>>

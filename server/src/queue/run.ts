@@ -1,6 +1,6 @@
 // One attempt at one job: the handler against its time limit and its signal.
 
-import type { Handler, Work } from './job.ts'
+import type { JobHandler, JobRun } from './job.ts'
 
 const TIME_LIMIT_MS = 5 * 60_000
 
@@ -8,10 +8,10 @@ export class TimeLimit extends Error {}
 export class LeaseLost extends Error {}
 export class Stopping extends Error {}
 
-export type Attempt = { handler: Handler | undefined; work: Work; abort: AbortController; unwindMs: number }
+export type JobAttempt = { handler: JobHandler | undefined; work: JobRun; abort: AbortController; unwindMs: number }
 
 /** What went wrong, or undefined. A handler that does not listen to its signal is waited for `unwindMs`, no longer. */
-export async function runAttempt({ handler, work, abort, unwindMs }: Attempt): Promise<Error | undefined> {
+export async function runAttempt({ handler, work, abort, unwindMs }: JobAttempt): Promise<Error | undefined> {
   // Perhaps a newer node knows this name, so it is tried again before it is parked.
   if (!handler) return new Error(`no handler for ${work.job.name}`)
   const { timeLimitMs = TIME_LIMIT_MS } = handler

@@ -1,13 +1,13 @@
 import { SYSTEM_APP_ID } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Queue } from './enqueue.ts'
-import type { Handler, Handlers, Work } from './job.ts'
+import type { JobHandler, JobHandlers, JobRun } from './job.ts'
 import { takeSlots } from './store.ts'
 
 const DAY_MS = 86_400_000
 
 /** Work that recurs, on one node at a time. `dailyAt` is "HH:MM" in UTC. */
-export type Schedule = { name: string; run(work: Work): Promise<void>; timeLimitMs?: number } & (
+export type Schedule = { name: string; run(work: JobRun): Promise<void>; timeLimitMs?: number } & (
   | { everyMs: number }
   | { dailyAt: string }
 )
@@ -28,14 +28,14 @@ const jobName = (schedule: Schedule) => `schedule.${schedule.name}`
 
 // One key per schedule, so that a slow run and the next slot never overlap. A run that failed for good must therefore
 // give way, or the schedule would stand still until an operator came.
-const asHandler = ({ run, timeLimitMs }: Schedule): Handler => ({
+const asHandler = ({ run, timeLimitMs }: Schedule): JobHandler => ({
   run,
   maxAttempts: 5,
   whenExhausted: 'drop',
   ...(timeLimitMs !== undefined && { timeLimitMs }),
 })
 
-export const scheduleHandlers = (schedules: readonly Schedule[]): Handlers =>
+export const scheduleHandlers = (schedules: readonly Schedule[]): JobHandlers =>
   Object.fromEntries(schedules.map((schedule) => [jobName(schedule), asHandler(schedule)]))
 
 /** Enqueues each schedule's newest slot once over all nodes; a new schedule runs at first sight. */

@@ -4,7 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import { AppError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { type Db, sqlState } from '../storage/db.ts'
-import type { ClaimedJob, Handler } from './job.ts'
+import type { ClaimedJob, JobHandler } from './job.ts'
 import { MAX_ATTEMPTS, retryDelayMs } from './retry.ts'
 import { errorText, Stopping } from './run.ts'
 import { deleteFinished, parkFailed, rearmFinished, retryFailed, returnJob } from './store.ts'
@@ -17,7 +17,7 @@ export type Settled = 'settled' | 'again' | 'lost'
 export async function settle(
   { db, clock, log, random }: SettleContext,
   job: ClaimedJob,
-  handler: Handler | undefined,
+  handler: JobHandler | undefined,
   failure: Error | undefined,
 ): Promise<Settled> {
   if (!failure) return finish(db, job)

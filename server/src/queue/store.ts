@@ -1,12 +1,12 @@
 import { type AppId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, type Sql, sql } from '../storage/sql.ts'
-import type { ClaimedJob, JobId, Lane, ParkedJob } from './job.ts'
+import type { ClaimedJob, JobId, JobLane, ParkedJob } from './job.ts'
 
 export const JOBS_CHANNEL = 'carillon_jobs'
 
-export type JobRow = { id: JobId; name: string; key: string; payload: unknown; runAt: Date; lane: Lane }
-export type Hold = { appId: AppId; id: JobId; fence: number }
+export type JobRow = { id: JobId; name: string; key: string; payload: unknown; runAt: Date; lane: JobLane }
+export type JobHold = { appId: AppId; id: JobId; fence: number }
 
 // Rows taken from the app's own row go to its shard in one step, and an app that is gone gets no jobs.
 // The system has no such row; its few jobs take the slower way.
@@ -42,7 +42,7 @@ export type WakeUp = { appId: AppId; at?: Date }
 
 const spoken = ({ appId, at }: WakeUp) => (at ? `${appId} ${at.getTime()}` : appId)
 
-export function heardWakeUp(payload: string): WakeUp {
+export function parseWakeUp(payload: string): WakeUp {
   const [appId = '', ms] = payload.split(' ')
   return ms === undefined ? { appId } : { appId, at: new Date(Number(ms)) }
 }
@@ -53,7 +53,7 @@ export const notifyApps = (db: Db, wakeUps: readonly WakeUp[]) =>
 
 /** `crowded`: jobs of these names, with keys that begin like this, are left where they are. */
 export type Claim = {
-  lane: Lane
+  lane: JobLane
   now: Date
   leaseUntil: Date
   limit: number
@@ -85,16 +85,16 @@ export const claimJobs = (db: Db, appId: AppId, { lane, now, leaseUntil, limit, 
       for update skip locked))
     returning app_id, id, name, key, payload, lane, run_at, attempts, crashes, fence`)
 
-const held = ({ appId, id, fence }: Hold) =>
+const held = ({ appId, id, fence }: JobHold) =>
   sql`app_id = ${appId} and id = ${id} and fence = ${fence} and state = 'running'`
 
 const changed = async (db: Db, statement: Sql) => (await db.query(statement)).length > 0
 
 /** `for key share` keeps claims away and lets the heartbeat through. */
-export const isHeld = (db: Db, hold: Hold) => changed(db, sql`select 1 from jobs where ${held(hold)} for key share`)
+export const isHeld = (db: Db, hold: JobHold) => changed(db, sql`select 1 from jobs where ${held(hold)} for key share`)
 
 /** The holds that were still ours, now with a longer lease. Locked in the order that everybody locks in: others ask for jobs meanwhile. */
-export const renewLeases = (db: Db, appId: AppId, holds: readonly Hold[], leaseUntil: Date) =>
+export const renewLeases = (db: Db, appId: AppId, holds: readonly JobHold[], leaseUntil: Date) =>
   db.query<{ id: JobId }>(sql`
     with mine as materialized (
       select j.id from jobs j
@@ -107,24 +107,24 @@ export const renewLeases = (db: Db, appId: AppId, holds: readonly Hold[], leaseU
     where jobs.app_id = ${appId} and jobs.id = mine.id
     returning jobs.id`)
 
-export const deleteFinished = (db: Db, hold: Hold) =>
+export const deleteFinished = (db: Db, hold: JobHold) =>
   changed(db, sql`delete from jobs where ${held(hold)} and again_at is null returning id`)
 
-export const rearmFinished = (db: Db, hold: Hold) =>
+export const rearmFinished = (db: Db, hold: JobHold) =>
   changed(
     db,
     sql`update jobs set state = 'ready', lease_until = null, run_at = again_at, again_at = null, attempts = 0, crashes = 0
       where ${held(hold)} and again_at is not null returning id`,
   )
 
-export const retryFailed = (db: Db, hold: Hold, runAt: Date, error: string) =>
+export const retryFailed = (db: Db, hold: JobHold, runAt: Date, error: string) =>
   changed(
     db,
     sql`update jobs set state = 'ready', lease_until = null, run_at = ${runAt}, attempts = attempts + 1, last_error = ${error}
       where ${held(hold)} returning id`,
   )
 
-export const parkFailed = (db: Db, hold: Hold, parkedAt: Date, error: string) =>
+export const parkFailed = (db: Db, hold: JobHold, parkedAt: Date, error: string) =>
   changed(
     db,
     sql`update jobs set state = 'parked', lease_until = null, parked_at = ${parkedAt}, attempts = attempts + 1, last_error = ${error}
@@ -132,10 +132,10 @@ export const parkFailed = (db: Db, hold: Hold, parkedAt: Date, error: string) =>
   )
 
 /** Back as if never claimed: no attempt counted, no crash. */
-export const returnJob = (db: Db, hold: Hold) =>
+export const returnJob = (db: Db, hold: JobHold) =>
   changed(db, sql`update jobs set state = 'ready', lease_until = null where ${held(hold)} returning id`)
 
-export const forgetCrashes = (db: Db, hold: Hold) =>
+export const resetCrashes = (db: Db, hold: JobHold) =>
   db.query(sql`update jobs set crashes = 0 where ${held(hold)} and crashes > 0`)
 
 export type Crashed = { id: JobId; name: string; crashes: number; state: 'ready' | 'parked' }

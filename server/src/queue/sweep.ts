@@ -29,15 +29,15 @@ export type SweepOptions = {
   enqueueSlots: (db: Db, now: Date) => Promise<void>
 }
 
-export type Sweep = {
+export type QueueSweep = {
   /** Free the jobs of dead workers, enqueue the schedules' slots, and name the apps that have work to do now or soon. */
-  tend(): Promise<WakeUp[]>
+  sweep(): Promise<WakeUp[]>
   /** The same, by one node for all of them; the others get an empty list. */
-  lead(): Promise<WakeUp[]>
-  leave(): Promise<void>
+  sweepAsLeader(): Promise<WakeUp[]>
+  resign(): Promise<void>
 }
 
-export function createSweep(options: SweepOptions): Sweep {
+export function createSweep(options: SweepOptions): QueueSweep {
   const { db, clock, log, holder, leadMs, aheadMs, graceMs, enqueueSlots } = options
   let analyzedAt = 0
   /** Since when every round was in time and reached the database. */
@@ -79,8 +79,8 @@ export function createSweep(options: SweepOptions): Sweep {
   }
 
   return {
-    tend: () => tend(),
-    async lead() {
+    sweep: () => tend(),
+    async sweepAsLeader() {
       try {
         return await lead()
       } catch (error) {
@@ -89,7 +89,7 @@ export function createSweep(options: SweepOptions): Sweep {
         throw error
       }
     },
-    async leave() {
+    async resign() {
       await leaveLead(db, LEAD, holder)
     },
   }

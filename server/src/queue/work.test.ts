@@ -10,7 +10,7 @@ import { createPool, type Db } from '../storage/db.ts'
 import { createListener } from '../storage/listen.ts'
 import { type Sql, sql } from '../storage/sql.ts'
 import { createQueue } from './enqueue.ts'
-import type { Handlers, Work } from './job.ts'
+import type { JobHandlers, JobRun } from './job.ts'
 import { countParked, deleteParked, listParked, releaseParked } from './parked.ts'
 import type { Schedule } from './schedule.ts'
 import { JOBS_CHANNEL, notifyApps, takeLead } from './store.ts'
@@ -66,7 +66,7 @@ const watched: Db = {
 const quiet = () => until(() => asked === 0)
 
 /** Real timers, short ones, and a virtual clock behind them. */
-function aWorker(handlers: Handlers, options: Partial<WorkerOptions> = {}) {
+function aWorker(handlers: JobHandlers, options: Partial<WorkerOptions> = {}) {
   const worker = createWorker({ db: watched, clock, log, handlers, random: () => 1, timing: quick, ...options })
   started.push(worker)
   return worker
@@ -99,8 +99,8 @@ async function until(isSo: () => boolean | Promise<boolean>) {
 
 /** A handler whose runs end when the test says so. */
 function gated() {
-  const runs: { work: Work; end: () => void; fail: (error: Error) => void }[] = []
-  const run = (work: Work) =>
+  const runs: { work: JobRun; end: () => void; fail: (error: Error) => void }[] = []
+  const run = (work: JobRun) =>
     new Promise<void>((resolve, reject) => {
       runs.push({ work, end: resolve, fail: reject })
     })
@@ -116,7 +116,7 @@ test('eight workers run each of many jobs exactly once', async () => {
     ...apps.flatMap((appId) => Array.from({ length: 300 }, (_, i) => ({ appId, name: 'count', key: `${appId} ${i}` }))),
   )
   const seen: string[] = []
-  const run = async ({ job }: Work) => void seen.push(job.key)
+  const run = async ({ job }: JobRun) => void seen.push(job.key)
   const workers = Array.from({ length: 8 }, () => aWorker({ count: { run } }))
   await Promise.all(workers.map((worker) => worker.runDue()))
   expect(seen).toHaveLength(900)
@@ -127,7 +127,7 @@ test('eight workers run each of many jobs exactly once', async () => {
 test('the handler gets the job as it was enqueued', async () => {
   const appId = await anApp()
   await enqueue({ appId, name: 'greet', key: 'k', payload: { to: ['Zoë', 1] } })
-  const works: Work[] = []
+  const works: JobRun[] = []
   await aWorker({ greet: { run: async (work) => void works.push(work) } }).runDue()
   expect(works[0]?.job).toMatchObject({ appId, name: 'greet', key: 'k', payload: { to: ['Zoë', 1] }, attempts: 0 })
   expect(works[0]?.fence).toBe(1)
@@ -141,7 +141,7 @@ test('the same work enqueued twice is one job, due at the earlier time, with the
   await enqueue({ appId, name: 'x', key: 'k', payload: 2 }, { appId, name: 'x', key: 'k', payload: 3, runAt: later })
   await enqueue({ appId: other, name: 'x', key: 'k', payload: 4 }, { appId, name: 'y', key: 'k', payload: 5 })
   const payloads: unknown[] = []
-  const run = async ({ job }: Work) => void payloads.push(job.payload)
+  const run = async ({ job }: JobRun) => void payloads.push(job.payload)
   await aWorker({ x: { run }, y: { run } }).runDue()
   expect(payloads.sort()).toEqual([3, 4, 5])
 })
@@ -236,7 +236,7 @@ test('a job whose lease ran out is taken over, and the first worker changes noth
   const two = aWorker({ x: second })
   const oneDone = one.runDue()
   await until(() => first.runs.length === 1)
-  expect(await at(0, first).work.stillMine(db)).toBe(true)
+  expect(await at(0, first).work.isStillHeld(db)).toBe(true)
 
   await quiet()
   clock.advanceLease({ ms: 9_999 })
@@ -245,8 +245,8 @@ test('a job whose lease ran out is taken over, and the first worker changes noth
   const twoDone = two.runDue()
   await until(() => second.runs.length === 1)
   expect(at(0, second).work.fence).toBe(2)
-  expect(await at(0, first).work.stillMine(db)).toBe(false)
-  expect(await at(0, second).work.stillMine(db)).toBe(true)
+  expect(await at(0, first).work.isStillHeld(db)).toBe(false)
+  expect(await at(0, second).work.isStillHeld(db)).toBe(true)
 
   at(0, first).end()
   await oneDone
@@ -283,7 +283,7 @@ test('a job cannot be taken over inside a transaction that asked whether it is s
   clock.advanceLease({ seconds: 31 })
   const two = aWorker({ x: { run: async () => {} } })
   await db.transaction(async (db) => {
-    expect(await at(0, first).work.stillMine(db)).toBe(true)
+    expect(await at(0, first).work.isStillHeld(db)).toBe(true)
     expect(await two.runDue()).toBe(0)
   })
   expect(await two.runDue()).toBe(1)
@@ -362,12 +362,12 @@ test('a job that ends its worker five times is parked with an alarm; the others 
   await enqueue({ appId, name: 'poison', key: 'p' })
   await enqueue(...['a', 'b', 'c'].map((key) => ({ appId, name: 'good', key })))
   const seen: string[] = []
-  const run = async ({ job }: Work) => void seen.push(job.key)
+  const run = async ({ job }: JobRun) => void seen.push(job.key)
   // A process that dies takes what runs beside the culprit with it, until suspects are kept apart.
   for (let death = 0; death < 5; death++) {
     const poisoned = gated()
     const isDead = () => poisoned.runs.length > 0
-    const good = (work: Work) => (isDead() || work.job.crashes < 2 ? never() : run(work))
+    const good = (work: JobRun) => (isDead() || work.job.crashes < 2 ? never() : run(work))
     void aWorker({ poison: poisoned, good: { run: good } }).runDue()
     await until(
       async () => isDead() && (await jobs()).filter(({ state }) => state === 'running').length === (death < 2 ? 4 : 1),
@@ -386,8 +386,8 @@ test('a job that gets something done before its worker dies is never parked for 
   await enqueue({ appId, name: 'long', key: 'k' })
   for (let death = 0; death < 5; death++) {
     let hasMoved = false
-    const run = async ({ noteProgress }: Work) => {
-      await noteProgress(db)
+    const run = async ({ recordProgress }: JobRun) => {
+      await recordProgress(db)
       hasMoved = true
       return never()
     }
@@ -483,7 +483,7 @@ test('a handler that never ends is aborted at its time limit and counted', async
   const appId = await anApp()
   await enqueue({ appId, name: 'stuck', key: 'k' }, { appId, name: 'x', key: 'k' })
   const signals: AbortSignal[] = []
-  const run = ({ signal }: Work) => {
+  const run = ({ signal }: JobRun) => {
     signals.push(signal)
     return never()
   }
@@ -698,7 +698,7 @@ test('whoever waits for somebody slow holds up nobody who waits for another, or 
   const done: string[] = []
   const send = {
     waitsFor: beforeSlash,
-    run: async (work: Work) => {
+    run: async (work: JobRun) => {
       if (work.job.key.startsWith('slow')) return long.run(work)
       done.push(work.job.key)
     },
@@ -730,7 +730,7 @@ test('apps whose jobs do not end leave room for the next app that waits for the 
 
 test('of jobs that all wait for the same, whatever their key, an app leaves room for others', async () => {
   const long = gated()
-  aWorker({ send: { ...long, waitsFor: () => '', mostWaiting: () => 6 } }, { concurrency: 4 }).start()
+  aWorker({ send: { ...long, waitsFor: () => '', maxWaiting: () => 6 } }, { concurrency: 4 }).start()
   const appsThatRun = () => new Set(long.runs.map(({ work }) => work.job.appId))
   for (const [n, whom] of ['a', 'b', 'c'].entries()) {
     await manyWaiting(whom, 1)
@@ -743,7 +743,7 @@ test('of jobs that all wait for the same, whatever their key, an app leaves room
 test('more jobs wait for the same where their handler says so', async () => {
   await manyWaiting('slow', 10)
   const long = gated()
-  aWorker({ send: { ...long, waitsFor: beforeSlash, mostWaiting: () => 80 } }, { concurrency: 4 }).start()
+  aWorker({ send: { ...long, waitsFor: beforeSlash, maxWaiting: () => 80 } }, { concurrency: 4 }).start()
   await until(() => long.runs.length === 40)
 })
 
@@ -787,7 +787,7 @@ test('a job starts when it is due, not at the next sweep', async () => {
   const ms = 500
   const soon = () => new Date(clock.now().getTime() + ms)
   const done: string[] = []
-  const run = async ({ job }: Work) => void done.push(job.key)
+  const run = async ({ job }: JobRun) => void done.push(job.key)
   const listener = createListener(database.connection, log)
   try {
     await enqueue({ appId, name: 'x', key: 'found ahead by the sweep', runAt: soon() })
@@ -815,7 +815,7 @@ test('stop() lets jobs finish, hands back those that do not, and counts nothing'
   await until(() => ends.runs.length + stays.runs.length === 2)
   await quiet()
   const stopped = worker.stop()
-  expect(at(0, stays).work.isLeaving()).toBe(true)
+  expect(at(0, stays).work.isStopping()).toBe(true)
   await enqueue({ appId, name: 'late', key: 'k' })
   at(0, ends).end()
   await stopped

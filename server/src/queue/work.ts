@@ -3,19 +3,19 @@
 import type { Clock } from '../lib/clock.ts'
 import { type AppId, type NewId, newId as randomId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import type { Db } from '../storage/db.ts'
 import type { Listener } from '../storage/listen.ts'
 import { createQueue } from './enqueue.ts'
-import { createRota, type Turn } from './fair-queue.ts'
-import type { ClaimedJob, Handlers } from './job.ts'
+import { type ClaimTurn, createFairQueue } from './fair-queue.ts'
+import type { ClaimedJob, JobHandlers } from './job.ts'
 import { LeaseLost, runAttempt, Stopping } from './run.ts'
 import { createSlots, type Schedule, scheduleHandlers } from './schedule.ts'
 import { type Settled, settle, whenDatabaseIsBack } from './settle.ts'
 import * as store from './store.ts'
 import { CRASHES_TO_PARK, createSweep } from './sweep.ts'
 
-export type Timing = {
+export type WorkerTiming = {
   leaseMs: number
   heartbeatMs: number
   sweepMs: number
@@ -26,7 +26,7 @@ export type Timing = {
 
 // stop() has 20 s in all: 15 to finish, 2 to unwind, the rest for handing jobs back.
 // Others carry on with the jobs of a worker that is frozen or dead when its leases end, so these are short; four heartbeats fit in.
-const TIMING: Timing = { leaseMs: 10_000, heartbeatMs: 2_500, sweepMs: 2_000, finishMs: 15_000, unwindMs: 2_000 }
+const TIMING: WorkerTiming = { leaseMs: 10_000, heartbeatMs: 2_500, sweepMs: 2_000, finishMs: 15_000, unwindMs: 2_000 }
 /** Most jobs wait: for a provider, or for the database. */
 const CONCURRENCY = 18
 const HAND_BACK_MS = 2_000
@@ -42,14 +42,14 @@ export type WorkerOptions = {
   db: Db
   clock: Clock
   log: Log
-  handlers: Handlers
+  handlers: JobHandlers
   schedules?: readonly Schedule[]
   listener?: Listener
   /** Jobs at once, those of the direct lane aside: for them a third as many slots come on top. */
   concurrency?: number
   random?: () => number
   newId?: NewId
-  timing?: Partial<Timing>
+  timing?: Partial<WorkerTiming>
 }
 
 export type Worker = {
@@ -61,7 +61,7 @@ export type Worker = {
   running(): number
 }
 
-type Held = { job: ClaimedJob; abort: AbortController; leaseUntilMs: number; ended: Promise<void> }
+type HeldJob = { job: ClaimedJob; abort: AbortController; leaseUntilMs: number; ended: Promise<void> }
 
 export function createWorker(options: WorkerOptions): Worker {
   const {
@@ -76,7 +76,7 @@ export function createWorker(options: WorkerOptions): Worker {
   } = options
   const timing = { ...TIMING, ...options.timing }
   const { sweepMs } = timing
-  const handlers: Handlers = { ...options.handlers, ...scheduleHandlers(schedules) }
+  const handlers: JobHandlers = { ...options.handlers, ...scheduleHandlers(schedules) }
   const enqueueSlots = createSlots(schedules, createQueue({ clock, newId }))
   const sweep = createSweep({
     db,
@@ -89,15 +89,15 @@ export function createWorker(options: WorkerOptions): Worker {
     enqueueSlots,
   })
 
-  const held = new Map<string, Held>()
-  const handlerOf = (name: string) => own(handlers, name)
-  const rota = createRota({
+  const held = new Map<string, HeldJob>()
+  const handlerOf = (name: string) => ownProperty(handlers, name)
+  const rota = createFairQueue({
     slots: concurrency,
     running: () => [...held.values()].map(({ job }) => job),
     waitsFor({ name, key }) {
       const handler = handlerOf(name)
       const prefix = handler?.waitsFor?.(key)
-      return prefix === undefined ? undefined : { prefix, most: handler?.mostWaiting?.(key) }
+      return prefix === undefined ? undefined : { prefix, most: handler?.maxWaiting?.(key) }
     },
   })
   // Apps to be woken at a time that was announced.
@@ -110,13 +110,13 @@ export function createWorker(options: WorkerOptions): Worker {
 
   const isSuspect = (job: ClaimedJob) => job.crashes >= CRASHES_TO_SUSPECT
 
-  const nextTurn = () => (isStopping ? undefined : rota.next())
+  const nextTurn = () => (isStopping ? undefined : rota.takeTurn())
 
   async function takeTurns() {
     try {
       for (let turn = nextTurn(); turn; turn = nextTurn()) {
         // Fewer than asked for may only mean that another worker claims beside us; none means none.
-        if ((await claim(turn)) > 0) rota.again(turn)
+        if ((await claim(turn)) > 0) rota.requeue(turn)
       }
     } finally {
       filling = undefined
@@ -124,7 +124,7 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function fill(): Promise<void> {
-    filling ??= isStopping || !rota.hasNext() ? undefined : takeTurns()
+    filling ??= isStopping || !rota.hasTurn() ? undefined : takeTurns()
     return filling ?? Promise.resolve()
   }
 
@@ -147,7 +147,7 @@ export function createWorker(options: WorkerOptions): Worker {
     )
   }
 
-  async function claim({ appId, lane, most, crowded }: Turn): Promise<number> {
+  async function claim({ appId, lane, limit: most, saturated: crowded }: ClaimTurn): Promise<number> {
     const leaseUntilMs = clock.leaseMs() + timing.leaseMs
     const hasSuspect = [...held.values()].some(({ job }) => isSuspect(job))
     const jobs = await store.claimJobs(db, appId, {
@@ -164,7 +164,7 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const job of unwanted) await store.returnJob(db, job)
     const mine = jobs.filter((job) => !unwanted.includes(job))
     for (const job of mine) {
-      const entry: Held = { job, abort: new AbortController(), leaseUntilMs, ended: Promise.resolve() }
+      const entry: HeldJob = { job, abort: new AbortController(), leaseUntilMs, ended: Promise.resolve() }
       held.set(job.id, entry)
       entry.ended = perform(entry)
     }
@@ -172,13 +172,13 @@ export function createWorker(options: WorkerOptions): Worker {
     return mine.length
   }
 
-  async function perform({ job, abort }: Held) {
+  async function perform({ job, abort }: HeldJob) {
     const { fence, lane, ...rest } = job
-    const stillMine = (db: Db) => store.isHeld(db, job)
-    const noteProgress = async (db: Db) => {
-      if (job.crashes > 0) await store.forgetCrashes(db, job)
+    const isStillHeld = (db: Db) => store.isHeld(db, job)
+    const recordProgress = async (db: Db) => {
+      if (job.crashes > 0) await store.resetCrashes(db, job)
     }
-    const work = { job: rest, fence, signal: abort.signal, isLeaving: () => isStopping, stillMine, noteProgress }
+    const work = { job: rest, fence, signal: abort.signal, isStopping: () => isStopping, isStillHeld, recordProgress }
     const handler = handlerOf(job.name)
     const about = { job: job.name, appId: job.appId, id: job.id }
     let settled: Settled | undefined
@@ -194,8 +194,8 @@ export function createWorker(options: WorkerOptions): Worker {
     } finally {
       held.delete(job.id)
       // Who was sent away comes before who was just served.
-      rota.leave(job)
-      if (settled === 'again') rota.again(job)
+      rota.release(job)
+      if (settled === 'again') rota.requeue(job)
       wake([])
     }
   }
@@ -205,7 +205,7 @@ export function createWorker(options: WorkerOptions): Worker {
     await Promise.all([...groups].map(([appId, group]) => renew(appId, group)))
   }
 
-  async function renew(appId: AppId, group: Held[]) {
+  async function renew(appId: AppId, group: HeldJob[]) {
     const leaseUntilMs = clock.leaseMs() + timing.leaseMs
     try {
       const holds = group.map(({ job: { id, fence } }) => ({ appId, id, fence }))
@@ -220,13 +220,13 @@ export function createWorker(options: WorkerOptions): Worker {
     }
   }
 
-  const lose = (entries: Held[]) => {
+  const lose = (entries: HeldJob[]) => {
     for (const { abort } of entries) abort.abort(new LeaseLost('the lease on the job was lost'))
   }
 
   async function wakeDue() {
     if (isStopping) return
-    const apps = await sweep.lead()
+    const apps = await sweep.sweepAsLeader()
     wake(apps)
     if (apps.length > 0) await store.notifyApps(db, apps)
   }
@@ -266,7 +266,7 @@ export function createWorker(options: WorkerOptions): Worker {
   return {
     start() {
       const noteGap = () => log.debug('listening for jobs; the sweep finds what was notified before')
-      listener?.on(store.JOBS_CHANNEL, (payload) => wake([store.heardWakeUp(payload)]), noteGap)
+      listener?.on(store.JOBS_CHANNEL, (payload) => wake([store.parseWakeUp(payload)]), noteGap)
       repeat(beat, timing.heartbeatMs)
       repeat(wakeDue, timing.sweepMs)
     },
@@ -276,14 +276,14 @@ export function createWorker(options: WorkerOptions): Worker {
       for (const { abort } of held.values()) abort.abort(new Stopping('the server is stopping'))
       await within(timing.unwindMs + HAND_BACK_MS, idle())
       for (const timer of [...timers, ...alarms.values()]) clearInterval(timer)
-      const left = sweep.leave().catch((error) => log.debug({ reason: error.message }, 'cannot leave the lead'))
+      const left = sweep.resign().catch((error) => log.debug({ reason: error.message }, 'cannot leave the lead'))
       await within(LEAVE_MS, left)
     },
     async runDue() {
       const before = started
       for (let last = -1; last !== started && !isStopping; ) {
         last = started
-        rota.add((await sweep.tend()).map(({ appId }) => appId))
+        rota.add((await sweep.sweep()).map(({ appId }) => appId))
         await fill()
         while (held.size > 0) await idle()
       }

@@ -1,6 +1,6 @@
 // What became of a delivery, and why there is none, in words that a person who asks can be told.
 
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import { NO_ACTIVITY_TOKEN } from '../messages/activities/resolve-tokens.ts'
 import { INTERRUPTED } from '../messages/deliver/batch.ts'
 import { THROTTLED } from '../messages/deliver/throttle.ts'
@@ -80,13 +80,13 @@ type Told = Pick<Delivery, 'state' | 'reason' | 'receivedAt' | 'bouncedAt' | 'op
 
 export function stateInWords(delivery: Told): string {
   const { state, reason } = delivery
-  const whole = own(WHOLE, `${state} ${reason}`)
+  const whole = ownProperty(WHOLE, `${state} ${reason}`)
   if (whole !== undefined) return whole
   if (reason !== null && isGone(reason)) return `The provider says that the address leads nowhere any more (${reason}).`
   const later = state === 'sent' ? laterInWords(delivery) : ''
   // Of what waits it is why the last attempt came to nothing.
   const again = state === 'pending' && reason ? ' again' : ''
-  const why = reason ? `: ${own(REASONS, reason) ?? reason}` : ''
+  const why = reason ? `: ${ownProperty(REASONS, reason) ?? reason}` : ''
   return `${STATES[state]}${later}${again}${why}.`
 }
 

@@ -1,4 +1,4 @@
-import type { Access, Route, RouteLimit } from '../http/route.ts'
+import type { Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import type { ReportsContext } from './context.ts'
 import { listDeliveries } from './deliveries.ts'
@@ -17,7 +17,7 @@ import {
 } from './schema.ts'
 import { closeUnknowns, resendUnknowns, viewUnknowns } from './unknowns.ts'
 
-const access = { kind: 'app', permission: 'messages', appIn: 'path' } as const satisfies Access
+const access = { kind: 'app', permission: 'messages', appIn: 'path' } as const satisfies RouteAccess
 const pages: RouteLimit[] = [
   { rule: 'read', when: ({ query }) => query.cursor === undefined },
   { rule: 'lookback', counter: 'lookback', when: ({ query }) => query.cursor !== undefined },

@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../test/app.ts'
 import { NOBODY } from '../../test/users.ts'
 import { SYSTEM } from '../apps/app.ts'
 import { setApp } from '../apps/create.ts'
-import { DOOR_REQUESTS_PER_SECOND } from '../http/keyless-limiter.ts'
+import { KEYLESS_REQUESTS_PER_SECOND } from '../http/keyless-limiter.ts'
 import { virtualClock } from '../lib/clock.ts'
 
 let app: TestApp
@@ -222,12 +222,12 @@ test('scripts of any site may ask, with the headers of SDKs', async () => {
 test('one address is answered so many times in a second, and no more, by each operation', async () => {
   clock.advanceLease({ seconds: 1 })
   const statuses: number[] = []
-  for (let i = 0; i <= DOOR_REQUESTS_PER_SECOND; i++) {
+  for (let i = 0; i <= KEYLESS_REQUESTS_PER_SECOND; i++) {
     const response = await fetch(`${app.url}/sync/${app.tenant.id}/web`)
     await response.arrayBuffer()
     statuses.push(response.status)
   }
-  expect(statuses.filter((status) => status === 200)).toHaveLength(DOOR_REQUESTS_PER_SECOND)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(KEYLESS_REQUESTS_PER_SECOND)
   expect(statuses.at(-1)).toBe(429)
   expect((await fetch(`${app.url}/apps/${app.tenant.id}/ios_params.js`)).status).toBe(200)
   expect((await get(`/sync/${app.tenant.id}/web`)).status).toBe(200)

@@ -1,7 +1,7 @@
 // The files of web-sdk/, as they are: what a browser gets is what stands in the repository.
 
 import { readFileSync } from 'node:fs'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 
 const FOLDER = new URL('../../../web-sdk/', import.meta.url)
 
@@ -15,7 +15,7 @@ const TYPES: Record<string, string> = {
 export type WebFile = { text: string; contentType: string }
 
 export function readWebFile(name: string): WebFile {
-  const contentType = own(TYPES, name.split('.').at(-1) as string)
+  const contentType = ownProperty(TYPES, name.split('.').at(-1) as string)
   if (contentType === undefined) throw new Error(`nobody knows what kind of file ${name} is`)
   return { text: readFileSync(new URL(name, FOLDER), 'utf8'), contentType }
 }

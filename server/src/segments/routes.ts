@@ -1,6 +1,6 @@
-import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import type { Call, Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import { createSegment, deleteSegment, updateSegment } from './change.ts'
 import type { SegmentsContext } from './context.ts'
 import { estimateRecipients } from './estimate.ts'
@@ -30,15 +30,15 @@ import {
 } from './schema.ts'
 import { readSegmentId, segmentPayload } from './segment.ts'
 
-const access: Access = { kind: 'app', permission: 'segments', appIn: 'path' }
+const access: RouteAccess = { kind: 'app', permission: 'segments', appIn: 'path' }
 /** These answer who users are and what is known of them. */
-const showsUsers: Access = { kind: 'app', permission: 'users', appIn: 'path' }
+const showsUsers: RouteAccess = { kind: 'app', permission: 'users', appIn: 'path' }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 /** A page after the first looks back. */
 const pages = (name: string): RouteLimit[] => [
-  { rule: 'read', when: ({ query }) => !isLookback(own(query, name)) },
-  { rule: 'lookback', counter: 'lookback', when: ({ query }) => isLookback(own(query, name)) },
+  { rule: 'read', when: ({ query }) => !isLookback(ownProperty(query, name)) },
+  { rule: 'lookback', counter: 'lookback', when: ({ query }) => isLookback(ownProperty(query, name)) },
 ]
 const countingFor = ({ app, signal }: Pick<Call, 'app' | 'signal'>): Counting => ({ appId: app.id, signal })
 const pageIn = ({ query }: { query: { limit: number; cursor?: string } }) => ({

@@ -3,7 +3,7 @@
 // an operator says what is to become of it.
 
 import type { Log } from '../lib/log.ts'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import type { Db } from '../storage/db.ts'
 import { findNumbers, findSystem } from './database-identity-store.ts'
 import { lockServerSending, updateServerSending } from './store.ts'
@@ -42,6 +42,6 @@ const known = (identity: Identity) => Object.fromEntries(Object.entries(identity
 /** Only what both know can differ: a database that is seen for the first time is its own original. */
 const differences = (before: Record<string, unknown> | null, now: Identity) =>
   Object.entries(known(now)).flatMap(([name, value]) => {
-    const earlier = before ? own(before, name) : undefined
+    const earlier = before ? ownProperty(before, name) : undefined
     return earlier !== undefined && earlier !== value ? [name] : []
   })

@@ -1,4 +1,4 @@
-import type { Access, Route, RouteLimit } from '../http/route.ts'
+import type { Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { addAdministrator, removeAdministrator } from './administrators.ts'
 import { changeSettings } from './change-settings.ts'
@@ -22,9 +22,9 @@ import {
 } from './schema.ts'
 import { administratorObject, noticeObject, viewSending } from './view.ts'
 
-const views: Access = { kind: 'app', permission: 'messages', appIn: 'path', orOrganization: true }
-const changes: Access = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
-const organization: Access = { kind: 'organization' }
+const views: RouteAccess = { kind: 'app', permission: 'messages', appIn: 'path', orOrganization: true }
+const changes: RouteAccess = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
+const organization: RouteAccess = { kind: 'organization' }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 

@@ -5,7 +5,7 @@ import type { ChannelOutcome } from '../channels/channel.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
-import type { Handler } from '../queue/job.ts'
+import type { JobHandler } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
 import { findMailNotice, findWaitingNotice, type NoticeId, settleNotice, type WaitingNotice } from './notice-store.ts'
 import { sealedSecret } from './webhook-secret.ts'
@@ -30,11 +30,11 @@ export type WebhookNoticeContext = Common & { secrets: SecretBox; sendWebhook: S
 export type MailNoticeContext = Common & { sendMail: SendMail }
 export type NotifyContext = WebhookNoticeContext & MailNoticeContext
 
-export const notifyHandler = (ctx: WebhookNoticeContext): Handler => ({
+export const notifyHandler = (ctx: WebhookNoticeContext): JobHandler => ({
   run: ({ job }) => notify(ctx, job.appId, job.key),
   waitsFor: (noticeId) => noticeId,
 })
-export const mailNoticeHandler = (ctx: MailNoticeContext): Handler => ({
+export const mailNoticeHandler = (ctx: MailNoticeContext): JobHandler => ({
   run: ({ job }) => notifyByMail(ctx, job.appId, job.key),
   waitsFor: (noticeId) => noticeId,
 })

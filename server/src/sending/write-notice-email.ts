@@ -1,7 +1,7 @@
 // Notices as mail: plain text for people.
 
 import type { AppId } from '../lib/ids.ts'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import type { MailNotice } from './notice-store.ts'
 
 const SAYS: Record<string, { subject: string; text: string }> = {
@@ -35,7 +35,7 @@ export function writeNotice(
   appId: AppId,
   { kind, at, detail, appName }: MailNotice,
 ): { subject: string; text: string } {
-  const { subject, text } = own(SAYS, kind) ?? { subject: kind, text: kind }
+  const { subject, text } = ownProperty(SAYS, kind) ?? { subject: kind, text: kind }
   const lines = [
     text.replaceAll('{app_id}', appId),
     '',

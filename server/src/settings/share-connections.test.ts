@@ -5,9 +5,9 @@ import { createLog } from '../lib/log.ts'
 import { checkConnections, describeShortage } from '../process/open-database.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
-import { type ConnectionSettings, shareConnections } from './share-connections.ts'
+import { type ConnectionBudgetSettings, shareConnections } from './share-connections.ts'
 
-const settings = (given: Partial<ConnectionSettings> = {}): ConnectionSettings => ({
+const settings = (given: Partial<ConnectionBudgetSettings> = {}): ConnectionBudgetSettings => ({
   role: 'all',
   databaseUrl: 'postgres://db',
   databaseConnections: undefined,

@@ -6,21 +6,21 @@ import { Sql, sql } from './sql.ts'
 
 export type Placement = 'reference' | 'distributed'
 /** `name` as SQL spells it; `text` is the call that puts the table in its place. */
-export type Step = { name: string; placement: Placement; text: string }
+export type DistributionStep = { name: string; placement: Placement; text: string }
 
 export async function hasCitus(db: Db): Promise<boolean> {
   const found = await db.query(sql`select from pg_extension where extname = 'citus'`)
   return found.length > 0
 }
 
-type Table = { name: string; literal: string; kind: 'apps' | 'by-app' | 'global'; parents: string[] }
+type DistributedTable = { name: string; literal: string; kind: 'apps' | 'by-app' | 'global'; parents: string[] }
 
 /**
  * Every table of ours once, parents before children. The list of applied migrations stays where it is: only migrations
  * read it. Partitions follow the table they belong to.
  */
-export async function planDistribution(db: Db): Promise<Step[]> {
-  const tables = await db.query<Table>(sql`
+export async function planDistribution(db: Db): Promise<DistributionStep[]> {
+  const tables = await db.query<DistributedTable>(sql`
     with ours as (
       select c.oid, quote_ident(c.relname) as name, c.relname
       from pg_class c
@@ -60,11 +60,11 @@ export async function planDistribution(db: Db): Promise<Step[]> {
 }
 
 /** Global tables first, then apps, which the others are put beside; within that, parents before children. */
-function inOrder(tables: Table[]): Table[] {
+function inOrder(tables: DistributedTable[]): DistributedTable[] {
   const rank = { global: 0, apps: 1, 'by-app': 2 }
   const byName = new Map(tables.map((table) => [table.name, table]))
-  const ordered = new Set<Table>()
-  const place = (table: Table, above: readonly Table[]) => {
+  const ordered = new Set<DistributedTable>()
+  const place = (table: DistributedTable, above: readonly DistributedTable[]) => {
     if (ordered.has(table) || above.includes(table)) return
     for (const parent of table.parents) {
       const found = byName.get(parent)
@@ -86,7 +86,7 @@ async function findPlaced(db: Db): Promise<Set<string>> {
 }
 
 /** What was left to do, and is done now. Each step is a transaction of its own: what fails can be taken up again. */
-export async function distribute(db: Db): Promise<Step[]> {
+export async function distribute(db: Db): Promise<DistributionStep[]> {
   const placed = await findPlaced(db)
   const missing = (await planDistribution(db)).filter(({ name }) => !placed.has(name))
   // The names come from the catalogue, quoted by it; these functions are called with constants.

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type TestDatabase, testDatabase } from '../../test/database.ts'
 import { AppError, invalid, unavailable } from '../lib/errors.ts'
 import { sqlState } from './db.ts'
-import { createMerger, type Outcome } from './merge.ts'
+import { createMerger, type MergeOutcome } from './merge.ts'
 import { rows, sql } from './sql.ts'
 
 const APP = 'a'
@@ -29,7 +29,7 @@ type Note = { id: number; n: string }
 /** Inserts notes; an id below zero is answered with an error of its own, as a rule's refusal would be. */
 const insertNotes = {
   name: 'insertNotes',
-  async run(appId: string, inputs: Note[]): Promise<Outcome<string>[]> {
+  async run(appId: string, inputs: Note[]): Promise<MergeOutcome<string>[]> {
     batches.push(inputs.length)
     const good = inputs.filter((note) => note.id >= 0)
     await database.db.query(sql`
@@ -86,7 +86,7 @@ describe('requests of one turn', () => {
       name: 'ask',
       run: (_, inputs: number[]) => {
         started.push(inputs)
-        return new Promise<Outcome<number>[]>((resolve) => {
+        return new Promise<MergeOutcome<number>[]>((resolve) => {
           finish.push(() => resolve(inputs.map((value) => ({ value }))))
         })
       },
@@ -112,7 +112,7 @@ describe('requests of one turn', () => {
     const note = createMerger({ slots: 1 }).merged({
       name: 'note',
       share: 0.5,
-      async run(_, inputs: number[]): Promise<Outcome<number>[]> {
+      async run(_, inputs: number[]): Promise<MergeOutcome<number>[]> {
         happened.push(`asked for ${inputs.length}`)
         await turn()
         return inputs.map((value) => ({ value }))
@@ -153,7 +153,7 @@ describe('one request’s fault', () => {
     const attempts = new Map<number, number>()
     const race = createMerger({ slots: 1 }).merged({
       name: 'race',
-      async run(_, inputs: number[]): Promise<Outcome<string>[]> {
+      async run(_, inputs: number[]): Promise<MergeOutcome<string>[]> {
         for (const input of inputs) attempts.set(input, (attempts.get(input) ?? 0) + 1)
         const loser = inputs.find((input) => (attempts.get(input) ?? 0) <= input)
         if (loser !== undefined)
@@ -174,7 +174,7 @@ describe('an outage', () => {
     let statements = 0
     const ask = createMerger({ slots: 1 }).merged({
       name: 'ask',
-      async run(): Promise<Outcome<number>[]> {
+      async run(): Promise<MergeOutcome<number>[]> {
         statements++
         throw unavailable()
       },
@@ -188,7 +188,7 @@ describe('an outage', () => {
     let statements = 0
     const ask = createMerger({ slots: 1 }).merged({
       name: 'ask',
-      async run(_, inputs: number[]): Promise<Outcome<number>[]> {
+      async run(_, inputs: number[]): Promise<MergeOutcome<number>[]> {
         statements++
         if (inputs.length > 1) await database.db.query(sql`select 1 / 0`)
         if (inputs[0] === 2) throw unavailable()
@@ -204,7 +204,7 @@ describe('an outage', () => {
     const mistake = new TypeError('not a function')
     const ask = createMerger({ slots: 1 }).merged({
       name: 'ask',
-      run: (): Promise<Outcome<number>[]> => Promise.reject(mistake),
+      run: (): Promise<MergeOutcome<number>[]> => Promise.reject(mistake),
     })
     const results = await Promise.allSettled([1, 2].map((n) => ask(APP, n)))
     expect(results.map(codeOf)).toEqual([mistake, mistake])
@@ -228,7 +228,7 @@ describe('lanes', () => {
     const operation = {
       name: 'held',
       run: (app: string, inputs: number[]) =>
-        new Promise<Outcome<number>[]>((resolve) => {
+        new Promise<MergeOutcome<number>[]>((resolve) => {
           running.push({ app, size: inputs.length, end: () => resolve(inputs.map((value) => ({ value }))) })
         }),
     }

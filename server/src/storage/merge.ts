@@ -10,7 +10,7 @@ import { sqlState } from './db.ts'
  * What became of one request of a batch: an answer, or the error that its caller alone is told. An error that PostgreSQL
  * raised says that nothing was done for this request, so it is tried again by itself.
  */
-export type Outcome<Out> = { value: Out } | { error: unknown }
+export type MergeOutcome<Out> = { value: Out } | { error: unknown }
 
 export type MergedOperation<In, Out> = {
   name: string
@@ -28,20 +28,20 @@ export type MergedOperation<In, Out> = {
    */
   share?: number
   /** One statement for all of them; outcomes in the order of the inputs. */
-  run(appId: AppId, inputs: In[]): Promise<Outcome<Out>[]>
+  run(appId: AppId, inputs: In[]): Promise<MergeOutcome<Out>[]>
 }
 
-type Waiting = {
+type PendingInput = {
   input: unknown
   sinceMs: number
   resolve: (value: unknown) => void
   reject: (error: unknown) => void
 }
 /** The requests for one operation of one app. */
-type Lane = {
+type MergeQueue = {
   run: MergedOperation<never, unknown>['run']
   appId: AppId
-  queue: Waiting[]
+  queue: PendingInput[]
   parallel: number
   share: number
   /** How many the last statement was for. */
@@ -69,14 +69,14 @@ const SMALL_BATCH = 8
 const PATIENCE_IN_OUTAGE_MS = 500
 
 export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
-  const lanes: Lane[] = []
-  const ready: Lane[] = []
+  const lanes: MergeQueue[] = []
+  const ready: MergeQueue[] = []
   const counts = { batches: 0, requests: 0, waiting: 0 }
   let busy = 0
   let scheduled = false
 
   /** While a lane's statement runs, its requests gather: the busier, the larger the batches. */
-  function offer(lane: Lane) {
+  function offer(lane: MergeQueue) {
     if (lane.isReady || lane.running >= lane.parallel || lane.queue.length === 0) return
     lane.isReady = true
     ready.push(lane)
@@ -93,10 +93,10 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
   }
 
   function begin() {
-    while (busy < slots && ready.length > 0) void flush(ready.shift() as Lane)
+    while (busy < slots && ready.length > 0) void flush(ready.shift() as MergeQueue)
   }
 
-  async function flush(lane: Lane) {
+  async function flush(lane: MergeQueue) {
     const share = Math.max(SMALL_BATCH, Math.ceil((lane.queue.length + lane.answered) * lane.share))
     const batch = lane.queue.splice(0, Math.min(maxBatch, share))
     lane.isReady = false
@@ -126,7 +126,7 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
     }
   }
 
-  function answer(batch: Waiting[], outcomes: Outcome<unknown>[]) {
+  function answer(batch: PendingInput[], outcomes: MergeOutcome<unknown>[]) {
     batch.forEach((waiting, i) => {
       const outcome = outcomes[i] ?? { error: new Error('a merged operation left a request without an outcome') }
       if ('error' in outcome) waiting.reject(outcome.error)
@@ -146,13 +146,13 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
 
   return {
     merged<In, Out>({ run, parallel = 1, share = 1 }: MergedOperation<In, Out>) {
-      const byApp = new Map<AppId, Lane>()
+      const byApp = new Map<AppId, MergeQueue>()
       return (appId: AppId, input: In) =>
         new Promise<Out>((resolve, reject) => {
           let lane = byApp.get(appId)
           if (!lane) {
             lane = {
-              run: run as Lane['run'],
+              run: run as MergeQueue['run'],
               appId,
               queue: [],
               parallel,
@@ -165,7 +165,7 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
             lanes.push(lane)
           }
           counts.waiting++
-          lane.queue.push({ input, sinceMs: performance.now(), resolve: resolve as Waiting['resolve'], reject })
+          lane.queue.push({ input, sinceMs: performance.now(), resolve: resolve as PendingInput['resolve'], reject })
           offer(lane)
           schedule()
         })
@@ -174,9 +174,9 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
   }
 }
 
-type Executed = { outcomes: Outcome<unknown>[]; outage?: AppError }
+type Executed = { outcomes: MergeOutcome<unknown>[]; outage?: AppError }
 
-async function execute(lane: Lane, inputs: unknown[]): Promise<Executed> {
+async function execute(lane: MergeQueue, inputs: unknown[]): Promise<Executed> {
   const outcomes = await attempt(lane, inputs)
   let outage = outcomes.map(errorOf).find(isOutage)
   // One request's data, or a race that one of them lost, failed the whole statement: nobody's neighbour pays for that.
@@ -191,7 +191,7 @@ async function execute(lane: Lane, inputs: unknown[]): Promise<Executed> {
 }
 
 /** An error thrown is everybody's outcome. */
-async function attempt(lane: Lane, inputs: unknown[]): Promise<Outcome<unknown>[]> {
+async function attempt(lane: MergeQueue, inputs: unknown[]): Promise<MergeOutcome<unknown>[]> {
   try {
     return await lane.run(lane.appId, inputs as never[])
   } catch (error) {
@@ -199,12 +199,12 @@ async function attempt(lane: Lane, inputs: unknown[]): Promise<Outcome<unknown>[
   }
 }
 
-const errorOf = (outcome: Outcome<unknown> | undefined): unknown =>
+const errorOf = (outcome: MergeOutcome<unknown> | undefined): unknown =>
   outcome && 'error' in outcome ? outcome.error : undefined
 
 const isOutage = (error: unknown): error is AppError => error instanceof AppError && error.kind === 'unavailable'
 
-async function executeAlone(lane: Lane, input: unknown): Promise<Outcome<unknown>> {
+async function executeAlone(lane: MergeQueue, input: unknown): Promise<MergeOutcome<unknown>> {
   for (let tries = 1; ; tries++) {
     const [outcome] = await attempt(lane, [input])
     if (!outcome) return { error: new Error('a merged operation left a request without an outcome') }

@@ -4,7 +4,7 @@ import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { findAppGate, insertAuditEntries } from '../apps/store.ts'
 import { AppError, appNotFound, invalid } from '../lib/errors.ts'
 import type { AppId, OrganizationId } from '../lib/ids.ts'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import type { Db } from '../storage/db.ts'
 import { checkMayAttach } from './check-content.ts'
 import { channelOf, contentFields, readContent } from './content.ts'
@@ -104,7 +104,9 @@ async function changeNow(
 
 /** What an update takes away; the second spelling of a flag stands for the first. */
 const removedFields = (body: Record<string, unknown>) =>
-  Object.keys(contentFields).flatMap((name) => (own(body, name) === null ? [name === 'isSms' ? 'isSMS' : name] : []))
+  Object.keys(contentFields).flatMap((name) =>
+    ownProperty(body, name) === null ? [name === 'isSms' ? 'isSMS' : name] : [],
+  )
 
 export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, by: RequestOrigin): Promise<void> {
   const now = ctx.now()

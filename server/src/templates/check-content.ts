@@ -2,7 +2,7 @@
 
 import { AppError, invalid } from '../lib/errors.ts'
 import { isMediaType } from '../lib/media-type.ts'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import { isEmail, isPhoneNumber } from '../users/subscriptions/subscription.ts'
 import { type Attachment, type Channel, type Content, type ContentField, channelOf, hasAny } from './content.ts'
 import { type ByLanguage, inLanguage, LANGUAGES, textsOf } from './language.ts'
@@ -84,7 +84,8 @@ function findProblems(content: Content): string[] {
     if (isWrong(media, isWebAddress)) problems.push(notWeb(`sms_media_urls[${i}]`))
   })
   for (const id in content.ios_attachments)
-    if (isWrong(own(content.ios_attachments, id), isPicture)) problems.push(notWeb(`ios_attachments.${shown(id)}`))
+    if (isWrong(ownProperty(content.ios_attachments, id), isPicture))
+      problems.push(notWeb(`ios_attachments.${shown(id)}`))
   content.web_buttons?.forEach(({ icon, url }, i) => {
     if (isWrong(url, isWebAddress)) problems.push(notWeb(`web_buttons[${i}].url`))
     if (isWrong(icon, isWebAddress)) problems.push(notWeb(`web_buttons[${i}].icon`))

@@ -2,7 +2,7 @@
 // cannot say is in check-content.ts.
 
 import Type, { type Static } from 'typebox'
-import { own } from '../lib/own-property.ts'
+import { ownProperty } from '../lib/own-property.ts'
 import type { ByLanguage } from './language.ts'
 
 /** Clients send null for what they leave out; in an update it takes a field away. */
@@ -211,7 +211,7 @@ export function readContent(body: Record<string, unknown>): Content {
   const content: Record<string, unknown> = {}
   // There are a hundred fields, and a body has a few of them.
   for (const name in body) {
-    const value = own(body, name)
+    const value = ownProperty(body, name)
     if (value !== undefined && value !== null && contentNames.has(name)) content[name] = value
   }
   if (content.isSms !== undefined) {

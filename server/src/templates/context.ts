@@ -2,7 +2,7 @@
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
-import { createTurns, type Turns } from '../lib/keyed-mutex.ts'
+import { createKeyedMutex, type KeyedMutex } from '../lib/keyed-mutex.ts'
 import type { Db } from '../storage/db.ts'
 import type { UserReader } from '../users/read.ts'
 import type { Renderer } from './render/renderer.ts'
@@ -18,7 +18,7 @@ export type TemplatesContext = {
   /** Whether mails may have attachments on this server. */
   mayAttach: boolean
   /** Updates of one template: at once they would only undo each other's work. */
-  inTurn: Turns
+  inTurn: KeyedMutex
 }
 
 export const createTemplatesContext = (parts: {
@@ -37,5 +37,5 @@ export const createTemplatesContext = (parts: {
   users: parts.users,
   isUsed: parts.isUsed,
   mayAttach: parts.mayAttach,
-  inTurn: createTurns(),
+  inTurn: createKeyedMutex(),
 })

@@ -1,4 +1,4 @@
-import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import type { Call, Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { changeTemplate, copyTemplate, createTemplate, removeTemplate } from './change.ts'
 import type { TemplatesContext } from './context.ts'
@@ -21,9 +21,9 @@ import { findTemplate, listTemplates } from './store.ts'
 import { findSuspensionOf, resumeTemplate } from './suspension.ts'
 import { summaryObject, templateNotFound, templateObject } from './template.ts'
 
-const access = (appIn: 'query' | 'body'): Access => ({ kind: 'app', permission: 'templates', appIn })
+const access = (appIn: 'query' | 'body'): RouteAccess => ({ kind: 'app', permission: 'templates', appIn })
 /** Liquid can show all that is known of the user. */
-const previewAccess = (appIn: 'query' | 'body'): Access => ({
+const previewAccess = (appIn: 'query' | 'body'): RouteAccess => ({
   kind: 'app',
   permission: 'templates',
   also: { permission: 'users', when: { reason: 'a preview as a user', applies: ({ body }) => namesUser(body) } },

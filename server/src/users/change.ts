@@ -11,7 +11,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId, UserId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
-import type { Merger, Outcome } from '../storage/merge.ts'
+import type { MergeOutcome, Merger } from '../storage/merge.ts'
 import { enqueueFeedJob } from './change-feed/change-feed.ts'
 import { type LoadOptions, loadLockedUsers, lockReferencedUsers } from './store.ts'
 import { createWorkingSet, type OwnerRef, type WorkingSet } from './working-set.ts'
@@ -36,7 +36,7 @@ export function createChangeUsers({ db, clock, newId, merger }: ChangeContext): 
   const submit = merger.merged<UserCommand, unknown>({
     name: 'users.change',
     async run(appId, commands) {
-      const outcomes: Outcome<unknown>[] = new Array(commands.length)
+      const outcomes: MergeOutcome<unknown>[] = new Array(commands.length)
       let open = commands.map((_, i) => i)
       const seen = new Set<UserId>()
       for (let round = 0; open.length > 0; round++) {
@@ -64,7 +64,7 @@ export function createChangeUsers({ db, clock, newId, merger }: ChangeContext): 
     commands: UserCommand[],
     open: number[],
     seen: Set<UserId>,
-    outcomes: Outcome<unknown>[],
+    outcomes: MergeOutcome<unknown>[],
   ) {
     const { moved, isNews } = await db.transaction(async (db) => {
       const refs = open.flatMap((i) => (commands[i] as UserCommand).refs)
@@ -96,7 +96,7 @@ export function createChangeUsers({ db, clock, newId, merger }: ChangeContext): 
   return (appId, command) => submit(appId, command) as never
 }
 
-function apply(state: WorkingSet, command: UserCommand, now: string): Outcome<unknown> {
+function apply(state: WorkingSet, command: UserCommand, now: string): MergeOutcome<unknown> {
   try {
     return { value: state.attempt(() => command.apply(state, now)) }
   } catch (error) {

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import type { Access, Call, Route, RouteLimit } from '../http/route.ts'
+import type { Call, Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { type Authority, authorityOf } from '../lib/authority.ts'
 import { invalidUuid } from '../lib/errors.ts'
@@ -40,7 +40,7 @@ const byAliasPath = (params: Record<string, string>, hasToken: boolean) => mayBe
 const always = () => true
 const isSdk = ({ caller }: Pick<Call, 'caller'>) => caller.kind === 'sdk'
 
-const access = (keyless?: (params: Record<string, string>, hasToken: boolean) => boolean): Access => ({
+const access = (keyless?: (params: Record<string, string>, hasToken: boolean) => boolean): RouteAccess => ({
   kind: 'app',
   permission: 'users',
   appIn: 'path',

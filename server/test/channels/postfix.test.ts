@@ -8,7 +8,7 @@ import { createDial } from '../../src/channels/dial.ts'
 import type { EmailItem } from '../../src/channels/email/message.ts'
 import { openRelayChannel } from '../../src/channels/email/relay.ts'
 import { systemClock } from '../../src/lib/clock.ts'
-import { fillPlaces } from '../../src/lib/placeholders.ts'
+import { fillPieces } from '../../src/lib/placeholders.ts'
 import { freePort, HOST, needPostfix, startPostfix } from '../mail/postfix.ts'
 import { startMailSink } from '../sinks/mail.ts'
 import { aMail, CONTENT } from './subjects/mail.ts'
@@ -57,7 +57,7 @@ test('Postfix takes our mail, and what arrives is whole and signed; whom it does
     expect((await dkimVerify(message, { resolver })).results.map(({ status }) => status.result)).toEqual(['pass'])
     const read = await PostalMime.parse(message)
     expect(read).toMatchObject({ subject: CONTENT.subject, from: CONTENT.from, messageId: item.messageIdHeader })
-    expect(read.html?.trimEnd()).toBe(fillPlaces(CONTENT.html, item.referenceFor))
+    expect(read.html?.trimEnd()).toBe(fillPieces(CONTENT.html, item.referenceFor))
     expect(got?.from).toBe(item.envelopeFrom)
   }
 })

@@ -2,7 +2,7 @@
 
 import { appNotFound, invalid } from '../../lib/errors.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { SecretBox } from '../../lib/secrets.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Actor } from '../app.ts'
@@ -80,7 +80,7 @@ async function change(
 function changedFields(before: Record<string, unknown>, after: Record<string, unknown>): string[] {
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
   return [...names].filter(
-    (name) => JSON.stringify(own(before, name) ?? null) !== JSON.stringify(own(after, name) ?? null),
+    (name) => JSON.stringify(ownProperty(before, name) ?? null) !== JSON.stringify(ownProperty(after, name) ?? null),
   )
 }
 

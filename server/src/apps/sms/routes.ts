@@ -1,4 +1,4 @@
-import type { Access, Route } from '../../http/route.ts'
+import type { Route, RouteAccess } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import { actorOf } from '../audit/actor.ts'
 import type { AppsContext } from '../context.ts'
@@ -8,7 +8,7 @@ import { SmsAnswer, SmsBody, SmsPath } from './schema.ts'
 const common = {
   errors: 'apps' as const,
   tag: 'Texts',
-  access: { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true } satisfies Access,
+  access: { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true } satisfies RouteAccess,
   path: '/apps/:app_id/sms_settings',
   params: SmsPath,
   answers: { 200: SmsAnswer },

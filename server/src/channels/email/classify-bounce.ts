@@ -1,6 +1,6 @@
 // The one classifier of bounces, for replies, for reports that come back, and for what services tell.
 
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 
 /**
  * `hard`: there is no such mailbox. `full`: there is, and it is full. `block`: we, or what we wrote, are not wanted. `soft`: any
@@ -62,7 +62,7 @@ export function classifyBounce(given: BounceInput): BounceClass {
   const { code, enhanced, text } = read(given)
   const [kind, subject, detail] = enhanced?.split('.') ?? []
   const isLater = kind === undefined ? code !== undefined && code < 500 : kind === '4'
-  const known = own(BY_CODE, `${subject}.${detail}`)
+  const known = ownProperty(BY_CODE, `${subject}.${detail}`)
   if (isLater) {
     if (known === 'full' || (enhanced === undefined && FULL.test(text))) return 'full'
     // Others have tried for as long as they would.

@@ -1,7 +1,7 @@
 // What a message centre hands to us (deliver_sm): reports about texts that it took, and texts that somebody wrote.
 
 import type { PDU, Text } from 'smpp'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { decodeGsm7 } from './gsm7.ts'
 import type { InboundSms, SmsReceipt } from './message.ts'
 import { readOptOut } from './opt-out.ts'
@@ -49,8 +49,8 @@ function readReceipt({ receipted_message_id, message_state }: PDU, text: string)
   const id = receipted_message_id || /\bid:\s*(\S+)/i.exec(text)?.[1]
   if (!id) return undefined
   const word = (WORDS[message_state ?? 0] || /\bstat:\s*(\w+)/i.exec(text)?.[1] || 'UNKNOWN').toUpperCase()
-  const state = own(STATES, word) ?? 'unknown'
-  const reason = own(REASONS, word)
+  const state = ownProperty(STATES, word) ?? 'unknown'
+  const reason = ownProperty(REASONS, word)
   return { id, state, ...(reason && { reason }) }
 }
 

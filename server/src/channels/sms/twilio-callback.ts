@@ -1,7 +1,7 @@
 // What Twilio calls us with: reports about texts that it took, and texts that somebody wrote to us.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { InboundSms, SmsReceipt } from './message.ts'
 import { type OptOut, readOptOut } from './opt-out.ts'
 import { judgeTwilioCode } from './twilio-errors.ts'
@@ -27,7 +27,7 @@ export function readTwilioCallback(form: URLSearchParams): TwilioCallback | unde
   const status = form.get('MessageStatus') ?? form.get('SmsStatus') ?? ''
   if (id === '') return undefined
   if (form.has('Body') && (status === 'received' || status === '')) return { kind: 'text', text: readText(form, id) }
-  const state = own(STATES, status)
+  const state = ownProperty(STATES, status)
   if (!state) return undefined
   if (state !== 'failed') return { kind: 'receipt', receipt: { id, state } }
   const { kind, reason = status } = judgeTwilioCode(form.get('ErrorCode')) ?? {}

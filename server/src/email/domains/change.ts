@@ -4,7 +4,7 @@ import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { lockApp } from '../../apps/store.ts'
 import { AppError, appNotFound, forbidden, invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { EmailContext } from '../context.ts'
 import { findWay } from '../find-route.ts'
 import { makeKeys } from './dkim-keys.ts'
@@ -143,7 +143,7 @@ async function switchKeys(
   const way = await findWay(ctx, appId)
   if (seen) {
     const next = recordsOf(ctx, seen, way).filter(({ key }) => key?.state === 'next')
-    refuseFaults(next.filter((record) => own(seen.checks, checkName(record))?.state !== 'ok'))
+    refuseFaults(next.filter((record) => ownProperty(seen.checks, checkName(record))?.state !== 'ok'))
   }
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {

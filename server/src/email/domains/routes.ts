@@ -1,4 +1,4 @@
-import type { Access, Route, RouteLimit } from '../../http/route.ts'
+import type { Route, RouteAccess, RouteLimit } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import type { EmailContext } from '../context.ts'
 import { addDomain, removeDomain, rotateKeys, setDomainState } from './change.ts'
@@ -15,8 +15,8 @@ import {
 import { verifyDomain } from './verify.ts'
 import { viewDomain, viewDomains } from './view.ts'
 
-const views: Access = { kind: 'app', permission: 'messages', appIn: 'path', orOrganization: true }
-const changes: Access = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
+const views: RouteAccess = { kind: 'app', permission: 'messages', appIn: 'path', orOrganization: true }
+const changes: RouteAccess = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 const makesKeys: RouteLimit[] = [{ rule: 'email.keys' }]

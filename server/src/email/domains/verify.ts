@@ -5,7 +5,7 @@ import { type Actor, SYSTEM } from '../../apps/app.ts'
 import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { giveNotice } from '../../sending/notify-administrators.ts'
 import type { Db } from '../../storage/db.ts'
 import type { EmailContext } from '../context.ts'
@@ -51,7 +51,7 @@ export async function recheckDomain(ctx: EmailContext, appId: AppId, domain: str
     if (before?.state !== 'active' || before.activatedBy !== 'check') return
     const after = withChecks(ctx, before, checks, way, now)
     const keys = recordsOf(ctx, after, way).filter(({ key }) => key?.state === 'active')
-    const found = keys.map((record) => own(after.checks, checkName(record))?.state)
+    const found = keys.map((record) => ownProperty(after.checks, checkName(record))?.state)
     const isGone = found.length > 0 && found.every((state) => state === 'missing' || state === 'wrong')
     if (isGone) {
       after.state = 'pending'
@@ -76,7 +76,7 @@ async function lookUp(ctx: EmailContext, appId: AppId, domain: string): Promise<
 function withChecks(ctx: EmailContext, before: EmailDomain, checks: Checks, way: MailWay, now: Date): EmailDomain {
   const names = recordsOf(ctx, before, way).map(checkName)
   const kept = names.flatMap((name): [string, Check][] => {
-    const check = own(checks, name) ?? own(before.checks, name)
+    const check = ownProperty(checks, name) ?? ownProperty(before.checks, name)
     return check ? [[name, check]] : []
   })
   return { ...before, checks: Object.fromEntries(kept), checkedAt: now, updatedAt: now }
@@ -85,7 +85,7 @@ function withChecks(ctx: EmailContext, before: EmailDomain, checks: Checks, way:
 /** Required records that are not there; all of them when there are no keys at all. */
 export const findFaults = (records: readonly DnsRecord[], checks: Checks): DnsRecord[] =>
   records.some(({ key }) => key?.state === 'active')
-    ? records.filter((record) => record.isRequired && own(checks, checkName(record))?.state !== 'ok')
+    ? records.filter((record) => record.isRequired && ownProperty(checks, checkName(record))?.state !== 'ok')
     : [...records]
 
 export const note = (

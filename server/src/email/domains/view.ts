@@ -1,7 +1,7 @@
 // A sending domain as it is shown: with the records that it needs, and what was found of each.
 
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { EmailContext } from '../context.ts'
 import { findWay, isCaught, type MailWay } from '../find-route.ts'
 import { domainNotFound, type EmailDomain, isTrusted, returnPathOf } from './domain.ts'
@@ -31,7 +31,7 @@ function domainObject(ctx: EmailContext, it: EmailDomain, way: MailWay): DomainA
     tracking_host: it.trackingHost,
     dkim: it.dkimKeys.map(({ selector, algorithm, state, created_at }) => ({ selector, algorithm, state, created_at })),
     records: recordsOf(ctx, it, way).map((record) => {
-      const check = own(it.checks, checkName(record))
+      const check = ownProperty(it.checks, checkName(record))
       return {
         purpose: record.purpose,
         type: record.type,

@@ -2,7 +2,7 @@
 // operators can put names of their own on top of it.
 
 import { domainToASCII } from 'node:url'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import listed from './providers.json' with { type: 'json' }
 
 /** In the order in which the interface lists them. */
@@ -72,7 +72,7 @@ export function readProviders(given: unknown, base?: ProviderList): ProviderList
   for (const [provider, names] of Object.entries(asObject(providers, '"providers"'))) {
     if (!isInboxProvider(provider)) throw new Error(`"${provider}" is none of ${inboxProviders.join(', ')}`)
     for (const [kind, entries] of Object.entries(asObject(names, `"${provider}"`))) {
-      const into = own(KINDS, kind)
+      const into = ownProperty(KINDS, kind)
       if (into === undefined)
         throw new Error(`"${provider}" has "${kind}", which is none of ${Object.keys(KINDS).join(', ')}`)
       for (const name of readNames(entries, `"${kind}" of "${provider}"`)) {

@@ -1,4 +1,4 @@
-import type { Access, Route } from '../../http/route.ts'
+import type { Route, RouteAccess } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import type { EmailContext } from '../context.ts'
 import { AppPath, EmptiedAnswer, MailAnswer, MailboxAnswer, MailboxQuery, MailPath } from './schema.ts'
@@ -6,7 +6,7 @@ import { deleteAllCaught } from './store.ts'
 import { viewMail, viewMailbox } from './view.ts'
 
 /** Mails hold what was rendered for their recipients. */
-const views: Access = {
+const views: RouteAccess = {
   kind: 'app',
   permission: 'messages',
   also: { permission: 'users' },

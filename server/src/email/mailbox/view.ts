@@ -2,7 +2,7 @@
 
 import { AppError, invalid } from '../../lib/errors.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
-import { readMail } from '../../lib/parse-mime.ts'
+import { parseMime } from '../../lib/parse-mime.ts'
 import type { Db } from '../../storage/db.ts'
 import type { MailAnswer, MailboxAnswer, MailboxQuery } from './schema.ts'
 import { type CaughtSummary, findCaught, listCaught, type Place } from './store.ts'
@@ -19,7 +19,7 @@ export async function viewMailbox(db: Db, appId: AppId, { limit, cursor, to }: M
 export async function viewMail(db: Db, appId: AppId, id: string): Promise<MailAnswer> {
   const found = await findCaught(db, appId, id)
   if (!found) throw new AppError('not-found', { code: 'mail-0', title: 'Mail not found' })
-  const { headerLines, html, text } = readMail(found.raw)
+  const { headerLines, html, text } = parseMime(found.raw)
   return { ...summary(found), headers: headerLines, html, text, raw: found.raw.toString('utf8') }
 }
 

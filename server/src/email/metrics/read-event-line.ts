@@ -2,7 +2,7 @@
 
 import { readDateTime } from '../../lib/date-time.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { codePoints } from '../../lib/text.ts'
 import { type InboxProvider, inboxProviders, isInboxProvider, readDomain } from '../inbox-providers/providers.ts'
 import { oldestKept } from './retention.ts'
@@ -81,7 +81,7 @@ function parse(text: string): Record<string, unknown> {
 }
 
 function textIn(given: Record<string, unknown>, name: string): string {
-  const value = own(given, name)
+  const value = ownProperty(given, name)
   if (value === undefined || value === null) throw new BadLine(`${name} is required`)
   if (typeof value !== 'string') throw new BadLine(`${name} must be a string`)
   if (value === '') throw new BadLine(`${name} must not be empty`)

@@ -1,10 +1,10 @@
-import type { Access, Route } from '../../http/route.ts'
+import type { Route, RouteAccess } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import type { MetricsContext } from './context.ts'
 import { AppPath, ProviderMetricsAnswer, ProviderMetricsQuery, Reputation } from './schema.ts'
 import { viewProviderMetrics, viewReputation } from './view.ts'
 
-const access: Access = { kind: 'app', permission: 'messages', appIn: 'path' }
+const access: RouteAccess = { kind: 'app', permission: 'messages', appIn: 'path' }
 
 export function emailMetricsRoutes(ctx: MetricsContext): Route[] {
   const common = { tag: 'Email', method: 'GET' as const, access, limits: [{ rule: 'read' }], params: AppPath }

@@ -1,11 +1,11 @@
-import type { Access, Route, RouteLimit } from '../../http/route.ts'
+import type { Route, RouteAccess, RouteLimit } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import type { EmailContext } from '../context.ts'
 import { resumeEmail } from '../pause.ts'
 import { removeSettings, setSettings, viewSettings } from './configure.ts'
 import { AppPath, EmailSettingsAnswer, EmailSettingsBody } from './schema.ts'
 
-const changes: Access = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
+const changes: RouteAccess = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
 const writes: RouteLimit[] = [{ rule: 'write' }]
 
 export function emailSettingsRoutes(ctx: EmailContext): Route[] {

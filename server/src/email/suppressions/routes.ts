@@ -1,4 +1,4 @@
-import type { Access, Route } from '../../http/route.ts'
+import type { Route, RouteAccess } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import type { EmailContext } from '../context.ts'
 import { addSuppressions, removeSuppression } from './change.ts'
@@ -14,14 +14,14 @@ import {
 } from './schema.ts'
 
 /** The list holds addresses of users. */
-const views: Access = {
+const views: RouteAccess = {
   kind: 'app',
   permission: 'messages',
   also: { permission: 'users' },
   appIn: 'path',
   orOrganization: true,
 }
-const changes: Access = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
+const changes: RouteAccess = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
 
 export function suppressionRoutes(ctx: EmailContext): Route[] {
   const all = { errors: 'apps' as const, tag: 'Email', path: '/apps/:app_id/email/suppressions', params: AppPath }

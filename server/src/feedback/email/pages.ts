@@ -1,11 +1,11 @@
 // The few pages that people come to from an email: plain, without scripts, and with nothing in them that is not escaped.
 
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 
 export type Page = { status: number; body: string; headers: Record<string, string> }
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
-export const escaped = (text: string) => text.replaceAll(/[&<>"']/g, (sign) => own(ENTITIES, sign) as string)
+export const escaped = (text: string) => text.replaceAll(/[&<>"']/g, (sign) => ownProperty(ENTITIES, sign) as string)
 
 const STYLE =
   'body{font:1.1rem/1.5 system-ui,sans-serif;margin:0;overflow-wrap:anywhere;color:#1a1a1a;background:#f6f6f4}' +

@@ -1,7 +1,7 @@
 // An email once more, in the browser: the same content for the same person, without anything that tells of it being read.
 
 import type { EmailReference, Purpose } from '../../email/reference.ts'
-import { fillPlaces, MARK, piecesOf } from '../../lib/placeholders.ts'
+import { fillPieces, PLACEHOLDER_MARK, splitAtPlaceholders } from '../../lib/placeholders.ts'
 import type { EmailDelivery } from '../../messages/email/store.ts'
 import { findEmailDelivery } from '../../messages/email/store.ts'
 import { emailUrls, fillPlaceholders } from '../../messages/email/urls.ts'
@@ -29,8 +29,9 @@ export async function viewEmail(ctx: FeedbackContext, reference: EmailReference)
   if (html === undefined) return tooOldPage()
   const urls = emailUrls(ctx.publicUrl?.replace(/\/+$/, '') ?? '')
   // What stands in the mail stands here too: who is shown it can unsubscribe as its reader can.
-  const body = fillPlaces(piecesOf(fillPlaceholders(html.replaceAll(MARK, ''), urls)), (purpose) =>
-    ctx.mail.references.write(reference, purpose as Purpose),
+  const body = fillPieces(
+    splitAtPlaceholders(fillPlaceholders(html.replaceAll(PLACEHOLDER_MARK, ''), urls)),
+    (purpose) => ctx.mail.references.write(reference, purpose as Purpose),
   )
   return { status: 200, body, headers: { ...PRIVATE, 'content-security-policy': POLICY } }
 }

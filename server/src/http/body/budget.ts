@@ -46,14 +46,14 @@ export type BodyLease = {
   release(): void
 }
 
-type Waiter = { bytes: number; grant: () => void; timer: NodeJS.Timeout }
-type Holder = { group: string; used: number; waiting: Set<Waiter> }
+type ByteWaiter = { bytes: number; grant: () => void; timer: NodeJS.Timeout }
+type ByteHolder = { group: string; used: number; waiting: Set<ByteWaiter> }
 
 export function createBodyBudget({ bytes, largeBytes, waitMs }: BodyBudgetOptions): BodyBudget {
-  const small = new Pool(bytes * SMALL_PART, waitMs)
-  const large = new Pool(bytes * (1 - SMALL_PART), waitMs)
+  const small = new BytePool(bytes * SMALL_PART, waitMs)
+  const large = new BytePool(bytes * (1 - SMALL_PART), waitMs)
   return {
-    lease: (address) => new Lease(address, (size) => (size > largeBytes ? large : small)),
+    lease: (address) => new BodyBudgetLease(address, (size) => (size > largeBytes ? large : small)),
     stats: () => ({
       small_bytes: small.used,
       large_bytes: large.used,
@@ -63,15 +63,15 @@ export function createBodyBudget({ bytes, largeBytes, waitMs }: BodyBudgetOption
   }
 }
 
-class Lease implements BodyLease {
+class BodyBudgetLease implements BodyLease {
   bytes = 0
   readonly #address: string
-  readonly #poolFor: (bytes: number) => Pool
+  readonly #poolFor: (bytes: number) => BytePool
   #group: string | undefined
-  #pool: Pool | undefined
+  #pool: BytePool | undefined
   #isReleased = false
 
-  constructor(address: string, poolFor: (bytes: number) => Pool) {
+  constructor(address: string, poolFor: (bytes: number) => BytePool) {
     this.#address = address
     this.#poolFor = poolFor
   }
@@ -88,7 +88,7 @@ class Lease implements BodyLease {
     return pool.wait(this.#group, needed).then(() => this.#replace(pool, needed))
   }
 
-  #replace(pool: Pool, bytes: number) {
+  #replace(pool: BytePool, bytes: number) {
     const before = this.#pool
     if (before) before.giveBack(this.#group as string, this.bytes)
     this.#pool = pool
@@ -110,16 +110,16 @@ class Lease implements BodyLease {
 }
 
 /** Addresses take turns where all of them want more than there is. */
-class Pool {
+class BytePool {
   used = 0
   waiting = 0
   refused = 0
   readonly share: number
   readonly #bytes: number
   readonly #waitMs: number
-  readonly #holders = new Map<string, Holder>()
+  readonly #holders = new Map<string, ByteHolder>()
   /** Those with somebody waiting, whose turn it is first. */
-  readonly #rota = new Set<Holder>()
+  readonly #rota = new Set<ByteHolder>()
   /** Somebody within their share waits for others to give back: newcomers must not overtake. */
   #isFull = false
 
@@ -156,7 +156,7 @@ class Pool {
         reject(this.#refusal(own, bytes))
         this.#grantWaiting()
       }, this.#waitMs)
-      const waiter: Waiter = { bytes, grant: resolve, timer }
+      const waiter: ByteWaiter = { bytes, grant: resolve, timer }
       own.waiting.add(waiter)
       this.#rota.add(own)
       this.waiting++
@@ -191,18 +191,18 @@ class Pool {
     }
   }
 
-  #leave(holder: Holder, waiter: Waiter) {
+  #leave(holder: ByteHolder, waiter: ByteWaiter) {
     clearTimeout(waiter.timer)
     if (holder.waiting.delete(waiter)) this.waiting--
     if (holder.waiting.size === 0) this.#rota.delete(holder)
     this.#forgetIdle(holder)
   }
 
-  #forgetIdle(holder: Holder) {
+  #forgetIdle(holder: ByteHolder) {
     if (holder.used === 0 && holder.waiting.size === 0) this.#holders.delete(holder.group)
   }
 
-  #refusal(holder: Holder, bytes: number): BodiesBusy {
+  #refusal(holder: ByteHolder, bytes: number): BodiesBusy {
     this.refused++
     const isOwnFault = holder.used + bytes > this.share
     this.#forgetIdle(holder)

@@ -1,7 +1,7 @@
 // A request to an operation as somebody would write it, with curl and in Node, made from the description for machines. What
 // only the reader knows (keys, ids) is a variable of the environment, so that an example runs as it stands.
 
-import type { ApiDescription, Operation, Parameter, Schema } from '../openapi.ts'
+import type { ApiDescription, JsonSchema, Operation, Parameter } from '../openapi.ts'
 import { sampleOf } from './sample.ts'
 import { hasVariable, readVariable, VARIABLES, variable } from './variable.ts'
 
@@ -79,7 +79,7 @@ const typeHeader = (type: string | undefined): [string, string][] =>
   type === undefined || type === '*/*' ? [] : [['Content-Type', type]]
 
 /** An app's id, and what has no usual value, is a variable. */
-const placeholderFor = ({ name, schema }: Pick<Parameter, 'name'> & { schema?: Schema }): string => {
+const placeholderFor = ({ name, schema }: Pick<Parameter, 'name'> & { schema?: JsonSchema }): string => {
   const usual = Object.hasOwn(NAMES, name) && schema?.format !== 'uuid' ? NAMES[name] : undefined
   return usual === undefined ? variable(name) : encodeURIComponent(usual)
 }

@@ -1,6 +1,6 @@
 // The interface for people: one page, made from the description for machines.
 
-import type { ApiDescription, Operation, Parameter, Schema } from '../openapi.ts'
+import type { ApiDescription, JsonSchema, Operation, Parameter } from '../openapi.ts'
 import { exampleRequest } from './example-request.ts'
 import type { Guide } from './guides.ts'
 import { escapeHtml } from './html.ts'
@@ -168,7 +168,7 @@ function answersOf({ responses }: Operation, api: ApiDescription): string {
 const MAX_ROWS = 120
 
 /** The fields of a schema as rows, inner ones with their whole path. */
-function fieldsOf(schema: Schema, api: ApiDescription): string {
+function fieldsOf(schema: JsonSchema, api: ApiDescription): string {
   const rows: string[] = []
   collect(resolve(schema, api), '', api, rows, 0)
   return rows.length === 0
@@ -176,7 +176,12 @@ function fieldsOf(schema: Schema, api: ApiDescription): string {
     : `<dl class="fields">${rows.join('')}</dl>`
 }
 
-type Shape = Schema & { properties?: Record<string, Schema>; required?: string[]; items?: Schema; anyOf?: Schema[] }
+type Shape = JsonSchema & {
+  properties?: Record<string, JsonSchema>
+  required?: string[]
+  items?: JsonSchema
+  anyOf?: JsonSchema[]
+}
 
 function collect(schema: Shape, prefix: string, api: ApiDescription, rows: string[], depth: number): void {
   for (const [name, property] of Object.entries(schema.properties ?? {})) {
@@ -191,7 +196,7 @@ function collect(schema: Shape, prefix: string, api: ApiDescription, rows: strin
   }
 }
 
-function resolve(schema: Schema, api: ApiDescription): Shape {
+function resolve(schema: JsonSchema, api: ApiDescription): Shape {
   const name = typeof schema.$ref === 'string' ? schema.$ref.split('/').at(-1) : undefined
   return ((name && api.components.schemas[name]) || schema) as Shape
 }

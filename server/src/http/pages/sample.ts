@@ -1,14 +1,14 @@
 // A value that a schema allows, as small as it may be: for examples of operations that have none of their own.
 
-import type { ApiDescription, Schema } from '../openapi.ts'
+import type { ApiDescription, JsonSchema } from '../openapi.ts'
 import { variable } from './variable.ts'
 
-type Shape = Schema & {
+type Shape = JsonSchema & {
   type?: string | string[]
-  properties?: Record<string, Schema>
+  properties?: Record<string, JsonSchema>
   required?: string[]
-  items?: Schema
-  anyOf?: Schema[]
+  items?: JsonSchema
+  anyOf?: JsonSchema[]
   enum?: unknown[]
 }
 
@@ -19,7 +19,7 @@ const TEXTS: Record<string, string> = {
   uri: 'https://example.com',
 }
 
-export function sampleOf(schema: Schema, api: ApiDescription, name = 'value'): unknown {
+export function sampleOf(schema: JsonSchema, api: ApiDescription, name = 'value'): unknown {
   const shape = resolve(schema, api)
   if (shape.const !== undefined) return shape.const
   if (Array.isArray(shape.enum)) return shape.enum.find((value) => value !== null)
@@ -45,7 +45,9 @@ export function sampleOf(schema: Schema, api: ApiDescription, name = 'value'): u
 
 /** What is required, and where nothing is, the first thing that may be said. */
 function sampleObject({ properties = {}, required = [] }: Shape, api: ApiDescription): Record<string, unknown> {
-  const writable = Object.keys(properties).filter((name) => resolve(properties[name] as Schema, api).readOnly !== true)
+  const writable = Object.keys(properties).filter(
+    (name) => resolve(properties[name] as JsonSchema, api).readOnly !== true,
+  )
   const names = required.length > 0 ? required : writable.slice(0, 1)
   return Object.fromEntries(names.map((name) => [name, sampleOf(properties[name] ?? {}, api, name)]))
 }
@@ -56,7 +58,7 @@ function sampleText({ format, minLength = 0 }: Shape, name: string): string {
   return known ?? name.padEnd(Number(minLength), '0')
 }
 
-function resolve(schema: Schema, api: ApiDescription): Shape {
+function resolve(schema: JsonSchema, api: ApiDescription): Shape {
   const name = typeof schema.$ref === 'string' ? schema.$ref.split('/').at(-1) : undefined
   return ((name && api.components.schemas[name]) || schema) as Shape
 }

@@ -1,6 +1,6 @@
 // Who enters a journey, who leaves it early, and the conditions on events and segments that branches share with them.
 
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import {
   type EarlyExit,
@@ -91,7 +91,7 @@ export function readEarlyExit(reading: DocumentReading, value: unknown): EarlyEx
     on_event: onEvent ? { name: reader.text(`${path}.on_event.name`, onEvent.name, MAX_EVENT_NAME) as string } : null,
   }
   // What is wrong with a rule was told where it stands.
-  if (!Object.keys(read).some((name) => isPresent(own(rules, name)) && own(rules, name) !== false))
+  if (!Object.keys(read).some((name) => isPresent(ownProperty(rules, name)) && ownProperty(rules, name) !== false))
     reader.report(path, 'must have at least one rule; early_exit: null removes all of them')
   return { rules: read, tag_on_early_exit: readTags(reading, 'early_exit.tag_on_early_exit', given.tag_on_early_exit) }
 }

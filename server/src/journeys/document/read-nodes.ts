@@ -1,6 +1,6 @@
 // The nodes of a journey, each kind with its own fields; what a kind does not know is dropped.
 
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { isTimeZone } from '../../lib/time-zone.ts'
 import {
   CHANNEL_OF,
@@ -66,7 +66,7 @@ function readFields(reading: DocumentReading, path: string, given: Fields, node:
   const { reader } = reading
   const kind: NodeKind = node.kind
   const use = (name: string, use: 'template' | 'webhook' | 'iam') => {
-    const id = reader.uuid(`${path}.${name}`, own(given, name))
+    const id = reader.uuid(`${path}.${name}`, ownProperty(given, name))
     if (id !== undefined)
       reading.uses.push({
         kind: use,

@@ -1,4 +1,4 @@
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 
 /** RFC 7396: what is given replaces, null takes away, objects are merged, lists are replaced as a whole. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
@@ -6,7 +6,7 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
   const merged: Record<string, unknown> = isObject(target) ? { ...target } : {}
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) delete merged[name]
-    else merged[name] = mergePatch(own(merged, name), value)
+    else merged[name] = mergePatch(ownProperty(merged, name), value)
   }
   return merged
 }

@@ -17,7 +17,7 @@ import { record } from '../../../test/events.ts'
 import { aWait, someReferences, update } from '../../../test/journeys.ts'
 import { aName, anEmail, aUser, type MadeUser, view } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import { sql } from '../../storage/sql.ts'
 import { type NewFeedEntry, recordFeedEntries, setWatches } from '../../users/change-feed/change-feed.ts'
 import { handleUserChanges } from './handle-user-changes.ts'
@@ -64,10 +64,10 @@ const note = async (news: NewFeedEntry[]) => {
 const mine = () =>
   ({
     job: { appId: app.tenant.id },
-    isLeaving: () => false,
-    stillMine: async () => true,
-    noteProgress: async () => {},
-  }) as unknown as Work
+    isStopping: () => false,
+    isStillHeld: async () => true,
+    recordProgress: async () => {},
+  }) as unknown as JobRun
 
 describe('a user enters by a segment', () => {
   test('when they come to be in it, once, whatever happens later', async () => {

@@ -2,7 +2,7 @@
 // of it: a crash repeats nothing and loses nothing. Runs are not moved here: they are made due, and asked anew by who moves them.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
 import { enqueueFeedJob, type FeedEntry, takeFeedEntries } from '../../users/change-feed/change-feed.ts'
 import { findPresence } from '../../users/presence-store.ts'
@@ -21,13 +21,13 @@ const AT_ONCE = 2_000
 /** Then it is another app's turn. */
 const BATCHES_AT_A_STRETCH = 20
 
-export const handleUserChanges = (ctx: EntryContext) => async (work: Work) => {
+export const handleUserChanges = (ctx: EntryContext) => async (work: JobRun) => {
   const { appId } = work.job
-  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
+  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isStopping(); batches++) {
     const hasMore = await ctx.db.transaction(async (db) => {
-      if (!(await work.stillMine(db))) return false
+      if (!(await work.isStillHeld(db))) return false
       const hasMore = await reactToSome(ctx, db, appId)
-      await work.noteProgress(db)
+      await work.recordProgress(db)
       return hasMore
     })
     if (!hasMore) return

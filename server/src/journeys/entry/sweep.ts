@@ -3,7 +3,7 @@
 // move. It may be interrupted and repeated at any point: whoever has entered is in, and who was woken looks again.
 
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
-import type { Handler, Work } from '../../queue/job.ts'
+import type { JobHandler, JobRun } from '../../queue/job.ts'
 import { type Member, pageStatement } from '../../segments/audience.ts'
 import { dependsOnTime, type Node } from '../../segments/filters/tree.ts'
 import { getSegmentsById, treeOf } from '../../segments/read.ts'
@@ -28,13 +28,13 @@ const SELDOM_MS = 3_600_000
 /** A sweep that takes a second comes every minute: whatever its size, it is a sixtieth of one worker's time. */
 const REST_FACTOR = 60
 
-export const sweepHandler = (ctx: EntryContext): Handler => ({
+export const sweepHandler = (ctx: EntryContext): JobHandler => ({
   timeLimitMs: 3_600_000,
   ...READS_AUDIENCE,
   run: (work) => sweepJourney(ctx, work),
 })
 
-async function sweepJourney(ctx: EntryContext, work: Work): Promise<void> {
+async function sweepJourney(ctx: EntryContext, work: JobRun): Promise<void> {
   const { appId, key: id, payload } = work.job
   const began = ctx.now()
   const journey = await ctx.live.find(ctx.db, appId, id)
@@ -54,30 +54,30 @@ async function sweepJourney(ctx: EntryContext, work: Work): Promise<void> {
   const { isFresh } = (payload ?? {}) as { isFresh?: boolean }
   const isFrequent = isFresh || [...trees.values()].some(dependsOnTime)
   const restMs = Math.max(isFrequent ? SOON_MS : SELDOM_MS, REST_FACTOR * (now.getTime() - began.getTime()))
-  const next = work.isLeaving() ? now : new Date(now.getTime() + restMs)
+  const next = work.isStopping() ? now : new Date(now.getTime() + restMs)
   await ctx.queue.enqueue(ctx.db, [sweepJob(appId, id, next)])
 }
 
-type Sweep = { ctx: EntryContext; work: Work; appId: AppId; id: JourneyId; now: Date }
+type Sweep = { ctx: EntryContext; work: JobRun; appId: AppId; id: JourneyId; now: Date }
 
 async function findTrees(db: Db, appId: AppId, ids: readonly SegmentId[]): Promise<Map<SegmentId, Node>> {
   const found = await getSegmentsById({ db }, appId, [...new Set(ids)])
   return new Map([...found].map(([id, segment]) => [id, treeOf(segment)]))
 }
 
-const mayGoOn = ({ work }: Sweep) => !work.isLeaving() && !work.signal.aborted
+const mayGoOn = ({ work }: Sweep) => !work.isStopping() && !work.signal.aborted
 
 /** A step of a sweep; false when there is nothing more to do, because the journey is not active any more. */
 async function step(sweep: Sweep, run: (db: Db, journey: CompiledJourney) => Promise<void>): Promise<boolean> {
   const { ctx, work, appId, id } = sweep
   const isDone = await ctx.db.transaction(async (db) => {
-    if (!(await work.stillMine(db))) return false
+    if (!(await work.isStillHeld(db))) return false
     const journey = await ctx.live.lockForShare(db, appId, id)
     if (!journey) return false
     await run(db, journey)
     return true
   })
-  if (isDone) await work.noteProgress(ctx.db)
+  if (isDone) await work.recordProgress(ctx.db)
   return isDone
 }
 

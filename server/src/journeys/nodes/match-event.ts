@@ -1,6 +1,6 @@
 // Whether an event is the one that is meant. Values are compared as numbers where both are, else as text; moments as moments.
 
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { EventAttribute, EventMatch } from '../journey.ts'
 import type { RunEvent } from '../runs/run.ts'
 import type { EventPair } from './node.ts'
@@ -20,11 +20,11 @@ export const matchesEntry = (pairs: readonly EventPair[], properties: Properties
 
 /** A key may be the name of a property or, with dots, lead into one. */
 function valueAt(properties: Properties, key: string): unknown {
-  if (Object.hasOwn(properties, key)) return own(properties, key) ?? undefined
+  if (Object.hasOwn(properties, key)) return ownProperty(properties, key) ?? undefined
   let value: unknown = properties
   for (const name of key.split('.')) {
     if (typeof value !== 'object' || value === null) return undefined
-    value = own(value as Properties, name)
+    value = ownProperty(value as Properties, name)
   }
   return value ?? undefined
 }

@@ -4,7 +4,7 @@
 import type { AppId } from '../../lib/ids.ts'
 import { type AddOptions, findReadyProviders } from '../../messages/expand/add-recipients.ts'
 import { lookUpUsers } from '../../messages/expand/look-up-hosts.ts'
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
 import { findExistingUsers } from '../../users/presence-store.ts'
 import { advanceJob, readAdvanceKey } from '../jobs.ts'
@@ -29,18 +29,18 @@ const BATCHES_AT_A_STRETCH = 20
 /** What is asked of others than the database, before the transaction. */
 type Beforehand = Pick<AddOptions, 'ready'> & { areLookedUp: boolean }
 
-export const advanceRuns = (ctx: RunsContext) => async (work: Work) => {
+export const advanceRuns = (ctx: RunsContext) => async (work: JobRun) => {
   const { appId, key } = work.job
   const { journeyId, part } = readAdvanceKey(key)
   const ready = await findReadyProviders(ctx.engine, appId)
-  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
+  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isStopping(); batches++) {
     const hasMore = await preparing(ctx, appId, journeyId, (areLookedUp) =>
       ctx.db.transaction(async (db) => {
-        const [isMine, journey] = await Promise.all([work.stillMine(db), ctx.live.lockForShare(db, appId, journeyId)])
+        const [isMine, journey] = await Promise.all([work.isStillHeld(db), ctx.live.lockForShare(db, appId, journeyId)])
         if (!isMine || !journey) return false
         const hasMore = await advanceBatch(ctx, db, appId, journey, part, { ready, areLookedUp })
         // With the batch: what moved runs is not what ended its workers before.
-        await work.noteProgress(db)
+        await work.recordProgress(db)
         return hasMore
       }),
     )

@@ -1,7 +1,7 @@
 // The values of tags may hold Liquid, which sees the user as they are at that moment.
 
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { codePoints } from '../../lib/text.ts'
 import type { Db } from '../../storage/db.ts'
 import { findSender } from '../../templates/find-app-scope.ts'
@@ -73,6 +73,6 @@ const sourcesOf = (assignments: Record<string, string>): Sources =>
 const settled = ({ assignments }: Tagged, texts: Record<string, string>) =>
   Object.fromEntries(
     Object.entries(texts)
-      .filter(([key, text]) => text !== '' || !hasLiquid(own(assignments, key) ?? ''))
+      .filter(([key, text]) => text !== '' || !hasLiquid(ownProperty(assignments, key) ?? ''))
       .map(([key, text]) => [key, codePoints(text) > MAX_VALUE ? [...text].slice(0, MAX_VALUE).join('') : text]),
   )

@@ -6,7 +6,7 @@ import { AppError } from '../../lib/errors.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { DAY_MS, dayOf } from '../../lib/time-zone.ts'
 import { type AddOptions, addRecipients } from '../../messages/expand/add-recipients.ts'
-import type { Lane, MessageId } from '../../messages/message.ts'
+import type { JobLane, MessageId } from '../../messages/message.ts'
 import { openMessage, type PreparedMessage, prepareFromTemplate } from '../../messages/recipients.ts'
 import type { Db } from '../../storage/db.ts'
 import { findRevisions } from '../../templates/store.ts'
@@ -139,7 +139,7 @@ const comeAgain = ({ audience, reentrySeconds }: CompiledJourney) =>
 
 const nameOfKey = ({ nodeId, day, nth }: NodeMessageKey) => `${nodeId} ${day.getTime()} ${nth}`
 
-const laneOf = ({ audience }: CompiledJourney): Lane => (audience.kind === 'event_trigger' ? 'direct' : 'bulk')
+const laneOf = ({ audience }: CompiledJourney): JobLane => (audience.kind === 'event_trigger' ? 'direct' : 'bulk')
 
 const nameOf = ({ templateId, revision }: Pick<NodeMessageKey, 'templateId' | 'revision'>) =>
   `${templateId} ${revision}`

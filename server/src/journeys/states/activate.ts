@@ -3,7 +3,7 @@
 // To make one active takes many: those who are in its audience are entered by ranges, and wait until the last step.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
-import type { Handlers, Work } from '../../queue/job.ts'
+import type { JobHandlers, JobRun } from '../../queue/job.ts'
 import { READS_AUDIENCE, type ScanAudience } from '../../segments/scan.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JourneysContext } from '../context.ts'
@@ -34,7 +34,7 @@ const STEPS_IN_A_TURN = 20
 /** The same where the audience is expensive. */
 const MAX_TURN_MS = 60_000
 
-export const journeyHandlers = (ctx: JourneysContext, scanAudience: ScanAudience): Handlers => ({
+export const journeyHandlers = (ctx: JourneysContext, scanAudience: ScanAudience): JobHandlers => ({
   [ACTIVATE_JOURNEY]: { run: activateJourney({ ...ctx, scanAudience }), ...READS_AUDIENCE, ...RETRIED_FOR_A_DAY },
   [CLEAR_JOURNEY]: { run: clearJourney(ctx), ...RETRIED_FOR_A_DAY },
   [START_JOURNEY]: { run: ({ job }) => startJourney(ctx, job.appId, job.key), ...RETRIED_FOR_A_DAY },
@@ -61,15 +61,15 @@ const momentOf = ({ document: { schedule } }: Journey, name: 'start_at' | 'stop_
 
 type ActivationContext = JourneysContext & { scanAudience: ScanAudience }
 
-const activateJourney = (ctx: ActivationContext) => async (work: Work) => {
+const activateJourney = (ctx: ActivationContext) => async (work: JobRun) => {
   const { appId, key } = work.job
   const began = performance.now()
   let size: number | undefined
-  for (let steps = 0; steps < STEPS_IN_A_TURN && !work.isLeaving(); steps++) {
+  for (let steps = 0; steps < STEPS_IN_A_TURN && !work.isStopping(); steps++) {
     const found = await findNextEntrants(ctx, work, key, size)
     size = found?.entrants.nextSize
     if (!(await activateFurther(ctx, work, key, found))) return
-    await work.noteProgress(ctx.db)
+    await work.recordProgress(ctx.db)
     if (performance.now() - began > MAX_TURN_MS) break
   }
   await ctx.queue.enqueue(ctx.db, [activateJob(appId, key)])
@@ -81,7 +81,7 @@ type Found = { after: SubscriptionId | null; version: number; entrants: Entrants
 /** To look may take long, so nothing is locked. Undefined while what was left of an earlier activation is to be cleared. */
 async function findNextEntrants(
   ctx: ActivationContext,
-  { job: { appId }, signal }: Work,
+  { job: { appId }, signal }: JobRun,
   id: JourneyId,
   size: number | undefined,
 ): Promise<Found | undefined> {
@@ -97,13 +97,13 @@ async function findNextEntrants(
 /** One step; whether there are more. It begins where the one before it ended, whoever did that one. */
 const activateFurther = (
   ctx: ActivationContext,
-  work: Work,
+  work: JobRun,
   id: JourneyId,
   found: Found | undefined,
 ): Promise<boolean> =>
   ctx.db.transaction(async (db) => {
     const { appId } = work.job
-    if (!(await work.stillMine(db))) return false
+    if (!(await work.isStillHeld(db))) return false
     const journey = await lockJourney(db, appId, id)
     if (journey?.state !== 'processing') return false
     const now = ctx.now()

@@ -3,7 +3,7 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import { cancelMessages } from '../../messages/cancel.ts'
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JourneysContext } from '../context.ts'
 import { clearJob } from '../jobs.ts'
@@ -28,23 +28,23 @@ const BATCHES_AT_A_STRETCH = 20
 /** `after`: the last run of an archived journey that was looked at. */
 type Reach = { after?: RunCursor | undefined }
 
-export const clearJourney = (ctx: JourneysContext) => async (work: Work) => {
+export const clearJourney = (ctx: JourneysContext) => async (work: JobRun) => {
   const { appId, key: id, payload } = work.job
   let reach = payload as Reach
-  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isLeaving(); batches++) {
+  for (let batches = 0; batches < BATCHES_AT_A_STRETCH && !work.isStopping(); batches++) {
     const next = await clearSome(ctx, work, id, reach)
     if (!next) return
     reach = next
-    await work.noteProgress(ctx.db)
+    await work.recordProgress(ctx.db)
   }
   await ctx.queue.enqueue(ctx.db, [clearJob(appId, id, reach)])
 }
 
 /** Answers how far it came; undefined when there is nothing left to do. */
-const clearSome = (ctx: JourneysContext, work: Work, id: JourneyId, reach: Reach): Promise<Reach | undefined> =>
+const clearSome = (ctx: JourneysContext, work: JobRun, id: JourneyId, reach: Reach): Promise<Reach | undefined> =>
   ctx.db.transaction(async (db) => {
     const { appId } = work.job
-    if (!(await work.stillMine(db))) return undefined
+    if (!(await work.isStillHeld(db))) return undefined
     const journey = await lockJourney(db, appId, id)
     const state: JourneyState | 'gone' = journey?.state ?? 'gone'
     if (state === 'processing' || state === 'active') return undefined

@@ -5,7 +5,7 @@ import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { SecretBox } from '../../lib/secrets.ts'
 import type { Queue } from '../../queue/enqueue.ts'
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
 import type { SendWebhook } from '../../sending/send-notice.ts'
 import type { Db } from '../../storage/db.ts'
@@ -38,7 +38,7 @@ const PAUSE_MS = { first: 5 * SECOND_MS, longest: 3_600 * SECOND_MS }
 const HELD_MS = 60 * SECOND_MS
 const LIFE_MS = 86_400 * SECOND_MS
 
-export const deliverCalls = (ctx: WebhookCallsContext) => async (work: Work) => {
+export const deliverCalls = (ctx: WebhookCallsContext) => async (work: JobRun) => {
   const { appId, key } = work.job
   if (await isHeld(ctx, appId)) {
     await ctx.queue.enqueue(ctx.db, [webhookCallsJob(appId, key, new Date(ctx.now().getTime() + HELD_MS))])
@@ -122,7 +122,7 @@ const bodyOf = (
 /** Refused, not answered or not reached: all may be mended within the day. */
 async function settle(
   { db, now }: WebhookCallsContext,
-  { job: { appId }, stillMine, noteProgress }: Work,
+  { job: { appId }, isStillHeld, recordProgress }: JobRun,
   calls: readonly WebhookCall[],
   outcomes: readonly ChannelOutcome[],
 ): Promise<void> {
@@ -137,8 +137,8 @@ async function settle(
     else again.push({ id, dueAt: new Date(at.getTime() + pauseMs(attempts, outcome)) })
   }
   await db.transaction(async (db) => {
-    if (!(await stillMine(db))) return
-    await noteProgress(db)
+    if (!(await isStillHeld(db))) return
+    await recordProgress(db)
     if (again.length > 0) await deferCalls(db, appId, again)
     const deleted = new Set((await deleteCalls(db, appId, [...over.keys()])).map(({ id }) => id))
     const settled = Map.groupBy(

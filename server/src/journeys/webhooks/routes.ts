@@ -1,4 +1,4 @@
-import type { Access, Route, RouteLimit } from '../../http/route.ts'
+import type { Route, RouteAccess, RouteLimit } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import { isUuid } from '../../lib/ids.ts'
 import type { JourneysContext } from '../context.ts'
@@ -17,10 +17,10 @@ import {
 import { findWebhooks } from './store.ts'
 import { type JourneyWebhookId, journeyWebhookNotFound, webhookObject } from './webhook.ts'
 
-const views: Access = { kind: 'app', permission: 'journeys:view', appIn: 'path' }
-const edits = { kind: 'app', permission: 'journeys:edit', appIn: 'path' } as const satisfies Access
+const views: RouteAccess = { kind: 'app', permission: 'journeys:view', appIn: 'path' }
+const edits = { kind: 'app', permission: 'journeys:edit', appIn: 'path' } as const satisfies RouteAccess
 /** Requests to the address tell who users are and what their tags say. */
-const setsAddress: Access = { ...edits, also: { permission: 'users' } }
+const setsAddress: RouteAccess = { ...edits, also: { permission: 'users' } }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 

@@ -9,7 +9,7 @@ import { jobsInsert } from '../../queue/store.ts'
 import { sendingDisabled } from '../../sending/hold.ts'
 import { wasDisabled } from '../../sending/store.ts'
 import type { Db } from '../../storage/db.ts'
-import type { Merger, Outcome } from '../../storage/merge.ts'
+import type { MergeOutcome, Merger } from '../../storage/merge.ts'
 import { sql } from '../../storage/sql.ts'
 import { userIdOfRow } from '../../users/store.ts'
 import { DIRECT, expandJob } from '../jobs.ts'
@@ -78,7 +78,7 @@ export function createInsertMessage({ db, now, queue, isDisabled, merger }: Cont
     appId: AppId,
     list: Submission[],
     open: number[],
-    outcomes: Outcome<AcceptedMessage | undefined>[],
+    outcomes: MergeOutcome<AcceptedMessage | undefined>[],
     heedsHold: boolean,
   ) {
     const firsts = withoutSharedKeys(list, open)
@@ -120,7 +120,7 @@ export function createInsertMessage({ db, now, queue, isDisabled, merger }: Cont
     appId: AppId,
     list: Submission[],
     group: number[],
-    outcomes: Outcome<AcceptedMessage | undefined>[],
+    outcomes: MergeOutcome<AcceptedMessage | undefined>[],
     heedsHold: boolean,
   ) {
     let open = group
@@ -134,7 +134,7 @@ export function createInsertMessage({ db, now, queue, isDisabled, merger }: Cont
     name: 'messages.accept',
     share: 0.5,
     async run(appId, inputs) {
-      const outcomes: Outcome<AcceptedMessage | undefined>[] = new Array(inputs.length)
+      const outcomes: MergeOutcome<AcceptedMessage | undefined>[] = new Array(inputs.length)
       for (const group of bounded(inputs)) {
         try {
           await settle(appId, inputs, group, outcomes, true)
@@ -154,7 +154,7 @@ export function createInsertMessage({ db, now, queue, isDisabled, merger }: Cont
     appId: AppId,
     list: Submission[],
     open: number[],
-    outcomes: Outcome<AcceptedMessage | undefined>[],
+    outcomes: MergeOutcome<AcceptedMessage | undefined>[],
   ) {
     try {
       if (await isDisabled(appId)) await refuse(db, appId, list, open, outcomes, oldestKeyTime(now()))
@@ -178,7 +178,7 @@ async function refuse(
   appId: AppId,
   list: Submission[],
   open: readonly number[],
-  outcomes: Outcome<AcceptedMessage | undefined>[],
+  outcomes: MergeOutcome<AcceptedMessage | undefined>[],
   from: Date,
 ) {
   const keys = open.flatMap((i) => list[i]?.keys ?? [])
@@ -190,7 +190,7 @@ async function refuse(
 export function replayOf(
   { keys, requestHash }: Pick<Submission, 'keys' | 'requestHash'>,
   taken: readonly TakenKey[],
-): Outcome<AcceptedMessage> | undefined {
+): MergeOutcome<AcceptedMessage> | undefined {
   const known = taken.find((it) => keys.some((key) => isSame(key, it)))
   if (!known) return undefined
   if (known.requestHash !== requestHash)

@@ -1,7 +1,7 @@
 // Moments and times of day as people and programs write them. What is not understood is refused: a message at the wrong hour
 // is worse than a message refused. Without a zone UTC is meant.
 
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const FULL_MONTHS = 'january february march april may june july august september october november december'.split(' ')
@@ -43,7 +43,7 @@ export function parseInstant(given: string): Date | undefined {
   return undefined
 }
 
-const monthNamed = (name: string) => own(OTHER_MONTHS, name) ?? name
+const monthNamed = (name: string) => ownProperty(OTHER_MONTHS, name) ?? name
 
 function momentOf(parts: Record<string, string | undefined>): Date | undefined {
   const month =
@@ -65,7 +65,7 @@ function momentOf(parts: Record<string, string | undefined>): Date | undefined {
 }
 
 function offsetOf(zone: string): number | undefined {
-  const named = own(ZONES, zone.toUpperCase())
+  const named = ownProperty(ZONES, zone.toUpperCase())
   if (named !== undefined) return named * 60
   const offset = /([+-])(\d{2}):?(\d{2})?$/.exec(zone)
   if (!offset) return 0

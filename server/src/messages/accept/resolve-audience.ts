@@ -1,7 +1,7 @@
 // From the way a request names people to the audience that is stored, and to the places where each of them is looked for.
 
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { checkSize } from '../../segments/estimate.ts'
 import { readFilters } from '../../segments/filters/read-filters.ts'
 import { getSegmentsByName, treeOf } from '../../segments/read.ts'
@@ -82,12 +82,12 @@ export function unsubscribedErrors(targeting: Targeting, places: readonly number
     const byLabel: Record<string, string[]> = Object.create(null)
     for (const place of places) {
       const { label, value } = flat[place] as { label: string; value: string }
-      byLabel[label] = [...(own(byLabel, label) ?? []), value]
+      byLabel[label] = [...(ownProperty(byLabel, label) ?? []), value]
     }
     return { invalid_aliases: byLabel }
   }
   const { field, given } = listed(targeting)
-  return { [own(ERRORS, field) ?? 'invalid_player_ids']: places.map((place) => given[place]) }
+  return { [ownProperty(ERRORS, field) ?? 'invalid_player_ids']: places.map((place) => given[place]) }
 }
 
 function listed(targeting: Targeting): { field: string; given: string[] } {

@@ -1,4 +1,4 @@
-import type { Access, Route } from '../../http/route.ts'
+import type { Route, RouteAccess } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import { authorityOf } from '../../lib/authority.ts'
 import type { ActivitiesContext } from './context.ts'
@@ -19,9 +19,9 @@ import {
 import { startActivity, updateActivity } from './send-activity.ts'
 import { checkOwner, registerToken, removeToken, tokenRequired } from './tokens.ts'
 
-const access: Access = { kind: 'app', permission: 'messages', appIn: 'path' }
+const access: RouteAccess = { kind: 'app', permission: 'messages', appIn: 'path' }
 /** A token belongs to a subscription. */
-const forSdks: Access = { kind: 'app', permission: 'users', appIn: 'path', keyless: () => true }
+const forSdks: RouteAccess = { kind: 'app', permission: 'users', appIn: 'path', keyless: () => true }
 
 const replayed = (isReplay: boolean) => (isReplay ? { headers: { 'idempotent-replayed': 'true' } } : {})
 

@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { invalid, subscriptionNotFound } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import type { Merger, Outcome } from '../../storage/merge.ts'
+import type { MergeOutcome, Merger } from '../../storage/merge.ts'
 import { refuseForeignDevice } from '../../users/devices/authorize.ts'
 import type { ActivitiesContext } from './context.ts'
 import {
@@ -29,7 +29,7 @@ export function createRegisterToken({ db, clock, merger }: { db: Db; clock: Cloc
   return merger.merged<ActivityToken, void>({
     name: 'activities.register',
     run: (appId, tokens) =>
-      db.transaction(async (db): Promise<Outcome<void>[]> => {
+      db.transaction(async (db): Promise<MergeOutcome<void>[]> => {
         // The last word about one place counts.
         const latest = new Map(tokens.map((it) => [`${it.purpose} ${it.subscriptionId} ${it.name}`, it]))
         const known = await upsertTokens(db, appId, [...latest.values()], clock.now())

@@ -1,6 +1,6 @@
 // How the deliveries of a message stand, in the words of the interface and in our own.
 
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { Channel } from '../../templates/content.ts'
 import { type DeliveryState, deliveryStates } from '../delivery.ts'
 import type { MessageState } from '../message.ts'
@@ -86,7 +86,7 @@ export const channelStats = (channel: Channel, counts: readonly Counted[]) =>
   platformStats(channel === 'push' ? '' : channel, counts)
 
 export function countsObject(state: MessageState, counts: readonly MessageCount[]) {
-  const byPlatform = Map.groupBy(counts, ({ platform }) => own(PLATFORM_NAMES, platform) ?? platform)
+  const byPlatform = Map.groupBy(counts, ({ platform }) => ownProperty(PLATFORM_NAMES, platform) ?? platform)
   // Nobody knows yet how many there will be.
   const isOpen = state === 'scheduled' || state === 'expanding'
   return {
@@ -106,10 +106,10 @@ function ledger(counts: readonly MessageCount[]) {
   const reasons: Record<string, Record<string, number>> = {}
   for (const { state, reason, count } of counts) {
     if (!deliveryStates.includes(state as DeliveryState)) continue
-    states[state] = (own(states, state) ?? 0) + count
+    states[state] = (ownProperty(states, state) ?? 0) + count
     if (reason === '') continue
-    const ofState = own(reasons, state) ?? {}
-    ofState[reason] = (own(ofState, reason) ?? 0) + count
+    const ofState = ownProperty(reasons, state) ?? {}
+    ofState[reason] = (ownProperty(ofState, reason) ?? 0) + count
     reasons[state] = ofState
   }
   return { states, reasons }

@@ -1,7 +1,7 @@
 // A slice of a line's due deliveries, on its way through one attempt.
 
 import type { AppId } from '../../lib/ids.ts'
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import type { DeliverySettings, FrequencyCap } from '../../sending/settings.ts'
 import type { EmailDimensions, Shard } from '../delivery.ts'
 import type { ComposedDelivery, ReadyDelivery } from './compose.ts'
@@ -10,7 +10,7 @@ import type { ComposedDelivery, ReadyDelivery } from './compose.ts'
 export const BATCH_SIZE = 100
 
 export type Attempt = {
-  work: Work
+  work: JobRun
   appId: AppId
   shard: Shard
   /** Of this attempt alone: a slice with it was begun by nobody else. */

@@ -17,7 +17,7 @@ import type { EmailMetadata } from '../email/prepare.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { ActivityContent, OutgoingMessage } from '../engine/sender.ts'
 import { providerExpiryOf } from '../lifetime.ts'
-import { type Lane, type LiveActivity, NO_RUN } from '../message.ts'
+import { type JobLane, type LiveActivity, NO_RUN } from '../message.ts'
 import { iosSound, pushContent, type RenderedTexts } from '../push/content.ts'
 import { type MessageScope, messageScope } from '../scope.ts'
 import type { DueDelivery, SentMessage } from './store.ts'
@@ -43,7 +43,7 @@ type RenderedDelivery = ReadyDelivery & {
 export async function compose(
   engine: Engine,
   appId: AppId,
-  lane: Lane,
+  lane: JobLane,
   list: readonly ReadyDelivery[],
 ): Promise<Composition> {
   const writer = createWriter(engine, appId)
@@ -160,7 +160,7 @@ const smsContent = ({ id, content }: SentMessage, texts: RenderedTexts) => ({
 async function render(
   engine: Engine,
   appId: AppId,
-  lane: Lane,
+  lane: JobLane,
   list: readonly ReadyDelivery[],
   writer: Writer,
 ): Promise<RenderedDelivery[]> {

@@ -37,7 +37,7 @@ export async function deliverBatch(
     () => db.transaction((db) => recordOutcomes(engine, db, attempt, marked, outcomes, clock.now())),
     isOver,
   )
-  await attempt.work.noteProgress(db)
+  await attempt.work.recordProgress(db)
   await unsubscribeGone(engine, attempt.appId, sent, outcomes)
   if (attempt.shard.provider === 'email') await suppressBounced(engine, attempt.appId, sent, outcomes)
   return { hold: hold ?? pause }

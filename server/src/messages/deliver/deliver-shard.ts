@@ -4,7 +4,7 @@
 import { randomInt } from 'node:crypto'
 import { isEmailPaused } from '../../email/pause.ts'
 import type { AppId } from '../../lib/ids.ts'
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
 import { areHoldsUnchanged } from '../../sending/store.ts'
 import { resolveActivityTokens } from '../activities/resolve-tokens.ts'
@@ -42,7 +42,7 @@ const RETRY_PAUSE_MS = 1_000
 const EXPIRE_LIMIT = 5_000
 const POSTPONE_LIMIT = 5_000
 
-export const deliverShard = (engine: Engine) => async (work: Work) => {
+export const deliverShard = (engine: Engine) => async (work: JobRun) => {
   const { key } = work.job
   const fence = randomInt(1, 2 ** 47)
   const line = parseShard(key)
@@ -53,7 +53,7 @@ export const deliverShard = (engine: Engine) => async (work: Work) => {
 /** What is under way in this line, and not by this attempt, is a dead worker's. */
 async function recoverInterrupted(
   { db, clock, queue, stats }: Engine,
-  work: Work,
+  work: JobRun,
   { number: part, provider }: Shard,
   fence: number,
 ) {
@@ -62,14 +62,14 @@ async function recoverInterrupted(
   const ids = await findInterrupted(db, appId, claim)
   if (ids.length === 0) return
   await db.transaction(async (db) => {
-    if (!(await work.stillMine(db))) return
+    if (!(await work.isStillHeld(db))) return
     const uncanceled = [...(await lockUncanceled(db, appId, ids)).values()]
     const again = uncanceled.filter(({ atLeastOnce }) => atLeastOnce).map(({ id }) => id)
     const taken = await interruptBatch(db, appId, claim, { reason: INTERRUPTED, again }, clock.now())
     stats.count(provider, 'interrupted', taken.length)
     await changeCounts(db, appId, part, transitionsFrom({ state: 'pending' }, taken))
     // Whatever of them ended the worker is out of the line: that it did is no reason to stop the line.
-    if (taken.some(({ state }) => state === 'unknown')) await work.noteProgress(db)
+    if (taken.some(({ state }) => state === 'unknown')) await work.recordProgress(db)
     await scheduleUnknownReport(queue, db, appId, taken, clock.now())
   })
   await completeMessages({ db, clock }, appId, ids)
@@ -78,7 +78,7 @@ async function recoverInterrupted(
 /** How an attempt ended: nothing was found that is due, or it is to be looked at again at that time. */
 type ShardRunResult = { isDrained?: true; until?: Date | undefined }
 
-async function deliverDue(engine: Engine, work: Work, line: Shard, fence: number): Promise<ShardRunResult> {
+async function deliverDue(engine: Engine, work: JobRun, line: Shard, fence: number): Promise<ShardRunResult> {
   const { db, clock } = engine
   const { appId, key } = work.job
   const untilMs = clock.leaseMs() + MAX_RUN_MS
@@ -109,8 +109,8 @@ async function findEmailPause(
 }
 
 /** Nothing is begun that cannot be finished. */
-const canContinue = ({ clock }: Engine, work: Work, untilMs: number) =>
-  !work.isLeaving() && !work.signal.aborted && clock.leaseMs() < untilMs
+const canContinue = ({ clock }: Engine, work: JobRun, untilMs: number) =>
+  !work.isStopping() && !work.signal.aborted && clock.leaseMs() < untilMs
 
 /** Undefined when the line can go on. */
 async function deliverFetched(
@@ -185,7 +185,7 @@ async function writeDecisions(
   const now = clock.now()
   const isPutOff = ({ change }: Decision) => change.state === 'pending'
   await db.transaction(async (db) => {
-    if (!(await work.stillMine(db))) return
+    if (!(await work.isStillHeld(db))) return
     // What was put off by settings that are gone is decided about again: whoever let go what they held has been here before.
     const isUnchanged = !decided.some(isPutOff) || (await areHoldsUnchanged(db, appId, settings))
     const changes = decided.filter((it) => isUnchanged || !isPutOff(it)).map(({ change }) => change)
@@ -207,14 +207,14 @@ async function writeDecisions(
 /** Nothing is sent; what lives no longer is given up. */
 async function expireWhileHeld(
   { db, clock }: Engine,
-  work: Work,
+  work: JobRun,
   { number: part }: Shard,
   until: Date | undefined,
 ): Promise<Date> {
   const { appId, key } = work.job
   const now = clock.now()
   const expired = await db.transaction(async (db) => {
-    if (!(await work.stillMine(db))) return []
+    if (!(await work.isStillHeld(db))) return []
     const expired = await expireDue(db, appId, key, now, EXPIRE_LIMIT)
     await changeCounts(db, appId, part, transitionsFrom({ state: 'pending' }, expired))
     await countFailedEmails(db, appId, part, expired, now)
@@ -228,7 +228,7 @@ async function expireWhileHeld(
 }
 
 /** Again when the next one is due, or when it was said. */
-async function scheduleNextRun({ db, clock, queue }: Engine, work: Work, { until, isDrained }: ShardRunResult) {
+async function scheduleNextRun({ db, clock, queue }: Engine, work: JobRun, { until, isDrained }: ShardRunResult) {
   const { appId, key: shard } = work.job
   const now = clock.now()
   const findNext = async () => (await findNextDue(db, appId, [shard]))[0]

@@ -30,7 +30,7 @@ export async function markSending(
   now: Date,
 ): Promise<MarkedBatch | undefined> {
   const { work } = attempt
-  const [isMine, uncanceled] = await Promise.all([work.stillMine(db), queueAndLock(db, attempt, slice)])
+  const [isMine, uncanceled] = await Promise.all([work.isStillHeld(db), queueAndLock(db, attempt, slice)])
   if (!isMine) return undefined
   // Nobody but who has the line, and who cancels, changes what waits in it: it is as it was found.
   const wanted = slice.filter(({ message }) => uncanceled.has(message.id))

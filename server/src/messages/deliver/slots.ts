@@ -7,7 +7,7 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Provider } from '../delivery.ts'
-import { type Lane, lanes } from '../message.ts'
+import { type JobLane, lanes } from '../message.ts'
 
 export type Slots = {
   /** Waits for a free permit, and takes up to so many. */
@@ -16,11 +16,11 @@ export type Slots = {
   stats(): { inFlight: number; waiting: number; most: number }
 }
 
-export type SlotOwner = { appId: AppId; provider: Provider; lane: Lane }
+export type SlotOwner = { appId: AppId; provider: Provider; lane: JobLane }
 
 type SlotRequest = { wanted: number; resolve: (taken: number) => void }
 /** Of one app. */
-type AppShare = { taken: Record<Lane, number>; waiting: Record<Lane, SlotRequest[]> }
+type AppShare = { taken: Record<JobLane, number>; waiting: Record<JobLane, SlotRequest[]> }
 /** With one provider. */
 type ProviderShares = { byApp: Map<AppId, AppShare>; taken: number }
 
@@ -64,7 +64,7 @@ export function createSlots(most: number): Slots {
       }
   }
 
-  const sum = (of: (share: AppShare, lane: Lane) => number) =>
+  const sum = (of: (share: AppShare, lane: JobLane) => number) =>
     [...known.values()]
       .flatMap(({ byApp }) => [...byApp.values()])
       .reduce((total, share) => total + of(share, 'direct') + of(share, 'bulk'), 0)
@@ -98,6 +98,6 @@ export function createSlots(most: number): Slots {
 
 const newShare = (): AppShare => ({ taken: { direct: 0, bulk: 0 }, waiting: { direct: [], bulk: [] } })
 
-const mostOf = (lane: Lane, all: number) => (lane === 'direct' ? all : Math.max(1, all - Math.floor(all / 4)))
+const mostOf = (lane: JobLane, all: number) => (lane === 'direct' ? all : Math.max(1, all - Math.floor(all / 4)))
 
 const isIdle = ({ taken, waiting }: AppShare) => lanes.every((lane) => taken[lane] + waiting[lane].length === 0)

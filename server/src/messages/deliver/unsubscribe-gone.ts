@@ -2,7 +2,7 @@
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { unsubscribeAddress } from '../../users/subscriptions/unsubscribe-address.ts'
 import { tokenNameOf } from '../activities/resolve-tokens.ts'
 import { deleteTokens } from '../activities/store.ts'
@@ -36,7 +36,7 @@ export async function unsubscribeGone(
       return [deleteTokens(db, appId, [{ ...tokenNameOf(activity), subscriptionId, token }])]
     }
     const { reason, since } = outcome
-    const notificationTypes = own(NOTIFICATION_TYPES, reason) ?? -10
+    const notificationTypes = ownProperty(NOTIFICATION_TYPES, reason) ?? -10
     return [unsubscribeAddress(change, appId, due.subscriptionId, { token: due.token, notificationTypes, since })]
   })
   for (const result of await Promise.allSettled(drops))

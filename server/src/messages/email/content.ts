@@ -3,8 +3,8 @@
 import type { EmailAttachment, EmailContent } from '../../channels/email/message.ts'
 import type { Purpose, References } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
-import { MARK, piecesOf } from '../../lib/placeholders.ts'
+import { ownProperty } from '../../lib/own-property.ts'
+import { PLACEHOLDER_MARK, splitAtPlaceholders } from '../../lib/placeholders.ts'
 import { htmlToText } from '../../templates/render/html-to-text.ts'
 import type { DueDelivery, SentMessage } from '../deliver/store.ts'
 import type { EmailEnvelope } from '../engine/sender.ts'
@@ -25,7 +25,7 @@ export function emailContent(
 ): EmailContent {
   const urls = emailUrls(domain.trackingUrl)
   // Liquid can make what cannot be written; it must not be taken for the place of a reference.
-  const said = (field: string) => own(texts, field)?.replaceAll(MARK, '')
+  const said = (field: string) => ownProperty(texts, field)?.replaceAll(PLACEHOLDER_MARK, '')
   const body = said('email_body') ?? ''
   const html = writeEmailHtml(body, {
     urls,
@@ -39,10 +39,10 @@ export function emailContent(
     from,
     ...(replyTo && { replyTo }),
     subject: said('email_subject') ?? '',
-    html: piecesOf(html),
-    text: piecesOf(text),
+    html: splitAtPlaceholders(html),
+    text: splitAtPlaceholders(text),
     headers: [
-      ['List-Unsubscribe', piecesOf(unsubscribeHeader(urls, domain.returnPathHost))],
+      ['List-Unsubscribe', splitAtPlaceholders(unsubscribeHeader(urls, domain.returnPathHost))],
       ['List-Unsubscribe-Post', ['List-Unsubscribe=One-Click']],
       ['Feedback-ID', [`${id}:${appId}:${lane}:carillon`]],
       ['X-Message-Id', [id]],

@@ -1,14 +1,16 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { fillPlaces, piecesOf } from '../../lib/placeholders.ts'
+import { fillPieces, splitAtPlaceholders } from '../../lib/placeholders.ts'
 import { scanHtml } from './scan-html.ts'
 import { emailUrls } from './urls.ts'
 import { writeEmailHtml } from './write-html.ts'
 
 const urls = emailUrls('https://t.example')
 const write = (html: string, more: { sign?: undefined; hasPixel?: boolean; preheader?: string } = {}) =>
-  fillPlaces(
-    piecesOf(writeEmailHtml(html, { urls, sign: () => 'SIG', hasPixel: true, preheader: undefined, ...more })),
+  fillPieces(
+    splitAtPlaceholders(
+      writeEmailHtml(html, { urls, sign: () => 'SIG', hasPixel: true, preheader: undefined, ...more }),
+    ),
     (purpose) => `REF-${purpose}`,
   )
 const PIXEL =

@@ -1,6 +1,6 @@
 // The engine's background jobs.
 
-import type { Handler, Handlers } from '../../queue/job.ts'
+import type { JobHandler, JobHandlers } from '../../queue/job.ts'
 import type { Schedule } from '../../queue/schedule.ts'
 import { READS_AUDIENCE } from '../../segments/scan.ts'
 import { RELEASE, WAKE, WAKE_ALL } from '../../sending/control.ts'
@@ -37,7 +37,7 @@ const MAX_WAITING_SHARDS = { sms: 40, others: 16 }
 /** Direct messages never wait for a connection behind those of the bulk lane. */
 const onReserved = (engine: Engine): Engine => ({ ...engine, db: engine.directDb })
 
-function deliverInLane(engine: Engine): Handler['run'] {
+function deliverInLane(engine: Engine): JobHandler['run'] {
   const [direct, bulk] = [deliverShard(onReserved(engine)), deliverShard(engine)]
   return (work) => (parseShard(work.job.key).lane === 'direct' ? direct(work) : bulk(work))
 }
@@ -45,13 +45,13 @@ function deliverInLane(engine: Engine): Handler['run'] {
 const maxWaitingShards = (shard: string) =>
   parseShard(shard).provider === 'sms' ? MAX_WAITING_SHARDS.sms : MAX_WAITING_SHARDS.others
 
-export const messageHandlers = (engine: Engine): Handlers => ({
+export const messageHandlers = (engine: Engine): JobHandlers => ({
   [EXPAND]: { run: expandMessages(onReserved(engine)), ...RETRIED_FOR_A_DAY },
   [EXPAND_BULK]: { run: expandMessages(engine), ...READS_AUDIENCE, ...RETRIED_FOR_A_DAY },
   [DELIVER]: {
     run: deliverInLane(engine),
     waitsFor: shardPrefixOf,
-    mostWaiting: maxWaitingShards,
+    maxWaiting: maxWaitingShards,
     timeLimitMs: MAX_BATCH_MS,
     ...RETRIED_FOR_A_DAY,
   },

@@ -1,7 +1,7 @@
 // What became of deliveries in this process, for the metrics page.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { Provider } from '../delivery.ts'
 
 export type DeliveryStats = {
@@ -15,7 +15,7 @@ export function createDeliveryStats(): DeliveryStats {
   return {
     count(provider, outcome, by = 1) {
       const name = `${provider} ${outcome}`
-      counts[name] = (own(counts, name) ?? 0) + by
+      counts[name] = (ownProperty(counts, name) ?? 0) + by
     },
     read: () => ({ ...counts }),
   }

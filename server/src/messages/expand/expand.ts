@@ -4,7 +4,7 @@
 // some writes theirs (add-recipients.ts).
 
 import type { AppId } from '../../lib/ids.ts'
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import { readSending } from '../../sending/read.ts'
 import type { Db } from '../../storage/db.ts'
 import { EXPAND_COUNT_PART } from '../delivery.ts'
@@ -39,7 +39,7 @@ const RANGES_PER_RUN = 20
 const MAX_RUN_MS = 60_000
 const DIRECT_LIMIT = 500
 
-export const expandMessages = (engine: Engine) => async (work: Work) => {
+export const expandMessages = (engine: Engine) => async (work: JobRun) => {
   const { appId, key } = work.job
   const { db, clock, sender } = engine
   await engine.prepareMonths(clock.now())
@@ -47,12 +47,12 @@ export const expandMessages = (engine: Engine) => async (work: Work) => {
   if (key === DIRECT) return expandDirect(engine, work, known)
   const began = performance.now()
   let size = parseRangeSize(work.job.payload)
-  for (let ranges = 0; ranges < RANGES_PER_RUN && !work.isLeaving(); ranges++) {
+  for (let ranges = 0; ranges < RANGES_PER_RUN && !work.isStopping(); ranges++) {
     const next = await expandNext(engine, work, known, size)
     await engine.growth.analyzeIfGrown(clock.now())
     if (!next.hasMore) return
     size = next.size
-    await work.noteProgress(db)
+    await work.recordProgress(db)
     if (performance.now() - began > MAX_RUN_MS) break
   }
   await engine.queue.enqueue(db, [{ ...expandJob(appId, { id: key, lane: 'bulk' }), payload: { size } }])
@@ -64,18 +64,18 @@ function parseRangeSize(payload: unknown): number | undefined {
   return typeof size === 'number' ? size : undefined
 }
 
-async function expandDirect(engine: Engine, work: Work, known: SendingSetup) {
+async function expandDirect(engine: Engine, work: JobRun, known: SendingSetup) {
   const { appId } = work.job
   const { db, clock } = engine
   await lookUpDirect(engine, appId, DIRECT_LIMIT)
   const expanded = await db.transaction(async (db) => {
-    if (!(await work.stillMine(db))) return []
+    if (!(await work.isStillHeld(db))) return []
     const waiting = await lockUnexpandedDirect(db, appId, clock.now(), DIRECT_LIMIT)
     const plain = waiting.filter((message) => isPlainMessage(message, known.settings))
     if (plain.length > 0) await expandNamed(engine, db, appId, known, plain)
     for (const message of waiting) if (!plain.includes(message)) await expandNamed(engine, db, appId, known, [message])
     // With what it did: this is not what ended its workers before.
-    if (waiting.length > 0) await work.noteProgress(db)
+    if (waiting.length > 0) await work.recordProgress(db)
     return waiting.map(({ id }) => id)
   })
   await completeMessages(engine, appId, expanded)
@@ -90,7 +90,7 @@ type NextRange = { hasMore: boolean; size?: number | undefined }
  */
 async function expandNext(
   engine: Engine,
-  work: Work,
+  work: JobRun,
   known: SendingSetup,
   size: number | undefined,
 ): Promise<NextRange> {
@@ -106,7 +106,7 @@ async function expandNext(
   if (waiting.channel === 'email')
     await lookUpCandidates(engine, range?.candidates ?? candidatesByName(appId, namesIn(id, waiting.audience)))
   const hasMore = await db.transaction(async (db) => {
-    if (!(await work.stillMine(db))) return false
+    if (!(await work.isStillHeld(db))) return false
     const message = await lockUnexpanded(db, appId, id)
     if (!message || !isDue(message)) return false
     // Somebody else was here in between: what was found is not the next range any more.

@@ -9,7 +9,7 @@ import type {
   PushContent,
   WebContent,
 } from '../../channels/push/content.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { Button, Content } from '../../templates/content.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import type { SentMessage } from '../deliver/store.ts'
@@ -87,7 +87,7 @@ export const iosSound = ({ ios_sound: sound }: Pick<Content, 'ios_sound'>): stri
 function alertOf({ apns_alert: alert }: Content, texts: RenderedTexts): IosContent['alert'] {
   if (!alert) return undefined
   return Object.fromEntries(
-    Object.entries(alert).map(([name, value]) => [name, own(texts, `apns_alert.${name}`) ?? value]),
+    Object.entries(alert).map(([name, value]) => [name, ownProperty(texts, `apns_alert.${name}`) ?? value]),
   )
 }
 

@@ -1,6 +1,6 @@
 // Settings that hold deliveries back were changed: what they hold is let go, and decided about once more.
 
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import { QUIET_HOURS_CHANGED } from '../../sending/control.ts'
 import { providers, shardsOf } from '../delivery.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -9,15 +9,15 @@ import { findThrottled, releaseQuiet, releaseThrottled } from './store.ts'
 
 const RELEASE_LIMIT = 50_000
 
-export const releaseDeliveries = (engine: Pick<Engine, 'db' | 'clock' | 'queue'>) => (work: Work) =>
+export const releaseDeliveries = (engine: Pick<Engine, 'db' | 'clock' | 'queue'>) => (work: JobRun) =>
   work.job.key === QUIET_HOURS_CHANGED ? releaseFromQuiet(engine, work) : releaseFromThrottle(engine, work)
 
-async function releaseFromQuiet({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>, work: Work) {
+async function releaseFromQuiet({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>, work: JobRun) {
   const { appId } = work.job
   for (const shard of providers.flatMap(shardsOf))
     for (let count = RELEASE_LIMIT; count === RELEASE_LIMIT && !work.signal.aborted; )
       count = await db.transaction(async (db) => {
-        if (!(await work.stillMine(db))) return 0
+        if (!(await work.isStillHeld(db))) return 0
         const now = clock.now()
         const released = await releaseQuiet(db, appId, shard, now, RELEASE_LIMIT)
         if (released > 0) await queue.enqueue(db, deliverJobs(appId, [{ shard, dueAt: now }]))
@@ -26,12 +26,12 @@ async function releaseFromQuiet({ db, clock, queue }: Pick<Engine, 'db' | 'clock
 }
 
 /** Of one message all at once: those that were let go take new places, and must not be let go again. */
-async function releaseFromThrottle({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>, work: Work) {
+async function releaseFromThrottle({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>, work: JobRun) {
   const { appId } = work.job
   for (const { id, expandAt } of await findThrottled(db, appId, clock.now())) {
     if (work.signal.aborted) return
     await db.transaction(async (db) => {
-      if (!(await work.stillMine(db))) return
+      if (!(await work.isStillHeld(db))) return
       const now = clock.now()
       const shards = await releaseThrottled(db, appId, { id, expandAt }, now)
       await queue.enqueue(

@@ -1,7 +1,7 @@
 // Look again at what waits, before its time: sending goes on, or a provider has new credentials.
 
 import type { AppId } from '../../lib/ids.ts'
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import { findAppsWithJobAcrossApps } from '../../queue/store.ts'
 import { WAKE } from '../../sending/control.ts'
 import { deleteMisconfigured } from '../deliver/provider-pause-store.ts'
@@ -16,7 +16,7 @@ async function resumeProviders({ db, queue }: ResumeContext, appId: AppId, which
   await queue.enqueue(db, deliverJobs(appId, await findNextDue(db, appId, which.flatMap(shardsOf))))
 }
 
-export const resumeApp = (ctx: ResumeContext) => async (work: Work) => resumeProviders(ctx, work.job.appId, providers)
+export const resumeApp = (ctx: ResumeContext) => async (work: JobRun) => resumeProviders(ctx, work.job.appId, providers)
 
 /** Where something waits, its line has a job; each of these apps then looks for itself. */
 export const resumeAllApps =

@@ -1,6 +1,6 @@
 // What is left of a canceled message is closed in the background: nothing of it is sent any more, whatever its rows still say.
 
-import type { Work } from '../../queue/job.ts'
+import type { JobRun } from '../../queue/job.ts'
 import { changeCounts, transitionsFrom } from '../counts/store.ts'
 import { CLOSE_COUNT_PART } from '../delivery.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -13,17 +13,17 @@ const RETRY_PAUSE_MS = 1_000
 
 export const closeCanceled =
   ({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>) =>
-  async (work: Work) => {
+  async (work: JobRun) => {
     const { appId, key: id } = work.job
     const message = await findCanceled(db, appId, id)
     if (!message?.expandAt) return
     const { expandAt } = message
     for (let count = CLOSE_LIMIT; count === CLOSE_LIMIT && !work.signal.aborted; )
       count = await db.transaction(async (db) => {
-        if (!(await work.stillMine(db))) return 0
+        if (!(await work.isStillHeld(db))) return 0
         const closed = await closePending(db, appId, id, expandAt, clock.now(), CLOSE_LIMIT)
         await changeCounts(db, appId, CLOSE_COUNT_PART, transitionsFrom({ state: 'pending' }, closed))
-        await work.noteProgress(db)
+        await work.recordProgress(db)
         return closed.length
       })
     if (await hasPending(db, appId, id, expandAt))

@@ -3,7 +3,7 @@
 // and who was thought dead may still say what came of them.
 
 import type { AppId } from '../../lib/ids.ts'
-import type { NewJob, Work } from '../../queue/job.ts'
+import type { JobRun, NewJob } from '../../queue/job.ts'
 import { giveNotice } from '../../sending/notify-administrators.ts'
 import type { Db } from '../../storage/db.ts'
 import type { CountedDelivery } from '../deliver/store.ts'
@@ -33,11 +33,11 @@ export async function scheduleUnknownReport(
 
 export const reportUnknown =
   ({ db, clock }: Pick<Engine, 'db' | 'clock'>) =>
-  async (work: Work) => {
+  async (work: JobRun) => {
     const { appId, key: id } = work.job
     const now = clock.now()
     await db.transaction(async (db) => {
-      if (!(await work.stillMine(db))) return
+      if (!(await work.isStillHeld(db))) return
       const told = await markUnknownsReported(db, appId, id, now)
       if (!told) return
       const { name, channel, count } = told

@@ -1,7 +1,7 @@
 // One subscription judged by a tree of conditions, clause by clause: what compile.ts says in SQL, for people to read.
 
 import type { UserId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { EXTERNAL_ID } from '../../users/aliases/identity.ts'
 import type { Subscription } from '../../users/subscriptions/subscription.ts'
 import type { User } from '../../users/working-set.ts'
@@ -72,7 +72,7 @@ function seenBy({ field, key, test }: Clause, { user, subscription: it, spentOn,
   const { properties, aliases } = user
   switch (field) {
     case 'tag':
-      return own(properties.tags, key) ?? null
+      return ownProperty(properties.tags, key) ?? null
     case 'country':
       return it.country ?? properties.country
     case 'language':

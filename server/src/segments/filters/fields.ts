@@ -1,6 +1,6 @@
 // The fields of the filter language: which relations each has, what operands they take, and what they then ask.
 
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { hashToken, isEmail, subscriptionTypes, typeOfDeviceNumber } from '../../users/subscriptions/subscription.ts'
 import { Entry } from './filter-entry.ts'
 import type { Comparison, Field, Filter, Test } from './tree.ts'
@@ -212,9 +212,9 @@ export function readField(filter: Filter, place: string): { filter: Filter; fiel
     )
   const known = ['field', 'relation', ...operands].filter((name) => entry.has(name))
   return {
-    filter: Object.fromEntries(known.map((name) => [name, own(filter, name)])),
+    filter: Object.fromEntries(known.map((name) => [name, ownProperty(filter, name)])),
     field,
     key: key?.(entry) ?? '',
-    test: (own(relations, relation) as ReadTest)(entry),
+    test: (ownProperty(relations, relation) as ReadTest)(entry),
   }
 }

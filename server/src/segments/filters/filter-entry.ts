@@ -1,7 +1,7 @@
 // The operands of one filter, read as what its field needs.
 
 import { type AppError, invalid } from '../../lib/errors.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { codePoints } from '../../lib/text.ts'
 import type { Filter } from './tree.ts'
 import { isDecimal } from './values.ts'
@@ -23,11 +23,11 @@ export class Entry {
   }
 
   has(name: string): boolean {
-    return own(this.filter, name) !== undefined && own(this.filter, name) !== null
+    return ownProperty(this.filter, name) !== undefined && ownProperty(this.filter, name) !== null
   }
 
   text(name: string, max = MAX_TEXT): string {
-    return this.asText(name, own(this.filter, name), max)
+    return this.asText(name, ownProperty(this.filter, name), max)
   }
 
   asText(name: string, value: unknown, max: number): string {
@@ -40,7 +40,7 @@ export class Entry {
   }
 
   name(name: string, max: number): string {
-    const value = own(this.filter, name)
+    const value = ownProperty(this.filter, name)
     if (typeof value !== 'string' || value === '') throw this.wrong(`${name} is required, as text`)
     return this.text(name, max)
   }
@@ -48,7 +48,7 @@ export class Entry {
   /** A number, or the text of one, as exact text. */
   decimal(name: string): string {
     const text = this.text(name)
-    if (typeof own(this.filter, name) === 'boolean' || !isDecimal(text))
+    if (typeof ownProperty(this.filter, name) === 'boolean' || !isDecimal(text))
       throw this.wrong(`${name} must be a decimal number of at most 20 digits before and after the point`)
     return text
   }
@@ -61,7 +61,7 @@ export class Entry {
 
   /** Separated by commas; or a list, whose items may hold commas themselves. */
   list(name: string): string[] {
-    const given = own(this.filter, name)
+    const given = ownProperty(this.filter, name)
     const texts = Array.isArray(given)
       ? given.map((item) => this.asText(name, item, MAX_TEXT))
       : this.text(name, MAX_LIST * (MAX_TEXT + 2))

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { createServer } from 'node:net'
 import { type SecureContext, TLSSocket, type TlsOptions } from 'node:tls'
-import { type Mail, readMail } from '../../lib/parse-mime.ts'
+import { type MimeMessage, parseMime } from '../../lib/parse-mime.ts'
 import type { ServerCertificate } from '../certificate.ts'
 import { pour, trickle } from '../garbage.ts'
 import { readSmtp, type SmtpInput } from './smtp-input.ts'
@@ -32,7 +32,7 @@ export type SmtpFault = { say: string } | 'cut' | 'hang' | 'trickle' | 'garbage'
 export type ReceivedMessage = {
   from: string
   recipients: readonly string[]
-  mail: Mail
+  mail: MimeMessage
   source: Buffer
   isSecret: boolean
 }
@@ -152,7 +152,7 @@ async function converse(plain: Socket, settings: SmtpSettings) {
     if (source === undefined) throw new ConversationOver()
     if (source === 'too large') say('552 5.3.4 too large')
     else {
-      const received = { from: sender ?? '', recipients, mail: readMail(source), source, isSecret }
+      const received = { from: sender ?? '', recipients, mail: parseMime(source), source, isSecret }
       const refusal = meet?.('taken', who)
       if (typeof refusal === 'object' && !refusal.say.startsWith('2')) {
         say(refusal.say)

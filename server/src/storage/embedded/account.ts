@@ -13,10 +13,10 @@ export type Account = {
   uid: number
   gid: number
   /** The command that runs a program under this account; `ends` is the signal that it gets when we die. */
-  command(program: string, args: string[], ends: 'SIGINT' | 'SIGKILL'): Command
+  command(program: string, args: string[], ends: 'SIGINT' | 'SIGKILL'): SpawnCommand
 }
 
-export type Command = { file: string; args: string[]; options: SpawnOptions }
+export type SpawnCommand = { file: string; args: string[]; options: SpawnOptions }
 
 const NOBODY = 65_534
 const NAMESPACE = ['unshare', '-U', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`]

@@ -9,13 +9,13 @@ import { FolderInUse } from './error.ts'
 import { openDataFolder } from './folder.ts'
 import { DATABASE, USER } from './initialize.ts'
 
-export type Attached = { connection: pg.ClientConfig; close(): Promise<void> }
+export type AttachedDatabase = { connection: pg.ClientConfig; close(): Promise<void> }
 
 /** A server that is just starting has the folder before it answers, and one that stops has it a little longer. */
-const PATIENCE_MS = 30_000
+const ATTACH_TIMEOUT_MS = 30_000
 const POLL_MS = 100
 
-export async function connectEmbedded({ dataDir, log, settings }: EmbeddedOptions): Promise<Attached> {
+export async function connectEmbedded({ dataDir, log, settings }: EmbeddedOptions): Promise<AttachedDatabase> {
   const began = performance.now()
   for (;;) {
     try {
@@ -25,7 +25,7 @@ export async function connectEmbedded({ dataDir, log, settings }: EmbeddedOption
       if (!(error instanceof FolderInUse)) throw error
       const connection = await findRunning(await openDataFolder(dataDir))
       if (connection) return { connection, close: async () => {} }
-      if (performance.now() - began > PATIENCE_MS) throw error
+      if (performance.now() - began > ATTACH_TIMEOUT_MS) throw error
       await sleep(POLL_MS)
     }
   }

@@ -1,4 +1,4 @@
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 
 /** The embedded PostgreSQL cannot be started; the message is one line that tells the operator why. */
 export class EmbeddedError extends Error {}
@@ -22,7 +22,7 @@ const REASONS: Record<string, string> = {
 /** A system error in words; other errors keep their message. */
 export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
-  return (code !== undefined && own(REASONS, code)) || oneLine(message)
+  return (code !== undefined && ownProperty(REASONS, code)) || oneLine(message)
 }
 
 const oneLine = (text: string) => text.replace(/\s*\n\s*/g, ' ').trim()

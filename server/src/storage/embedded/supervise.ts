@@ -5,14 +5,14 @@ import { open, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../../lib/log.ts'
-import type { Command } from './account.ts'
+import type { SpawnCommand } from './account.ts'
 import { complaintIn, EmbeddedError, reasonOf } from './error.ts'
 import { isDiskFull, SOCKET_NAME } from './folder.ts'
 import { endLeftovers } from './leftovers.ts'
 
 export type Supervised = { pid(): number | undefined; stop(): Promise<void> }
 
-export type Server = { command: Command; pgData: string; socketDir: string; logPath: string; log: Log }
+export type Server = { command: SpawnCommand; pgData: string; socketDir: string; logPath: string; log: Log }
 
 const POLL_MS = 20
 const FIRST_PAUSE_MS = 100

@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { virtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
-import type { Lane } from '../../queue/job.ts'
+import type { JobLane } from '../../queue/job.ts'
 import { createRenderPool } from './pool.ts'
 import { createCall } from './render-call.ts'
 import { createRenderer, type Renderer } from './renderer.ts'
@@ -93,7 +93,7 @@ function aStage() {
   }
 }
 
-type Asked = { ms: number; count?: number; lane?: Lane; fingerprint?: string }
+type Asked = { ms: number; count?: number; lane?: JobLane; fingerprint?: string }
 
 function aRenderer(processes: number) {
   const stage = aStage()

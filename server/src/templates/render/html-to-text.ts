@@ -1,7 +1,7 @@
 // The text part of a mail, made from its HTML. One pass over the characters, so that no input makes it slow; a library for it
 // brings a dozen packages and a full document tree, and this runs once for each recipient.
 
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 
 /** The names of HTML for U+00A0 to U+00FF, in order. */
 const LATIN1 =
@@ -127,7 +127,7 @@ export function htmlToText(html: string): string {
       skipping = name
       continue
     }
-    const block = own(BLOCKS, name)
+    const block = ownProperty(BLOCKS, name)
     if (block !== undefined) out.keepApart(block)
     if (name === 'br') out.endLine()
     else if (name === 'hr' && !isEnd) {

@@ -3,7 +3,7 @@
 // the process that this runs in, which is ended from outside.
 
 import { Liquid, LiquidError, type Template, type Token, Tokenizer, TypeGuards } from 'liquidjs'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { isEmail } from '../../users/subscriptions/subscription.ts'
 import { chooseFilters } from './liquid-filters.ts'
 import type { Absent, Kind, Scope, Source } from './source.ts'
@@ -129,7 +129,7 @@ const WHY_ABSENT: Record<Absent, string> = {
 function refuseAbsent(liquid: Liquid, templates: Template[], absent: readonly Absent[]): void {
   const { globals } = liquid.analyzeSync(templates, { partials: false })
   for (const name of absent) {
-    const [use] = own(globals, name) ?? []
+    const [use] = ownProperty(globals, name) ?? []
     if (use) throw new TextError(`${name} is not available: ${WHY_ABSENT[name]}`, use.location.row, use.location.col)
   }
 }

@@ -2,7 +2,7 @@
 // the call has its turn, so that each is as large as the pace measured by then allows.
 
 import type { AppId } from '../../lib/ids.ts'
-import type { Lane } from '../../queue/job.ts'
+import type { JobLane } from '../../queue/job.ts'
 import { countSlice, isSlow, MAX_HITS_IN_A_ROW, notePace, type Pace } from './step-timing.ts'
 import type { SliceOutcome } from './worker-process.ts'
 import { DEADLINE_MS, type Slice, type Step, type StepResult, TAKES_TOO_LONG } from './worker-protocol.ts'
@@ -15,7 +15,7 @@ export type CallSlice = Slice & Range
 
 export type RenderCall = {
   appId: AppId
-  lane: Lane
+  lane: JobLane
   /** Steps that nobody works on. */
   waitingSteps(): number
   /** Those, and the ones under way. */
@@ -28,7 +28,7 @@ export type RenderCall = {
   fail(error: unknown): void
 }
 
-export type CallParts = { appId: AppId; lane: Lane; steps: readonly Step[]; paces: readonly Pace[]; nowMs: number }
+export type CallParts = { appId: AppId; lane: JobLane; steps: readonly Step[]; paces: readonly Pace[]; nowMs: number }
 
 export function createCall({ appId, lane, steps, paces, nowMs }: CallParts) {
   const { promise, resolve, reject } = Promise.withResolvers<StepResult[]>()

@@ -2,8 +2,8 @@
 
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
-import type { Lane } from '../../queue/job.ts'
+import { ownProperty } from '../../lib/own-property.ts'
+import type { JobLane } from '../../queue/job.ts'
 import { createRenderPool, type RenderPool, type RenderPoolOptions } from './pool.ts'
 import { createCall, type RenderFailure } from './render-call.ts'
 import { type Absent, describe, type Scope, type Sources } from './source.ts'
@@ -18,7 +18,7 @@ export type Rendered = { ok: true; texts: Record<string, string> }
 
 export type Renderer = {
   /** Items of one message share their `template` object. An item that fails fails alone. `lane` defaults to direct. */
-  render(appId: AppId, items: readonly RenderItem[], now: Date, lane?: Lane): Promise<(Rendered | RenderFailure)[]>
+  render(appId: AppId, items: readonly RenderItem[], now: Date, lane?: JobLane): Promise<(Rendered | RenderFailure)[]>
   /** Throws what is wrong with the first bad text: `email_body: line 3, column 12: …`. */
   check(appId: AppId, sources: Sources, absent: readonly Absent[]): Promise<void>
   compileMjml(appId: AppId, field: string, text: string): Promise<string>
@@ -67,7 +67,7 @@ export function createRenderer(options: RenderPoolOptions = {}): Renderer {
       if (Object.keys(sources).length > 0) await runOne(appId, { do: 'check', sources, absent })
     },
     compileMjml: async (appId, field, text) =>
-      own(await runOne(appId, { do: 'compile', field, text }), field) as string,
+      ownProperty(await runOne(appId, { do: 'compile', field, text }), field) as string,
     stats: pool.stats,
     close: pool.close,
   }

@@ -1,4 +1,4 @@
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import { htmlToText } from './html-to-text.ts'
 import { createEngine, TextError } from './liquid-engine.ts'
 import { compileMjml } from './mjml.ts'
@@ -18,7 +18,7 @@ export async function doStep(step: Step, nowMs: number): Promise<StepResult> {
   if (step.do === 'check') return each(step.sources, (source) => engine.check(source, step.absent) ?? {})
   return each(step.sources, (source, field) => {
     const text = engine.render(source, step.scope, nowMs)
-    const alternative = own(TEXT_OF, field)
+    const alternative = ownProperty(TEXT_OF, field)
     return alternative === undefined ? { [field]: text } : { [field]: text, [alternative]: htmlToText(text) }
   })
 }

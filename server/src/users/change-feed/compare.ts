@@ -1,7 +1,7 @@
 // What the commands of a batch have really changed, and for whom. Somebody who is told again what is known already is not news.
 
 import type { UserId } from '../../lib/ids.ts'
-import { own } from '../../lib/own-property.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { StoredProperties } from '../properties/properties.ts'
 import type { Subscription } from '../subscriptions/subscription.ts'
 import type { User, WorkingSet } from '../working-set.ts'
@@ -50,5 +50,5 @@ const isSameSubscription = (a: Subscription, b: Subscription) =>
 
 function isSame(a: Record<string, unknown>, b: Record<string, unknown>): boolean {
   const names = Object.keys(a)
-  return names.length === Object.keys(b).length && names.every((name) => own(a, name) === own(b, name))
+  return names.length === Object.keys(b).length && names.every((name) => ownProperty(a, name) === ownProperty(b, name))
 }

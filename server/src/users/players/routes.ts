@@ -1,7 +1,7 @@
 // Legacy: Create user and Create subscription replace these. Old clients still call them.
 
 import Type from 'typebox'
-import type { Access, Call, Route, RouteLimit } from '../../http/route.ts'
+import type { Call, Route, RouteAccess, RouteLimit } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import { readUserRef } from '../aliases/identity.ts'
 import type { UsersContext } from '../context.ts'
@@ -36,12 +36,12 @@ import {
   TagsBody,
 } from './schema.ts'
 
-type PlayerAppAccess = Extract<Access, { kind: 'app' }>
+type PlayerAppAccess = Extract<RouteAccess, { kind: 'app' }>
 
 const access = (
   appIn: PlayerAppAccess['appIn'],
   more: Pick<PlayerAppAccess, 'foreign' | 'mayOmitApp'> = {},
-): Access => ({
+): RouteAccess => ({
   kind: 'app',
   permission: 'users',
   appIn,

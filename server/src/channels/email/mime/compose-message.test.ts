@@ -3,8 +3,8 @@ import PostalMime from 'postal-mime'
 import { describe, expect, test } from 'vitest'
 import { aMail, CONTENT } from '../../../../test/channels/subjects/mail.ts'
 import { cpuTimeMs } from '../../../../test/cpu-time.ts'
-import { readMail } from '../../../lib/parse-mime.ts'
-import { fillPlaces } from '../../../lib/placeholders.ts'
+import { parseMime } from '../../../lib/parse-mime.ts'
+import { fillPieces } from '../../../lib/placeholders.ts'
 import type { EmailAttachment, EmailContent, EmailItem } from '../message.ts'
 import { encodeBase64 } from './base64.ts'
 import { buildMessage, buildMessagePieces } from './build-message.ts'
@@ -43,8 +43,8 @@ describe('a mail', () => {
       messageId: item.messageIdHeader,
       date: '2030-01-01T09:00:00.000Z',
     })
-    expect(mail.html?.trimEnd()).toBe(fillPlaces(CONTENT.html, item.referenceFor))
-    expect(mail.text?.trimEnd()).toBe(fillPlaces(CONTENT.text, item.referenceFor))
+    expect(mail.html?.trimEnd()).toBe(fillPieces(CONTENT.html, item.referenceFor))
+    expect(mail.text?.trimEnd()).toBe(fillPieces(CONTENT.text, item.referenceFor))
     const header = (name: string) => mail.headers.find(({ key }) => key === name)?.value
     expect(header('list-unsubscribe')).toBe(
       `<https://t.example.com/e/u/${item.referenceFor('stop')}>, <mailto:b-${item.referenceFor('stop')}@bounce.example.com?subject=unsubscribe>`,
@@ -76,10 +76,10 @@ describe('a mail', () => {
 
   test('is read by the sink as well', async () => {
     const item = aMail()
-    const { subject, text } = readMail(await buildMessage(item))
+    const { subject, text } = parseMime(await buildMessage(item))
     expect({ subject, text }).toEqual({
       subject: CONTENT.subject,
-      text: fillPlaces(CONTENT.text, item.referenceFor).replaceAll('\n', '\r\n'),
+      text: fillPieces(CONTENT.text, item.referenceFor).replaceAll('\n', '\r\n'),
     })
   })
 
@@ -228,7 +228,7 @@ describe('whatever it is given', () => {
   })
 
   const partOf = (pieces: string[], { referenceFor }: EmailItem, lines: (it: string) => string) =>
-    pieces.length === 1 && pieces[0] === '' ? undefined : fillPlaces(pieces.map(lines), referenceFor)
+    pieces.length === 1 && pieces[0] === '' ? undefined : fillPieces(pieces.map(lines), referenceFor)
 
   /** By the letter of RFC 2045; undefined where there is no such part. */
   function unquoted(message: string, type: string): string | undefined {
@@ -315,7 +315,7 @@ describe('files', () => {
 
   test('are read by the sink as well, which does not take them for what the mail says', async () => {
     const files = [aFile('a.txt', Buffer.from('not this'), 'text/plain'), aFile('a.html', every, 'text/html')]
-    const { text, html } = readMail(await buildMessage(withContent({ text: [''], html: ['<p>this</p>'], files })))
+    const { text, html } = parseMime(await buildMessage(withContent({ text: [''], html: ['<p>this</p>'], files })))
     expect([text, html]).toEqual([null, '<p>this</p>'])
   })
 

@@ -2,7 +2,7 @@
 // them is those pieces with their references between, behind the few headers that are theirs.
 
 import { randomBytes } from 'node:crypto'
-import { fillPlaces, isPlaceName, type Pieces, piecesOf } from '../../../lib/placeholders.ts'
+import { fillPieces, isPlaceholderName, type Pieces, splitAtPlaceholders } from '../../../lib/placeholders.ts'
 import { type EmailAddress, parseEmailAddress } from '../address.ts'
 import { type EmailAttachment, type EmailContent, type EmailItem, InvalidEmail } from '../message.ts'
 import { attachmentHeaders } from './attachment-headers.ts'
@@ -57,9 +57,9 @@ function prepare({ from, replyTo, subject, html, text, headers, files: attached 
     'MIME-Version: 1.0',
     ...contentHeaders,
   ]
-  const head = piecesOf(toByteString(`${lines.join('\r\n')}\r\n\r\n`))
+  const head = splitAtPlaceholders(toByteString(`${lines.join('\r\n')}\r\n\r\n`))
   const pieces = chain(head, body)
-  const whole = fillPlaces(pieces, () => 'x')
+  const whole = fillPieces(pieces, () => 'x')
   if (toWireText(whole) !== whole) throw new InvalidEmail('content not valid')
   return {
     pieces,
@@ -94,7 +94,7 @@ function checked(reference: string): string {
 /** The pieces were looked through when they were made, and a reference has no dots or line ends: the head is what is left. */
 export function writeMessage({ own, referenceAt, shared }: ComposedMessage, signatures: string): WireText {
   const head = own.map(([name, value]) => `${name}: ${value}\r\n`).join('')
-  return (toWireText(toByteString(signatures + head)) + fillPlaces(shared.pieces, referenceAt)) as WireText
+  return (toWireText(toByteString(signatures + head)) + fillPieces(shared.pieces, referenceAt)) as WireText
 }
 
 function mustRead(text: string): EmailAddress {
@@ -166,7 +166,7 @@ const SOFT_BREAK = '=\r\n'
 /** A reference gets a line of its own, so that what stands around it is the same for all. */
 const encodePieces = (pieces: Pieces): Pieces =>
   pieces.map((piece, n) => {
-    if (isPlaceName(n)) return piece
+    if (isPlaceholderName(n)) return piece
     const before = n > 0 ? SOFT_BREAK : ''
     const behind = n < pieces.length - 1 ? SOFT_BREAK : ''
     return before + encodeQuotedPrintable(piece) + behind
@@ -185,13 +185,13 @@ function relaxHeader(line: string): [name: string, pieces: Pieces] {
     .replaceAll('\r\n', '')
     .replaceAll(/[ \t]+/g, ' ')
     .trim()
-  return [line.slice(0, colon).toLowerCase(), piecesOf(value)]
+  return [line.slice(0, colon).toLowerCase(), splitAtPlaceholders(value)]
 }
 
 /** Every reference has characters of its line before and behind it, so the pieces can be taken one by one. */
 function relaxBody(body: Pieces, isEnd: boolean): Pieces {
   return body.map((piece, n) => {
-    if (isPlaceName(n)) return piece
+    if (isPlaceholderName(n)) return piece
     const relaxed = piece.replaceAll(/[ \t]+\r\n/g, '\r\n').replaceAll(/[ \t]+/g, ' ')
     if (n < body.length - 1 || !isEnd) return relaxed
     const ended = withoutEmptyEnd(relaxed)

@@ -2,7 +2,7 @@
 
 import { createHash, hash, sign as signBytes } from 'node:crypto'
 import { promisify } from 'node:util'
-import { fillPlaces } from '../../../lib/placeholders.ts'
+import { fillPieces } from '../../../lib/placeholders.ts'
 import { type DkimSigningKey, InvalidEmail } from '../message.ts'
 import type { ComposedMessage } from './compose-message.ts'
 
@@ -30,11 +30,11 @@ export async function signWithDkim(
   date: Date,
 ): Promise<string> {
   const { own, referenceAt, shared } = mail
-  const bodyHash = hashOf(fillPlaces(shared.signedBody, referenceAt), shared.files)
+  const bodyHash = hashOf(fillPieces(shared.signedBody, referenceAt), shared.files)
   const headers = new Map(shared.signedHeaders)
   for (const [name, value] of own) headers.set(name.toLowerCase(), [value.replaceAll(/[ \t]+/g, ' ')])
   const names = SIGNED.filter((name) => headers.has(name))
-  const signed = names.map((name) => `${name}:${fillPlaces(headers.get(name) ?? [], referenceAt)}\r\n`).join('')
+  const signed = names.map((name) => `${name}:${fillPieces(headers.get(name) ?? [], referenceAt)}\r\n`).join('')
   // From stands in the list once more than in the mail: a second one, added on the way, breaks the signature.
   const tags = [
     'c=relaxed/relaxed',

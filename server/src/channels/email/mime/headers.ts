@@ -1,6 +1,6 @@
 // Headers of mail (RFC 5322, 2047): whatever the text, each comes out as one header, in ASCII, in lines that every server takes.
 
-import { fillPlaces, MARK, type Pieces, piecesOf } from '../../../lib/placeholders.ts'
+import { fillPieces, type Pieces, PLACEHOLDER_MARK, splitAtPlaceholders } from '../../../lib/placeholders.ts'
 import { isAscii } from '../address.ts'
 import { InvalidEmail } from '../message.ts'
 
@@ -18,7 +18,7 @@ const clean = (text: string) => text.toWellFormed().replaceAll(/[\p{Cc}\u2028\u2
 /** The result holds the places with their marks, begins with the name, and has no line end at its end. */
 export function formatHeader(name: string, pieces: Pieces): string {
   if (!NAME.test(name)) throw new InvalidEmail('header not valid')
-  const text = pieces.map(clean).join(MARK)
+  const text = pieces.map(clean).join(PLACEHOLDER_MARK)
   const isPlain = isAscii(text) && !text.includes('=?') && text === text.trim() && longestWord(text) < 900
   if (!isPlain && pieces.length > 1) throw new InvalidEmail('header not valid')
   return isPlain ? fold(`${name}: ${text}`) : `${name}: ${encodeWords(text, MOST_LINE - name.length - 2)}`
@@ -44,7 +44,7 @@ function fold(header: string): string {
   return header
     .split(BREAK)
     .map((word, n) => {
-      const length = fillPlaces(piecesOf(word), () => REFERENCE).length
+      const length = fillPieces(splitAtPlaceholders(word), () => REFERENCE).length
       // The first word of the value stays beside the name: a line of nothing but a name is not read by all.
       const isBroken = n > 1 && line + 1 + length > MOST_LINE
       line = isBroken ? 1 + length : line + length + (n > 0 ? 1 : 0)

@@ -1,6 +1,6 @@
 // Amazon's answers, and what follows from each.
 
-import { own } from '../../../lib/own-property.ts'
+import { ownProperty } from '../../../lib/own-property.ts'
 import type { ChannelOutcome } from '../../channel.ts'
 import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 
@@ -39,7 +39,7 @@ export function interpretAdmResponse(reply: ProviderReply, now: Date): ChannelOu
     return { kind: 'sent', ...(typeof id === 'string' && { id }) }
   }
   const word = readReason(reply.body)
-  const verdict = own(REASONS, word) ?? byStatus(status)
+  const verdict = ownProperty(REASONS, word) ?? byStatus(status)
   const reason = Object.hasOwn(REASONS, word) ? word : `status ${status}`
   const afterMs = retryAfterMs(reply, now)
   if (verdict === 'retry all') return { kind: 'retry', reason, afterMs: afterMs ?? RATE_PAUSE_MS, pausesProvider: true }

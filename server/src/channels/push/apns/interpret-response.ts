@@ -1,6 +1,6 @@
 // Apple's answers, and what follows from each.
 
-import { own } from '../../../lib/own-property.ts'
+import { ownProperty } from '../../../lib/own-property.ts'
 import type { ChannelOutcome } from '../../channel.ts'
 import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 
@@ -60,7 +60,7 @@ export function interpretApnsResponse(reply: ProviderReply, now: Date): ChannelO
     return { kind: 'sent', ...(typeof id === 'string' && { id }) }
   }
   const { word, since } = readAnswer(reply.body)
-  const verdict = own(REASONS, word) ?? byStatus(status)
+  const verdict = ownProperty(REASONS, word) ?? byStatus(status)
   const reason = Object.hasOwn(REASONS, word) ? word : `status ${status}`
   const afterMs = retryAfterMs(reply, now)
   if (verdict === 'gone') return { kind: 'gone', reason, ...(since && { since }) }

@@ -1,6 +1,6 @@
 // Reads the header blocks of one connection, in the order in which they came (RFC 7541).
 
-import { own } from '../../../lib/own-property.ts'
+import { ownProperty } from '../../../lib/own-property.ts'
 import { createHeaderTable, TABLE_BYTES } from './header-table.ts'
 import { decodeHuffman } from './huffman.ts'
 
@@ -38,7 +38,7 @@ export function createHeaderReader(): ReadHeaders {
   }
 
   function keep(headers: Headers, name: string, value: string) {
-    const before = own(headers, name)
+    const before = ownProperty(headers, name)
     headers[name] = before === undefined ? value : `${before}, ${value}`
   }
 

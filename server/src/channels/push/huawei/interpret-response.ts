@@ -1,6 +1,6 @@
 // Huawei's answers, and what follows from each. Its own code says more than the status, which is 200 for some refusals.
 
-import { own } from '../../../lib/own-property.ts'
+import { ownProperty } from '../../../lib/own-property.ts'
 import type { ChannelOutcome } from '../../channel.ts'
 import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 
@@ -52,7 +52,7 @@ export function interpretHuaweiResponse(reply: ProviderReply, now: Date): Channe
   const { code, requestId } = readAnswer(reply.body)
   // The status alone would be the same for a refusal.
   if (status === 200 && code === '') return { kind: 'unknown', reason: 'answer not understood' }
-  const verdict = own(CODES, code) ?? byStatus(status)
+  const verdict = ownProperty(CODES, code) ?? byStatus(status)
   const reason = Object.hasOwn(CODES, code) ? `code ${code}` : `status ${status}`
   switch (verdict) {
     case 'sent':

@@ -1,7 +1,7 @@
 // What Huawei's devices read. A notification message is shown by the system, also while the app is stopped; a data message is
 // handed to the SDK, which shows it as it does those of Google.
 
-import { own } from '../../../lib/own-property.ts'
+import { ownProperty } from '../../../lib/own-property.ts'
 import { sha256 } from '../../../lib/secrets.ts'
 import { compact, nearestPriority, type PushContent, secondsLeft } from '../content.ts'
 import { writeAndroidData } from '../fcm/android-data.ts'
@@ -116,7 +116,7 @@ const LAUNCH_FLAGS = '0x58000000'
 /** With what the SDK needs to tell of the tap and to open the address. */
 function intentFor(packageName: string, data: HuaweiPush['data']): string {
   const extras = ['custom', 'title', 'alert'].flatMap((name) => {
-    const value = own(data, name)
+    const value = ownProperty(data, name)
     return value === undefined ? [] : [`S.${name}=${encodeURIComponent(value.toWellFormed())}`]
   })
   const component = `component=${packageName}/${SDK_ACTIVITY}`

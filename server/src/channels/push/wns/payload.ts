@@ -1,6 +1,6 @@
 // What Windows shows: a toast in XML, whose `launch` the SDK reads. What is not to be shown goes to the app as it is.
 
-import { own } from '../../../lib/own-property.ts'
+import { ownProperty } from '../../../lib/own-property.ts'
 import { sha256 } from '../../../lib/secrets.ts'
 import { compact, nearestPriority, type PushButton, type PushContent } from '../content.ts'
 
@@ -83,4 +83,4 @@ const escapeXml = (text: string) =>
     .toWellFormed()
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the ones meant.
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '')
-    .replace(/[&<>"']/g, (sign) => own(ENTITIES, sign) ?? sign)
+    .replace(/[&<>"']/g, (sign) => ownProperty(ENTITIES, sign) ?? sign)

@@ -2,7 +2,7 @@
 // providers that may tell of it, and no others.
 
 import type { AppId } from '../../../lib/ids.ts'
-import { piecesOf } from '../../../lib/placeholders.ts'
+import { splitAtPlaceholders } from '../../../lib/placeholders.ts'
 import type { ReferenceHeader } from '../../../messages/email/port.ts'
 import { referencePlaceholder } from '../../../messages/email/urls.ts'
 import type { Db } from '../../../storage/db.ts'
@@ -12,10 +12,10 @@ import { findSources } from './store.ts'
 const report = referencePlaceholder('report')
 const HEADERS: Record<Source, ReferenceHeader> = {
   // SES shows the headers themselves.
-  ses: ['X-Carillon-Ref', piecesOf(report)],
-  mailgun: ['X-Mailgun-Variables', piecesOf(`{"carillon_ref":"${report}"}`)],
-  sendgrid: ['X-SMTPAPI', piecesOf(`{"unique_args":{"carillon_ref":"${report}"}}`)],
-  postmark: ['X-PM-Metadata-carillon_ref', piecesOf(report)],
+  ses: ['X-Carillon-Ref', splitAtPlaceholders(report)],
+  mailgun: ['X-Mailgun-Variables', splitAtPlaceholders(`{"carillon_ref":"${report}"}`)],
+  sendgrid: ['X-SMTPAPI', splitAtPlaceholders(`{"unique_args":{"carillon_ref":"${report}"}}`)],
+  postmark: ['X-PM-Metadata-carillon_ref', splitAtPlaceholders(report)],
 }
 
 export async function findReferenceHeaders(db: Db, appId: AppId): Promise<ReferenceHeader[]> {

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import type { Access, Call, Route } from '../../../http/route.ts'
+import type { Call, Route, RouteAccess } from '../../../http/route.ts'
 import { route } from '../../../http/route.ts'
 import type { FeedbackContext } from '../../context.ts'
 import { changeSources, viewSources } from './change.ts'
@@ -25,7 +25,7 @@ const MAX_BYTES = 1_048_576
 const settings = {
   errors: 'apps' as const,
   tag: 'Email',
-  access: { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true } satisfies Access,
+  access: { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true } satisfies RouteAccess,
   path: '/apps/:app_id/email/event_sources',
   params: SourcesPath,
   answers: { 200: EventSourcesAnswer },

@@ -3,7 +3,7 @@
 import { type KeyObject, verify, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
 import { unavailable } from '../../../lib/errors.ts'
-import { own } from '../../../lib/own-property.ts'
+import { ownProperty } from '../../../lib/own-property.ts'
 import type { BounceClass, ClassifyBounce, FetchPage } from '../context.ts'
 import { type Fields, fieldsOf, listOf, parse, refusalOf, textOf, timeOf } from './json.ts'
 import {
@@ -84,8 +84,8 @@ async function isGenuine(message: Fields, findCertificate: FindCertificate): Pro
   const key = await findCertificate(url)
   if (key?.asymmetricKeyType !== 'rsa') return false
   const lines = names
-    .filter((name) => typeof own(message, name) === 'string')
-    .map((name) => `${name}\n${own(message, name)}\n`)
+    .filter((name) => typeof ownProperty(message, name) === 'string')
+    .map((name) => `${name}\n${ownProperty(message, name)}\n`)
   return verify(algorithm, Buffer.from(lines.join('')), key, Buffer.from(signature, 'base64'))
 }
 
@@ -113,7 +113,7 @@ async function confirm(url: string, fetchPage: FetchPage): Promise<void> {
 function readEvent(id: string, text: string, classify: ClassifyBounce): SourceEvent | undefined {
   const said = fieldsOf(parse(text))
   const kind = textOf(said.eventType) ?? textOf(said.notificationType) ?? ''
-  const detail = fieldsOf(own(said, kind.toLowerCase()))
+  const detail = fieldsOf(ownProperty(said, kind.toLowerCase()))
   const told = recipientsOf(detail).flatMap((it): Telling[] => {
     const news = readNews(kind, detail, it, classify)
     return news ? [{ recipient: textOf(it.emailAddress), news }] : []
