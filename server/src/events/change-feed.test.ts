@@ -13,13 +13,13 @@ import { sql } from '../storage/sql.ts'
 import {
   CHANGE_FEED_JOB,
   enqueueLostFeedJobs,
-  type FeedWatch,
   feedJobInsert,
   setWatches,
   takeFeedEntries,
 } from '../users/change-feed/change-feed.ts'
+import type { FeedWatch } from '../users/change-feed/feed.ts'
 import { createUsersContext } from '../users/context.ts'
-import { userIdOfRow } from '../users/store.ts'
+import { userIdOfRow } from '../users/reference-store.ts'
 import { createEventsContext } from './context.ts'
 import { HAS_FEED_ENTRIES, insertEvents } from './store.ts'
 

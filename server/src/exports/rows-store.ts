@@ -59,7 +59,6 @@ export type SubscriptionRow = {
   id: SubscriptionId
   type: string
   token: string | null
-  isReachable: boolean
   notificationTypes: number | null
   enabled: boolean
   sessionCount: number
@@ -93,7 +92,6 @@ export const findSubscriptionRows = (db: Db, appId: AppId, ids: readonly Subscri
   db.query<SubscriptionRow>(
     sql`
     select s.id, s.type, s.token, s.notification_types, s.enabled,
-      (s.enabled and s.token is not null and coalesce(s.notification_types, 1) > 0) as is_reachable,
       coalesce(t.session_count, 0) as session_count, coalesce(t.session_time, 0) as session_time,
       coalesce(s.language, u.language) as language, s.timezone_seconds, s.app_version, s.device_os, s.device_model, s.ad_id,
       u.tags, coalesce(t.last_active, s.created_at) as last_active, u.amount_spent::text as amount_spent, s.created_at,

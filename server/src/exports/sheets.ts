@@ -7,6 +7,7 @@ import type { Node } from '../segments/filters/tree.ts'
 import { treeOf } from '../segments/read.ts'
 import type { ScanAudience } from '../segments/scan.ts'
 import type { Db } from '../storage/db.ts'
+import { isReachable } from '../users/subscriptions/reachable.ts'
 import { deviceNumberOfType, type SubscriptionType } from '../users/subscriptions/subscription.ts'
 import type { Cell } from './csv.ts'
 import type { ExportRequest, SubscriptionsRequest } from './export.ts'
@@ -120,7 +121,7 @@ const subscriptionColumns: Columns<SubscriptionRow> = {
   playtime: (it) => it.sessionTime,
   amount_spent: (it) => Number(it.amountSpent),
   created_at: (it) => seconds(it.createdAt),
-  invalid_identifier: (it) => truth(!it.isReachable),
+  invalid_identifier: (it) => truth(!isReachable(it)),
   badge_count: (it) => it.badgeCount ?? 0,
 }
 

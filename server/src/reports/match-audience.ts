@@ -10,7 +10,7 @@ import { judgeSubscriptions } from '../segments/explain.ts'
 import type { Node } from '../segments/filters/tree.ts'
 import { treeOf } from '../segments/read.ts'
 import { ONESIGNAL_ID } from '../users/aliases/identity.ts'
-import type { User } from '../users/working-set.ts'
+import type { User } from '../users/user.ts'
 
 export type Judged = {
   /** The subscriptions that it holds now. */

@@ -3,7 +3,7 @@
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { readUserRef } from '../users/aliases/identity.ts'
-import { findOwners } from '../users/store.ts'
+import { findOwners } from '../users/reference-store.ts'
 import { countRecipients } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
 import { readFilters } from './filters/read-filters.ts'

@@ -3,7 +3,7 @@
 import { userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { readUserRef } from '../users/aliases/identity.ts'
-import type { User } from '../users/working-set.ts'
+import type { User } from '../users/user.ts'
 import type { SegmentsContext } from './context.ts'
 import { findings, matches, type Subject } from './filters/evaluate.ts'
 import { clausesOf, type Node } from './filters/tree.ts'

@@ -3,7 +3,7 @@
 import type { AppId, OrganizationId } from '../lib/ids.ts'
 import { EXTERNAL_ID } from '../users/aliases/identity.ts'
 import type { Subscription } from '../users/subscriptions/subscription.ts'
-import type { User } from '../users/working-set.ts'
+import type { User } from '../users/user.ts'
 import type { Scope } from './render/source.ts'
 import type { TemplateId } from './template.ts'
 

@@ -3,7 +3,7 @@
 import { appNotFound, invalid, userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { readUserRef } from '../users/aliases/identity.ts'
-import type { User } from '../users/working-set.ts'
+import type { User } from '../users/user.ts'
 import { type Channel, channelOf, readContent } from './content.ts'
 import { sourcesFor } from './content-sources.ts'
 import type { TemplatesContext } from './context.ts'

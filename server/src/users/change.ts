@@ -13,8 +13,10 @@ import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { MergeOutcome, Merger } from '../storage/merge.ts'
 import { enqueueFeedJob } from './change-feed/change-feed.ts'
-import { type LoadOptions, loadLockedUsers, lockReferencedUsers } from './store.ts'
-import { createWorkingSet, type OwnerRef, type WorkingSet } from './working-set.ts'
+import { type LoadOptions, loadLockedUsers } from './load-store.ts'
+import { lockReferencedUsers } from './reference-store.ts'
+import type { OwnerRef } from './user.ts'
+import { createWorkingSet, type WorkingSet } from './working-set.ts'
 import { writeDifference } from './write-difference.ts'
 
 export type UserCommand<Result = unknown> = {

@@ -21,7 +21,8 @@ import {
 } from './subscriptions/subscribe.ts'
 import { newSubscription, type Subscription, subscriptionObject } from './subscriptions/subscription.ts'
 import { changeProperties } from './update.ts'
-import type { OwnerRef, User, WorkingSet } from './working-set.ts'
+import type { OwnerRef, User } from './user.ts'
+import type { WorkingSet } from './working-set.ts'
 
 export type CreateUserContext = { change: ChangeUsers; insertNewUser: InsertNewUser; newId: NewId; now: () => Date }
 

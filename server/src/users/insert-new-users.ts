@@ -7,9 +7,9 @@ import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import { enqueueFeedJob } from './change-feed/change-feed.ts'
-import { insertNewUsers } from './store.ts'
+import { insertNewUsers } from './new-user-store.ts'
 import type { Subscription } from './subscriptions/subscription.ts'
-import type { User } from './working-set.ts'
+import type { User } from './user.ts'
 
 export type NewUser = { user: User; subscriptions: Subscription[] }
 

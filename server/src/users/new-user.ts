@@ -1,16 +1,11 @@
 import type { UserId } from '../lib/ids.ts'
-import type { StoredProperties } from './properties/properties.ts'
-import type { User } from './working-set.ts'
+import { EMPTY_COLUMNS } from './properties/columns.ts'
+import type { StoredProperties } from './properties/stored.ts'
+import type { User } from './user.ts'
 
 export const newProperties = (now: string): StoredProperties => ({
   tags: {},
-  language: null,
-  timezoneId: null,
-  country: null,
-  lat: null,
-  long: null,
-  ip: null,
-  testUserName: null,
+  ...EMPTY_COLUMNS,
   firstActive: now,
   lastActive: now,
   amountSpent: '0',

@@ -8,10 +8,11 @@ import type { Merger } from '../storage/merge.ts'
 import { identityObject, type UserRef } from './aliases/identity.ts'
 import { mayAccessSubscription, refuseOtherUser } from './devices/authorize.ts'
 import { deviceIdentity, deviceProperties } from './devices/view.ts'
+import { loadReferencedUsers } from './load-store.ts'
 import { propertiesObject } from './properties/properties.ts'
-import { findIdentities, findOwners, type IdentityRow, loadReferencedUsers } from './store.ts'
+import { findIdentities, findOwners, type IdentityRow } from './reference-store.ts'
 import { isAddressType, subscriptionObject } from './subscriptions/subscription.ts'
-import type { OwnerRef, User } from './working-set.ts'
+import type { OwnerRef, User } from './user.ts'
 
 export type UserReader = {
   identity(appId: AppId, ref: OwnerRef): Promise<IdentityRow | undefined>

@@ -1,22 +1,18 @@
 // Users and subscriptions as rows and as values, and the way between the two.
 
 import { EXTERNAL_ID } from './aliases/identity.ts'
-import type { StoredPurchase } from './properties/properties.ts'
-import { isReachable, isReachableByPush, type Subscription } from './subscriptions/subscription.ts'
-import type { User } from './working-set.ts'
+import { columnsFromRow, columnsToWire } from './properties/columns.ts'
+import type { StoredPurchase } from './properties/stored.ts'
+import { isReachable, isReachableByPush } from './subscriptions/reachable.ts'
+import type { Subscription } from './subscriptions/subscription.ts'
+import type { User } from './user.ts'
 
 export type UserRow = ReturnType<typeof userRow>
 
 export const userRow = ({ id, properties }: User) => ({
   id,
   tags: properties.tags,
-  language: properties.language,
-  timezone_id: properties.timezoneId,
-  country: properties.country,
-  lat: properties.lat,
-  long: properties.long,
-  ip: properties.ip,
-  test_user_name: properties.testUserName,
+  ...columnsToWire(properties),
   first_active: properties.firstActive,
   amount_spent: properties.amountSpent,
 })
@@ -40,13 +36,7 @@ export function userOf(it: LoadedUser): User {
     createdAt: iso(it.created_at),
     properties: {
       tags: it.tags,
-      language: it.language,
-      timezoneId: it.timezone_id,
-      country: it.country,
-      lat: it.lat,
-      long: it.long,
-      ip: it.ip,
-      testUserName: it.test_user_name,
+      ...columnsFromRow(it),
       firstActive: iso(it.first_active),
       lastActive: iso(it.activity?.last_active ?? it.created_at),
       amountSpent: it.amount_spent,

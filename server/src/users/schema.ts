@@ -2,25 +2,17 @@
 // properties.ts, identity.ts and subscription.ts.
 
 import Type, { type Static, type TSchema } from 'typebox'
+import { columnAnswers, columnRequests } from './properties/columns.ts'
+import { optionalNumberOrText, optionalOrNull, optionalText } from './properties/optional.ts'
 
 /** `additionalProperties` rather than a pattern: the pattern `.*` would let keys with a line break slip through. */
 const mapOf = <Value>(values: object, options: object = {}) =>
   Type.Unsafe<Record<string, Value>>({ type: 'object', additionalProperties: values, ...options })
 
-/** SDKs send null for what they do not know; it means the same as leaving the field out. */
-const orNull = <Value>(type: string, options: object = {}) =>
-  Type.Optional(Type.Unsafe<Value | null>({ type: [type, 'null'], ...options }))
-
-const text = (maxLength: number, description?: string) =>
-  orNull<string>('string', { maxLength, ...(description && { description }) })
 const integer = (description?: string) =>
-  orNull<number>('integer', { minimum: -2147483648, maximum: 2147483647, ...(description && { description }) })
+  optionalOrNull<number>('integer', { minimum: -2147483648, maximum: 2147483647, ...(description && { description }) })
 const counter = (description: string) =>
-  orNull<number>('integer', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
-
-/** Android sends its numbers as text. */
-const numberOrText = (description: string) =>
-  Type.Optional(Type.Unsafe<number | string | null>({ type: ['number', 'string', 'null'], description }))
+  optionalOrNull<number>('integer', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
 
 export const Identity = mapOf<string>(
   { type: 'string' },
@@ -46,16 +38,10 @@ export const Tags = mapOf<string | number | boolean | null>(
 
 export const PropertiesBody = Type.Object({
   tags: Type.Optional(Tags),
-  language: text(32, 'Language code, in any case.'),
-  timezone_id: text(64, 'IANA time zone.'),
-  lat: numberOrText('Latitude, -90 to 90.'),
-  long: numberOrText('Longitude, -180 to 180.'),
-  country: text(8, 'Country code of two letters, in any case.'),
-  first_active: numberOrText('Unix seconds.'),
-  last_active: numberOrText('Unix seconds.'),
-  ip: text(64),
-  test_user_name: text(128),
-  amount_spent: numberOrText('Accepted by Create user alone.'),
+  ...columnRequests,
+  first_active: optionalNumberOrText('Unix seconds.'),
+  last_active: optionalNumberOrText('Unix seconds.'),
+  amount_spent: optionalNumberOrText('Accepted by Create user alone.'),
   purchases: Purchases,
 })
 export type PropertiesBody = Static<typeof PropertiesBody>
@@ -68,23 +54,23 @@ export const Deltas = Type.Object({
 export type Deltas = Static<typeof Deltas>
 
 export const SubscriptionDraft = Type.Object({
-  id: text(36, 'An existing subscription, to be transferred or changed.'),
-  type: text(64, 'iOSPush, AndroidPush, …, Email or SMS, in any case.'),
-  token: text(4096, 'Push token, email address or phone number (E.164).'),
-  enabled: orNull<boolean>('boolean'),
+  id: optionalText(36, 'An existing subscription, to be transferred or changed.'),
+  type: optionalText(64, 'iOSPush, AndroidPush, …, Email or SMS, in any case.'),
+  token: optionalText(4096, 'Push token, email address or phone number (E.164).'),
+  enabled: optionalOrNull<boolean>('boolean'),
   notification_types: integer('1 subscribed, -2 unsubscribed, 0 no permission, …'),
   session_time: counter('Seconds.'),
   session_count: counter('Sessions.'),
-  sdk: text(256),
-  device_model: text(256),
-  device_os: text(256),
-  rooted: orNull<boolean>('boolean'),
+  sdk: optionalText(256),
+  device_model: optionalText(256),
+  device_os: optionalText(256),
+  rooted: optionalOrNull<boolean>('boolean'),
   test_type: integer(),
-  app_version: text(256),
+  app_version: optionalText(256),
   net_type: integer(),
-  carrier: text(256),
-  web_auth: text(1024),
-  web_p256: text(1024),
+  carrier: optionalText(256),
+  web_auth: optionalText(1024),
+  web_p256: optionalText(1024),
 })
 export type SubscriptionDraft = Static<typeof SubscriptionDraft>
 
@@ -114,13 +100,7 @@ export const IdentityAnswer = answer(
 
 export const PropertiesObject = Type.Object({
   tags: mapOf<string>({ type: 'string' }),
-  language: Type.Optional(Type.String()),
-  timezone_id: Type.Optional(Type.String()),
-  lat: Type.Optional(Type.Number()),
-  long: Type.Optional(Type.Number()),
-  country: Type.Optional(Type.String()),
-  ip: Type.Optional(Type.String()),
-  test_user_name: Type.Optional(Type.String()),
+  ...columnAnswers,
   first_active: Type.Integer(),
   last_active: Type.Integer(),
   session_time: Type.Integer(),

@@ -13,7 +13,8 @@ import {
   readProperties,
 } from './properties/properties.ts'
 import type { UpdateUserBody } from './schema.ts'
-import type { OwnerRef, User, WorkingSet } from './working-set.ts'
+import type { OwnerRef, User } from './user.ts'
+import type { WorkingSet } from './working-set.ts'
 
 /** The subscription that an Update user request selects with its header. */
 export function readSelectedSubscription(header: string | undefined): SubscriptionId | undefined {

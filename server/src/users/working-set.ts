@@ -5,26 +5,10 @@
 import type { AuditEntry } from '../apps/store.ts'
 import type { SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Alias, UserRef } from './aliases/identity.ts'
-import type { StoredProperties, StoredPurchase } from './properties/properties.ts'
+import type { StoredProperties, StoredPurchase } from './properties/stored.ts'
 import type { Subscription, SubscriptionType } from './subscriptions/subscription.ts'
+import type { NewPurchases, OwnerRef, User } from './user.ts'
 
-export type User = {
-  id: UserId
-  properties: StoredProperties
-  aliases: Map<string, string>
-  /** In order of creation. */
-  subscriptions: Map<SubscriptionId, Subscription>
-  createdAt: string
-}
-
-/** Anything by which a request can point at a user. */
-export type OwnerRef =
-  | UserRef
-  | { subscriptionId: SubscriptionId }
-  | { type: SubscriptionType; tokenHash: string }
-  | { installId: string }
-
-export type NewPurchases = { userId: UserId; purchases: StoredPurchase[] }
 export type Note = Omit<AuditEntry, 'id'>
 
 /** How things were when they were loaded. */

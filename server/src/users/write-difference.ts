@@ -7,31 +7,25 @@ import type { Queue } from '../queue/enqueue.ts'
 import type { NewJob } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
 import type { Alias } from './aliases/identity.ts'
-import { type FeedKind, recordFeedEntries } from './change-feed/change-feed.ts'
+import { deleteAliases, insertAliases, type OwnedAlias } from './aliases/store.ts'
+import { recordFeedEntries } from './change-feed/change-feed.ts'
 import { findFeedEntries } from './change-feed/compare.ts'
+import type { FeedKind } from './change-feed/feed.ts'
+import { adjustPlayerCounts, adjustUserCounts, type PlayerCounts, type UserCountChange } from './count-store.ts'
 import { userDeletedJobs } from './deletion-jobs.ts'
-import type { StoredProperties } from './properties/properties.ts'
+import { columnValues } from './properties/columns.ts'
+import { deleteUsers, insertPurchases, insertUsers, updateUsers, upsertUserActivity } from './properties/store.ts'
+import type { StoredProperties } from './properties/stored.ts'
 import { countCustom, countReachable, userRow } from './rows.ts'
 import {
-  adjustPlayerCounts,
-  adjustUserCounts,
-  deleteAliases,
   deleteSubscriptions,
-  deleteUsers,
-  insertAliases,
-  insertPurchases,
   insertSubscriptions,
-  insertUsers,
-  type OwnedAlias,
-  type PlayerCounts,
   releaseInstalls,
-  type UserCountChange,
   updateSubscriptions,
-  updateUsers,
   upsertSubscriptionActivity,
-  upsertUserActivity,
-} from './store.ts'
-import type { User, WorkingSet } from './working-set.ts'
+} from './subscriptions/store.ts'
+import type { User } from './user.ts'
+import type { WorkingSet } from './working-set.ts'
 
 /** Answers the job that wakes who takes the news, where there are any: whoever holds it until a commit keeps others waiting. */
 export async function writeDifference(
@@ -110,13 +104,7 @@ const released = ({ before, subscriptions }: WorkingSet): SubscriptionId[] =>
 
 const columnsOf = (properties: StoredProperties): unknown[] => [
   properties.tags,
-  properties.language,
-  properties.timezoneId,
-  properties.country,
-  properties.lat,
-  properties.long,
-  properties.ip,
-  properties.testUserName,
+  ...columnValues(properties),
   properties.firstActive,
   properties.amountSpent,
 ]

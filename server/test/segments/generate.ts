@@ -5,7 +5,7 @@ import fc from 'fast-check'
 import { newId } from '../../src/lib/ids.ts'
 import type { Filter } from '../../src/segments/filters/tree.ts'
 import { newUser } from '../../src/users/new-user.ts'
-import type { StoredPurchase } from '../../src/users/properties/properties.ts'
+import type { StoredPurchase } from '../../src/users/properties/stored.ts'
 import {
   hashToken,
   newSubscription,
@@ -13,7 +13,7 @@ import {
   type SubscriptionType,
   subscriptionTypes,
 } from '../../src/users/subscriptions/subscription.ts'
-import type { User } from '../../src/users/working-set.ts'
+import type { User } from '../../src/users/user.ts'
 
 export const NOW = new Date('2030-01-01T09:00:00.123Z')
 const HOUR_MS = 3_600_000

@@ -270,7 +270,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     because: 'one job finds the few apps with news whose announcement was lost, without locks',
   },
   {
-    at: 'users/store.ts sumPlayerCounts',
+    at: 'users/count-store.ts sumPlayerCounts',
     rules: ['one app'],
     because: 'the apps of an organization are listed together; a few rows of each are read by key',
   },

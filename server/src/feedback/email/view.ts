@@ -13,7 +13,7 @@ import { findSender } from '../../templates/find-app-scope.ts'
 import { inLanguage } from '../../templates/language.ts'
 import { scopeOf } from '../../templates/liquid-scope.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
-import { loadReferencedUsers } from '../../users/store.ts'
+import { loadReferencedUsers } from '../../users/load-store.ts'
 import type { FeedbackContext } from '../context.ts'
 import { type Page, PRIVATE, tooOldPage } from './pages.ts'
 

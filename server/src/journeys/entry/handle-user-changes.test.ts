@@ -19,7 +19,8 @@ import { aName, anEmail, aUser, type MadeUser, view } from '../../../test/users.
 import { virtualClock } from '../../lib/clock.ts'
 import type { JobRun } from '../../queue/job.ts'
 import { sql } from '../../storage/sql.ts'
-import { type NewFeedEntry, recordFeedEntries, setWatches } from '../../users/change-feed/change-feed.ts'
+import { recordFeedEntries, setWatches } from '../../users/change-feed/change-feed.ts'
+import type { NewFeedEntry } from '../../users/change-feed/feed.ts'
 import { handleUserChanges } from './handle-user-changes.ts'
 
 let server: TestApp

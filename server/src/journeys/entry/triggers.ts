@@ -1,7 +1,7 @@
 // What a journey listens for: everything other than time that lets users in, moves their runs on or ends them.
 
 import type { UserId } from '../../lib/ids.ts'
-import type { FeedWatch } from '../../users/change-feed/change-feed.ts'
+import type { FeedWatch } from '../../users/change-feed/feed.ts'
 import type { BranchCondition, NodeId } from '../nodes/node.ts'
 import type { CompiledJourney } from '../runs/compile-journey.ts'
 import { listens } from '../runs/interpret.ts'

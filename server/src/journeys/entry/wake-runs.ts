@@ -3,7 +3,7 @@
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import type { FeedEntry } from '../../users/change-feed/change-feed.ts'
+import type { FeedEntry } from '../../users/change-feed/feed.ts'
 import type { JourneyId } from '../journey.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
 import type { CompiledJourney } from '../runs/compile-journey.ts'

@@ -4,7 +4,7 @@ import { invalid, userNotFound } from '../../lib/errors.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { EXTERNAL_ID, ONESIGNAL_ID, readUserRef } from '../../users/aliases/identity.ts'
-import { findOwners } from '../../users/store.ts'
+import { findOwners } from '../../users/reference-store.ts'
 
 export type UserQuery = { external_id?: string; onesignal_id?: string }
 

@@ -11,7 +11,7 @@ import { wasDisabled } from '../../sending/store.ts'
 import type { Db } from '../../storage/db.ts'
 import type { MergeOutcome, Merger } from '../../storage/merge.ts'
 import { sql } from '../../storage/sql.ts'
-import { userIdOfRow } from '../../users/store.ts'
+import { userIdOfRow } from '../../users/reference-store.ts'
 import { DIRECT, expandJob } from '../jobs.ts'
 import type { IdempotencyKey, MessageId, NewMessage } from '../message.ts'
 import {

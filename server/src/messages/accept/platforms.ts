@@ -2,6 +2,7 @@
 
 import { invalid } from '../../lib/errors.ts'
 import { type Channel, type Content, hasAny, PLATFORMS } from '../../templates/content.ts'
+import { isPushType } from '../../users/subscriptions/reachable.ts'
 import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
 
 const WEB: readonly SubscriptionType[] = ['ChromePush', 'FirefoxPush', 'SafariPush', 'SafariLegacyPush']
@@ -24,9 +25,7 @@ const typesOf: Record<(typeof PLATFORMS)[number], readonly SubscriptionType[]> =
   isAnyWeb: WEB,
 }
 
-/** Those whose services are gone can be named, and reached by nobody. */
-const NO_PUSH: readonly SubscriptionType[] = ['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush']
-const PUSH = subscriptionTypes.filter((type) => !NO_PUSH.includes(type))
+const PUSH = subscriptionTypes.filter(isPushType)
 
 const platformFields: ReadonlySet<string> = new Set(PLATFORMS)
 

@@ -5,14 +5,17 @@ import type { Db } from '../../storage/db.ts'
 import { type Sql, sql } from '../../storage/sql.ts'
 import type { Submission } from '../store.ts'
 
-const isSubscribed = sql`s.enabled and s.token is not null and coalesce(s.notification_types, 1) > 0`
-
-/** Of an app with fewer than `most` subscriptions; undefined for larger ones, at which nobody looks through. */
-export async function findSubscribedTypes(db: Db, appId: AppId, most: number): Promise<Set<string> | undefined> {
-  const found = await db.query<{ type: string; isSubscribed: boolean }>(sql`
-    select s.type, ${isSubscribed} as is_subscribed from subscriptions s where s.app_id = ${appId} limit ${most}`)
+/** `isReachable` is a condition on a row `s` of subscriptions. Of an app with fewer than `most` subscriptions; undefined for larger ones, at which nobody looks through. */
+export async function findSubscribedTypes(
+  db: Db,
+  appId: AppId,
+  isReachable: Sql,
+  most: number,
+): Promise<Set<string> | undefined> {
+  const found = await db.query<{ type: string; isReachable: boolean }>(sql`
+    select s.type, ${isReachable} as is_reachable from subscriptions s where s.app_id = ${appId} limit ${most}`)
   if (found.length >= most) return undefined
-  return new Set(found.filter((it) => it.isSubscribed).map(({ type }) => type))
+  return new Set(found.filter((it) => it.isReachable).map(({ type }) => type))
 }
 
 /** Of those who are named. `user` finds whom a row `r` points at. */
@@ -20,6 +23,7 @@ export async function findSubscribedTypesOfTargets(
   db: Db,
   appId: AppId,
   user: Sql,
+  isReachable: Sql,
   targets: NonNullable<Submission['targets']>,
 ): Promise<Set<string>> {
   const named = targets.map((it) => ('subscriptionId' in it ? { subscription_id: it.subscriptionId } : it))
@@ -30,10 +34,10 @@ export async function findSubscribedTypesOfTargets(
     )
     select s.type from named n cross join lateral (
       select s.type from subscriptions s
-      where s.app_id = ${appId} and s.id = n.subscription_id and ${isSubscribed} offset 0) s
+      where s.app_id = ${appId} and s.id = n.subscription_id and ${isReachable} offset 0) s
     union
     select s.type from named n cross join lateral (
       select s.type from subscriptions s
-      where s.app_id = ${appId} and s.user_id = n.user_id and ${isSubscribed} offset 0) s`)
+      where s.app_id = ${appId} and s.user_id = n.user_id and ${isReachable} offset 0) s`)
   return new Set(found.map(({ type }) => type))
 }

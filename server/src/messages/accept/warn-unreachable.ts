@@ -6,7 +6,9 @@ import { type AppOverview, findApp } from '../../apps/store.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { userIdOfRow } from '../../users/store.ts'
+import { sql } from '../../storage/sql.ts'
+import { userIdOfRow } from '../../users/reference-store.ts'
+import { reachableSql } from '../../users/subscriptions/reachable.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import { type Provider, providerOf } from '../delivery.ts'
 import type { Submission } from '../store.ts'
@@ -74,12 +76,12 @@ export function createWarnUnreachable({ db, clock }: { db: Db; clock: Pick<Clock
     if (missing.length === 0) remember(appId, missing)
     if (!types.some((type) => isMissing(missing, type))) return []
     if (types.every((type) => isMissing(missing, type))) return warningsFor(missing, types)
-    const ofApp = await findSubscribedTypes(db, appId, LARGE_APP)
+    const ofApp = await findSubscribedTypes(db, appId, reachableSql(sql`s`), LARGE_APP)
     if (!ofApp) remember(appId, missing)
     if (!ofApp || ![...ofApp].some((type) => isMissing(missing, type))) return []
     const present =
       targets && targets.length <= MOST_TARGETS
-        ? await findSubscribedTypesOfTargets(db, appId, userIdOfRow(appId), targets)
+        ? await findSubscribedTypesOfTargets(db, appId, userIdOfRow(appId), reachableSql(sql`s`), targets)
         : ofApp
     const reached = types.filter((type) => present.has(type))
     return reached.length > 0 && reached.every((type) => isMissing(missing, type)) ? warningsFor(missing, reached) : []

@@ -2,6 +2,7 @@
 
 import { quietHoursOf, quietUntil } from '../../sending/quiet-hours.ts'
 import type { DeliverySettings } from '../../sending/settings.ts'
+import { isSubscribed } from '../../users/subscriptions/reachable.ts'
 import { NO_ACTIVITY_TOKEN } from '../activities/resolve-tokens.ts'
 import type { DeliveryState } from '../delivery.ts'
 import type { DeliveryChange, DueDelivery, SentMessage } from './store.ts'
@@ -44,8 +45,7 @@ export function decide(
   if (rules.discardBefore && due.dueAt < rules.discardBefore) return changeTo(due, 'skipped', 'discarded', now)
   if (due.ownerId === null) return changeTo(due, 'skipped', 'deleted', now)
   if (options.activity && due.token === null) return changeTo(due, 'skipped', NO_ACTIVITY_TOKEN, now)
-  const isWanted = due.enabled && (due.notificationTypes ?? 1) > 0
-  if (due.token === null || !(isWanted || options.includeUnsubscribed))
+  if (due.token === null || !(isSubscribed(due) || options.includeUnsubscribed))
     return changeTo(due, 'skipped', 'unsubscribed', now)
   if (refusal !== undefined) return changeTo(due, 'skipped', refusal, now)
   // Why it could not be sent before, if it was tried.

@@ -1,5 +1,6 @@
 // Which subscriptions a message can go to, by their type, and who brings it there.
 
+import { isPushType } from '../../users/subscriptions/reachable.ts'
 import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
 import { type Provider, providerOf } from '../delivery.ts'
 import type { Message } from '../message.ts'
@@ -9,7 +10,7 @@ import type { ProviderChoice } from './insert-deliveries.ts'
 const ofChannel: Record<Message['channel'], (type: SubscriptionType) => boolean> = {
   email: (type) => type === 'Email',
   sms: (type) => type === 'SMS',
-  push: (type) => !['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'].includes(type),
+  push: isPushType,
 }
 
 export function chooseProviders(

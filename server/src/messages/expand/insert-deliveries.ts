@@ -5,6 +5,7 @@ import { randomInt } from 'node:crypto'
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../../storage/sql.ts'
+import { subscribedSql } from '../../users/subscriptions/reachable.ts'
 import { BATCH_SIZE } from '../deliver/batch.ts'
 import { UNPREPARED } from '../deliver/store.ts'
 import { type DeliveryState, NO_SHARD, type Platform, type Provider, SHARD_COUNT } from '../delivery.ts'
@@ -241,7 +242,7 @@ export function expandStatement(
             c.user_id, c.type, c.timezone_seconds, c.created_at, w.provider,
             case
               when c.token is null then 'unsubscribed'
-              when not (c.enabled and coalesce(c.notification_types, 1) > 0 or m."includesUnsubscribed") then 'unsubscribed'
+              when not (${subscribedSql(sql`c`)} or m."includesUnsubscribed") then 'unsubscribed'
               when ${isNoTester} then 'no_test_user'
               else w.reason
             end as reason

@@ -8,17 +8,13 @@ import { filterOf, filters, NOW, type Person, person } from '../../../test/segme
 import { newId, type UserId } from '../../lib/ids.ts'
 import { addMonths } from '../../storage/partitions.ts'
 import { sql } from '../../storage/sql.ts'
+import { insertAliases } from '../../users/aliases/store.ts'
+import { adjustUserCounts } from '../../users/count-store.ts'
+import { loadReferencedUsers } from '../../users/load-store.ts'
 import { formatAmount, multiplyAmount } from '../../users/properties/amount.ts'
+import { insertPurchases, insertUsers } from '../../users/properties/store.ts'
 import { userRow } from '../../users/rows.ts'
-import {
-  adjustUserCounts,
-  insertAliases,
-  insertPurchases,
-  insertSubscriptions,
-  insertUsers,
-  loadReferencedUsers,
-  upsertSubscriptionActivity,
-} from '../../users/store.ts'
+import { insertSubscriptions, upsertSubscriptionActivity } from '../../users/subscriptions/store.ts'
 import {
   audience,
   countAudience,

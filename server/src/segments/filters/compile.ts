@@ -4,6 +4,7 @@
 import type { AppId } from '../../lib/ids.ts'
 import { joined, type Sql, sql } from '../../storage/sql.ts'
 import { EXTERNAL_ID } from '../../users/aliases/identity.ts'
+import { pushTypeSql, reachableSql } from '../../users/subscriptions/reachable.ts'
 import type { Clause, Comparison, Field, Node, Test } from './tree.ts'
 import { DECIMAL, daysBefore, EMPTY_PARTS, hoursBefore, RADIANS, reach, secondsOf, VERSION } from './values.ts'
 
@@ -57,7 +58,7 @@ function conditionOf(node: Node, scope: Scope): Sql {
     case 'channel':
       if (node.channel === 'email') return sql`s.type = 'Email'`
       if (node.channel === 'sms') return sql`s.type = 'SMS'`
-      return sql`s.type <> all(array['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'])`
+      return sql`${pushTypeSql(sql`s`)}`
     default: {
       const inner = node.of.map((child) => conditionOf(child, scope))
       if (node.kind === 'all') return inner.length === 0 ? sql`true` : sql`(${joined(inner, ' and ')})`
@@ -129,7 +130,7 @@ function seenBy({ field, key, test }: Clause, scope: Scope): Sql {
     case 'test_users':
       return sql`(u.test_user_name is not null)`
     case 'subscribed':
-      return sql`(s.enabled and coalesce(s.notification_types, 1) > 0 and s.token is not null)`
+      return reachableSql(sql`s`)
     case 'email':
       // An address has one owner at most, who is looked up once and not for everybody.
       return sql`(u.id = (select e.user_id from subscriptions e

@@ -3,8 +3,9 @@
 import type { UserId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
 import { EXTERNAL_ID } from '../../users/aliases/identity.ts'
+import { isPushType, isReachable } from '../../users/subscriptions/reachable.ts'
 import type { Subscription } from '../../users/subscriptions/subscription.ts'
-import type { User } from '../../users/working-set.ts'
+import type { User } from '../../users/user.ts'
 import { type Channel, type Clause, type Comparison, clausesOf, type Node, type Test } from './tree.ts'
 import {
   compareVersions,
@@ -56,7 +57,7 @@ export const findings = (node: Node, subject: Subject, now: Date): Finding[] =>
 export function channelOf(type: Subscription['type']): Channel | undefined {
   if (type === 'Email') return 'email'
   if (type === 'SMS') return 'sms'
-  return type === 'WindowsPhonePush' || type === 'AlexaPush' ? undefined : 'push'
+  return isPushType(type) ? 'push' : undefined
 }
 
 function judge(clause: Clause, subject: Subject, now: Date): Finding {
@@ -100,7 +101,7 @@ function seenBy({ field, key, test }: Clause, { user, subscription: it, spentOn,
     case 'test_users':
       return properties.testUserName !== null
     case 'subscribed':
-      return it.enabled && (it.notificationTypes ?? 1) > 0 && it.token !== null
+      return isReachable(it)
     case 'email':
       return [...user.subscriptions.values()].some((own) => own.type === 'Email' && own.tokenHash === key)
     case 'location': {

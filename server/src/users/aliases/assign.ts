@@ -1,6 +1,7 @@
 import { aliasesClaimed, aliasLimitExceeded, invalid } from '../../lib/errors.ts'
 import { isAnonymous } from '../devices/authorize.ts'
-import type { User, WorkingSet } from '../working-set.ts'
+import type { User } from '../user.ts'
+import type { WorkingSet } from '../working-set.ts'
 import { type Alias, MAX_CUSTOM_ALIASES, ONESIGNAL_ID } from './identity.ts'
 
 /** Add or replace aliases: all of them or none. Labels that are not named stay. */

@@ -10,17 +10,9 @@ import { sql } from '../../storage/sql.ts'
 import { createUsersContext } from '../context.ts'
 import { createUser } from '../create.ts'
 import { newUser } from '../new-user.ts'
-import { insertNewUsers } from '../store.ts'
-import {
-  CHANGE_FEED_JOB,
-  enqueueLostFeedJobs,
-  type FeedEntry,
-  type FeedKind,
-  type FeedWatch,
-  recordFeedEntries,
-  setWatches,
-  takeFeedEntries,
-} from './change-feed.ts'
+import { insertNewUsers } from '../new-user-store.ts'
+import { CHANGE_FEED_JOB, enqueueLostFeedJobs, recordFeedEntries, setWatches, takeFeedEntries } from './change-feed.ts'
+import type { FeedEntry, FeedKind, FeedWatch } from './feed.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-03-15T09:00:00Z')

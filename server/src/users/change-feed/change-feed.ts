@@ -8,6 +8,7 @@ import type { NewJob } from '../../queue/job.ts'
 import { jobsInsert } from '../../queue/store.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Sql } from '../../storage/sql.ts'
+import type { FeedEntry, FeedWatch, NewFeedEntry } from './feed.ts'
 import {
   deleteOldestFeedEntries,
   deleteOtherWatches,
@@ -19,30 +20,6 @@ import {
 
 /** The job of who takes the news: see jobs.ts. */
 export const CHANGE_FEED_JOB = 'users.news'
-
-/**
- * `change`: anything about a user that a segment can see. `session`: the user began one. `event`: a custom event of that name.
- * `action`: a message was received, opened or clicked.
- */
-export type FeedKind = 'change' | 'session' | 'event' | 'action'
-
-/** The name of an event; the other kinds have an empty one. */
-export type FeedWatch = { kind: FeedKind; name: string }
-
-export type NewFeedEntry = { userId: UserId; kind: Exclude<FeedKind, 'event'>; runId?: string | undefined }
-
-export type FeedEvent = { id: string; name: string; at: Date; properties: object }
-
-export type FeedEntry = {
-  id: string
-  userId: UserId
-  kind: FeedKind
-  runId: string | null
-  /** Of kind `event` alone. */
-  event: FeedEvent | null
-  /** When we learned of it; when it happened is in the event. */
-  at: Date
-}
 
 const feedJobs = (appId: AppId): NewJob[] => [{ appId, name: CHANGE_FEED_JOB, key: CHANGE_FEED_JOB, lane: 'direct' }]
 

@@ -2,10 +2,11 @@
 
 import type { UserId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
-import type { StoredProperties } from '../properties/properties.ts'
+import type { StoredProperties } from '../properties/stored.ts'
 import type { Subscription } from '../subscriptions/subscription.ts'
-import type { User, WorkingSet } from '../working-set.ts'
-import type { NewFeedEntry } from './change-feed.ts'
+import type { User } from '../user.ts'
+import type { WorkingSet } from '../working-set.ts'
+import type { NewFeedEntry } from './feed.ts'
 
 /** Of users that are still there. */
 export function findFeedEntries(state: WorkingSet): NewFeedEntry[] {

@@ -4,7 +4,7 @@
 import { type AppId, newId, type UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import type { FeedKind, FeedWatch, NewFeedEntry } from './change-feed.ts'
+import type { FeedKind, FeedWatch, NewFeedEntry } from './feed.ts'
 
 const UNPREPARED = { prepare: false } as const
 

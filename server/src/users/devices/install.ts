@@ -5,7 +5,8 @@ import type { Authority } from '../../lib/authority.ts'
 import { isUuidV4 } from '../../lib/ids.ts'
 import { findRequestedSubscription, type SubscriptionRequest } from '../subscriptions/subscribe.ts'
 import { isAddressType, RETIRED, type Subscription } from '../subscriptions/subscription.ts'
-import type { OwnerRef, WorkingSet } from '../working-set.ts'
+import type { OwnerRef } from '../user.ts'
+import type { WorkingSet } from '../working-set.ts'
 
 /**
  * The id that an SDK made up when it was installed. It counts as proof of the device, so it must be one that nobody can guess:

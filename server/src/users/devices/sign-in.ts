@@ -15,6 +15,7 @@ import {
   type UserDraft,
 } from '../create.ts'
 import { newUser } from '../new-user.ts'
+import { columnsOf } from '../properties/columns.ts'
 import type { CreateUserBody } from '../schema.ts'
 import {
   findRequestedSubscription,
@@ -30,7 +31,8 @@ import {
   subscriptionObject,
 } from '../subscriptions/subscription.ts'
 import { changeProperties } from '../update.ts'
-import type { User, WorkingSet } from '../working-set.ts'
+import type { User } from '../user.ts'
+import type { WorkingSet } from '../working-set.ts'
 import { isAnonymous } from './authorize.ts'
 import { assignInstall, retirePreviousSubscription } from './install.ts'
 import { deviceIdentity, deviceProperties, limitDeviceChange } from './view.ts'
@@ -140,8 +142,9 @@ export function becomeUser(
 }
 
 function inherit(state: WorkingSet, user: User, previous: User) {
-  const { tags, language, timezoneId, country, lat, long, ip, firstActive } = previous.properties
-  state.setProperties(user, { ...user.properties, tags, language, timezoneId, country, lat, long, ip, firstActive })
+  const { tags, firstActive } = previous.properties
+  const { testUserName: _, ...columns } = columnsOf(previous.properties)
+  state.setProperties(user, { ...user.properties, ...columns, tags, firstActive })
   for (const [label, value] of [...previous.aliases]) {
     state.removeAlias(previous, label)
     state.setAlias(user, { label, value })

@@ -6,7 +6,7 @@ import { type Alias, EXTERNAL_ID, identityObject } from '../aliases/identity.ts'
 import { newProperties } from '../new-user.ts'
 import { parseAmount } from '../properties/amount.ts'
 import { applyPropertyChange, costOf, type PropertyChange, propertiesObject } from '../properties/properties.ts'
-import type { User } from '../working-set.ts'
+import type { User } from '../user.ts'
 
 /** Aliases are echoed whether or not they were stored, so that nobody learns which are taken. */
 export function deviceIdentity({ id, aliases }: Pick<User, 'id' | 'aliases'>, echoed: readonly Alias[] = []) {

@@ -10,6 +10,7 @@ import { applyImportedActivity } from '../create.ts'
 import { newUser } from '../new-user.ts'
 import { addSessions, type PropertyChange, readProperties, readTime } from '../properties/properties.ts'
 import type { Purchase } from '../schema.ts'
+import { isReachable } from '../subscriptions/reachable.ts'
 import {
   applySubscriptionRequest,
   MAX_SUBSCRIPTIONS,
@@ -27,7 +28,8 @@ import {
   typeOfDeviceNumber,
 } from '../subscriptions/subscription.ts'
 import { changeProperties } from '../update.ts'
-import type { OwnerRef, User, WorkingSet } from '../working-set.ts'
+import type { OwnerRef, User } from '../user.ts'
+import type { WorkingSet } from '../working-set.ts'
 import type { AddPlayerBody, EditPlayerBody, PlayerObject } from './schema.ts'
 
 /** "A temporary web record": the service worker only asks which player an endpoint belongs to. */
@@ -273,7 +275,7 @@ export const playerObject = (user: User, it: Subscription): PlayerObject => ({
   playtime: it.sessionTime,
   amount_spent: Number(user.properties.amountSpent),
   created_at: seconds(it.createdAt),
-  invalid_identifier: it.token === null || !it.enabled || (it.notificationTypes ?? 1) <= 0,
+  invalid_identifier: !isReachable(it),
   badge_count: it.badgeCount ?? 0,
   sdk: it.sdk,
   test_type: it.testType,

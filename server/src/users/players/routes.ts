@@ -5,8 +5,10 @@ import type { Call, Route, RouteAccess, RouteLimit } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import { readUserRef } from '../aliases/identity.ts'
 import type { UsersContext } from '../context.ts'
+import { sumPlayerCounts } from '../count-store.ts'
 import { limitSubjectOfToken } from '../limit-subjects.ts'
-import { listSubscriptions, loadReferencedUsers, sumPlayerCounts } from '../store.ts'
+import { loadReferencedUsers } from '../load-store.ts'
+import { listSubscriptions } from '../subscriptions/store.ts'
 import { typeOfDeviceNumber } from '../subscriptions/subscription.ts'
 import {
   addPlayer,

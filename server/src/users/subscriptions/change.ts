@@ -16,7 +16,8 @@ import { assignInstall, installRefs, retirePreviousSubscription } from '../devic
 import { becomeUser } from '../devices/sign-in.ts'
 import { deviceIdentity } from '../devices/view.ts'
 import type { SubscriptionDraft } from '../schema.ts'
-import type { OwnerRef, WorkingSet } from '../working-set.ts'
+import type { OwnerRef } from '../user.ts'
+import type { WorkingSet } from '../working-set.ts'
 import {
   applySubscriptionRequest,
   findRequestedSubscription,

@@ -5,7 +5,7 @@ import type { AppId, NewId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { ChangeUsers } from '../change.ts'
 import { newUser } from '../new-user.ts'
-import { findByTokens } from '../store.ts'
+import { findByTokens } from './store.ts'
 import { hashToken, newSubscription, type SubscriptionType } from './subscription.ts'
 
 /** A command loads and locks all that it names; so many at once keep a transaction short. */

@@ -5,7 +5,8 @@ import { AppError, invalid, invalidUuid, subscriptionLimitExceeded, subscription
 import { isUuid, type NewId, type SubscriptionId } from '../../lib/ids.ts'
 import { mayAccessSubscription } from '../devices/authorize.ts'
 import type { SubscriptionDraft } from '../schema.ts'
-import type { OwnerRef, User, WorkingSet } from '../working-set.ts'
+import type { OwnerRef, User } from '../user.ts'
+import type { WorkingSet } from '../working-set.ts'
 import {
   hashToken,
   isAddressType,

@@ -87,21 +87,12 @@ export type Subscription = {
   sessionTime: number
 }
 
-/** Can it be reached at all? */
-export const isReachable = ({ enabled, token, notificationTypes }: Subscription) =>
-  enabled && token !== null && (notificationTypes ?? 1) > 0
-
 /** What the server stores for an address that leads nowhere any more: uninstalled, blocked, or replaced by another. */
 export const RETIRED = -10
 
 /** A push subscription that stands for nothing any more, and makes room for one that does. */
 export const isRetired = ({ type, notificationTypes }: Subscription) =>
   !isAddressType(type) && notificationTypes === RETIRED
-
-const withoutPush: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'])
-
-/** Can it be reached by push, on the web or on a mobile device? */
-export const isReachableByPush = (it: Subscription) => !withoutPush.has(it.type) && isReachable(it)
 
 const addresses: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS'])
 

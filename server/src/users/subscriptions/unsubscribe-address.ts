@@ -2,7 +2,7 @@
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { ChangeUsers } from '../change.ts'
-import { isReachable } from './subscription.ts'
+import { isReachable } from './reachable.ts'
 
 export type AddressFailure = {
   /** The address that was tried; a new one in its place is not meant. */
