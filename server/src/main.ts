@@ -78,7 +78,7 @@ async function settleStandIns(ctx: { db: Db; clock: Clock; secrets: SecretBox },
   const { marks } = await import('./sink/app-settings.ts')
   if (box) {
     const filled = await fillWithStandIns(ctx, { push: box.newAppSettings(), sms: box.smsSettings, marks })
-    if (filled > 0) log.info({ apps: filled }, 'apps that lacked credentials got those of the stand-ins')
+    if (filled > 0) log.info({ apps: filled }, 'Gave stand-in credentials to apps that had none')
     return
   }
   const left = await findStandIns(ctx, marks)
@@ -134,7 +134,7 @@ async function refuseBusyPort({ role, port, host }: Config) {
 }
 
 const unreachableFor = (address: string) =>
-  `PUBLIC_URL is not set: links in messages and addresses of exports name ${address}, which others may not reach`
+  `PUBLIC_URL is not set: links in messages and export URLs use ${address}, which others may not reach`
 
 /** Ctrl-C below npm comes twice at once, from the terminal and from npm: that is one signal. */
 const SAME_SIGNAL_MS = 1_000
@@ -146,7 +146,7 @@ function stopOnSignal(): AbortSignal {
   const onSignal = (signal: NodeJS.Signals) => {
     if (firstMs === undefined) {
       firstMs = performance.now()
-      console.log(`${signal === 'SIGINT' ? '\n' : ''}Stopping: finishing what is under way …`)
+      console.log(`${signal === 'SIGINT' ? '\n' : ''}Stopping: finishing work in progress …`)
       stopping.abort()
     } else if (performance.now() - firstMs > SAME_SIGNAL_MS) process.exit(1)
   }

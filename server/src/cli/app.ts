@@ -70,7 +70,7 @@ export const appCommands: CliCommand[] = [
   },
   {
     name: 'app set',
-    summary: 'Change the settings of an app. Limits are requests per second; "default" takes the plan’s again.',
+    summary: 'Change the settings of an app. Limits are requests per second; "default" restores the limit of the plan.',
     usage:
       'APP_ID [--name NAME] [--plan free|paid] [--limit LIMIT=N|default …] [--keyless on|off] [--identity-key FILE] [--require-identity on|off]',
     flags: {

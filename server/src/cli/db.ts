@@ -11,7 +11,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000
 export const dbCommands: CliCommand[] = [
   {
     name: 'migrate',
-    summary: 'Bring the tables of the database up to this version. A server does so by itself when it starts.',
+    summary: 'Migrate the database to this version. A server does this itself when it starts.',
     usage: '[--dry-run]',
     flags: { 'dry-run': 'switch' },
     examples: ['carillon migrate --dry-run', 'carillon migrate'],
@@ -27,8 +27,7 @@ export const dbCommands: CliCommand[] = [
   },
   {
     name: 'db distribute',
-    summary:
-      'Spread the tables over a Citus cluster, each app’s rows together. May be repeated, and is after upgrades.',
+    summary: 'Distribute the tables over a Citus cluster, with each app’s rows on one node. Repeat it after upgrades.',
     usage: '[--dry-run]',
     flags: { 'dry-run': 'switch' },
     examples: ['carillon db distribute --dry-run', 'carillon db distribute'],

@@ -16,14 +16,14 @@ const EXAMPLE_MESSAGE = '0f9f2ab5-8d0b-4d0c-a8d5-6d5f1f6f2a10'
 export const deliveriesCommands: CliCommand[] = [
   {
     name: 'deliveries unknown',
-    summary: 'List the deliveries of a message of which nobody knows whether they arrived.',
+    summary: 'List the deliveries of a message whose outcome is unknown.',
     usage: 'MESSAGE_ID --app APP_ID [--limit N]',
     flags: { app: 'text', limit: 'text' },
     words: ONE,
     examples: [`carillon deliveries unknown ${EXAMPLE_MESSAGE} --app ${EXAMPLE_APP}`],
     run: ({ config, given }) => {
       const limit = given.text('limit') ?? '100'
-      if (!/^[1-9]\d{0,3}$/.test(limit)) throw new UsageError('--limit must be a whole number from 1 to 9999')
+      if (!/^[1-9]\d{0,3}$/.test(limit)) throw new UsageError('--limit must be an integer from 1 to 9999')
       const { app, message } = readWhich(given)
       return withStore(config, async ({ db }) => {
         const { deliveries, next_cursor } = await viewUnknowns({ db }, app, message, { limit: Number(limit) })

@@ -49,7 +49,7 @@ const problem = (check: string, says: string, advice: string): DoctorFinding => 
 export const doctorCommands: CliCommand[] = [
   {
     name: 'doctor',
-    summary: 'Check settings, data folder, database and what is stuck. Exits with 1 when there is a problem.',
+    summary: 'Check settings, data folder, database and stuck work. Exits with 1 if there is a problem.',
     usage: '',
     examples: ['carillon doctor', 'carillon doctor --database-url postgres://carillon@db.example.com/carillon --json'],
     run: async ({ config }) => report(await examine(config)),
@@ -126,7 +126,7 @@ function checkMail({ providers: { email: mail }, publicUrl, mailListen }: Config
     return warning(check, `${says}, and links in it lead nowhere`, 'Give PUBLIC_URL, the address of this server.')
   // A relay may hear of bounces itself, and tell of them.
   return way === 'direct' && mailListen === undefined
-    ? warning(check, `${says}, and nobody hears what comes back`, 'Give MAIL_LISTEN, as 0.0.0.0:25.')
+    ? warning(check, `${says}, and nobody hears what comes back`, 'Set MAIL_LISTEN, for example to 0.0.0.0:25.')
     : ok(check, says)
 }
 

@@ -100,9 +100,7 @@ describe('email-events load', () => {
     if (content !== undefined) await writeFile(file, content)
     const { code, err } = await run([], [], { INBOX_PROVIDERS: file })
     expect(code).toBe(2)
-    expect(err).toContain(
-      `carillon: INBOX_PROVIDERS names a file of inbox providers that cannot be used, ${file}: ${reason}`,
-    )
+    expect(err).toContain(`carillon: INBOX_PROVIDERS cannot be read from ${file}: ${reason}`)
     expect(err).not.toContain('\n')
   })
 })

@@ -9,7 +9,7 @@ export const emailEventsCommands: CliCommand[] = [
   {
     name: 'email-events load',
     summary:
-      'Count events of emails that were sent elsewhere, from lines of JSON on standard input. Their domains become active for metrics.',
+      'Import events of email that was sent elsewhere, as JSON lines on standard input. Their domains become active for metrics.',
     usage: '[--mx] [--from LINE] < FILE',
     flags: { mx: 'switch', from: 'text' },
     examples: [

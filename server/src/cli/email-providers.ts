@@ -6,8 +6,7 @@ import { table } from './print.ts'
 export const emailProvidersCommands: CliCommand[] = [
   {
     name: 'email-providers check',
-    summary:
-      'Ask DNS for the mail hosts of every domain on the list of inbox providers, and show where the two differ.',
+    summary: 'Compare the list of inbox providers with the mail hosts that DNS returns for each domain.',
     usage: '',
     examples: ['carillon email-providers check', 'carillon email-providers check --json'],
     async run({ config }) {

@@ -64,7 +64,7 @@ export const emailCommands: CliCommand[] = [
   },
   {
     name: 'email domains verify',
-    summary: 'Ask DNS for the records of a sending domain now. Exits with 1 while it is not active.',
+    summary: 'Check the DNS records of a sending domain now. Exits with 1 until it is active.',
     usage: 'DOMAIN --app APP_ID',
     flags: { app: 'text' },
     words: ONE,
@@ -80,7 +80,7 @@ export const emailCommands: CliCommand[] = [
   {
     name: 'email domains activate',
     summary:
-      'Let a sending domain send again after a pause; with --force also where DNS is private, or a relay signs by itself.',
+      'Resume a paused sending domain. --force also activates one whose DNS is private or whose relay signs by itself.',
     usage: 'DOMAIN --app APP_ID [--force]',
     flags: { app: 'text', force: 'switch' },
     words: ONE,
@@ -108,7 +108,7 @@ export const emailCommands: CliCommand[] = [
   },
   {
     name: 'email suppressions list',
-    summary: 'List the newest addresses that an app sends nothing to, or look for one.',
+    summary: 'List the most recent suppressed addresses of an app, or look one up.',
     usage: '--app APP_ID [--address ADDRESS]',
     flags: { app: 'text', address: 'text' },
     examples: [`carillon email suppressions list ${APP} --address ann@example.com`],
@@ -130,7 +130,7 @@ export const emailCommands: CliCommand[] = [
   {
     name: 'email suppressions import',
     summary:
-      'Add the addresses of a file, or of standard input, to the suppression list: one a line, or the first column of a CSV.',
+      'Add the addresses in a file or on standard input to the suppression list: one per line, or the first column of a CSV.',
     usage: '--app APP_ID [--file FILE]',
     flags: { app: 'text', file: 'text' },
     examples: [`carillon email suppressions import ${APP} --file unsubscribed.csv`],
@@ -166,7 +166,7 @@ export const emailCommands: CliCommand[] = [
   },
   {
     name: 'email resume',
-    summary: 'Let the email of an app go on that was paused because too many people complained.',
+    summary: 'Resume the email of an app that was paused because of too many complaints.',
     usage: '--app APP_ID',
     flags: { app: 'text' },
     examples: [`carillon email resume ${APP}`],

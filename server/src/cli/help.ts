@@ -8,13 +8,13 @@ ${indent(
   fields([
     ...commands.map(({ name, summary }): [string, string] => [name, summary]),
     ['help [command]', 'Explain a command, with examples.'],
-    ['version', 'Say which version this is.'],
+    ['version', 'Print the version.'],
   ]),
 )}
 
-"carillon" stands for "npm run -s carillon --", run in Carillon's folder.
-Every command takes --json, --help, and the settings of docs/settings.md, as --data-dir FOLDER or --database-url URL.
-It works beside a running server and without one. Exit codes: 0 done, 1 failed, 2 wrong usage.`
+"carillon" stands for "npm run -s carillon --", run in the Carillon directory.
+Every command takes --json, --help, and the settings of docs/settings.md, such as --data-dir FOLDER or --database-url URL.
+Commands work with and without a running server. Exit codes: 0 success, 1 failure, 2 wrong usage.`
 }
 
 export const explainCommands = (commands: CliCommand[]): string => commands.map(explainCommand).join('\n\n\n')

@@ -19,7 +19,7 @@ export const jobsCommands: CliCommand[] = [
     run: ({ config, given }) => {
       const app = given.id('app')
       const limit = given.text('limit') ?? '100'
-      if (!/^[1-9]\d{0,5}$/.test(limit)) throw new UsageError('--limit must be a whole number from 1 to 999999')
+      if (!/^[1-9]\d{0,5}$/.test(limit)) throw new UsageError('--limit must be an integer from 1 to 999999')
       return withStore(config, async ({ db }) => {
         const apps = await findParkedApps(db, app)
         const lists = await Promise.all(apps.map(({ appId }) => listParked(db, appId, Number(limit))))
@@ -56,7 +56,7 @@ export const jobsCommands: CliCommand[] = [
   },
   {
     name: 'jobs release',
-    summary: 'Let parked jobs run again, as if they had never failed.',
+    summary: 'Release parked jobs to run again, with their attempts reset.',
     usage: '(JOB_ID … | --all) [--app APP_ID]',
     flags: WHICH,
     words: MANY,
@@ -75,7 +75,7 @@ export const jobsCommands: CliCommand[] = [
   },
   {
     name: 'jobs delete',
-    summary: 'Delete parked jobs: what they should have done is not done.',
+    summary: 'Delete parked jobs. Their work is not done.',
     usage: '(JOB_ID … | --all) [--app APP_ID]',
     flags: WHICH,
     words: MANY,

@@ -10,7 +10,7 @@ const SCOPE_FLAGS = { app: 'text', org: 'text' } as const
 export const keyCommands: CliCommand[] = [
   {
     name: 'key create',
-    summary: 'Create a key of an app or an organization. It may do everything, from everywhere, unless told otherwise.',
+    summary: 'Create a key for an app or an organization. Without flags it has every permission, from any address.',
     usage: '(--app APP_ID | --org ORGANIZATION_ID) [--name NAME] [--permission PERMISSION …] [--allow NETWORK …]',
     flags: { ...SCOPE_FLAGS, name: 'text', permission: 'list', allow: 'list' },
     examples: [
@@ -45,7 +45,7 @@ export const keyCommands: CliCommand[] = [
   },
   {
     name: 'key list',
-    summary: 'List the keys of an app or an organization. What is kept cannot be turned back into a key.',
+    summary: 'List the keys of an app or an organization. Keys are stored as hashes and cannot be shown again.',
     usage: '(--app APP_ID | --org ORGANIZATION_ID)',
     flags: SCOPE_FLAGS,
     examples: ['carillon key list --app 7d0e6c5e-1f0b-4c52-9a53-2b1c2c9b4e0f'],

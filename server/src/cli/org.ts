@@ -9,7 +9,7 @@ import { fields, table } from './print.ts'
 export const orgCommands: CliCommand[] = [
   {
     name: 'org create',
-    summary: 'Create an organization and its first key. On a new database this also makes the tables.',
+    summary: 'Create an organization and its first key. On a new database this also creates the tables.',
     usage: '--name NAME',
     flags: { name: 'text' },
     examples: ['carillon org create --name "Example Ltd"', 'carillon org create --name "Example Ltd" --json'],

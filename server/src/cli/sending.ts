@@ -35,7 +35,7 @@ export const sendingCommands: CliCommand[] = [
   {
     name: 'resume',
     summary:
-      'Let sending go on. After a restore choose --send to send what is due, or --discard to give up what was due before now.',
+      'Resume sending. After a restore, use --send to send what is due, or --discard to drop what was due before now.',
     usage: '[--app APP_ID | --send | --discard]',
     flags: { app: 'text', send: 'switch', discard: 'switch' },
     examples: [
@@ -58,7 +58,7 @@ export const sendingCommands: CliCommand[] = [
   },
   {
     name: 'sending show',
-    summary: 'Show whether an app sends, why not, and how much of its application message limit is used.',
+    summary: 'Show whether an app is sending, why not, and how much of its application message limit is used.',
     usage: 'APP_ID | --app APP_ID',
     flags: { app: 'text' },
     words: { least: 0, most: 1 },
@@ -73,8 +73,7 @@ export const sendingCommands: CliCommand[] = [
   },
   {
     name: 'sending enable',
-    summary:
-      'Re-enable an app that has exceeded its application message limit. What it has sent so far counts no more.',
+    summary: 'Re-enable an app that exceeded its application message limit. Its usage starts again at zero.',
     usage: 'APP_ID | --app APP_ID',
     flags: { app: 'text' },
     words: { least: 0, most: 1 },
@@ -90,7 +89,7 @@ export const sendingCommands: CliCommand[] = [
   },
   {
     name: 'administrator add',
-    summary: 'Add somebody who is told when an app is disabled.',
+    summary: 'Add an administrator, who is notified when an app is disabled.',
     usage: '--app APP_ID [--email ADDRESS] [--webhook-url URL]',
     flags: { app: 'text', email: 'text', 'webhook-url': 'text' },
     examples: [

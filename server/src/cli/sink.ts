@@ -5,7 +5,7 @@ import { type CliCommand, UsageError } from './command.ts'
 export const sinkCommands: CliCommand[] = [
   {
     name: 'sink',
-    summary: 'Run stand-ins of all providers on this machine, and print the settings that lead a server to them.',
+    summary: 'Run stand-ins for all providers on this machine, and print the settings that connect a server to them.',
     usage: '[--port-base PORT] [--log FILE]',
     flags: { 'port-base': 'text', log: 'text' },
     examples: ['carillon sink', 'carillon sink --port-base 7000 --log deliveries.jsonl', 'carillon sink --json'],

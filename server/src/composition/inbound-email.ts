@@ -41,7 +41,7 @@ export const openMailListener = (
       } catch (error) {
         log.warn(
           { failure: (error as Error).name },
-          'mail that came back could not be taken in; its sender will try again',
+          'Could not process an incoming email report; its sender will retry',
         )
         throw error
       }

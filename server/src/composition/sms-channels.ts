@@ -93,7 +93,7 @@ export function createTextChannels({ feedback, outbound, twilioUrl, listener, lo
   }
 
   const tryOpen = (appId: AppId) =>
-    open(appId).catch((error) => log.warn({ appId, reason: error.message }, 'cannot open the provider of texts'))
+    open(appId).catch((error) => log.warn({ appId, reason: error.message }, 'Could not open the SMS provider'))
 
   async function lookAtAll() {
     try {
@@ -101,7 +101,7 @@ export function createTextChannels({ feedback, outbound, twilioUrl, listener, lo
       const all = new Set([...found.map(({ id }) => id), ...channels.keys()])
       await Promise.all([...all].map(tryOpen))
     } catch (error) {
-      log.warn({ reason: (error as Error).message }, 'cannot look for message centres; it is tried again')
+      log.warn({ reason: (error as Error).message }, 'Could not look for SMPP providers; retrying')
     }
   }
 

@@ -64,7 +64,7 @@ async function streamBody(
   try {
     await pipeline(stream, response)
   } catch (error) {
-    log.debug({ request: id, reason: (error as Error).message }, 'an answer was broken off')
+    log.debug({ request: id, reason: (error as Error).message }, 'Response ended early')
   }
 }
 
@@ -81,7 +81,7 @@ function answerFor(log: Log, { style, operation }: RouteInfo, request: string, e
   const state = sqlState(error)
   if (state?.startsWith('22')) {
     // Data that PostgreSQL cannot take and our own checks let through: the caller's to mend, and ours to look at.
-    log.warn({ request, operation, state }, 'the database refused a value that passed validation')
+    log.warn({ request, operation, state }, 'The database rejected a value that passed validation')
     return errorAnswer(invalid('A value in the request cannot be stored'), style)
   }
   log.error({ request, operation, ...traceOf(error, state) }, 'request failed')

@@ -148,7 +148,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
   function writeInBackground() {
     writing ??= write()
-      .catch((error: Error) => log.debug({ reason: error.message }, 'counters not written down; tried again'))
+      .catch((error: Error) => log.debug({ reason: error.message }, 'Could not write rate limit counters; retrying'))
       .finally(() => {
         writing = undefined
       })
@@ -218,7 +218,9 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
   // The database's own warnings say why; a node that cannot renew answers 503 until it can.
   const renewQuietly = () =>
-    void renew().catch((error: Error) => log.debug({ reason: error.message }, 'census of nodes not renewed'))
+    void renew().catch((error: Error) =>
+      log.debug({ reason: error.message }, 'Could not renew the registration of this node'),
+    )
 
   async function join() {
     if (profile === 'off' || state !== 'out') return
@@ -252,7 +254,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       await leases.settle()
       await leaveRegistry(db, nodeId, clock.leaseMs())
     } catch (error) {
-      log.debug({ reason: (error as Error).message }, 'left without saying so; the lease runs out by itself')
+      log.debug({ reason: (error as Error).message }, 'Could not unregister this node; its lease expires by itself')
     }
     state = 'out'
     memory = localCounters()

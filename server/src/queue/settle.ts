@@ -30,7 +30,7 @@ export async function settle(
     const runAt = new Date(clock.now().getTime() + retryDelayMs(attempt, random))
     return settledIf(await retryFailed(db, job, runAt, errorText(failure)))
   }
-  log.error({ ...about, stack: failure.stack, alarm: true }, `job failed for the last time: ${whenExhausted}`)
+  log.error({ ...about, stack: failure.stack, alarm: true }, `Job failed its last attempt; action: ${whenExhausted}`)
   if (whenExhausted === 'drop') return finish(db, job)
   return settledIf(await parkFailed(db, job, clock.now(), errorText(failure)))
 }

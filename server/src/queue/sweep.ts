@@ -65,8 +65,8 @@ export function createSweep(options: SweepOptions): QueueSweep {
   async function recover(appId: AppId, leaseNow: Date, now: Date) {
     for (const { id, name, crashes, state } of await recoverCrashed(db, appId, leaseNow, now, CRASHES_TO_PARK)) {
       const about = { job: name, appId, id, crashes }
-      if (state === 'parked') log.error({ ...about, alarm: true }, 'job ended its worker too often and is parked')
-      else log.warn(about, 'the worker of a job stopped answering; the job is free again')
+      if (state === 'parked') log.error({ ...about, alarm: true }, 'Parked job after repeated worker crashes')
+      else log.warn(about, 'Released job of an unresponsive worker')
     }
   }
 

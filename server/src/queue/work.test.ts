@@ -898,11 +898,11 @@ test('a worker survives the database going away, keeps what it did, and goes on'
     await until(() => before.runs.length === 1)
     wire.cut()
     await until(() => logged.some(({ msg }) => msg.startsWith('upkeep of the queue failed')))
-    await until(() => logged.some(({ msg }) => msg.startsWith('cannot renew leases')))
+    await until(() => logged.some(({ msg }) => msg.startsWith('Could not renew job leases')))
     expect(at(0, before).work.signal.aborted).toBe(false)
     at(0, before).end()
     await enqueue({ appId, name: 'after', key: 'k' })
-    const failures = () => logged.filter(({ msg }) => msg.startsWith('cannot renew leases')).length
+    const failures = () => logged.filter(({ msg }) => msg.startsWith('Could not renew job leases')).length
     const sofar = failures()
     await until(() => failures() > sofar + 1)
     expect(await jobs()).toMatchObject([

@@ -142,9 +142,7 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const { appId, at } of wakeUps)
       if (at && at > clock.now()) wakeLater(appId, at)
       else rota.add([appId])
-    fill().catch((error) =>
-      log.warn({ reason: error.message }, 'cannot claim jobs; the next sweep names the app again'),
-    )
+    fill().catch((error) => log.warn({ reason: error.message }, 'Could not claim jobs; the next sweep retries'))
   }
 
   async function claim({ appId, lane, limit: most, saturated: crowded }: ClaimTurn): Promise<number> {
@@ -188,9 +186,9 @@ export function createWorker(options: WorkerOptions): Worker {
         () => settle({ db, clock, log, random }, job, handler, failure),
         () => isStopping,
       )
-      if (settled === 'lost') log.warn(about, 'job was taken over; its outcome here changes nothing')
+      if (settled === 'lost') log.warn(about, 'Ignored outcome of a job that another worker took over')
     } catch (error) {
-      log.error({ ...about, reason: (error as Error).message }, 'the outcome of a job could not be recorded')
+      log.error({ ...about, reason: (error as Error).message }, 'Could not record the outcome of a job')
     } finally {
       held.delete(job.id)
       // Who was sent away comes before who was just served.
@@ -214,7 +212,7 @@ export function createWorker(options: WorkerOptions): Worker {
       for (const entry of group) if (ids.has(entry.job.id)) entry.leaseUntilMs = leaseUntilMs
       lose(group.filter(({ job }) => !ids.has(job.id)))
     } catch (error) {
-      log.warn({ reason: (error as Error).message }, 'cannot renew leases')
+      log.warn({ reason: (error as Error).message }, 'Could not renew job leases')
       // Cut off from the database, nobody knows whether others still see the lease.
       lose(group.filter((entry) => entry.leaseUntilMs <= clock.leaseMs()))
     }
@@ -237,9 +235,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const once = async () => {
       if (isBusy) return
       isBusy = true
-      const chore = run().catch((error) =>
-        log.warn({ reason: error.message }, 'upkeep of the queue failed; it is tried again'),
-      )
+      const chore = run().catch((error) => log.warn({ reason: error.message }, 'Queue maintenance failed; retrying'))
       chores.add(chore)
       await chore
       chores.delete(chore)
@@ -265,7 +261,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   return {
     start() {
-      const noteGap = () => log.debug('listening for jobs; the sweep finds what was notified before')
+      const noteGap = () => log.debug('Listening for jobs; the sweep finds earlier notifications')
       listener?.on(store.JOBS_CHANNEL, (payload) => wake([store.parseWakeUp(payload)]), noteGap)
       repeat(beat, timing.heartbeatMs)
       repeat(wakeDue, timing.sweepMs)
@@ -276,7 +272,9 @@ export function createWorker(options: WorkerOptions): Worker {
       for (const { abort } of held.values()) abort.abort(new Stopping('the server is stopping'))
       await within(timing.unwindMs + HAND_BACK_MS, idle())
       for (const timer of [...timers, ...alarms.values()]) clearInterval(timer)
-      const left = sweep.resign().catch((error) => log.debug({ reason: error.message }, 'cannot leave the lead'))
+      const left = sweep
+        .resign()
+        .catch((error) => log.debug({ reason: error.message }, 'Could not resign as sweep leader'))
       await within(LEAVE_MS, left)
     },
     async runDue() {

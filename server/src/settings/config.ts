@@ -1,5 +1,5 @@
-// Every setting, in one place: name, default, meaning. Read once, checked, passed on as plain values.
-// Each can be given as an environment variable (PORT=8080) or as a flag (--port 8080); the flag wins.
+// Every setting with its name, default and help text. Settings are read once, validated, and passed on as plain values.
+// Each can be an environment variable (PORT=8080) or a flag (--port 8080); the flag wins.
 
 import type { ProviderSettings } from '../channels/providers.ts'
 import type { ProviderList } from '../email/inbox-providers/providers.ts'
@@ -53,7 +53,7 @@ type Settings = ProviderParts & {
 }
 
 export type Config = Settings & {
-  /** What the channels are given. */
+  /** Derived from the settings, for the channels. */
   providers: ProviderSettings
 }
 
@@ -70,14 +70,14 @@ const oneOf =
 
 const port = (text: string) => {
   const number = Number(text)
-  if (!/^\d+$/.test(text) || number > 65_535) throw new ConfigError('must be a port number, 0 to 65535')
+  if (!/^\d+$/.test(text) || number > 65_535) throw new ConfigError('must be a port number from 0 to 65535')
   return number
 }
 
 const wholeNumber = (least: number, most: number) => (text: string) => {
   const number = Number(text)
   if (!/^\d{1,9}$/.test(text) || number < least || number > most)
-    throw new ConfigError(`must be a whole number from ${least} to ${most}`)
+    throw new ConfigError(`must be an integer from ${least} to ${most}`)
   return number
 }
 
@@ -92,9 +92,7 @@ const url =
   (...schemes: string[]) =>
   (text: string) => {
     if (!URL.canParse(text) || !schemes.includes(new URL(text).protocol))
-      throw new ConfigError(
-        `must be an address that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`,
-      )
+      throw new ConfigError(`must be a URL that begins with ${schemes.map((scheme) => `${scheme}//`).join(' or ')}`)
     return text
   }
 
@@ -112,7 +110,7 @@ const uuid = (text: string) => {
 const hostAndPort = (text: string) => {
   const [, v6, name, digits = ''] = /^(?:\[([0-9a-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(text) ?? []
   const host = v6 ?? name
-  if (host === undefined || Number(digits) > 65_535) throw new ConfigError('must be host:port, as 0.0.0.0:25')
+  if (host === undefined || Number(digits) > 65_535) throw new ConfigError('must be host:port, such as 0.0.0.0:25')
   return { host, port: Number(digits) }
 }
 
@@ -120,242 +118,242 @@ const hostAndPort = (text: string) => {
 const proxies = (text: string) => (isYesOrNo(text) ? flag(text) : text)
 
 export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
-  port: { env: 'PORT', fallback: 3000, read: port, help: 'Port to serve on; 0 takes any free one.' },
+  port: { env: 'PORT', fallback: 3000, read: port, help: 'Port to listen on. 0 picks a free one.' },
   host: { env: 'HOST', fallback: '0.0.0.0', read: String, help: 'Address to listen on.' },
   dataDir: {
     env: 'DATA_DIR',
     fallback: './data',
     read: longEnough(1),
-    help: 'Folder for the embedded PostgreSQL, the first keys and the secret key.',
+    help: 'Directory for the embedded PostgreSQL, the first keys and the secret key.',
   },
   databaseUrl: {
     env: 'DATABASE_URL',
     fallback: undefined,
     read: url('postgres:', 'postgresql:'),
-    help: 'Use this PostgreSQL (15 or newer) instead of the embedded one.',
+    help: 'PostgreSQL (15 or newer) to use instead of the embedded one.',
   },
   publicUrl: {
     env: 'PUBLIC_URL',
     fallback: undefined,
     read: url('http:', 'https:'),
-    help: 'Address under which the world reaches this server, for links in messages and for calls of providers.',
+    help: 'Public URL of this server, used for links in messages and for callbacks from providers.',
   },
   limits: {
     env: 'LIMITS',
     fallback: 'default',
     read: oneOf('default', 'spec', 'off'),
-    help: 'default averages the two limits of 1 request/second over a minute; spec is exact to the second; off is for load tests.',
+    help: 'Request rate limits: "default" averages the two limits of 1 request/second over a minute, "spec" enforces them per second, "off" disables all limits, for load tests.',
   },
   logLevel: {
     env: 'LOG_LEVEL',
     fallback: 'info',
     read: oneOf('silent', 'fatal', 'error', 'warn', 'info', 'debug', 'trace'),
-    help: 'debug logs each request.',
+    help: 'Lowest level to log. "debug" logs every request.',
   },
   logFormat: {
     env: 'LOG_FORMAT',
     fallback: undefined,
     read: oneOf('json', 'pretty'),
-    help: 'How the log is written, on standard error: json for machines, pretty for people. Defaults to pretty on a terminal, and to json everywhere else.',
+    help: 'Format of the log on standard error: "json" for machines, "pretty" for people. Defaults to "pretty" on a terminal and to "json" elsewhere.',
   },
   secretKey: {
     env: 'SECRET_KEY',
     fallback: undefined,
     read: longEnough(16),
-    help: 'Encrypts provider credentials at rest. Made and kept under the data folder when absent. "new,old" rotates.',
+    help: 'Encrypts provider credentials at rest. Generated and stored in DATA_DIR when not set. "new,old" rotates the key.',
   },
   role: {
     env: 'ROLE',
     fallback: 'all',
     read: oneOf('all', 'api', 'worker'),
-    help: 'What this process does: answer requests, run background jobs, or both.',
+    help: 'What this process runs: "api" answers requests, "worker" runs background jobs, "all" does both.',
   },
   trustProxy: {
     env: 'TRUST_PROXY',
     fallback: false,
     read: proxies,
-    help: 'Take the caller’s address from X-Forwarded-For: true, or the addresses of the proxies to believe.',
+    help: 'Reads the client address from X-Forwarded-For: "true", or the addresses of trusted proxies.',
   },
   metricsToken: {
     env: 'METRICS_TOKEN',
     fallback: undefined,
     read: longEnough(16),
-    help: 'Lets a scraper read /metrics with "Authorization: Bearer <token>".',
+    help: 'Token for reading /metrics with "Authorization: Bearer <token>".',
   },
   requestBodyMb: {
     env: 'REQUEST_BODY_MB',
     fallback: 32,
     read: wholeNumber(16, 65_536),
-    help: 'Memory for the bodies of requests under way, in MB per process. Half of it is for bodies of up to 64 KB. One address may hold an eighth; further bodies wait for up to 30 s, and are then refused with 429 or 503 and Retry-After.',
+    help: 'Memory for the bodies of requests in flight, in MB per process. Half of it is reserved for bodies of up to 64 KB. One client address may hold an eighth; further bodies wait for up to 30 s and are then refused with 429 or 503 and Retry-After.',
   },
   unsafeDurability: {
     env: 'UNSAFE_DURABILITY',
     fallback: false,
     read: flag,
-    help: 'Start although the database may lose acknowledged writes (fsync, full_page_writes or synchronous_commit off).',
+    help: 'Starts even if the database may lose acknowledged writes (fsync, full_page_writes or synchronous_commit is off).',
   },
   allowUnreadableSecrets: {
     env: 'ALLOW_UNREADABLE_SECRETS',
     fallback: false,
     read: flag,
-    help: 'Start although SECRET_KEY cannot open all that the database holds: for those who lost the key. What cannot be opened has to be set again.',
+    help: 'Starts even if SECRET_KEY cannot decrypt every stored secret, for when the old key is lost. Secrets that cannot be decrypted must be set again.',
   },
   eventRetentionDays: {
     env: 'EVENT_RETENTION_DAYS',
     fallback: 400,
     read: wholeNumber(1, 3_650),
-    help: 'How long custom events are kept; they go by whole months. The same on every server.',
+    help: 'How long custom events are kept. They are deleted by whole months. Must be the same on every server.',
   },
   deliveryRetentionDays: {
     env: 'DELIVERY_RETENTION_DAYS',
     fallback: 400,
     // People can unsubscribe with a mail for 60 days, and it may have been tried for 28 before it was delivered.
     read: wholeNumber(90, 3_650),
-    help: 'How long messages and what became of each delivery are kept; deliveries go by whole months. At least 90. The same on every server.',
+    help: 'How long messages and their deliveries are kept. Deliveries are deleted by whole months. At least 90. Must be the same on every server.',
   },
   maxInFlight: {
     env: 'MAX_IN_FLIGHT',
     fallback: 400,
     read: wholeNumber(4, 10_000),
-    help: 'Messages of one app under way to one provider at once, per process; of all apps together five times as many. If the process is killed, at most so many of each are unknown.',
+    help: 'Messages that one app may have in flight to one provider, per process; all apps together may have five times as many. If the process is killed, at most this many deliveries per app and provider become unknown.',
   },
   renderProcesses: {
     env: 'RENDER_PROCESSES',
     fallback: undefined,
     read: wholeNumber(2, 64),
-    help: 'Processes that render templates, at most, for the API and again for the workers; each takes some 60 MB. One of them is reserved for direct messages and previews. Defaults to the number of cores, and at least 2. They start when they are needed, and all but one stop after a minute without work.',
+    help: 'Maximum number of template rendering processes, for the API and again for the worker; each takes about 60 MB. One of them is reserved for direct messages and previews. Defaults to the number of cores, but at least 2. They start on demand, and all but one stop after a minute without work.',
   },
   journeyMinWaitSeconds: {
     env: 'JOURNEY_MIN_WAIT_SECONDS',
     fallback: 60,
     read: wholeNumber(1, 60),
-    help: 'The shortest wait that a journey may have. The interface says 60; less is for trying journeys out.',
+    help: 'Shortest wait that a journey may have. The API documents 60; lower values are for trying journeys out.',
   },
   drainSeconds: {
     env: 'DRAIN_SECONDS',
     fallback: undefined,
     read: wholeNumber(0, 300),
-    help: 'How long a server that is told to stop still takes requests while /ready says 503, so that a load balancer can notice. Defaults to 5 with DATABASE_URL, and to 0 with the embedded PostgreSQL.',
+    help: 'How long a stopping server still accepts requests while /ready answers 503, so that a load balancer can notice. Defaults to 5 with DATABASE_URL and to 0 with the embedded PostgreSQL.',
   },
   databaseConnections: {
     env: 'DATABASE_CONNECTIONS',
     fallback: undefined,
     read: wholeNumber(12, 1_000),
-    help: 'Connections to the database that this process opens at most. Defaults to 15, and to 30 with the embedded PostgreSQL, which no other server uses.',
+    help: 'Maximum number of database connections of this process. Defaults to 15, or to 30 with the embedded PostgreSQL, which no other server uses.',
   },
   countingConnections: {
     env: 'COUNTING_CONNECTIONS',
     fallback: undefined,
     read: wholeNumber(2, 50),
-    help: 'How many of them are for requests that count audiences. One app has at most all but one of these. Defaults to a share of DATABASE_CONNECTIONS.',
+    help: 'Connections reserved for requests that count audiences. One app can use all but one of them. Defaults to a share of DATABASE_CONNECTIONS.',
   },
   audienceConnections: {
     env: 'AUDIENCE_CONNECTIONS',
     fallback: undefined,
     read: wholeNumber(2, 50),
-    help: 'How many of them are for workers that find the audiences of messages, journeys and exports. One app has at most all but one of these. Defaults to a share of DATABASE_CONNECTIONS.',
+    help: 'Connections reserved for jobs that find the audiences of messages, journeys and exports. One app can use all but one of them. Defaults to a share of DATABASE_CONNECTIONS.',
   },
   mailListen: {
     env: 'MAIL_LISTEN',
     fallback: undefined,
     read: hostAndPort,
-    help: 'Where mail that comes back is taken in (bounces, complaints, unsubscribing by mail), as 0.0.0.0:25; nowhere unless given.',
+    help: 'Address that receives bounces, complaints and unsubscribe requests by email, such as 0.0.0.0:25. Not set: nothing is received.',
   },
   providerCa: {
     env: 'PROVIDER_CA',
     fallback: undefined,
     read: readCertificates,
-    help: 'Certificates to believe beside the usual ones when providers are called: a file in PEM, or its content.',
+    help: 'Additional CA certificates to trust when calling providers: a PEM file or its content.',
   },
   providerConnect: {
     env: 'PROVIDER_CONNECT',
     fallback: undefined,
     read: readConnect,
-    help: 'Where to connect instead: https://api.push.apple.com=127.0.0.1:7001, separated by commas; https://* is any other.',
+    help: 'Redirects connections to providers, separated by commas: https://api.push.apple.com=127.0.0.1:7001. https://* matches every other host.',
   },
   outboundAllow: {
     env: 'OUTBOUND_ALLOW',
     fallback: undefined,
     read: readNetworks,
-    help: 'Networks that webhooks, attachments, providers of texts and relays of apps may be in although they are not public: 10.1.0.0/16,127.0.0.1.',
+    help: 'Private networks that webhooks, attachments, SMS providers and the relays of apps may use: 10.1.0.0/16,127.0.0.1.',
   },
   outboundAllowHttp: {
     env: 'OUTBOUND_ALLOW_HTTP',
     fallback: false,
     read: flag,
-    help: 'Plain http to the networks of OUTBOUND_ALLOW; to all others it is always https.',
+    help: 'Allows plain HTTP to the networks in OUTBOUND_ALLOW. All other requests always use HTTPS.',
   },
   twilioUrl: {
     env: 'TWILIO_URL',
     fallback: 'https://api.twilio.com',
     read: url('https:', 'http:'),
-    help: 'Where Twilio is, or a service that speaks as it does. The same for all apps.',
+    help: 'Base URL of Twilio or of a compatible service. Applies to all apps.',
   },
   vapidSubject: {
     env: 'VAPID_SUBJECT',
     fallback: undefined,
     read: readVapidSubject,
-    help: 'Whom push services of browsers may write to about this server: mailto:you@example.com. PUBLIC_URL unless given, if it is https.',
+    help: 'Contact that browser push services may reach about this server: mailto:you@example.com. Defaults to PUBLIC_URL if that is HTTPS.',
   },
   smtpUrl: {
     env: 'SMTP_URL',
     fallback: undefined,
     read: readSmtpUrl,
-    help: 'How mail goes out for apps that say nothing of their own: smtp://user:password@host:587, smtps://…, or direct: to the servers of the recipients. Without it mail is caught and shown, not sent.',
+    help: 'Route for the email of apps without a relay of their own: smtp://user:password@host:587, smtps://…, or "direct:" for delivery to the recipients’ servers. Not set: email is caught in the development mailbox instead of being sent.',
   },
   mailHelo: {
     env: 'MAIL_HELO',
     fallback: undefined,
     read: readHelo,
-    help: 'Name that this server greets mail servers with, and that return paths of apps lead to: mail.example.com. The host of PUBLIC_URL unless given.',
+    help: 'Host name used in SMTP greetings and in return paths: mail.example.com. Defaults to the host of PUBLIC_URL.',
   },
   resolver: {
     env: 'RESOLVER',
     fallback: undefined,
     read: readResolver,
-    help: 'DNS server to ask for the records of mail, as 127.0.0.1:5353. Those of the system unless given.',
+    help: 'DNS server for email-related lookups, such as 127.0.0.1:5353. Defaults to the servers of the system.',
   },
   inboxProviders: {
     env: 'INBOX_PROVIDERS',
     fallback: undefined,
     read: readInboxProviders,
-    help: 'A file of JSON with names of inbox providers that go before ours: {"providers": {"gmail": {"domains": [], "domain_suffixes": [], "mx_suffixes": []}}}.',
+    help: 'JSON file of inbox providers that take precedence over the built-in list: {"providers": {"gmail": {"domains": [], "domain_suffixes": [], "mx_suffixes": []}}}.',
   },
   emailAttachmentsMb: {
     env: 'EMAIL_ATTACHMENTS_MB',
     fallback: 0,
     read: wholeNumber(0, 20),
-    help: 'How many MB the files that a mail has attached may have together; the server fetches them from where the message says. 0: mails with attachments are refused. The same on every server.',
+    help: 'Maximum total size of the attachments of one email, in MB; the server downloads them from the URLs in the message. 0 refuses email with attachments. Must be the same on every server.',
   },
   defaultPlan: {
     env: 'DEFAULT_PLAN',
     fallback: 'paid',
     read: oneOf('paid', 'free'),
-    help: 'Plan of new apps, which sets their rate limits: free is for those who sell the service on. "carillon app set --plan" changes that of one app.',
+    help: 'Plan of new apps, which determines their rate limits; "free" is for operators who resell the service. "carillon app set --plan" changes the plan of one app.',
   },
   sink: {
     env: 'SINK',
     fallback: false,
     read: flag,
-    help: 'For trying things out: stand-ins of all providers run beside the server, apps that lack credentials get theirs at the start and when they are made, and nothing leaves the machine.',
+    help: 'For trials: runs stand-ins for all providers beside the server. Apps without credentials get the stand-ins’ credentials at startup and on creation, and nothing leaves this machine.',
   },
   organizationId: {
     env: 'CARILLON_ORG_ID',
     fallback: undefined,
     read: uuid,
-    help: 'Id of the first organization, instead of a generated one.',
+    help: 'ID of the first organization. Generated when not set.',
   },
   organizationKey: {
     env: 'CARILLON_ORG_KEY',
     fallback: undefined,
     read: longEnough(32),
-    help: 'Key of the first organization, instead of a generated one.',
+    help: 'Key of the first organization. Generated when not set.',
   },
 }
 
 export const flagName = (env: string) => `--${env.toLowerCase().replaceAll('_', '-')}`
 
-/** Settings from the environment and from flags; what is left of the arguments comes back too. */
+/** Reads settings from the environment and from flags. `rest` holds the arguments that are not settings. */
 export function readConfig(
   env: Record<string, string | undefined>,
   args: readonly string[] = [],
@@ -374,8 +372,8 @@ export function readConfig(
       )
     }
   })
-  const given = Object.fromEntries(entries) as Settings
-  return { config: { ...given, providers: toProviders(given) }, rest }
+  const values = Object.fromEntries(entries) as Settings
+  return { config: { ...values, providers: toProviders(values) }, rest }
 }
 
 function splitFlags(args: readonly string[]) {

@@ -1,4 +1,4 @@
-// What `npm start -- --help` says.
+// The text of `npm start -- --help`.
 
 import { flagName, settings } from './config.ts'
 
@@ -9,22 +9,22 @@ const INDENT = '      '
 export const settingsHelp = () =>
   `Usage: npm start -- [flags]
 
-Starts the server. Without any flag it makes a database in ./data, prints the first keys, and listens on port 3000.
-Each setting is a flag or an environment variable; the flag wins. docs/settings.md says more.
+Starts the server. Without flags it creates a database in ./data, prints the first keys, and listens on port 3000.
+Each setting is a flag or an environment variable; the flag wins. See docs/settings.md for details.
 
 ${Object.values(settings)
   .map(({ env, fallback, help }) => {
-    const shown = fallback === undefined ? '' : ` (${String(fallback)})`
+    const shown = fallback === undefined ? '' : ` (default: ${String(fallback)})`
     return `  ${flagName(env)}, ${env}${shown}\n${wrapped(help)}`
   })
   .join('\n')}
 
   --help
-${wrapped('Prints this.')}
+${wrapped('Prints this help.')}
   --version
-${wrapped('Prints which version this is.')}
+${wrapped('Prints the version.')}
 
-"npm run -s carillon -- help" is the operator's command line.`
+Run "npm run -s carillon -- help" for the operator's command line.`
 
 function wrapped(text: string): string {
   const lines: string[] = ['']

@@ -1,4 +1,4 @@
-// Settings that say how mail goes out.
+// Readers for the settings of outgoing email.
 
 import { isIP } from 'node:net'
 import type { ServerEmailSettings, ServerRelay } from '../channels/providers.ts'
@@ -16,7 +16,7 @@ export function readSmtpUrl(text: string): ServerRelay | 'direct' {
   const query = url.searchParams
   const unknown = [...query.keys()].find((name) => !['pool', 'rate', 'tls', 'catcher'].includes(name))
   if (unknown !== undefined)
-    throw new Error(`knows pool, rate, tls and catcher after the "?"; "${unknown}" is none of them`)
+    throw new Error(`has an unknown parameter "${unknown}"; allowed are pool, rate, tls and catcher`)
   const auth = url.username === '' ? undefined : { user: decoded(url.username), password: decoded(url.password) }
   const perSecond = number(query, 'rate', 100_000)
   return {
@@ -33,7 +33,7 @@ export function readSmtpUrl(text: string): ServerRelay | 'direct' {
 /** With a password it has to be TLS; without one it is TLS where the other side has it. */
 function readTls(given: string | null, hasPassword: boolean): ServerRelay['tls'] {
   if (given === null) return hasPassword ? 'starttls' : 'opportunistic'
-  if (!TLS.includes(given as (typeof TLS)[number])) throw new Error(`knows tls=${TLS.join(', tls=')}`)
+  if (!TLS.includes(given as (typeof TLS)[number])) throw new Error(`must have tls set to one of ${TLS.join(', ')}`)
   return given as ServerRelay['tls']
 }
 
@@ -41,7 +41,8 @@ function number(query: URLSearchParams, name: string, most: number): number | un
   const text = query.get(name)
   if (text === null) return undefined
   const value = Number(text)
-  if (!/^\d{1,9}$/.test(text) || value < 1 || value > most) throw new Error(`knows ${name} from 1 to ${most}`)
+  if (!/^\d{1,9}$/.test(text) || value < 1 || value > most)
+    throw new Error(`must have ${name} set to an integer from 1 to ${most}`)
   return value
 }
 
@@ -49,7 +50,7 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
-    throw new Error('has a user or password with a % that begins no character; write it as %25')
+    throw new Error('has a user name or password with an invalid % escape; write % as %25')
   }
 }
 
@@ -57,7 +58,7 @@ export function readResolver(text: string): string {
   const [, v6, v4, port = '53'] = /^(?:\[([0-9a-f:.]+)\]|([\d.]+))(?::(\d{1,5}))?$/i.exec(text) ?? []
   const address = v6 ?? v4 ?? text
   if (isIP(address) === 0 || Number(port) < 1 || Number(port) > 65_535)
-    throw new Error('must be the address of a DNS server, as 127.0.0.1 or 127.0.0.1:5353')
+    throw new Error('must be the address of a DNS server, such as 127.0.0.1 or 127.0.0.1:5353')
   return isIP(address) === 6 ? `[${address}]:${port}` : `${address}:${port}`
 }
 
@@ -65,11 +66,12 @@ const HOST = /^(?=.{1,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z
 
 export function readHelo(text: string): string {
   const name = text.toLowerCase()
-  if (!HOST.test(name) || isIP(name) !== 0) throw new Error('must be the full name of a host, as mail.example.com')
+  if (!HOST.test(name) || isIP(name) !== 0)
+    throw new Error('must be a fully qualified host name, such as mail.example.com')
   return name
 }
 
-/** What nobody else is called; there has to be some name. */
+/** The greeting name when the operator has set none. */
 export const NAMELESS = 'localhost.localdomain'
 
 export function toMail(parts: {

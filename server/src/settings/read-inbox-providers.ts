@@ -7,7 +7,7 @@ export function readInboxProviders(path: string): ProviderList {
     return readProviders(JSON.parse(readFile(path)), listedProviders)
   } catch (error) {
     const reason = error instanceof SyntaxError ? 'it is not JSON' : (error as Error).message
-    throw new Error(`names a file of inbox providers that cannot be used, ${path}: ${reason}`)
+    throw new Error(`cannot be read from ${path}: ${reason}`)
   }
 }
 

@@ -12,7 +12,7 @@ test('without settings everything is where it really is', () => {
   expect(providersWith({})).toEqual({
     route: {},
     outbound: { route: {}, allowHttp: false },
-    mail: { helo: 'localhost.localdomain' },
+    email: { helo: 'localhost.localdomain' },
     twilioUrl: 'https://api.twilio.com',
     vapidSubject: 'mailto:admin@carillon.invalid',
   })

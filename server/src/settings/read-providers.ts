@@ -1,4 +1,4 @@
-// Settings that lead to providers, or elsewhere.
+// Readers for the settings that determine how providers are reached.
 
 import { X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -13,7 +13,7 @@ type Connect = NonNullable<ProviderRoute['connect']>
 export function readCertificates(text: string): string {
   const pem = text.includes('-----BEGIN') ? text.replaceAll('\\n', '\n') : readFile(text)
   const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  if (found.length === 0 || !found.every(isCertificate)) throw new Error('must hold certificates in PEM')
+  if (found.length === 0 || !found.every(isCertificate)) throw new Error('must contain PEM certificates')
   return `${found.join('\n')}\n`
 }
 
@@ -21,7 +21,7 @@ function readFile(name: string): string {
   try {
     return readFileSync(name, 'utf8')
   } catch {
-    throw new Error(`must be a file in PEM, or its content; "${name}" cannot be read`)
+    throw new Error(`must be a PEM file or its content; "${name}" cannot be read`)
   }
 }
 
@@ -40,7 +40,7 @@ export function readConnect(text: string): Connect {
     const [, origin = '', v6, name, port] = OVERRIDE.exec(entry.trim()) ?? []
     if (!URL.canParse(origin.replace('*', 'any')) || Number(port) > 65_535)
       throw new Error(
-        `must be a list of origin=host:port, as https://api.push.apple.com=127.0.0.1:7001; "${entry.trim()}" is not`,
+        `must be a list of origin=host:port, such as https://api.push.apple.com=127.0.0.1:7001; "${entry.trim()}" is not valid`,
       )
     return [plainOrigin(origin), { host: v6 ?? name ?? '', port: Number(port) }] as const
   })
@@ -56,13 +56,14 @@ function plainOrigin(text: string): string {
 export function readNetworks(text: string): string[] {
   const networks = text.split(',').map((it) => it.trim())
   const wrong = networks.find((it) => !parseNetwork(it))
-  if (wrong !== undefined) throw new Error(`must be a list of networks, as 10.0.0.0/8,127.0.0.1; "${wrong}" is not`)
+  if (wrong !== undefined)
+    throw new Error(`must be a list of networks, such as 10.0.0.0/8,127.0.0.1; "${wrong}" is not valid`)
   return networks
 }
 
 export function readVapidSubject(text: string): string {
   if (/^mailto:[^\s@]+@[^\s@]+$/.test(text) || /^https:\/\/[^\s]+$/.test(text)) return text
-  throw new Error('must be an address that begins with mailto: or https://')
+  throw new Error('must be a URL that begins with mailto: or https://')
 }
 
 export type ProviderParts = {

@@ -191,10 +191,10 @@ function translated(error: unknown, log?: Log): unknown {
   if (!isOutage(error)) return error
   const about = { reason: (error as Error).message, code: (error as { code?: string }).code }
   if (sqlState(error) === QUERY_CANCELED) {
-    log?.info(about, 'a statement was canceled at its time limit')
+    log?.info(about, 'Statement canceled at its time limit')
     return new TookTooLong()
   }
-  log?.warn(about, 'database unavailable')
+  log?.warn(about, 'Database unavailable')
   return unavailable()
 }
 
@@ -222,7 +222,7 @@ export function createPool(options: PoolOptions): Pool {
   }
   const pool = new pg.Pool(settings)
   // An idle connection that breaks is dropped by the pool; without a listener the event would end the process.
-  pool.on('error', (error) => log?.debug({ reason: error.message }, 'idle connection lost'))
+  pool.on('error', (error) => log?.debug({ reason: error.message }, 'Idle database connection lost'))
   // The same for one that breaks in use: its statement fails, and that is how the caller learns of it.
   pool.on('connect', (client) => client.on('error', () => {}))
   const { niceness } = options
@@ -249,7 +249,7 @@ export function createPool(options: PoolOptions): Pool {
     } catch (error) {
       log?.warn(
         { reason: (error as Error).message },
-        'an abandoned statement could not be ended; it runs to its time limit',
+        'Could not end an abandoned statement; it runs until its time limit',
       )
     }
   }

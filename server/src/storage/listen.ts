@@ -51,7 +51,7 @@ export function createListener(connection: pg.ClientConfig, log: Log): Listener 
       client = fresh
       for (const hearers of channels.values()) for (const { onGap } of hearers) onGap()
     } catch (error) {
-      log.debug({ reason: (error as Error).message }, 'listener cannot connect')
+      log.debug({ reason: (error as Error).message }, 'Listener could not connect')
       lost()
     }
   }

@@ -37,7 +37,7 @@ export function keepStatisticsFresh(db: Db, countWork: () => number, log: Log): 
     try {
       await refreshStatistics(db)
     } catch (error) {
-      log.debug({ reason: (error as Error).message }, 'statistics not refreshed')
+      log.debug({ reason: (error as Error).message }, 'Could not refresh table statistics')
     }
     isLooking = false
     seen = countWork()

@@ -171,9 +171,9 @@ describe('a DATABASE_URL', () => {
 
 describe('a wrong setting:', () => {
   test.for([
-    [{ PORT: '70000' }, 'PORT must be a port number, 0 to 65535'],
+    [{ PORT: '70000' }, 'PORT must be a port number from 0 to 65535'],
     [{ ROLE: 'boss' }, 'ROLE must be one of all, api, worker'],
-    [{ DATABASE_URL: 'mysql://x' }, 'DATABASE_URL must be an address that begins with postgres:// or postgresql://'],
+    [{ DATABASE_URL: 'mysql://x' }, 'DATABASE_URL must be a URL that begins with postgres:// or postgresql://'],
     [{ HOST: '203.0.113.7' }, 'this machine has no address 203.0.113.7; check HOST'],
   ] as [Record<string, string>, string][])('%o', async ([env, line]) => {
     const dataDir = join(await freshFolder(), 'data')

@@ -60,7 +60,7 @@ export async function endLeftovers(pgData: string, log: Log) {
   const first = await notedPid(pgData)
   const found = await findServerProcesses(pgData)
   if (found.length > 0) {
-    log.warn({ pids: found }, 'ending the PostgreSQL that the last run left behind')
+    log.warn({ pids: found }, 'Stopping the PostgreSQL that the previous run left behind')
     // Fast, then immediate shutdown by the first process; children alone end when they notice that it is gone.
     const isFirst = (pid: number) => pid === first
     const ended =

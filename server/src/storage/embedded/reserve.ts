@@ -30,17 +30,17 @@ export async function keepReserve(dataDir: string, log: Log): Promise<Reserve> {
     if (!isLow && free < LEAST_BYTES) {
       isLow = true
       await rm(file, { force: true })
-      log.error(`the disk of ${dataDir} is nearly full: writes are refused until ${ENOUGH_BYTES / MB} MB are free`)
+      log.error(`the disk of ${dataDir} is nearly full: refusing writes until ${ENOUGH_BYTES / MB} MB are free`)
     } else if (isLow && free >= ENOUGH_BYTES) {
       await layIn(file)
       isLow = false
-      log.info(`the disk of ${dataDir} has room again: writes are taken`)
+      log.info(`the disk of ${dataDir} has room again: accepting writes`)
     } else if (!isLow && free >= ENOUGH_BYTES && !(await exists(file))) await layIn(file)
   }
 
   const lookQuietly = () => {
     looking ??= look()
-      .catch((error: Error) => log.debug({ reason: error.message }, 'the room on the disk is not known'))
+      .catch((error: Error) => log.debug({ reason: error.message }, 'Could not read the free disk space'))
       .finally(() => {
         looking = undefined
       })

@@ -46,12 +46,15 @@ export async function supervise(server: Server): Promise<Supervised> {
       await exitOf(child)
       if (stopping.signal.aborted) return
       if (performance.now() - began > STEADY_MS) pauseMs = FIRST_PAUSE_MS
-      log.error({ pid: child?.pid, code: child?.exitCode, signal: child?.signalCode }, 'PostgreSQL fell; restarting it')
+      log.error(
+        { pid: child?.pid, code: child?.exitCode, signal: child?.signalCode },
+        'PostgreSQL exited unexpectedly; restarting it',
+      )
       await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {})
       pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
       try {
         await launch()
-        if (!stopping.signal.aborted) log.info({ pid: child?.pid }, 'PostgreSQL is back')
+        if (!stopping.signal.aborted) log.info({ pid: child?.pid }, 'PostgreSQL is running again')
       } catch (error) {
         if (!stopping.signal.aborted) log.error({ reason: (error as Error).message }, 'PostgreSQL does not start')
       }
