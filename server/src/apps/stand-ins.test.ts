@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../test/app.ts'
 import { systemClock } from '../lib/clock.ts'
 import { secretBox } from '../lib/secrets.ts'
 import { marks, newAppSettings, smsSettings } from '../sink/app-settings.ts'
-import { readPushCredentials } from './credentials/credentials.ts'
+import { openPushSettings } from './credentials/credentials.ts'
 import { fillWithStandIns, findStandIns } from './stand-ins.ts'
 
 const SECRET = 'a key for this test alone'
@@ -29,14 +29,14 @@ test('apps get what they lack, keep what is theirs, and are known again', async 
 
   expect(await fillWithStandIns(ctx, standIns)).toBe(2)
   expect(await fillWithStandIns(ctx, standIns)).toBe(0)
-  const credentials = async (id: string) => readPushCredentials({ db: app.db, secrets }, id)
+  const credentials = async (id: string) => openPushSettings({ db: app.db, secrets }, id)
   expect(await credentials(app.tenant.id)).toMatchObject({
-    fcm: { projectId: 'sink' },
-    apns: { topic: 'com.example.sink' },
+    settings: { apns_bundle_id: 'com.example.sink' },
+    secrets: { fcm_v1_service_account_json: { projectId: 'sink' }, apns_p8: {} },
   })
   expect(await credentials(own.body.id)).toMatchObject({
-    fcm: { projectId: 'sink' },
-    apns: { keyId: 'OWNKEY0001', topic: 'com.example.own' },
+    settings: { apns_key_id: 'OWNKEY0001', apns_bundle_id: 'com.example.own' },
+    secrets: { fcm_v1_service_account_json: { projectId: 'sink' }, apns_p8: {} },
   })
   const found = await findStandIns(ctx, marks)
   expect(Object.fromEntries(found.map(({ appId, providers }) => [appId, providers]))).toEqual({

@@ -12,7 +12,7 @@ test('what was never handed to a provider, because the credentials could not be 
   const senders = createSenders({
     clock: systemClock(),
     providers: { route: {}, vapidSubject: 'mailto:bells@example.com' },
-    readPushCredentials: isAway,
+    openPushSettings: isAway,
     findTexts: isAway,
     findMail: isAway,
   })
@@ -34,7 +34,7 @@ test('a mail is handed to the channel of its app as it was put together, and mai
   const senders = createSenders({
     clock: systemClock(),
     providers: { route: {}, vapidSubject: 'mailto:bells@example.com' },
-    readPushCredentials: async () => undefined,
+    openPushSettings: async () => undefined,
     findTexts: async () => undefined,
     findMail: async (of) => ({
       channel: {

@@ -1,22 +1,13 @@
-// The engine's sender, made of the channels: each app's parcels go out with the app's own credentials.
+// The engine's sender, made of the channels: each app's messages go out with the app's own credentials.
 
-import type { PushCredentials } from '../apps/credentials/credentials.ts'
+import type { OpenedPushSettings } from '../apps/credentials/credentials.ts'
 import type { Channel, ChannelOutcome, TrafficSource } from '../channels/channel.ts'
 import type { EmailItem } from '../channels/email/message.ts'
 import type { ProviderSettings } from '../channels/providers.ts'
-import { openAdmChannel, writeAdmPush } from '../channels/push/adm/channel.ts'
-import { openApnsChannel } from '../channels/push/apns/channel.ts'
-import { writeLiveActivityPush } from '../channels/push/apns/live-activity.ts'
-import { writeApnsPush, writeSafariPush } from '../channels/push/apns/payload.ts'
+import { type PushProviderName, pushProviderNames } from '../channels/push/catalog.ts'
 import type { PushContent } from '../channels/push/content.ts'
-import { openFcmChannel } from '../channels/push/fcm/channel.ts'
-import { writeFcmPush } from '../channels/push/fcm/payload.ts'
-import { openHuaweiChannel } from '../channels/push/huawei/channel.ts'
-import { writeHuaweiPush } from '../channels/push/huawei/payload.ts'
-import { openWebPushChannel } from '../channels/push/web-push/channel.ts'
-import { writeWebPush } from '../channels/push/web-push/payload.ts'
-import { openWnsChannel } from '../channels/push/wns/channel.ts'
-import { writeWnsPush } from '../channels/push/wns/payload.ts'
+import type { PushMessage } from '../channels/push/provider.ts'
+import { type AnyPushSender, pushProviders } from '../channels/push/providers.ts'
 import type { SmsItem } from '../channels/sms/message.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -32,218 +23,129 @@ export type EmailRoute = { channel: Channel<EmailItem> }
 export type SenderParts = {
   clock: Clock
   providers: Pick<ProviderSettings, 'route' | 'vapidSubject'>
-  readPushCredentials(appId: AppId): Promise<PushCredentials | undefined>
-  /** Undefined for an app that sends no texts. Asked for each slice, and closed by who opened it. */
+  openPushSettings(appId: AppId): Promise<OpenedPushSettings | undefined>
+  /** Undefined for an app that sends no texts. Asked for each batch, and closed by whoever opened it. */
   findTexts(appId: AppId): Promise<SmsRoute | undefined>
-  /** There for every app: without a way out, mail is caught. */
+  /** Every app has one: without a configured route, email is caught. */
   findMail(appId: AppId): Promise<EmailRoute>
 }
 
 export type Senders = DeliverySender & {
-  /** The app has other credentials now; without one, any app may. */
-  forget(appId?: AppId): void
+  /** Makes the next batch of the app, or of every app, read its credentials anew. */
+  invalidateCredentials(appId?: AppId): void
   /** Waits for what is under way. */
   close(): Promise<void>
 }
 
-/** Changes are announced; should one be missed, this is how long it can go unnoticed. */
+/** Changes are announced; should an announcement be missed, this is how long it can go unnoticed. */
 const MAX_AGE_MS = 60_000
 const MAX_APPS = 1_000
 
-type PushParcel = Extract<OutgoingMessage, { kind: 'push' }>
+export function createSenders({ clock, providers, openPushSettings, findTexts, findMail }: SenderParts): Senders {
+  const pushSenders = openPushSenders({ clock, ...providers })
+  const pushSettings = new Map<AppId, { sinceMs: number; opened: Promise<OpenedPushSettings | undefined> }>()
 
-export function createSenders({ clock, providers, readPushCredentials, findTexts, findMail }: SenderParts): Senders {
-  const { route, vapidSubject } = providers
-  const apns = openApnsChannel({ clock, route })
-  const fcm = openFcmChannel({ clock, route })
-  const huawei = openHuaweiChannel({ clock, route })
-  const adm = openAdmChannel({ clock, route })
-  const wns = openWnsChannel({ clock, route })
-  const browsers = openWebPushChannel({ clock, route })
-  const known = new Map<AppId, { sinceMs: number; found: Promise<PushCredentials | undefined> }>()
-
-  function credentialsOf(appId: AppId): Promise<PushCredentials | undefined> {
-    const held = known.get(appId)
-    if (held && clock.leaseMs() - held.sinceMs < MAX_AGE_MS) return held.found
-    if (known.size >= MAX_APPS) known.clear()
-    const found = readPushCredentials(appId)
-    known.set(appId, { sinceMs: clock.leaseMs(), found })
-    found.catch(() => known.delete(appId))
-    return found
+  function pushSettingsOf(appId: AppId): Promise<OpenedPushSettings | undefined> {
+    const cached = pushSettings.get(appId)
+    if (cached && clock.leaseMs() - cached.sinceMs < MAX_AGE_MS) return cached.opened
+    if (pushSettings.size >= MAX_APPS) pushSettings.clear()
+    const opened = openPushSettings(appId)
+    pushSettings.set(appId, { sinceMs: clock.leaseMs(), opened })
+    opened.catch(() => pushSettings.delete(appId))
+    return opened
   }
 
-  /** Credentials were taken away after the message was expanded. */
-  const without = (parcels: readonly OutgoingMessage[]): ChannelOutcome[] =>
-    parcels.map(() => ({ kind: 'misconfigured', reason: 'no credentials' }))
-
-  /** The database is away, say. Nobody was asked for anything yet. */
-  const unread = (parcels: readonly OutgoingMessage[]): ChannelOutcome[] =>
-    parcels.map(() => ({ kind: 'retry', reason: 'credentials could not be read' }))
-
-  type Means = { push?: PushCredentials | undefined; texts?: SmsRoute | undefined; mail?: EmailRoute }
-
-  async function meansOf(appId: AppId, provider: Provider): Promise<Means> {
-    if (provider === 'sms') return { texts: await findTexts(appId) }
-    if (provider === 'email') return { mail: await findMail(appId) }
-    return { push: await credentialsOf(appId) }
+  /** Returns the function that sends, once all that can fail before anything is handed to a provider has succeeded. */
+  async function prepare(
+    appId: AppId,
+    { provider, lane }: { provider: Provider; lane: TrafficSource['lane'] },
+    messages: readonly OutgoingMessage[],
+  ): Promise<() => Promise<ChannelOutcome[]>> {
+    if (provider === 'sms') {
+      const route = await findTexts(appId)
+      return async () => (route ? route.channel.send(smsItems(messages, route)) : refuseWithoutCredentials(messages))
+    }
+    if (provider === 'email') {
+      const { channel } = await findMail(appId)
+      return () => channel.send(emailItems(messages, { appId, lane }))
+    }
+    const app = await pushSettingsOf(appId)
+    if (!app) return async () => refuseWithoutCredentials(messages)
+    const isDataAtRoot = app.settings.additional_data_is_root_payload === true
+    return () => pushSenders[provider].send(appId, app, pushMessages(messages, isDataAtRoot))
   }
 
   return {
     async ready(appId) {
-      const [push, texts] = await Promise.all([credentialsOf(appId), findTexts(appId)])
-      const ready = new Set<Provider>(['email'])
-      if (push) ready.add('web-push')
-      if (push?.apns) ready.add('apns')
-      if (push?.safari) ready.add('safari')
-      if (push?.fcm) ready.add('fcm')
-      if (push?.huawei) ready.add('huawei')
-      if (push?.adm) ready.add('adm')
-      if (push?.wns) ready.add('wns')
-      if (texts) ready.add('sms')
-      return ready
+      const [app, sms] = await Promise.all([pushSettingsOf(appId), findTexts(appId)])
+      const configured = pushProviderNames.filter((name) => app && pushSenders[name].isConfigured(app))
+      return new Set<Provider>(['email', ...configured, ...(sms ? ['sms' as const] : [])])
     },
-    async send(appId, { provider, lane }, composed) {
-      const means = await meansOf(appId, provider).catch(() => undefined)
-      if (!means) return unread(composed)
-      const { push, texts, mail } = means
-      const parcels = push?.isDataAtRoot ? composed.map(withRootData) : composed
-      const pushes = parcels.filter((it): it is PushParcel => it.kind === 'push')
-      switch (provider) {
-        case 'apns': {
-          const credentials = push?.apns
-          if (!credentials) return without(parcels)
-          const pushOf = (it: OutgoingMessage) =>
-            it.kind === 'activity'
-              ? said(activityPush, it.content)
-              : it.kind === 'push' && said(writeApnsPush, it.content)
-          return apns.send(
-            parcels.flatMap((it) => {
-              const push = pushOf(it)
-              return push ? [{ appId, token: it.token, credentials, push }] : []
-            }),
-          )
-        }
-        case 'safari': {
-          const pair = push?.safari
-          if (!pair) return without(parcels)
-          const credentials = {
-            ...pair,
-            kind: 'certificate',
-            environment: 'production',
-            topic: pair.subjectId,
-          } as const
-          return apns.send(
-            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(writeSafariPush, content) })),
-          )
-        }
-        case 'fcm': {
-          const credentials = push?.fcm
-          if (!credentials) return without(parcels)
-          return fcm.send(
-            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(writeFcmPush, content) })),
-          )
-        }
-        case 'huawei': {
-          const credentials = push?.huawei
-          if (!credentials) return without(parcels)
-          return huawei.send(
-            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(writeHuaweiPush, content) })),
-          )
-        }
-        case 'adm': {
-          const credentials = push?.adm
-          if (!credentials) return without(parcels)
-          return adm.send(
-            pushes.map(({ token, content }) => ({ appId, token, credentials, push: said(writeAdmPush, content) })),
-          )
-        }
-        case 'wns': {
-          const credentials = push?.wns
-          if (!credentials) return without(parcels)
-          return wns.send(
-            pushes.map(({ token: channelUri, content }) => ({
-              appId,
-              channelUri,
-              credentials,
-              push: said(writeWnsPush, content),
-            })),
-          )
-        }
-        case 'web-push': {
-          if (!push) return without(parcels)
-          const vapid = { ...push.vapid, subject: vapidSubject }
-          return browsers.send(
-            pushes.map(({ token: endpoint, content, webAuth, webP256 }) => ({
-              appId,
-              endpoint,
-              p256dh: webP256 ?? '',
-              auth: webAuth ?? '',
-              vapid,
-              push: said(writeWebPush, content),
-            })),
-          )
-        }
-        case 'sms': {
-          if (!texts) return without(parcels)
-          const items = parcels.flatMap((it): SmsItem[] =>
-            it.kind === 'sms' ? [{ ...it.content, to: it.token, statusCallback: texts.statusCallback }] : [],
-          )
-          return texts.channel.send(items)
-        }
-        case 'email': {
-          if (!mail) return without(parcels)
-          return mail.channel.send(
-            parcels.flatMap((it) => (it.kind === 'email' ? [mailItem(it, { appId, lane })] : [])),
-          )
-        }
-      }
+    async send(appId, shard, messages) {
+      const send = await prepare(appId, shard, messages).catch(() => undefined)
+      // The database is away, say. No provider was asked for anything yet.
+      if (!send) return messages.map(() => ({ kind: 'retry', reason: 'credentials could not be read' }))
+      return send()
     },
-    forget(appId) {
-      if (appId === undefined) known.clear()
-      else known.delete(appId)
+    invalidateCredentials(appId) {
+      if (appId === undefined) pushSettings.clear()
+      else pushSettings.delete(appId)
     },
     async close() {
-      await Promise.all([apns, fcm, huawei, adm, wns, browsers].map((channel) => channel.close()))
+      await Promise.all(Object.values(pushSenders).map((sender) => sender.close()))
     },
   }
 }
 
-const withRootData = (it: OutgoingMessage): OutgoingMessage =>
-  it.kind === 'push' ? { ...it, content: said(dataAtRoot, it.content) } : it
-const dataAtRoot = (content: PushContent): PushContent => ({ ...content, isDataAtRoot: true })
+function openPushSenders(settings: Parameters<(typeof pushProviders)[PushProviderName]['open']>[0]) {
+  const opened = pushProviderNames.map((name): [PushProviderName, AnyPushSender] => [
+    name,
+    pushProviders[name].open(settings),
+  ])
+  return Object.fromEntries(opened) as Record<PushProviderName, AnyPushSender>
+}
 
-const mailItem = (it: Extract<OutgoingMessage, { kind: 'email' }>, source: TrafficSource): EmailItem => ({
-  ...it,
-  to: it.token,
-  source,
-})
+const refuseWithoutCredentials = (messages: readonly OutgoingMessage[]): ChannelOutcome[] =>
+  messages.map(() => ({ kind: 'misconfigured', reason: 'no credentials' }))
 
-/** `at` orders updates: a device drops one that is older than what it shows. */
-const activityPush = ({ activity, ...content }: ActivityContent) =>
-  writeLiveActivityPush(
-    {
-      ...content,
-      state: activity.state,
-      start: activity.type === undefined ? undefined : startOf(activity, activity.type),
-      isEnd: activity.event === 'end',
-      staleAt: momentOf(activity.staleAt),
-      dismissAt: momentOf(activity.dismissAt),
-      relevanceScore: activity.relevanceScore,
-    },
-    new Date(activity.at),
+const smsItems = (messages: readonly OutgoingMessage[], { statusCallback }: SmsRoute): SmsItem[] =>
+  messages.flatMap((message) =>
+    message.kind === 'sms' ? [{ ...message.content, to: message.token, statusCallback }] : [],
   )
 
+const emailItems = (messages: readonly OutgoingMessage[], source: TrafficSource): EmailItem[] =>
+  messages.flatMap((message) => (message.kind === 'email' ? [{ ...message, to: message.token, source }] : []))
+
+const pushMessages = (messages: readonly OutgoingMessage[], isDataAtRoot: boolean): PushMessage[] =>
+  messages.flatMap((message): PushMessage[] => {
+    if (message.kind === 'activity') return [{ ...message, content: liveActivityOf(message.content) }]
+    if (message.kind !== 'push') return []
+    return [isDataAtRoot ? { ...message, content: withDataAtRoot(message.content) } : message]
+  })
+
+const withDataAtRoot = oncePerContent((content: PushContent): PushContent => ({ ...content, isDataAtRoot: true }))
+
+/** Updates are ordered by `updatedAt`: a device drops one that is older than what it shows. */
+const liveActivityOf = oncePerContent(({ activity, ...content }: ActivityContent) => ({
+  ...content,
+  state: activity.state,
+  start: activity.type === undefined ? undefined : startOf(activity, activity.type),
+  isEnd: activity.event === 'end',
+  staleAt: timeOf(activity.staleAt),
+  dismissAt: timeOf(activity.dismissAt),
+  relevanceScore: activity.relevanceScore,
+  updatedAt: new Date(activity.at),
+}))
+
 const startOf = ({ id, attributes = {} }: LiveActivity, type: string) => ({ type, attributes, activityId: id })
-const momentOf = (seconds: number | undefined) => (seconds === undefined ? undefined : new Date(seconds * 1_000))
+const timeOf = (seconds: number | undefined) => (seconds === undefined ? undefined : new Date(seconds * 1_000))
 
-type Write<Content, Push> = (content: Content) => Push
-
-/** In a provider's words, made once for all that share the content. */
-const written = new Map<unknown, WeakMap<object, unknown>>()
-
-function said<Content extends object, Push>(write: Write<Content, Push>, content: Content): Push {
-  const known = written.get(write) ?? new WeakMap<object, unknown>()
-  written.set(write, known)
-  if (!known.has(content)) known.set(content, write(content))
-  return known.get(content) as Push
+/** Messages that share a content object share what is made of it, so that each provider writes it once. */
+function oncePerContent<Content extends object, Made>(make: (content: Content) => Made): (content: Content) => Made {
+  const results = new WeakMap<Content, { made: Made }>()
+  return (content) => {
+    const result = results.get(content) ?? { made: make(content) }
+    results.set(content, result)
+    return result.made
+  }
 }

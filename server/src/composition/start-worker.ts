@@ -1,6 +1,6 @@
 // The role that runs background jobs: channels to all providers, the delivery engine, journeys, and the queue that drives them.
 
-import { readPushCredentials } from '../apps/credentials/credentials.ts'
+import { openPushSettings } from '../apps/credentials/credentials.ts'
 import { KEYS_CHANNEL } from '../apps/store.ts'
 import { createDial } from '../channels/dial.ts'
 import { createAttachmentFetcher } from '../channels/email/fetch-attachments.ts'
@@ -117,7 +117,7 @@ function openChannels(
   const senders = createSenders({
     clock,
     providers,
-    readPushCredentials: (appId) => readPushCredentials({ db: directDb, secrets }, appId),
+    openPushSettings: (appId) => openPushSettings({ db: directDb, secrets }, appId),
     findTexts: sms.open,
     findMail: email.open,
   })
@@ -137,14 +137,14 @@ function followCredentialChanges({ listener, log }: Infrastructure, channels: Op
   function invalidateApp(payload: string) {
     const [what, appId] = payload.split(' ')
     if (what !== 'app' || appId === undefined) return
-    channels.senders.forget(appId)
+    channels.senders.invalidateCredentials(appId)
     channels.email.forget(appId)
     resumeMisconfigured(engine, appId).catch((error) =>
       log.warn({ appId, reason: error.message }, 'Could not end the pause for refused credentials; it ends by itself'),
     )
   }
   function invalidateAll() {
-    channels.senders.forget()
+    channels.senders.invalidateCredentials()
     channels.email.forget()
   }
   listener.on(KEYS_CHANNEL, invalidateApp, invalidateAll)

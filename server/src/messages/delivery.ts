@@ -1,5 +1,6 @@
 // One message to one subscription: which states it goes through, and in which line it waits.
 
+import { type PushProviderName, pushCatalog, pushProviderNames } from '../channels/push/catalog.ts'
 import type { InboxProvider } from '../email/inbox-providers/providers.ts'
 import type { SubscriptionId } from '../lib/ids.ts'
 import type { SubscriptionType } from '../users/subscriptions/subscription.ts'
@@ -17,26 +18,17 @@ export type DeliveryKey = { expandAt: Date; messageId: MessageId; subscriptionId
 export const deliveryStates = ['pending', 'sent', 'failed', 'skipped', 'unknown', 'expired', 'canceled'] as const
 export type DeliveryState = (typeof deliveryStates)[number]
 
-export const providers = ['web-push', 'apns', 'safari', 'fcm', 'huawei', 'adm', 'wns', 'email', 'sms'] as const
-export type Provider = (typeof providers)[number]
+export type Provider = PushProviderName | 'email' | 'sms'
+export const providers: readonly Provider[] = [...pushProviderNames, 'email', 'sms']
 
-/** Who brings it there. Types without one are decided as skipped: their services are not spoken. */
-const providerOfType: Partial<Record<SubscriptionType, Provider>> = {
-  iOSPush: 'apns',
-  macOSPush: 'apns',
-  SafariLegacyPush: 'safari',
-  AndroidPush: 'fcm',
-  HuaweiPush: 'huawei',
-  FireOSPush: 'adm',
-  WindowsPush: 'wns',
-  ChromePush: 'web-push',
-  FirefoxPush: 'web-push',
-  SafariPush: 'web-push',
-  Email: 'email',
-  SMS: 'sms',
-}
+/** Who delivers to subscriptions of a type. Types without a provider are skipped: nobody serves their devices any more. */
+const providerOfType = new Map<string, Provider>([
+  ...pushProviderNames.flatMap((name) => pushCatalog[name].subscriptionTypes.map((type) => [type, name] as const)),
+  ['Email', 'email'],
+  ['SMS', 'sms'],
+])
 
-export const providerOf = (type: SubscriptionType): Provider | undefined => providerOfType[type]
+export const providerOf = (type: SubscriptionType): Provider | undefined => providerOfType.get(type)
 
 /** Parts of a line can be worked through side by side, by one server or several. */
 export const SHARD_COUNT = 4

@@ -1,5 +1,6 @@
 // Why nothing of an app is sent at this moment, or nothing by one of its providers, in words.
 
+import { pushFactsOf } from '../channels/push/catalog.ts'
 import { isEmailPaused } from '../email/pause.ts'
 import type { AppId } from '../lib/ids.ts'
 import { findPauses, type ProviderPause } from '../messages/deliver/provider-pause-store.ts'
@@ -29,20 +30,13 @@ export function holdInWords({ reason, since, until }: Hold): string {
   return `Nothing is sent since ${since.toISOString()}: ${REASONS[reason]}.${end}`
 }
 
-const NAMES: Record<ProviderPause['provider'], string> = {
-  'web-push': 'The push service of a browser',
-  apns: 'Apple',
-  safari: 'Apple, for Safari,',
-  fcm: 'Google',
-  huawei: 'Huawei',
-  adm: 'Amazon',
-  wns: 'Microsoft',
-  email: 'The mail server',
-  sms: 'The provider of texts',
+function subjectFor(provider: ProviderPause['provider']): string {
+  if (provider === 'email') return 'The mail server'
+  return provider === 'sms' ? 'The SMS provider' : pushFactsOf(provider).vendor
 }
 
 /** The server asks again when the time is over, and at once when there are other credentials. */
 function pauseInWords({ provider, reason, isMisconfigured, since, until }: ProviderPause): string {
   const does = isMisconfigured ? 'refuses the credentials of the app' : 'takes nothing of the app'
-  return `${NAMES[provider]} ${does} since ${since.toISOString()}: ${reason}. It is asked again at ${until.toISOString()}.`
+  return `${subjectFor(provider)} ${does} since ${since.toISOString()}: ${reason}. It is asked again at ${until.toISOString()}.`
 }

@@ -2,8 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import type { PushCredentials } from '../../src/apps/credentials/credentials.ts'
-import { readPushCredentials } from '../../src/apps/credentials/credentials.ts'
+import { type OpenedPushSettings, openPushSettings } from '../../src/apps/credentials/credentials.ts'
 import { createSenders, type Senders } from '../../src/composition/senders.ts'
 import { type VirtualClock, virtualClock } from '../../src/lib/clock.ts'
 import type { AppId } from '../../src/lib/ids.ts'
@@ -62,7 +61,7 @@ let senders: Senders
 let engine: Engine
 let appId: AppId
 let tenant: Tenant
-let credentials: PushCredentials
+let pushSettings: OpenedPushSettings
 
 beforeAll(async () => {
   clock = virtualClock()
@@ -80,8 +79,13 @@ beforeEach(async () => {
   await senders?.close()
   tenant = await app.anotherTenant()
   appId = tenant.id
-  const own = await readPushCredentials({ db: app.db, secrets }, appId)
-  credentials = { ...(own as PushCredentials), fcm, apns: { kind: 'token', environment: 'production', ...apns } }
+  const own = await openPushSettings({ db: app.db, secrets }, appId)
+  const { key, keyId, teamId, topic } = apns
+  pushSettings = {
+    ...(own as OpenedPushSettings),
+    settings: { apns_key_id: keyId, apns_team_id: teamId, apns_bundle_id: topic },
+    secrets: { fcm_v1_service_account_json: fcm, apns_p8: { key } },
+  }
   senders = createSenders({
     clock,
     providers: {
@@ -96,7 +100,7 @@ beforeEach(async () => {
       },
       vapidSubject: 'mailto:ops@example.com',
     },
-    readPushCredentials: async () => credentials,
+    openPushSettings: async () => pushSettings,
     findTexts: async () => undefined,
     findMail: async () => {
       throw new Error('no mail is sent here')
@@ -119,7 +123,7 @@ const sentToBrowser = (path: string) =>
 /** A browser that can read what it gets. */
 async function aBrowser() {
   const [browser] = (await recipients(engine, appId, 1, { type: 'ChromePush' })) as [Recipient]
-  const { endpoint, p256dh, auth, path } = browsers.subscribe(credentials.vapid.publicKey)
+  const { endpoint, p256dh, auth, path } = browsers.subscribe(pushSettings.vapid.publicKey)
   await app.db.query(sql`
     update subscriptions set token = ${endpoint}, token_hash = ${randomBytes(32)}, web_p256 = ${p256dh}, web_auth = ${auth}
     where app_id = ${appId} and id = ${browser.id}`)
@@ -174,9 +178,9 @@ test('data stands at the root of the payload too, where the app says so, and rep
   expect((await app.request(`/apps/${appId}`, { method: 'PUT', body, headers })).status).toBe(200)
   const data = { order: 7, to: { street: 'Mill Lane' }, aps: 'x', custom: 'x', from: 'x', 'google.x': 'x', title: 'x' }
   const send = async () => {
-    const { isDataAtRoot } = (await readPushCredentials({ db: app.db, secrets }, appId)) as PushCredentials
-    credentials = { ...credentials, isDataAtRoot }
-    senders.forget()
+    const { settings } = (await openPushSettings({ db: app.db, secrets }, appId)) as OpenedPushSettings
+    pushSettings = { ...pushSettings, settings: { ...pushSettings.settings, ...settings } }
+    senders.invalidateCredentials()
     const [iphone] = await some(1, 'iOSPush')
     const [android] = await some(1, 'AndroidPush')
     const path = await aBrowser()
@@ -326,14 +330,15 @@ test('a broadcast of a thousand goes over one connection with many streams, each
 
 test('an app without credentials for a provider is told so for each delivery; one that loses them waits', async () => {
   const [one] = (await some(1, 'iOSPush')) as [Recipient]
-  credentials = { ...credentials, apns: undefined }
-  senders.forget()
+  const { apns_p8: _, ...others } = pushSettings.secrets
+  pushSettings = { ...pushSettings, secrets: others }
+  senders.invalidateCredentials()
   const without = await aMessage(engine, appId, {})
   await runEngine(engine)
   expect(await tally(app.db, appId, without)).toEqual({ 'skipped not_configured': 1 })
 
-  credentials = { ...credentials, apns: { kind: 'token', environment: 'production', ...apns, key: aP8().pem } }
-  senders.forget(appId)
+  pushSettings = { ...pushSettings, secrets: { ...others, apns_p8: { key: aP8().pem } } }
+  senders.invalidateCredentials(appId)
   const refused = await aMessage(engine, appId, { lane: 'direct', audience: only(one.id) })
   await runEngine(engine)
   expect(await deliveriesOf(app.db, appId, refused)).toMatchObject([

@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { readPushCredentials } from '../../src/apps/credentials/credentials.ts'
+import { openPushSettings } from '../../src/apps/credentials/credentials.ts'
 import { createSenders, type Senders } from '../../src/composition/senders.ts'
 import { type VirtualClock, virtualClock } from '../../src/lib/clock.ts'
 import { secretBox } from '../../src/lib/secrets.ts'
@@ -76,7 +76,7 @@ beforeAll(async () => {
   senders = createSenders({
     clock,
     providers: { route: { ca: certificate.cert, connect }, vapidSubject: 'mailto:ops@example.com' },
-    readPushCredentials: (appId) => readPushCredentials({ db: app.db, secrets }, appId),
+    openPushSettings: (appId) => openPushSettings({ db: app.db, secrets }, appId),
     findTexts: async () => undefined,
     findMail: async () => {
       throw new Error('no mail is sent here')
@@ -157,7 +157,7 @@ test.each([
 
 test('one message reaches all three, and every field of theirs has an effect', async () => {
   await configure(SETTINGS)
-  senders.forget(tenant.id)
+  senders.invalidateCredentials(tenant.id)
   const [phone] = await some(1, 'HuaweiPush')
   const [tablet] = await some(1, 'FireOSPush')
   const [desktop] = await someWindows(1)
@@ -232,7 +232,7 @@ test.each([
   [10, 'HIGH', 'high', '1'],
 ])('the priority %i is %s for Huawei, %s for Amazon and %s for Windows', async (priority, urgency, fire, wns) => {
   await configure(SETTINGS)
-  senders.forget(tenant.id)
+  senders.invalidateCredentials(tenant.id)
   const [phone] = await some(1, 'HuaweiPush')
   const [tablet] = await some(1, 'FireOSPush')
   const [desktop] = await someWindows(1)
@@ -247,7 +247,7 @@ test.each([
 
 test('huawei_msg_type data hands the message to the SDK', async () => {
   await configure(SETTINGS)
-  senders.forget(tenant.id)
+  senders.invalidateCredentials(tenant.id)
   const [phone] = await some(1, 'HuaweiPush')
   await aMessage(engine, tenant.id, {
     content: { contents: { en: 'They ring' }, huawei_msg_type: 'data', huawei_large_icon: 'ic_large' },
@@ -260,7 +260,7 @@ test('huawei_msg_type data hands the message to the SDK', async () => {
 
 test('tokens that are gone are unsubscribed, and only those', async () => {
   await configure(SETTINGS)
-  senders.forget(tenant.id)
+  senders.invalidateCredentials(tenant.id)
   const phones = await some(2, 'HuaweiPush')
   const tablets = await some(2, 'FireOSPush')
   const desktops = await someWindows(2)
@@ -278,7 +278,7 @@ test('tokens that are gone are unsubscribed, and only those', async () => {
 
 test('where a provider knows not a single token of an app that never reached one, nobody is unsubscribed', async () => {
   await configure(SETTINGS)
-  senders.forget(tenant.id)
+  senders.invalidateCredentials(tenant.id)
   const [phones, tablets] = [await some(3, 'HuaweiPush'), await some(3, 'FireOSPush')]
   for (const { token } of phones) huawei.script(token, huaweiRefusal(400, '80300007'))
   for (const { token } of tablets) amazon.script(token, admRefusal(400, 'InvalidRegistrationId'))
@@ -302,7 +302,7 @@ test('until an app has the credentials its deliveries are errored, with the reas
     delivery: { reasons: { skipped: { not_configured: 4 } } },
   })
   await configure(SETTINGS)
-  senders.forget(tenant.id)
+  senders.invalidateCredentials(tenant.id)
   const after = await aMessage(engine, tenant.id, {})
   await runEngine(engine)
   expect(await viewed(after)).toMatchObject({ successful: 4, errored: 0 })

@@ -96,6 +96,8 @@ export function refuse({ from, to, isType, names }: Import): string | undefined 
   if (['storage', 'queue', 'lib'].includes(other) || to === 'channels/channel.ts') return undefined
   // What a push or a mail says, in words that no provider uses.
   if (['channels/push/content.ts', 'channels/email/message.ts'].includes(to) && isType) return undefined
+  // Names of push providers and what they serve: data alone.
+  if (to === 'channels/push/catalog.ts') return undefined
   // What a refusal of a mail means is the same whoever brings it.
   if (to === 'channels/email/classify-bounce.ts') return undefined
   if (other === 'channels') return 'a domain knows the contract of channels, and no provider'

@@ -1,5 +1,5 @@
 import type { GoogleServiceAccount } from '../../src/channels/push/fcm/access-token.ts'
-import type { HuaweiCredentials } from '../../src/channels/push/huawei/channel.ts'
+import type { HuaweiCredentials } from '../../src/channels/push/huawei/credentials.ts'
 import type { Clock } from '../../src/lib/clock.ts'
 import { ADM_HOST, type AdmMessage, admService } from '../../src/sink/push/adm.ts'
 import { APNS_HOSTS, type ApnsAccount, type ApnsReceived, apnsService } from '../../src/sink/push/apns.ts'

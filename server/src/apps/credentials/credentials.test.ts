@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
 import { aP8, aP12, aServiceAccount, rsaPem } from '../../../test/credentials.ts'
 import { NOBODY } from '../../../test/users.ts'
+import { readApnsCredentials } from '../../channels/push/apns/provider.ts'
 import { secretBox } from '../../lib/secrets.ts'
 import { sql } from '../../storage/sql.ts'
 import { findApp } from '../store.ts'
-import { readPushCredentials } from './credentials.ts'
+import { openPushSettings } from './credentials.ts'
 import { withVapidPair } from './vapid.ts'
 
 const SECRET = 'one secret key of this test'
@@ -17,13 +18,18 @@ beforeAll(async () => {
 afterAll(() => app.close())
 
 const read = (appId: string, secretKey = SECRET) =>
-  readPushCredentials({ db: app.db, secrets: secretBox(secretKey) }, appId)
+  openPushSettings({ db: app.db, secrets: secretBox(secretKey) }, appId)
 const request = (path: string, method: string, body: object) =>
   app.request(path, { method, headers: { authorization: `Key ${app.tenant.organizationKey}` }, body })
 const anApp = async (body: object): Promise<string> =>
   (await request('/apps', 'POST', { name: 'Shop', ...body })).body.id
 
 const APPLE = { apns_key_id: 'ABCDE12345', apns_team_id: 'TEAM123456', apns_bundle_id: 'com.example.shop' }
+
+async function readApple(appId: string) {
+  const opened = await read(appId)
+  return opened && readApnsCredentials(opened)
+}
 
 describe('the credentials of an app', () => {
   test('are a pair for web push and nothing else, unless configured', async () => {
@@ -71,7 +77,7 @@ describe('the credentials of an app', () => {
   test('for Apple are a token key, or a certificate with the topic that it names', async () => {
     const { file, pem } = aP8()
     const appId = await anApp({ ...APPLE, apns_p8: file, apns_env: 'development' })
-    expect((await read(appId))?.apns).toEqual({
+    expect(await readApple(appId)).toEqual({
       kind: 'token',
       environment: 'development',
       key: pem,
@@ -80,7 +86,7 @@ describe('the credentials of an app', () => {
       topic: 'com.example.shop',
     })
     await request(`/apps/${appId}`, 'PUT', { apns_p12: aP12('word', 'com.example.own'), apns_p12_password: 'word' })
-    expect((await read(appId))?.apns).toEqual({
+    expect(await readApple(appId)).toEqual({
       kind: 'certificate',
       environment: 'development',
       key: rsaPem(),
@@ -94,7 +100,7 @@ describe('the credentials of an app', () => {
       fcm_v1_service_account_json: aServiceAccount({ token_uri: 'https://evil.example/token' }),
     })
     const credentials = await read(appId)
-    expect(credentials?.fcm).toEqual({
+    expect(credentials?.secrets.fcm_v1_service_account_json).toEqual({
       projectId: 'test-project',
       clientEmail: 'push@test-project.iam.gserviceaccount.com',
       privateKey: rsaPem(),

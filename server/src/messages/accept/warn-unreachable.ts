@@ -3,8 +3,10 @@
 // large apps are looked at for what their messages say alone.
 
 import { type AppOverview, findApp } from '../../apps/store.ts'
+import { pushFactsOf, pushProviderNames } from '../../channels/push/catalog.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
+import { ownProperty } from '../../lib/own-property.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 import { userIdOfRow } from '../../users/reference-store.ts'
@@ -14,42 +16,35 @@ import { type Provider, providerOf } from '../delivery.ts'
 import type { Submission } from '../store.ts'
 import { findSubscribedTypes, findSubscribedTypesOfTargets } from './reach-store.ts'
 
-type NeedsSetUp = Extract<Provider, 'apns' | 'fcm' | 'huawei' | 'adm' | 'wns' | 'sms'>
+type SetUp = { has: (app: AppOverview) => boolean; warning: string }
+
+const pushSetUps = pushProviderNames.flatMap((name): [Provider, SetUp][] => {
+  const { setUp } = pushFactsOf(name)
+  if (!setUp) return []
+  const { credentials, devices, service, settings } = setUp
+  return [
+    [
+      name,
+      {
+        has: (app) => credentials.some((credential) => ownProperty(app.credentials, credential) !== undefined),
+        warning: `${devices} cannot be reached: the app has no credentials for ${service}; set ${settings} with PUT /apps/{app_id}`,
+      },
+    ],
+  ]
+})
 
 /** Providers that nothing can be sent by before the app has said how; what it lacks, and where that is said. */
-const NEEDS: Record<NeedsSetUp, { has: (app: AppOverview) => boolean; warning: string }> = {
-  apns: {
-    has: ({ credentials }) => credentials.apns_p8 !== undefined || credentials.apns_p12 !== undefined,
-    warning:
-      'Apple devices cannot be reached: the app has no credentials for APNs; set apns_p8 with PUT /apps/{app_id}',
-  },
-  fcm: {
-    has: ({ credentials }) => credentials.fcm_v1_service_account_json !== undefined,
-    warning:
-      'Android devices cannot be reached: the app has no credentials for FCM; set fcm_v1_service_account_json with PUT /apps/{app_id}',
-  },
-  huawei: {
-    has: ({ credentials }) => credentials.huawei_app_secret !== undefined,
-    warning:
-      'Huawei devices cannot be reached: the app has no credentials for Push Kit; set huawei_app_id and huawei_app_secret with PUT /apps/{app_id}',
-  },
-  adm: {
-    has: ({ credentials }) => credentials.adm_client_secret !== undefined,
-    warning:
-      'Amazon devices cannot be reached: the app has no credentials for ADM; set adm_client_id and adm_client_secret with PUT /apps/{app_id}',
-  },
-  wns: {
-    has: ({ credentials }) => credentials.wns_client_secret !== undefined,
-    warning:
-      'Windows devices cannot be reached: the app has no credentials for WNS; set wns_package_sid and wns_client_secret with PUT /apps/{app_id}',
-  },
-  sms: {
-    has: ({ smsSettings }) => smsSettings !== null,
-    warning:
-      'Text messages cannot be sent: the app has no provider for them; set one with PUT /apps/{app_id}/sms_settings',
-  },
-}
-const NAMES = Object.keys(NEEDS) as NeedsSetUp[]
+const SET_UPS: ReadonlyMap<Provider, SetUp> = new Map<Provider, SetUp>([
+  ...pushSetUps,
+  [
+    'sms',
+    {
+      has: ({ smsSettings }) => smsSettings !== null,
+      warning:
+        'Text messages cannot be sent: the app has no provider for them; set one with PUT /apps/{app_id}/sms_settings',
+    },
+  ],
+])
 
 const REMEMBERED_MS = 5_000
 const MOST_REMEMBERED = 10_000
@@ -63,16 +58,16 @@ export type WarnUnreachable = (
 ) => Promise<string[]> | string[]
 
 export function createWarnUnreachable({ db, clock }: { db: Db; clock: Pick<Clock, 'leaseMs'> }): WarnUnreachable {
-  const remembered = new Map<AppId, { missing: readonly NeedsSetUp[]; untilMs: number }>()
+  const remembered = new Map<AppId, { missing: readonly Provider[]; untilMs: number }>()
 
-  function remember(appId: AppId, missing: readonly NeedsSetUp[]) {
+  function remember(appId: AppId, missing: readonly Provider[]) {
     if (remembered.size >= MOST_REMEMBERED) remembered.clear()
     remembered.set(appId, { missing, untilMs: clock.leaseMs() + REMEMBERED_MS })
   }
 
   async function look(appId: AppId, { types, targets }: Pick<Submission, 'types' | 'targets'>): Promise<string[]> {
     const app = await findApp(db, appId)
-    const missing = app ? NAMES.filter((name) => !NEEDS[name].has(app)) : []
+    const missing = app ? [...SET_UPS].filter(([, { has }]) => !has(app)).map(([name]) => name) : []
     if (missing.length === 0) remember(appId, missing)
     if (!types.some((type) => isMissing(missing, type))) return []
     if (types.every((type) => isMissing(missing, type))) return warningsFor(missing, types)
@@ -102,7 +97,7 @@ export function createWarnUnreachable({ db, clock }: { db: Db; clock: Pick<Clock
 const isMissing = (missing: readonly string[], type: string) =>
   missing.includes(providerOf(type as SubscriptionType) ?? '')
 
-const warningsFor = (missing: readonly NeedsSetUp[], types: readonly string[]) =>
+const warningsFor = (missing: readonly Provider[], types: readonly string[]) =>
   missing
     .filter((name) => types.some((type) => providerOf(type as SubscriptionType) === name))
-    .map((name) => NEEDS[name].warning)
+    .flatMap((name) => SET_UPS.get(name)?.warning ?? [])

@@ -88,7 +88,7 @@ export async function findSettled(db: Db, appId: AppId, ids: readonly MessageId[
 }
 
 /** Whether any message of the app ever reached one of these platforms. Goes through all its counts: not for every day. */
-export async function hasEverSent(db: Db, appId: AppId, platforms: readonly Platform[]): Promise<boolean> {
+export async function hasEverSent(db: Db, appId: AppId, platforms: readonly string[]): Promise<boolean> {
   const found = await db.query(sql`
     select 1 from message_counts c
     where c.app_id = ${appId} and c.platform = any(${platforms}::text[]) and c.state = 'sent' and c.count > 0

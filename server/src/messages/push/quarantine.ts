@@ -2,20 +2,14 @@
 // that.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
+import { pushFactsOf } from '../../channels/push/catalog.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { hasEverSent } from '../counts/store.ts'
-import type { Platform, Provider } from '../delivery.ts'
+import type { Provider } from '../delivery.ts'
 
 /** Fewer can be bad by chance: somebody tries it out with tokens of old. */
 const MIN_OUTCOMES = 3
-
-/** What each calls a token that it does not know, be it that another app or environment made it. */
-const UNKNOWN_TOKEN: Partial<Record<Provider, { word: string; platforms: readonly Platform[] }>> = {
-  apns: { word: 'BadDeviceToken', platforms: ['iOSPush', 'macOSPush'] },
-  huawei: { word: 'code 80300007', platforms: ['HuaweiPush'] },
-  adm: { word: 'InvalidRegistrationId', platforms: ['FireOSPush'] },
-}
 
 /** Google's word for a token that another project made. */
 export const OTHER_SENDER = 'SENDER_ID_MISMATCH'
@@ -28,11 +22,13 @@ export async function quarantineGone(
   outcomes: ChannelOutcome[],
 ): Promise<ChannelOutcome[]> {
   if (provider === 'fcm') return distrustGoogle(outcomes)
-  const { word, platforms = [] } = UNKNOWN_TOKEN[provider] ?? {}
-  const isUnknownToken = (outcome: ChannelOutcome) => outcome.kind === 'gone' && outcome.reason === word
+  if (provider === 'email' || provider === 'sms') return outcomes
+  const { unknownToken: word, subscriptionTypes } = pushFactsOf(provider)
+  const isUnknownToken = (outcome: ChannelOutcome) =>
+    outcome.kind === 'gone' && word !== undefined && outcome.reason === word
   // An app whose first messages all end so has the credentials of another, or of Apple's other environment.
   if (outcomes.length < MIN_OUTCOMES || !outcomes.every(isUnknownToken)) return outcomes
-  if (await hasEverSent(db, appId, platforms)) return outcomes
+  if (await hasEverSent(db, appId, subscriptionTypes)) return outcomes
   return outcomes.map(() => ({ kind: 'misconfigured', reason: word ?? '' }))
 }
 

@@ -1,9 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import {
-  type HuaweiCredentials,
-  type HuaweiItem,
-  openHuaweiChannel,
-} from '../../../src/channels/push/huawei/channel.ts'
+import { type HuaweiItem, openHuaweiChannel } from '../../../src/channels/push/huawei/channel.ts'
+import type { HuaweiCredentials } from '../../../src/channels/push/huawei/credentials.ts'
 import { writeHuaweiPush } from '../../../src/channels/push/huawei/payload.ts'
 import { virtualClock } from '../../../src/lib/clock.ts'
 import { huaweiRefusal } from '../../../src/sink/push/huawei.ts'

@@ -7,19 +7,9 @@ import { createPushChannel } from '../create-push-channel.ts'
 import { createPushHttpClient, type PushHttpSettings } from '../http/client.ts'
 import { createClientCredentialsTokens } from '../oauth/client-credentials.ts'
 import { sendAuthorized } from '../oauth/send-authorized.ts'
+import type { HuaweiCredentials } from './credentials.ts'
 import { interpretHuaweiResponse, isHuaweiTokenRefused } from './interpret-response.ts'
 import { type HuaweiPush, writeHuaweiMessage } from './payload.ts'
-
-export type HuaweiCredentials = {
-  /** Also the id of the OAuth client. */
-  appId: string
-  secret: string
-  projectId?: string | undefined
-  /** By which a tap finds the SDK in the app; without it a tap opens the app, or the address of the message. */
-  packageName?: string | undefined
-  /** Huawei shows nothing without a title. */
-  defaultTitle: string
-}
 
 export type HuaweiItem = { appId: AppId; token: string; credentials: HuaweiCredentials; push: HuaweiPush }
 

@@ -5,7 +5,7 @@ import { ownProperty } from '../../../lib/own-property.ts'
 import { sha256 } from '../../../lib/secrets.ts'
 import { compact, nearestPriority, type PushContent, secondsLeft } from '../content.ts'
 import { writeAndroidData } from '../fcm/android-data.ts'
-import type { HuaweiCredentials } from './channel.ts'
+import type { HuaweiCredentials } from './credentials.ts'
 
 export type HuaweiPush = {
   /** Without what depends on the app: title, and where a tap leads. */

@@ -1,0 +1,73 @@
+// What makes a push provider one: how it reads its credentials from an app's settings, opens its channel, and writes a message.
+
+import type { Clock } from '../../lib/clock.ts'
+import type { AppId } from '../../lib/ids.ts'
+import type { Channel, ChannelOutcome, ProviderRoute } from '../channel.ts'
+import type { LiveActivity } from './apns/live-activity.ts'
+import type { PushContent } from './content.ts'
+
+/** One message for one device or browser. Those that say the same share one content object, so that it is written once. */
+export type PushMessage = { token: string } & (
+  | { kind: 'push'; content: PushContent; webAuth: string | null; webP256: string | null }
+  /** The token is that of the activity, or of the app for its kind. */
+  | { kind: 'activity'; content: LiveActivity & { updatedAt: Date } }
+)
+
+export type PushProviderSettings = { clock: Clock; route: ProviderRoute; vapidSubject: string }
+
+/** `App` is the part of an app's push settings that the provider reads. */
+export type PushSender<App> = {
+  isConfigured(app: App): boolean
+  /** One outcome for each message, in their order. */
+  send(appId: AppId, app: App, messages: readonly PushMessage[]): Promise<ChannelOutcome[]>
+  /** Waits for what is under way. */
+  close(): Promise<void>
+}
+
+export type PushProvider<App> = { open(settings: PushProviderSettings): PushSender<App> }
+
+type ProviderParts<App, Credentials, Payload, Item> = {
+  /** Undefined where the app lacks something that sending needs. */
+  readCredentials(app: App, settings: PushProviderSettings): Credentials | undefined
+  openChannel(settings: PushProviderSettings): Channel<Item>
+  /** Called once for all that share the content. */
+  write(message: PushMessage): Payload
+  toItem(addressed: { appId: AppId; credentials: Credentials; message: PushMessage; push: Payload }): Item
+}
+
+export const definePushProvider = <App, Credentials, Payload, Item>({
+  readCredentials,
+  openChannel,
+  write,
+  toItem,
+}: ProviderParts<App, Credentials, Payload, Item>): PushProvider<App> => ({
+  open(settings) {
+    const channel = openChannel(settings)
+    const payloads = new WeakMap<object, { push: Payload }>()
+
+    function payloadOf(message: PushMessage): Payload {
+      const written = payloads.get(message.content) ?? { push: write(message) }
+      payloads.set(message.content, written)
+      return written.push
+    }
+
+    return {
+      isConfigured: (app) => readCredentials(app, settings) !== undefined,
+      async send(appId, app, messages) {
+        const credentials = readCredentials(app, settings)
+        // They were taken away after the message was expanded.
+        if (credentials === undefined) return messages.map(() => ({ kind: 'misconfigured', reason: 'no credentials' }))
+        return channel.send(
+          messages.map((message) => toItem({ appId, credentials, message, push: payloadOf(message) })),
+        )
+      },
+      close: () => channel.close(),
+    }
+  },
+})
+
+/** For providers that know no live activities: nobody has a token there. */
+export function contentOf(message: PushMessage): PushContent {
+  if (message.kind === 'push') return message.content
+  throw new Error('Live activities are delivered by APNs alone.')
+}
