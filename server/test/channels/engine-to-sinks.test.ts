@@ -179,7 +179,11 @@ test('data stands at the root of the payload too, where the app says so, and rep
   const data = { order: 7, to: { street: 'Mill Lane' }, aps: 'x', custom: 'x', from: 'x', 'google.x': 'x', title: 'x' }
   const send = async () => {
     const { settings } = (await openPushSettings({ db: app.db, secrets }, appId)) as OpenedPushSettings
-    pushSettings = { ...pushSettings, settings: { ...pushSettings.settings, ...settings } }
+    const isRootPayload = settings.additional_data_is_root_payload === true
+    pushSettings = {
+      ...pushSettings,
+      settings: { ...pushSettings.settings, additional_data_is_root_payload: isRootPayload },
+    }
     senders.invalidateCredentials()
     const [iphone] = await some(1, 'iOSPush')
     const [android] = await some(1, 'AndroidPush')

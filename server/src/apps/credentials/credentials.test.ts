@@ -35,11 +35,10 @@ describe('the credentials of an app', () => {
   test('are a pair for web push and nothing else, unless configured', async () => {
     const appId = await anApp({})
     expect(await read(appId)).toEqual({
+      name: 'Shop',
       vapid: { publicKey: expect.any(String), privateKey: expect.any(String) },
-      fcm: undefined,
-      apns: undefined,
-      safari: undefined,
-      isDataAtRoot: false,
+      settings: {},
+      secrets: {},
     })
     expect(await read(NOBODY)).toBeUndefined()
   })
