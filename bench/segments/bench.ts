@@ -3,7 +3,7 @@
 
 import pg from 'pg'
 import { createLog } from '../../server/src/lib/log.ts'
-import { endOfRange, findInRange } from '../../server/src/segments/audience.ts'
+import { findInRange, findRangeEnd } from '../../server/src/segments/audience.ts'
 import { readFilters } from '../../server/src/segments/filters/read-filters.ts'
 import { indexTags } from '../../server/src/segments/index-tags.ts'
 import { createPool, type Pool } from '../../server/src/storage/db.ts'
@@ -103,9 +103,9 @@ async function measureCounts(
 async function measurePages(db: Pool, appId: string, users: number): Promise<Row> {
   const scope = { appId, now: new Date() }
   const { tree } = readFilters((cases[0] as Case).filters)
-  const lastStart = await endOfRange(db, scope, undefined, users - RANGE)
+  const lastStart = await findRangeEnd(db, scope, undefined, users - RANGE)
   const page = (after: string | undefined) =>
-    timed(async () => findInRange(db, tree, scope, { after, upTo: await endOfRange(db, scope, after, RANGE) }))
+    timed(async () => findInRange(db, tree, scope, { after, upTo: await findRangeEnd(db, scope, after, RANGE) }))
   const first: number[] = []
   const last: number[] = []
   for (let n = 0; n <= options.rounds; n++) {

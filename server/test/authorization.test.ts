@@ -8,7 +8,7 @@ import { issueKey, revokeKey } from '../src/apps/keys/keys.ts'
 import { declaredRoutes } from '../src/composition/declared-routes.ts'
 import { insertCaught } from '../src/email/mailbox/store.ts'
 import { emailIdOf } from '../src/email/reference.ts'
-import { suppress } from '../src/email/suppressions/store.ts'
+import { suppressAddresses } from '../src/email/suppressions/store.ts'
 import { insertWebhook } from '../src/feedback/webhook-store.ts'
 import type { Route } from '../src/http/route.ts'
 import { insertWebhook as insertJourneyWebhook } from '../src/journeys/webhooks/store.ts'
@@ -42,9 +42,7 @@ import {
   type Target,
   told,
 } from './authorization/rules.ts'
-
 import { NO_USER_DATA, USER_DATA } from './authorization/user-data.ts'
-
 import { references, referencesOf } from './email-back.ts'
 
 const { domains: domainRoutes, kit } = declaredRoutes()
@@ -243,7 +241,7 @@ async function aboutEmail(appId: AppId): Promise<AboutEmail> {
   await server.db.query(sql`
     insert into email_domains (app_id, domain, state, created_at, updated_at)
     values (${appId}, ${emailDomain}, 'pending', ${now}, ${now})`)
-  await suppress(server.db, appId, [{ address: suppressed, reason: 'manual' }], now)
+  await suppressAddresses(server.db, appId, [{ address: suppressed, reason: 'manual' }], now)
   const mail = {
     fromAddress: suppressed,
     toAddress: suppressed,

@@ -1,7 +1,7 @@
 // Makers for tests about what comes back of email: deliveries as sending leaves them, and what was made of their return.
 
 import { createConnection, type Socket } from 'node:net'
-import { createReferences, emailIdOf, emailReferenceOf, type Purpose } from '../src/email/reference.ts'
+import { createReferences, emailIdOf, emailReferenceOf, type ReferencePurpose } from '../src/email/reference.ts'
 import { findSuppressed } from '../src/email/suppressions/store.ts'
 import { newId } from '../src/lib/ids.ts'
 import { NO_RUN } from '../src/messages/message.ts'
@@ -15,9 +15,10 @@ export const references = createReferences('the secret key of the tests')
 
 type Named = Parameters<typeof emailReferenceOf>[0]
 
-export const writeReference = (email: Named, purpose: Purpose) => references.write(emailReferenceOf(email), purpose)
+export const writeReference = (email: Named, purpose: ReferencePurpose) =>
+  references.write(emailReferenceOf(email), purpose)
 
-export const referencesOf = (email: Named): Record<Purpose, string> => ({
+export const referencesOf = (email: Named): Record<ReferencePurpose, string> => ({
   open: writeReference(email, 'open'),
   click: writeReference(email, 'click'),
   view: writeReference(email, 'view'),
@@ -33,7 +34,7 @@ export type SentEmail = {
   subscriptionId: string
   address: string
   /** Signed, by what each is for. */
-  references: Record<Purpose, string>
+  references: Record<ReferencePurpose, string>
   /** The Message-ID that it went out with. */
   messageIdHeader: string
 }

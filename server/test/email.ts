@@ -1,7 +1,7 @@
 // Makers for tests about email.
 
 import { createDnsResolver } from '../src/channels/dns.ts'
-import { createEmailContext, type EmailContext, type ServerMail } from '../src/email/context.ts'
+import { createEmailContext, type EmailContext, type ServerEmail } from '../src/email/context.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
 import { secretBox } from '../src/lib/secrets.ts'
@@ -12,7 +12,7 @@ import type { TestDns } from './dns.ts'
 export const anEmailContext = (parts: {
   db: Db
   clock: Clock
-  mail?: ServerMail
+  serverEmail?: ServerEmail
   resolver?: string
   publicUrl?: string
 }): EmailContext =>
@@ -22,7 +22,7 @@ export const anEmailContext = (parts: {
     newId,
     secrets: secretBox('the secret key of the tests'),
     resolver: createDnsResolver(parts.resolver ?? '127.0.0.1:1'),
-    mail: parts.mail ?? { route: undefined, helo: 'mail.bell.example' },
+    serverEmail: parts.serverEmail ?? { route: undefined, helo: 'mail.bell.example' },
     publicUrl: parts.publicUrl,
     port: 3000,
     mayReach: () => false,

@@ -5,7 +5,7 @@ import { createApp } from '../src/apps/create.ts'
 import { issueKey } from '../src/apps/keys/keys.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import type { AppId } from '../src/lib/ids.ts'
-import { reserve } from '../src/sending/reserve.ts'
+import { reserveMessages } from '../src/sending/reserve.ts'
 import type { Db } from '../src/storage/db.ts'
 import type { Answer, Request, TestApp } from './app.ts'
 import { anEmail } from './users.ts'
@@ -18,7 +18,7 @@ export type CountedApp = {
   asOrganization(path: string, request?: Request): Promise<Answer>
   subscribe(count: number): Promise<void>
   /** As the slices of deliveries do. */
-  take(count: number, db?: Db): ReturnType<typeof reserve>
+  take(count: number, db?: Db): ReturnType<typeof reserveMessages>
 }
 
 /** An app of its own in the first organization, with so many subscribed subscriptions. */
@@ -42,7 +42,7 @@ export async function aCountedApp(server: TestApp, clock: Clock, subscribed: num
       const { status } = await app.ask('/users', { body: { subscriptions } })
       if (status !== 201) throw new Error(`nobody was subscribed: ${status}`)
     },
-    take: (count, db = server.db) => db.transaction((db) => reserve(db, id, count, clock.now())),
+    take: (count, db = server.db) => db.transaction((db) => reserveMessages(db, id, count, clock.now())),
   }
   if (subscribed > 0) await app.subscribe(subscribed)
   return app

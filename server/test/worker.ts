@@ -43,7 +43,7 @@ export function aWorker(app: Pick<TestApp, 'db'>, clock: Clock, parts: WorkerPar
     change: createUsersContext(base).change,
     secrets,
     sendWebhook,
-    sendMail: () => Promise.reject(new Error('nobody is written to')),
+    sendEmail: () => Promise.reject(new Error('nobody is written to')),
     engine,
     email: anEmailContext({ db: app.db, clock }),
     journeys: createJourneysContext({ ...base, renderer, secrets, sendWebhook, minWaitSeconds: 60 }),

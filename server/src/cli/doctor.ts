@@ -16,7 +16,7 @@ import { explain } from '../process/explain-failure.ts'
 import { OLDEST_VERSION } from '../process/open-database.ts'
 import { findSecretKey, secretKeyFile } from '../process/secret-key.ts'
 import { countParked } from '../queue/parked.ts'
-import { findDisabled } from '../sending/read.ts'
+import { findDisabledHold } from '../sending/read.ts'
 import { findHeldAppsAcrossApps, findServerSending, type HeldApp } from '../sending/store.ts'
 import type { Config } from '../settings/config.ts'
 import { findUnsafeSettings, readVersion } from '../storage/check-durability.ts'
@@ -346,7 +346,7 @@ async function checkSending(db: Db, clock: SystemClock): Promise<DoctorFinding[]
     found.push(warning(check, `paused for ${listed(paused)}`, 'Run "carillon resume --app APP_ID" when it may go on.'))
   const disabled: HeldApp[] = []
   for (const app of held)
-    if (app.disabledAt && (await findDisabled(db, app.appId, app.disabledAt, clock.now()))) disabled.push(app)
+    if (app.disabledAt && (await findDisabledHold(db, app.appId, app.disabledAt, clock.now()))) disabled.push(app)
   if (disabled.length > 0)
     found.push(
       warning(

@@ -1,5 +1,5 @@
 import { createDnsResolver } from '../channels/dns.ts'
-import { checkProviders, type Finding } from '../email/inbox-providers/check.ts'
+import { checkProviders, type ProviderCheck } from '../email/inbox-providers/check.ts'
 import type { CliCommand } from './command.ts'
 import { table } from './print.ts'
 
@@ -16,9 +16,9 @@ export const emailProvidersCommands: CliCommand[] = [
   },
 ]
 
-const isUnanswered = ({ state }: Finding) => state === 'unanswered'
+const isUnanswered = ({ state }: ProviderCheck) => state === 'unanswered'
 
-function summaryOf(findings: readonly Finding[]): string {
+function summaryOf(findings: readonly ProviderCheck[]): string {
   const shown = findings.filter(({ state }) => state !== 'agrees' && state !== 'unanswered')
   const rows = shown.map(({ domain, provider, state, says, hosts }) => [
     domain,

@@ -12,7 +12,7 @@ import { viewDomain, viewDomains } from '../email/domains/view.ts'
 import { resumeEmail } from '../email/pause.ts'
 import { insertSuppressions, removeSuppression } from '../email/suppressions/change.ts'
 import { viewSuppressions } from '../email/suppressions/list.ts'
-import { readLines } from '../email/suppressions/parse-address-list.ts'
+import { parseAddressList } from '../email/suppressions/parse-address-list.ts'
 import { appNotFound } from '../lib/errors.ts'
 import { type AppId, newId } from '../lib/ids.ts'
 import type { Config } from '../settings/config.ts'
@@ -137,7 +137,9 @@ export const emailCommands: CliCommand[] = [
     run: ({ config, given }) =>
       withApp(config, given.neededId('app'), async (ctx, appId) => {
         const file = given.text('file')
-        const addresses = readLines(file === undefined ? await readAll(process.stdin) : await readFile(file, 'utf8'))
+        const addresses = parseAddressList(
+          file === undefined ? await readAll(process.stdin) : await readFile(file, 'utf8'),
+        )
         let added = 0
         for (let at = 0; at < addresses.length; at += AT_ONCE) {
           const some = addresses.slice(at, at + AT_ONCE)
@@ -199,7 +201,7 @@ const withApp = (config: Config, appId: AppId, run: (ctx: EmailContext, appId: A
       newId,
       secrets: await openSecrets(store, config),
       resolver: createDnsResolver(mail.resolver),
-      mail,
+      serverEmail: mail,
       publicUrl: config.publicUrl,
       port: config.port,
       // No command sets a relay.

@@ -10,9 +10,9 @@ import { newId } from '../lib/ids.ts'
 import { createLog } from '../lib/log.ts'
 import { secretBox } from '../lib/secrets.ts'
 import { readSending } from '../sending/read.ts'
-import { reserve } from '../sending/reserve.ts'
+import { reserveMessages } from '../sending/reserve.ts'
 import { guardRestore } from '../sending/restore-guard.ts'
-import { sealedSecret } from '../sending/webhook-secret.ts'
+import { sealedWebhookSecret } from '../sending/webhook-secret.ts'
 import { sql } from '../storage/sql.ts'
 import type { DoctorFinding } from './doctor.ts'
 import { runCarillon } from './run.ts'
@@ -54,7 +54,7 @@ const doctor = async (): Promise<string[]> => {
 async function aDisabledApp(): Promise<string> {
   const appId = await anApp()
   await database.db.query(sql`insert into player_counts (app_id, slot, players, subscribed) values (${appId}, 0, 1, 1)`)
-  await database.db.transaction((db) => reserve(db, appId, 11, now()))
+  await database.db.transaction((db) => reserveMessages(db, appId, 11, now()))
   return appId
 }
 
@@ -157,7 +157,7 @@ describe('administrators', () => {
       sql`select webhook_secret from app_administrators where app_id = ${appId}`,
     )
     const secrets = secretBox((await readFile(join(dataDir, 'secret-key'), 'utf8')).trim())
-    expect(sealedSecret(secrets, appId, added.id).open(row?.webhookSecret ?? '')).toBe(added.webhook_secret)
+    expect(sealedWebhookSecret(secrets, appId, added.id).open(row?.webhookSecret ?? '')).toBe(added.webhook_secret)
   })
 
   test('need an address', async () => {

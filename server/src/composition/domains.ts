@@ -4,7 +4,7 @@ import type { AppsContext } from '../apps/context.ts'
 import type { ConfigureNew } from '../apps/create.ts'
 import type { Outbound } from '../channels/outbound.ts'
 import { isPublicAddress } from '../channels/public-address.ts'
-import { createEmailContext, type EmailContext, type Resolver } from '../email/context.ts'
+import { createEmailContext, type EmailContext, type EmailResolver } from '../email/context.ts'
 import { createEventsContext, type EventsContext } from '../events/context.ts'
 import { createExportsContext, type ExportsContext } from '../exports/context.ts'
 import { createFeedbackContext, type FeedbackContext } from '../feedback/context.ts'
@@ -36,7 +36,7 @@ import { createUsersContext, type UsersContext } from '../users/context.ts'
 import { sumPlayerCounts } from '../users/count-store.ts'
 import { findAppsWithAddresses } from '../users/subscriptions/address-store.ts'
 import { mailParts } from './inbound-email.ts'
-import { readTwilio } from './read-twilio-callback.ts'
+import { readTwilioWebhook } from './read-twilio-callback.ts'
 
 export type DomainParts = {
   config: Config
@@ -52,7 +52,7 @@ export type DomainParts = {
   connection: PoolOptions['connection']
   outbound: Pick<Outbound, 'request'>
   sendWebhook: SendWebhook
-  resolver: Resolver
+  resolver: EmailResolver
   configureNew?: ConfigureNew | undefined
   spareRsaKeys?: number | undefined
   /** Only the API has these: the address that it listens on, and the uses of keys that are not written yet. */
@@ -102,12 +102,12 @@ export function createDomains(parts: DomainParts): Domains {
   const feedback = createFeedbackContext({
     ...common,
     change: users.change,
-    readTwilio,
+    readTwilioWebhook,
     publicUrl,
     sendWebhook,
     noteActions: createNoteActions({ clock, newId }),
     readRunData: createReadRunData(db),
-    mail: mailParts({ secretKey, outbound, renderer }),
+    emailFeedback: mailParts({ secretKey, outbound, renderer }),
   })
 
   return {
@@ -126,7 +126,7 @@ export function createDomains(parts: DomainParts): Domains {
     email: createEmailContext({
       ...common,
       resolver: parts.resolver,
-      mail: config.providers.email,
+      serverEmail: config.providers.email,
       publicUrl,
       port: config.port,
       mayReach: createMayReach(config.providers.outbound.allow ?? []),
@@ -134,7 +134,7 @@ export function createDomains(parts: DomainParts): Domains {
     }),
     outcomes: createOutcomesContext(common),
     messages,
-    activities: createActivitiesContext({ ...common, reader, messages, recordFeedback: feedback.note }),
+    activities: createActivitiesContext({ ...common, reader, messages, recordFeedback: feedback.recordFeedback }),
     inApp: createInAppContext({ ...common, renderer, users: reader, isUsed: isUsedByJourneyAs('iam') }),
     reports: createReportsContext({ ...common, segments, reader }),
     exports: createExportsContext({ ...common, segments, baseUrl: parts.baseUrl ?? (() => publicUrl ?? '') }),

@@ -4,8 +4,8 @@ import { anEmailContext } from '../../test/email.ts'
 import { anId, told } from '../../test/users.ts'
 import { createDial } from '../channels/dial.ts'
 import type { EmailItem } from '../channels/email/message.ts'
-import type { Relay, ServerMail } from '../email/context.ts'
-import { forgetCaught } from '../email/mailbox/catch-email.ts'
+import type { EmailRelay, ServerEmail } from '../email/context.ts'
+import { deleteExpiredCaught } from '../email/mailbox/catch-email.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import { lanes } from '../messages/message.ts'
@@ -39,8 +39,8 @@ beforeEach(async () => {
   tenant = await server.anotherTenant()
 })
 
-function channelsWith(way: ServerMail['route']) {
-  const email = anEmailContext({ db: server.db, clock, mail: { route: way, helo: 'mail.bell.example' } })
+function channelsWith(way: ServerEmail['route']) {
+  const email = anEmailContext({ db: server.db, clock, serverEmail: { route: way, helo: 'mail.bell.example' } })
   const channels = createMailChannels({
     email,
     clock,
@@ -52,7 +52,7 @@ function channelsWith(way: ServerMail['route']) {
   return channels
 }
 
-const relayHere = (): Relay & { isCatcher: boolean } => ({
+const relayHere = (): EmailRelay & { isCatcher: boolean } => ({
   host: '127.0.0.1',
   port: relay.port,
   tls: 'opportunistic',
@@ -168,7 +168,7 @@ describe('with nothing set', () => {
         )
       ).map(({ subject }) => Number(subject))
     await insert(1_003, clock.now())
-    await forgetCaught(server.db, clock.now())
+    await deleteExpiredCaught(server.db, clock.now())
     expect((await left())[0]).toBe(4)
     expect(await left()).toHaveLength(1_000)
     // A large send makes room by itself.
@@ -177,7 +177,7 @@ describe('with nothing set', () => {
     await channel.send(Array.from({ length: 200 }, () => aMail('x@example.com', { subject: '0' })))
     expect(await left()).toHaveLength(1_000)
     clock.advance({ days: 8 })
-    await forgetCaught(server.db, clock.now())
+    await deleteExpiredCaught(server.db, clock.now())
     expect(await left()).toEqual([])
   })
 })

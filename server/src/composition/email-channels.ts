@@ -9,8 +9,8 @@ import { encodeBase64 } from '../channels/email/mime/base64.ts'
 import { buildMessage } from '../channels/email/mime/build-message.ts'
 import { openRelayChannel } from '../channels/email/relay.ts'
 import type { EmailContext } from '../email/context.ts'
-import { findWay, isCaught, type MailWay } from '../email/find-route.ts'
-import { createCatcher, type Draft } from '../email/mailbox/catch-email.ts'
+import { findEmailRoute, isCatchRoute, type ResolvedEmailRoute } from '../email/find-route.ts'
+import { type CaughtEmailDraft, createCatcher } from '../email/mailbox/catch-email.ts'
 import type { Clock } from '../lib/clock.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
 
@@ -49,14 +49,14 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
   const lastKey = new Map<AppId, string>()
 
   async function find(appId: AppId): Promise<Mail> {
-    const way = await findWay(email, appId)
+    const way = await findEmailRoute(email, appId)
     const key = keyOf(appId, way)
     const before = lastKey.get(appId)
     if (before !== undefined && before !== key && isOwn(appId, before)) drop(before)
     lastKey.set(appId, key)
     const channel = channels.get(key) ?? openWay(appId, way)
     channels.set(key, channel)
-    return { channel: { send: channel.send, close: async () => {} }, isCaught: isCaught(way) }
+    return { channel: { send: channel.send, close: async () => {} }, isCaught: isCatchRoute(way) }
   }
 
   /** What is under way there ends as it will; nobody has to wait for it. */
@@ -68,8 +68,8 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
     channels.delete(key)
   }
 
-  function openWay(appId: AppId, way: MailWay): Channel<EmailItem> {
-    const { helo } = email.mail
+  function openWay(appId: AppId, way: ResolvedEmailRoute): Channel<EmailItem> {
+    const { helo } = email.serverEmail
     if (way.kind === 'catch') return catchingChannel(email, appId)
     if (way.kind === 'direct')
       return openDirectChannel({
@@ -117,9 +117,9 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
 
 const isOwn = (appId: AppId, key: string) => key.startsWith(appId)
 
-const hasOwnRelay = (way: MailWay) => way.kind === 'relay' && way.of === 'app'
+const hasOwnRelay = (way: ResolvedEmailRoute) => way.kind === 'relay' && way.of === 'app'
 
-const keyOf = (appId: AppId, way: MailWay) =>
+const keyOf = (appId: AppId, way: ResolvedEmailRoute) =>
   way.kind === 'catch' || hasOwnRelay(way) ? `${appId} ${JSON.stringify(way)}` : JSON.stringify(way)
 
 function catchingChannel(email: EmailContext, appId: AppId): Channel<EmailItem> {
@@ -151,14 +151,14 @@ function catchingChannel(email: EmailContext, appId: AppId): Channel<EmailItem> 
 }
 
 /** Each in a mailbox of its own, and the same to the letter. */
-const withCopies = (draft: Draft, bcc: readonly string[] = []): Draft[] =>
+const withCopies = (draft: CaughtEmailDraft, bcc: readonly string[] = []): CaughtEmailDraft[] =>
   [draft.toAddress, ...bcc].map((toAddress) => ({ ...draft, toAddress }))
 
 /** Of the files in a mail, encoded. All that is caught is kept in the database. */
 const MOST_CAUGHT_BYTES = 200_000
 
 /** Undefined for one that no server could take either. */
-async function build(item: EmailItem): Promise<Draft | undefined> {
+async function build(item: EmailItem): Promise<CaughtEmailDraft | undefined> {
   const { content, to } = item
   const raw = await buildMessage({ ...item, content: withSmallFiles(content) }).catch(() => undefined)
   return (

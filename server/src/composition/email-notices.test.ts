@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { virtualClock } from '../lib/clock.ts'
-import { giveNotice } from '../sending/notify-administrators.ts'
+import { notifyAdministrators } from '../sending/notify-administrators.ts'
 import { sql } from '../storage/sql.ts'
 
 /** The worker of the server does it in its own time. */
@@ -29,7 +29,7 @@ test('a notice to an administrator’s address goes out as the app’s mail does
     const headers = { authorization: `Key ${server.tenant.organizationKey}` }
     await server.app('/administrators', { body: { email: 'ops@example.com' }, headers })
     await server.db.transaction((db) =>
-      giveNotice(db, server.tenant.id, 'email.paused', { delivered: 10, complained: 4 }, clock.now()),
+      notifyAdministrators(db, server.tenant.id, 'email.paused', { delivered: 10, complained: 4 }, clock.now()),
     )
     const id = await until(() => mailOf(server, 'ops@example.com'))
     const { body } = await server.app(`/email/mailbox/${id}`)
@@ -48,7 +48,7 @@ test('a notice to an administrator’s address goes out as the app’s mail does
     await server.app('/email/settings', { method: 'PUT', body: { from_address: 'shop@shop.example' }, headers })
     await server.db.query(sql`delete from caught_mail where app_id = ${server.tenant.id}`)
     await server.db.transaction((db) =>
-      giveNotice(db, server.tenant.id, 'email.domain_failing', { domain: 'shop.example' }, clock.now()),
+      notifyAdministrators(db, server.tenant.id, 'email.domain_failing', { domain: 'shop.example' }, clock.now()),
     )
     const second = await until(() => mailOf(server, 'ops@example.com'))
     expect((await server.app(`/email/mailbox/${second}`)).body.from).toBe('shop@shop.example')

@@ -2,14 +2,17 @@
 
 import type { ChannelOutcome } from '../channels/channel.ts'
 import type { EmailContext } from '../email/context.ts'
-import { defaultFrom, findSendingDomain } from '../email/domains/find-sending-domain.ts'
-import type { SendMail } from '../sending/send-notice.ts'
+import { findDefaultFrom, findSendingDomain } from '../email/domains/find-sending-domain.ts'
+import type { SendNoticeEmail } from '../sending/send-notice.ts'
 import type { MailChannels } from './email-channels.ts'
 
 export const createSendMail =
-  (email: EmailContext, mails: Pick<MailChannels, 'open'>): SendMail =>
+  (email: EmailContext, mails: Pick<MailChannels, 'open'>): SendNoticeEmail =>
   async (appId, { to, id, subject, text }) => {
-    const from = (await defaultFrom(email, appId)) ?? { name: 'Carillon', address: `carillon@${email.mail.helo}` }
+    const from = (await findDefaultFrom(email, appId)) ?? {
+      name: 'Carillon',
+      address: `carillon@${email.serverEmail.helo}`,
+    }
     const host = from.address.slice(from.address.lastIndexOf('@') + 1)
     const { channel, isCaught } = await mails.open(appId)
     // Signed where the domain is one of the app's. Asking must not make it one.

@@ -3,7 +3,7 @@
 import { findApp } from '../apps/store.ts'
 import type { AttachmentFetcher } from '../channels/email/fetch-attachments.ts'
 import type { EmailContext } from '../email/context.ts'
-import { defaultFrom, findSendingDomain } from '../email/domains/find-sending-domain.ts'
+import { findDefaultFrom, findSendingDomain } from '../email/domains/find-sending-domain.ts'
 import { classifyAddresses, lookUpHosts } from '../email/inbox-providers/hosts.ts'
 import type { ProviderList } from '../email/inbox-providers/providers.ts'
 import { createReferences } from '../email/reference.ts'
@@ -32,7 +32,7 @@ export const createEmailPort = ({
 }: Parts): EmailPort => ({
   references: createReferences(secretKey),
   findSendingDomain: (appId, domain) => findSendingDomain(email, appId, domain),
-  defaultFrom: (appId) => defaultFrom(email, appId),
+  defaultFrom: (appId) => findDefaultFrom(email, appId),
   async findDevelopmentMailbox(appId) {
     if (!(await mails.open(appId)).isCaught) return undefined
     return { appName: (await findApp(email.db, appId))?.name ?? '' }

@@ -6,8 +6,8 @@ import { parseReport } from '../channels/inbound-email/report.ts'
 import type { Outbound } from '../channels/outbound.ts'
 import { createReferences } from '../email/reference.ts'
 import type { FeedbackContext } from '../feedback/context.ts'
-import type { MailParts } from '../feedback/email/context.ts'
-import { readMailbox, takeMail } from '../feedback/email/handle-inbound-email.ts'
+import type { EmailFeedbackParts } from '../feedback/email/context.ts'
+import { handleInboundEmail, readMailbox } from '../feedback/email/handle-inbound-email.ts'
 import type { Log } from '../lib/log.ts'
 import { type Config, ConfigError } from '../settings/config.ts'
 import type { Renderer } from '../templates/render/renderer.ts'
@@ -16,7 +16,7 @@ export const mailParts = (parts: {
   secretKey: string
   outbound: Pick<Outbound, 'request'>
   renderer: Renderer
-}): MailParts => ({
+}): EmailFeedbackParts => ({
   references: createReferences(parts.secretKey),
   classifyBounce,
   async fetchPage(url) {
@@ -34,10 +34,10 @@ export const openMailListener = (
   listenForInboundEmail({
     ...at,
     name,
-    hasMailbox: (address) => readMailbox(feedback.mail.references, address) !== undefined,
+    hasMailbox: (address) => readMailbox(feedback.emailFeedback.references, address) !== undefined,
     async take({ to, message }) {
       try {
-        await takeMail(feedback, to, parseReport(message))
+        await handleInboundEmail(feedback, to, parseReport(message))
       } catch (error) {
         log.warn(
           { failure: (error as Error).name },

@@ -2,17 +2,22 @@
 
 import type { EmailContext } from '../email/context.ts'
 import { recheckDomains } from '../email/domains/recheck.ts'
-import { forgetOldHosts } from '../email/inbox-providers/hosts.ts'
-import { forgetCaught } from '../email/mailbox/catch-email.ts'
-import { forgetOldCounts, keepMonths as keepEmailMonths } from '../email/metrics/retention.ts'
-import { forgetSoftBounces } from '../email/suppressions/delete-expired.ts'
+import { deleteExpiredHosts } from '../email/inbox-providers/hosts.ts'
+import { deleteExpiredCaught } from '../email/mailbox/catch-email.ts'
+import { deleteExpiredCounts, maintainPartitions as keepEmailMonths } from '../email/metrics/retention.ts'
+import { deleteExpiredSoftBounces } from '../email/suppressions/delete-expired.ts'
 import { deleteEventsOfUser, deleteExpiredEventKeys } from '../events/delete.ts'
 import { maintainEventMonths } from '../events/months.ts'
-import { forgetOldExports } from '../exports/delete-expired.ts'
+import { deleteExpiredExports } from '../exports/delete-expired.ts'
 import { MAKE_EXPORT, makeExport } from '../exports/make.ts'
-import { forgetOldEmailEvents } from '../feedback/email/sources/receive-events.ts'
+import { deleteExpiredReceipts } from '../feedback/email/sources/receive-events.ts'
 import { MATCH_RECEIPTS, matchReceipts } from '../feedback/handle-receipts.ts'
-import { forgetOldEvents, TELL_EVENTS, tellHandler, wakeWebhooks } from '../feedback/send-event-webhooks.ts'
+import {
+  deleteExpiredEvents,
+  enqueueDueWebhooks,
+  eventWebhookHandler,
+  SEND_EVENT_WEBHOOKS,
+} from '../feedback/send-event-webhooks.ts'
 import {
   DELETE_MESSAGE_DATA,
   deleteExpiredInAppGrants,
@@ -39,15 +44,15 @@ import { deleteExpiredOutcomeCounts } from '../outcomes/delete-expired.ts'
 import type { JobHandlers } from '../queue/job.ts'
 import type { Schedule } from '../queue/schedule.ts'
 import { indexTags } from '../segments/index-tags.ts'
-import { WAKE } from '../sending/control.ts'
-import { NOTIFY, NOTIFY_BY_MAIL } from '../sending/notify-administrators.ts'
-import { mailNoticeHandler, type NotifyContext, notifyHandler } from '../sending/send-notice.ts'
+import { RESUME_DELIVERIES } from '../sending/control.ts'
+import { SEND_EMAIL_NOTICE, SEND_WEBHOOK_NOTICE } from '../sending/notify-administrators.ts'
+import { emailNoticeHandler, type SendNoticeContext, webhookNoticeHandler } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
 import type { ChangeUsers } from '../users/change.ts'
 import { deleteFeedEntriesOf, enqueueLostFeedJobs } from '../users/change-feed/change-feed.ts'
 import { USER_DELETED_JOB } from '../users/deletion-jobs.ts'
 
-export type JobsContext = NotifyContext & {
+export type JobsContext = SendNoticeContext & {
   db: Db
   clock: Clock
   newId: NewId
@@ -71,10 +76,10 @@ export const allHandlers = (ctx: JobsContext): JobHandlers => ({
       await deleteRunsOfUser(ctx.db, job.appId, job.key)
     },
   },
-  [NOTIFY]: notifyHandler(ctx),
-  [NOTIFY_BY_MAIL]: mailNoticeHandler(ctx),
+  [SEND_WEBHOOK_NOTICE]: webhookNoticeHandler(ctx),
+  [SEND_EMAIL_NOTICE]: emailNoticeHandler(ctx),
   ...messageHandlers(ctx.engine),
-  [WAKE]: {
+  [RESUME_DELIVERIES]: {
     async run(work) {
       await resumeApp(ctx.engine)(work)
       await wakeHeldRuns(ctx.runs, work.job.appId)
@@ -85,7 +90,7 @@ export const allHandlers = (ctx: JobsContext): JobHandlers => ({
   ...entryHandlers(ctx.runs),
   ...runHandlers(ctx.runs, ctx.journeys),
   [DELETE_MESSAGE_DATA]: { run: ({ job }) => deleteMessageData(ctx.db, job.appId, job.key) },
-  [TELL_EVENTS]: tellHandler(ctx),
+  [SEND_EVENT_WEBHOOKS]: eventWebhookHandler(ctx),
   [MAKE_EXPORT]: makeExport({ ...ctx, scanAudience: ctx.engine.scanAudience }),
   [MATCH_RECEIPTS]: { run: ({ job }) => matchReceipts(ctx, job.appId) },
 })
@@ -99,7 +104,7 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
     { name: 'events.keys', everyMs: 300_000, run: () => deleteExpiredEventKeys(db, clock.now()) },
     { name: 'in-app.grants', everyMs: 3_600_000, run: () => deleteExpiredInAppGrants(db, clock.now()) },
     { name: 'outcomes.forget', everyMs: 3_600_000, run: () => deleteExpiredOutcomeCounts(db, clock.now()) },
-    { name: 'exports.forget', everyMs: 600_000, run: () => forgetOldExports(db, clock.now()) },
+    { name: 'exports.forget', everyMs: 600_000, run: () => deleteExpiredExports(db, clock.now()) },
     { name: 'activities.tokens', everyMs: 3_600_000, run: () => deleteExpiredActivityTokens(db, clock.now()) },
     { name: 'messages.keys', everyMs: 300_000, run: () => deleteExpiredMessageKeys(db, clock.now()) },
     {
@@ -108,16 +113,16 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
       timeLimitMs: 3_600_000,
       run: ({ signal }) => recheckDomains(ctx.email, signal),
     },
-    { name: 'email.mailbox', everyMs: 3_600_000, run: () => forgetCaught(db, clock.now()) },
-    { name: 'email.soft-bounces', everyMs: 3_600_000, run: () => forgetSoftBounces(db, clock.now()) },
+    { name: 'email.mailbox', everyMs: 3_600_000, run: () => deleteExpiredCaught(db, clock.now()) },
+    { name: 'email.soft-bounces', everyMs: 3_600_000, run: () => deleteExpiredSoftBounces(db, clock.now()) },
     { name: 'email.months', everyMs: 3_600_000, run: () => keepEmailMonths(db, clock.now()) },
-    { name: 'email.forget', everyMs: 3_600_000, run: () => forgetOldCounts(db, clock.now()) },
-    { name: 'email.hosts', everyMs: 3_600_000, run: () => forgetOldHosts(db, clock.now()) },
+    { name: 'email.forget', everyMs: 3_600_000, run: () => deleteExpiredCounts(db, clock.now()) },
+    { name: 'email.hosts', everyMs: 3_600_000, run: () => deleteExpiredHosts(db, clock.now()) },
     // A large table takes its time; ten indexes of an hour each are the most there can be.
     { name: 'segments.index-tags', everyMs: 600_000, timeLimitMs: 36_000_000, run: () => indexTags(db) },
-    { name: 'feedback.webhooks', everyMs: 5_000, run: () => wakeWebhooks(ctx) },
-    { name: 'feedback.forget', everyMs: 3_600_000, run: () => forgetOldEvents(ctx) },
-    { name: 'feedback.email-events', everyMs: 3_600_000, run: () => forgetOldEmailEvents(db, clock.now()) },
+    { name: 'feedback.webhooks', everyMs: 5_000, run: () => enqueueDueWebhooks(ctx) },
+    { name: 'feedback.forget', everyMs: 3_600_000, run: () => deleteExpiredEvents(ctx) },
+    { name: 'feedback.email-events', everyMs: 3_600_000, run: () => deleteExpiredReceipts(db, clock.now()) },
     {
       name: 'journeys.forget',
       dailyAt: '04:10',

@@ -19,7 +19,7 @@ import { sql } from '../storage/sql.ts'
 import { createRenderer } from '../templates/render/renderer.ts'
 import { createUsersContext } from '../users/context.ts'
 import { mailParts } from './inbound-email.ts'
-import { readTwilio } from './read-twilio-callback.ts'
+import { readTwilioWebhook } from './read-twilio-callback.ts'
 import { createTextChannels, type TextChannels, type Texts } from './sms-channels.ts'
 
 let app: TestApp
@@ -35,10 +35,10 @@ beforeAll(async () => {
     ...parts,
     secrets: secretBox('the secret key of the tests'),
     change: createUsersContext(parts).change,
-    readTwilio,
+    readTwilioWebhook,
     publicUrl: 'https://bell.example',
     sendWebhook: () => Promise.reject(new Error('no webhooks here')),
-    mail: mailParts({
+    emailFeedback: mailParts({
       secretKey: 'the secret key of the tests',
       outbound: openOutbound(),
       renderer: createRenderer(),

@@ -10,7 +10,7 @@ import type { SmsItem } from '../channels/sms/message.ts'
 import { openSmpp } from '../channels/sms/smpp.ts'
 import { openTwilio } from '../channels/sms/twilio.ts'
 import type { FeedbackContext } from '../feedback/context.ts'
-import { takeText } from '../feedback/handle-inbound-sms.ts'
+import { handleInboundSms } from '../feedback/handle-inbound-sms.ts'
 import type { AppId } from '../lib/ids.ts'
 import { createKeyedMutex } from '../lib/keyed-mutex.ts'
 import type { Log } from '../lib/log.ts'
@@ -87,8 +87,8 @@ export function createTextChannels({ feedback, outbound, twilioUrl, listener, lo
       from: it.from,
       ...(it.source_addr_ton !== null &&
         it.source_addr_npi !== null && { sender: { ton: it.source_addr_ton, npi: it.source_addr_npi } }),
-      onReceipt: (receipt) => feedback.takeReceipt(appId, receipt),
-      onText: (text) => takeText(feedback, appId, it, text),
+      onReceipt: (receipt) => feedback.handleReceipt(appId, receipt),
+      onText: (text) => handleInboundSms(feedback, appId, it, text),
     })
   }
 

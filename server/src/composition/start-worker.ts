@@ -72,7 +72,7 @@ export function startWorker(infrastructure: Infrastructure, resources: AsyncDisp
     ...domains.feedback,
     engine,
     email: domains.email,
-    sendMail: createSendMail(domains.email, channels.email),
+    sendEmail: createSendMail(domains.email, channels.email),
     journeys: domains.journeys,
     runs: createRunsContext({ db, clock, newId, merger, log, renderer, engine }),
     eventRetentionDays: config.eventRetentionDays,

@@ -5,10 +5,10 @@ import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
-import { createKeyStock, type KeyStock } from './domains/rsa-key-pool.ts'
+import { createRsaKeyPool, type RsaKeyPool } from './domains/rsa-key-pool.ts'
 
 /** Questions to DNS. What is not there is an empty list; rejects when nobody could say. */
-export type Resolver = {
+export type EmailResolver = {
   txt(name: string): Promise<string[]>
   mx(name: string): Promise<string[]>
   cname(name: string): Promise<string[]>
@@ -16,7 +16,7 @@ export type Resolver = {
 }
 
 /** A relay that is ready to be used, its password in clear: no answer or log may hold it. */
-export type Relay = {
+export type EmailRelay = {
   host: string
   port: number
   tls: 'starttls' | 'implicit' | 'opportunistic' | 'none'
@@ -26,8 +26,8 @@ export type Relay = {
 }
 
 /** What the operator says about mail. */
-export type ServerMail = {
-  route: (Relay & { isCatcher: boolean }) | 'direct' | undefined
+export type ServerEmail = {
+  route: (EmailRelay & { isCatcher: boolean }) | 'direct' | undefined
   helo: string
 }
 
@@ -37,14 +37,14 @@ export type EmailContext = {
   newId: NewId
   /** Seals private keys and passwords. */
   secrets: SecretBox
-  resolver: Resolver
-  mail: ServerMail
+  resolver: EmailResolver
+  serverEmail: ServerEmail
   /** Where links lead; `isPublic` when the operator has said so, and others may name it in their DNS. */
   home: { url: string; isPublic: boolean }
   /** Whether an address, written as such, may be connected to for an app. */
   mayReach(address: string): boolean
   /** Keys for DKIM. */
-  rsaKeys: KeyStock
+  rsaKeys: RsaKeyPool
   /** Private keys that were opened, by their sealed text. */
   openedKeys: Map<string, KeyObject>
 }
@@ -54,8 +54,8 @@ export const createEmailContext = (parts: {
   clock: Clock
   newId: NewId
   secrets: SecretBox
-  resolver: Resolver
-  mail: ServerMail
+  resolver: EmailResolver
+  serverEmail: ServerEmail
   publicUrl: string | undefined
   port: number
   mayReach(address: string): boolean
@@ -67,12 +67,12 @@ export const createEmailContext = (parts: {
   newId: parts.newId,
   secrets: parts.secrets,
   resolver: parts.resolver,
-  mail: parts.mail,
+  serverEmail: parts.serverEmail,
   home: {
     url: (parts.publicUrl ?? `http://localhost:${parts.port}`).replace(/\/+$/, ''),
     isPublic: parts.publicUrl !== undefined,
   },
   mayReach: parts.mayReach,
-  rsaKeys: createKeyStock(parts.spareRsaKeys ?? 0),
+  rsaKeys: createRsaKeyPool(parts.spareRsaKeys ?? 0),
   openedKeys: new Map(),
 })

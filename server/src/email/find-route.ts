@@ -4,28 +4,28 @@ import { openCredential, type SealedCredentials } from '../apps/credentials/seal
 import type { EmailSettings } from '../apps/email-settings.ts'
 import { findApp } from '../apps/store.ts'
 import type { AppId } from '../lib/ids.ts'
-import type { EmailContext, Relay } from './context.ts'
+import type { EmailContext, EmailRelay } from './context.ts'
 
-export type MailWay =
-  | ({ kind: 'relay'; of: 'app' | 'server'; isCatcher: boolean } & Relay)
+export type ResolvedEmailRoute =
+  | ({ kind: 'relay'; of: 'app' | 'server'; isCatcher: boolean } & EmailRelay)
   | { kind: 'direct' }
   /** Kept in the development mailbox, and sent nowhere. */
   | { kind: 'catch' }
 
-type Context = Pick<EmailContext, 'db' | 'secrets' | 'mail'>
+type RouteContext = Pick<EmailContext, 'db' | 'secrets' | 'serverEmail'>
 
 /** Of an app that is not there: as the server does it. */
-export async function findWay(ctx: Context, appId: AppId): Promise<MailWay> {
+export async function findEmailRoute(ctx: RouteContext, appId: AppId): Promise<ResolvedEmailRoute> {
   const app = await findApp(ctx.db, appId)
-  return wayOf(ctx, appId, app?.emailSettings ?? null, app?.credentials ?? {})
+  return resolveEmailRoute(ctx, appId, app?.emailSettings ?? null, app?.credentials ?? {})
 }
 
-export function wayOf(
-  { secrets, mail }: Pick<Context, 'secrets' | 'mail'>,
+export function resolveEmailRoute(
+  { secrets, serverEmail }: Pick<RouteContext, 'secrets' | 'serverEmail'>,
   appId: AppId,
   settings: EmailSettings | null,
   credentials: SealedCredentials,
-): MailWay {
+): ResolvedEmailRoute {
   if (settings?.mode === 'direct') return { kind: 'direct' }
   if (settings?.mode === 'relay' && settings.relay) {
     const { host, port, tls, username, pool, per_second } = settings.relay
@@ -42,9 +42,10 @@ export function wayOf(
       ...(per_second !== null && { perSecond: per_second }),
     }
   }
-  if (mail.route === 'direct') return { kind: 'direct' }
-  return mail.route ? { kind: 'relay', of: 'server', ...mail.route } : { kind: 'catch' }
+  if (serverEmail.route === 'direct') return { kind: 'direct' }
+  return serverEmail.route ? { kind: 'relay', of: 'server', ...serverEmail.route } : { kind: 'catch' }
 }
 
 /** Nothing leaves: any domain may be the sender's. */
-export const isCaught = (way: MailWay) => way.kind === 'catch' || (way.kind === 'relay' && way.isCatcher)
+export const isCatchRoute = (route: ResolvedEmailRoute) =>
+  route.kind === 'catch' || (route.kind === 'relay' && route.isCatcher)

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Tenant, type TestApp, testApp } from '../../test/app.ts'
 import { virtualClock } from '../lib/clock.ts'
 import { sql } from '../storage/sql.ts'
-import { type ComplaintCounts, isEmailPaused, isTooMuch, pauseForComplaints } from './pause.ts'
+import { type ComplaintCounts, exceedsComplaintLimit, isEmailPaused, pauseForComplaints } from './pause.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
 let server: TestApp
@@ -33,7 +33,7 @@ test.each([
   [0, 10, true],
   [0, 0, false],
 ])('%i delivered and %i complaints: %s', (delivered, complained, expected) => {
-  expect(isTooMuch({ delivered, complained })).toBe(expected)
+  expect(exceedsComplaintLimit({ delivered, complained })).toBe(expected)
 })
 
 test('email is paused once by many complaints at once, with one notice, and shown', async () => {

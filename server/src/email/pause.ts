@@ -5,22 +5,22 @@ import { SYSTEM } from '../apps/app.ts'
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
 import { type AppId, newId } from '../lib/ids.ts'
-import { wake } from '../sending/control.ts'
-import { giveNotice } from '../sending/notify-administrators.ts'
+import { enqueueResume } from '../sending/control.ts'
+import { notifyAdministrators } from '../sending/notify-administrators.ts'
 import type { Db } from '../storage/db.ts'
 import type { EmailContext } from './context.ts'
 import { clearPause, findPauseRow, insertPause } from './pause-store.ts'
 
 const WINDOW_MS = 7 * 86_400_000
-const HIGHEST_RATE = 0.003
+const MAX_COMPLAINT_RATE = 0.003
 /** Below both, a handful of complaints says nothing yet. */
-const ENOUGH_DELIVERED = 1_000
-const ENOUGH_COMPLAINTS = 10
+const MIN_DELIVERED = 1_000
+const MIN_COMPLAINTS = 10
 
 export type ComplaintCounts = { delivered: number; complained: number }
 
-export const isTooMuch = ({ delivered, complained }: ComplaintCounts) =>
-  complained > delivered * HIGHEST_RATE && (delivered >= ENOUGH_DELIVERED || complained >= ENOUGH_COMPLAINTS)
+export const exceedsComplaintLimit = ({ delivered, complained }: ComplaintCounts) =>
+  complained > delivered * MAX_COMPLAINT_RATE && (delivered >= MIN_DELIVERED || complained >= MIN_COMPLAINTS)
 
 /**
  * True when it was paused by this very call. `count` sums what was delivered and complained about from a time on: seven days back,
@@ -37,21 +37,21 @@ export async function pauseForComplaints(
   const weekAgo = new Date(now.getTime() - WINDOW_MS)
   const from = known?.resumedAt && known.resumedAt > weekAgo ? known.resumedAt : weekAgo
   const { delivered, complained } = await count(from)
-  if (!isTooMuch({ delivered, complained })) return false
+  if (!exceedsComplaintLimit({ delivered, complained })) return false
   const detail = { delivered, complained, since: from.toISOString() }
   return db.transaction(async (db) => {
     if (!(await insertPause(db, appId, { detail, countedFrom: from, now }))) return false
-    await note(db, appId, SYSTEM, 'email.pause', detail, now)
-    await giveNotice(db, appId, 'email.paused', detail, now)
+    await recordAudit(db, appId, SYSTEM, 'email.pause', detail, now)
+    await notifyAdministrators(db, appId, 'email.paused', detail, now)
     return true
   })
 }
 
 export const isEmailPaused = async (db: Db, appId: AppId): Promise<boolean> =>
-  (await findPause(db, appId)) !== undefined
+  (await findPausedSince(db, appId)) !== undefined
 
 /** Since when, if it is. */
-export const findPause = async (db: Db, appId: AppId): Promise<Date | undefined> =>
+export const findPausedSince = async (db: Db, appId: AppId): Promise<Date | undefined> =>
   (await findPauseRow(db, appId))?.pausedAt ?? undefined
 
 /** What waited goes on. Resuming what is not paused changes nothing. */
@@ -63,13 +63,13 @@ export async function resumeEmail(
   const at = now()
   return db.transaction(async (db) => {
     if (!(await clearPause(db, appId, at))) return false
-    await note(db, appId, actorOf(by), 'email.resume', {}, at)
-    await wake(db, appId, at)
+    await recordAudit(db, appId, actorOf(by), 'email.resume', {}, at)
+    await enqueueResume(db, appId, at)
     return true
   })
 }
 
-const note = (
+const recordAudit = (
   db: Db,
   appId: AppId,
   actor: ReturnType<typeof actorOf>,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { newId } from '../lib/ids.ts'
-import { createReferences, emailIdOf, emailReferenceOf, type Purpose } from './reference.ts'
+import { createReferences, emailIdOf, emailReferenceOf, type ReferencePurpose } from './reference.ts'
 
 const references = createReferences('a secret of the tests')
 const anEmail = () => ({
@@ -12,7 +12,14 @@ const anEmail = () => ({
   runId: '00000000-0000-0000-0000-000000000000',
 })
 
-const purposes: [Purpose, ...Purpose[]] = ['open', 'click', 'view', 'unsubscribe', 'preferences', 'report']
+const purposes: [ReferencePurpose, ...ReferencePurpose[]] = [
+  'open',
+  'click',
+  'view',
+  'unsubscribe',
+  'preferences',
+  'report',
+]
 
 test('it names the app, the month and the delivery', () => {
   const email = anEmail()

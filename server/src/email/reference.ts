@@ -15,18 +15,18 @@ export type EmailReference = {
   id: string
 }
 
-export type EmailKey = { messageId: string; subscriptionId: string; runId: string }
+export type EmailDeliveryKey = { messageId: string; subscriptionId: string; runId: string }
 
 /**
  * `open`: the pixel. `click`: a link that is followed. `view`: the mail in the browser. `unsubscribe`: its page, one click, by mail, the
  * token for apps. `preferences`: their page. `report`: what mail servers and providers bring back with bounces, complaints and events.
  */
-export type Purpose = 'open' | 'click' | 'view' | 'unsubscribe' | 'preferences' | 'report'
+export type ReferencePurpose = 'open' | 'click' | 'view' | 'unsubscribe' | 'preferences' | 'report'
 
-export type References = {
-  write(reference: EmailReference, purpose: Purpose): string
+export type EmailReferences = {
+  write(reference: EmailReference, purpose: ReferencePurpose): string
   /** In any case, because servers of mail change it. Undefined for everything that was not written by us for one of the purposes. */
-  read(text: string, ...purposes: [Purpose, ...Purpose[]]): EmailReference | undefined
+  read(text: string, ...purposes: [ReferencePurpose, ...ReferencePurpose[]]): EmailReference | undefined
   /** Of where a link leads: without it anybody could send people anywhere by our name. */
   sign(appId: AppId, text: string): string
   isSigned(appId: AppId, text: string, signature: string): boolean
@@ -41,17 +41,17 @@ const LINK_SIGNATURE_BYTES = 12
 const FIRST_YEAR = 2000
 
 /** The first 64 bits of a hash: an app would need billions of emails in a month for two to be the same. */
-export const emailIdOf = ({ messageId, subscriptionId, runId }: EmailKey): string =>
+export const emailIdOf = ({ messageId, subscriptionId, runId }: EmailDeliveryKey): string =>
   base32(sha256(`${messageId} ${subscriptionId} ${runId}`).subarray(0, ID_BYTES))
 
-export const emailReferenceOf = (of: EmailKey & { appId: AppId; expandAt: Date }): EmailReference => ({
+export const emailReferenceOf = (of: EmailDeliveryKey & { appId: AppId; expandAt: Date }): EmailReference => ({
   appId: of.appId,
   month: new Date(Date.UTC(of.expandAt.getUTCFullYear(), of.expandAt.getUTCMonth())),
   id: emailIdOf(of),
 })
 
 /** Several keys in a row: the first one signs, and what any of them signed is believed. */
-export function createReferences(secretKey: string): References {
+export function createReferences(secretKey: string): EmailReferences {
   const keys = secretKey
     .split(',')
     .map((text) => text.trim())
@@ -71,7 +71,7 @@ export function createReferences(secretKey: string): References {
       if (bytes?.length !== SIGNED_BYTES + SIGNATURE_BYTES) return undefined
       const named = bytes.subarray(0, SIGNED_BYTES)
       const given = bytes.subarray(SIGNED_BYTES)
-      const isSignedFor = (purpose: Purpose) =>
+      const isSignedFor = (purpose: ReferencePurpose) =>
         keys.some((key) => timingSafeEqual(signatureOf(key, purpose, named), given))
       if (!purposes.some(isSignedFor)) return undefined
       const months = named.readUInt16BE(APP_BYTES)
@@ -91,7 +91,7 @@ export function createReferences(secretKey: string): References {
 }
 
 /** The word in front keeps the purposes apart, and these signatures from those of links. */
-const signatureOf = (key: KeyObject, purpose: Purpose, named: Buffer) =>
+const signatureOf = (key: KeyObject, purpose: ReferencePurpose, named: Buffer) =>
   createHmac('sha256', key).update(`${purpose} `).update(named).digest().subarray(0, SIGNATURE_BYTES)
 
 const linkSignatureOf = (key: KeyObject, appId: AppId, text: string) =>

@@ -5,19 +5,19 @@ import { TIME_LIMIT_MS } from './make.ts'
 import { deleteChunks, deleteExport, failAbandoned, findOldExports } from './store.ts'
 
 /** For as long as this a file can be fetched. */
-export const KEPT_MS = 3 * 86_400_000
+export const RETENTION_MS = 3 * 86_400_000
 const CHUNKS_AT_ONCE = 100
 
 const before = (now: Date, ms: number) => new Date(now.getTime() - ms)
 
-export const isOver = ({ endedAt }: Pick<Export, 'endedAt'>, now: Date) =>
-  endedAt !== null && endedAt <= before(now, KEPT_MS)
+export const isExpired = ({ endedAt }: Pick<Export, 'endedAt'>, now: Date) =>
+  endedAt !== null && endedAt <= before(now, RETENTION_MS)
 
 /** Files that can be fetched no more, of all apps. That they cannot is decided where they are fetched; this makes room. */
-export async function forgetOldExports(db: Db, now: Date): Promise<void> {
+export async function deleteExpiredExports(db: Db, now: Date): Promise<void> {
   for (const { id: appId } of await findAllApps(db)) {
     await failAbandoned(db, appId, before(now, 2 * TIME_LIMIT_MS), now)
-    for (const { id } of await findOldExports(db, appId, before(now, KEPT_MS))) {
+    for (const { id } of await findOldExports(db, appId, before(now, RETENTION_MS))) {
       while ((await deleteChunks(db, appId, id, CHUNKS_AT_ONCE)) === CHUNKS_AT_ONCE);
       await deleteExport(db, appId, id)
     }

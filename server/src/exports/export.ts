@@ -2,7 +2,7 @@
 
 import type { Id } from '../lib/ids.ts'
 import type { MessageId } from '../messages/message.ts'
-import type { Filter } from '../segments/filters/tree.ts'
+import type { SegmentFilter } from '../segments/filters/tree.ts'
 
 export type ExportId = Id<'export'>
 
@@ -12,7 +12,7 @@ export type SubscriptionsRequest = {
   /** ISO 8601. */
   lastActiveSince?: string
   /** Of the segment, as they were when the export was asked for. */
-  filters?: Filter[]
+  filters?: SegmentFilter[]
   /** Of the segment only those who can be sent something. */
   isSubscribedOnly?: true
 }

@@ -6,21 +6,26 @@ import { type AppId, isUuid } from '../lib/ids.ts'
 import { sha256 } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
 import type { ExportsContext } from './context.ts'
-import { isOver } from './delete-expired.ts'
+import { isExpired } from './delete-expired.ts'
 import type { Export } from './export.ts'
 import { findChunk, findExport } from './store.ts'
 
-export type File = { size: number; chunks: AsyncIterable<Uint8Array> }
+export type ExportFile = { size: number; chunks: AsyncIterable<Uint8Array> }
 
 const notFound = () => new AppError('not-found', { code: 'export-0', title: 'There is no such file' })
 
-export async function fetchExport({ db, now }: ExportsContext, appId: string, id: string, file: string): Promise<File> {
+export async function fetchExport(
+  { db, now }: ExportsContext,
+  appId: string,
+  id: string,
+  file: string,
+): Promise<ExportFile> {
   const [, secret] = /^([\w-]{1,128})\.csv\.gz$/.exec(file) ?? []
   if (secret === undefined || !isUuid(appId) || !isUuid(id)) throw notFound()
   const it = await findExport(db, appId, id)
   if (!it || !timingSafeEqual(it.secretHash, sha256(secret))) throw notFound()
   if (it.state === 'making') throw forbidden('The file is not ready yet')
-  if (it.state === 'failed' || isOver(it, now())) throw notFound()
+  if (it.state === 'failed' || isExpired(it, now())) throw notFound()
   return { size: it.byteCount, chunks: chunksOf(db, appId, it) }
 }
 

@@ -6,12 +6,12 @@ import { gzip } from 'node:zlib'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { JobHandler, JobRun } from '../queue/job.ts'
-import { READS_AUDIENCE, type ScanAudience } from '../segments/scan.ts'
+import { AUDIENCE_SCAN_HANDLER, type ScanAudience } from '../segments/scan.ts'
 import type { Db } from '../storage/db.ts'
 import { type Cell, csvLine } from './csv.ts'
 import type { Export } from './export.ts'
-import { type Sheet, type Stretch, sheetOf } from './sheets.ts'
-import { endExport, findExport, insertChunk, moveExport } from './store.ts'
+import { type Sheet, type SheetBatch, sheetOf } from './sheets.ts'
+import { advanceExport, endExport, findExport, insertChunk } from './store.ts'
 
 export const MAKE_EXPORT = 'exports.make'
 
@@ -26,11 +26,11 @@ export const makeExport = (ctx: MakeContext): JobHandler => ({
   maxAttempts: MAX_ATTEMPTS,
   timeLimitMs: TIME_LIMIT_MS,
   whenExhausted: 'drop',
-  ...READS_AUDIENCE,
+  ...AUDIENCE_SCAN_HANDLER,
   async run(work) {
     const { appId, key, attempts } = work.job
     try {
-      for (let last = await addStretch(ctx, work); last; last = await addStretch(ctx, work, last.nextSize))
+      for (let last = await addBatch(ctx, work); last; last = await addBatch(ctx, work, last.nextSize))
         work.signal.throwIfAborted()
     } catch (error) {
       // The next one may begin.
@@ -42,17 +42,17 @@ export const makeExport = (ctx: MakeContext): JobHandler => ({
 })
 
 /** Undefined when there is no more to do. */
-async function addStretch(
+async function addBatch(
   { db, clock, scanAudience }: MakeContext,
   { job, signal, isStillHeld, recordProgress }: JobRun,
   size?: number,
-): Promise<Pick<Stretch, 'nextSize'> | undefined> {
+): Promise<Pick<SheetBatch, 'nextSize'> | undefined> {
   const { appId, key: id } = job
   const it = await findExport(db, appId, id)
   if (it?.state !== 'making') return undefined
   const sheet = sheetOf(it.request)
   const stretch = await sheet.next({ db, scanAudience, signal, size }, appId, it.progress, clock.now())
-  const { lines, place } = stretch
+  const { lines, cursor: place } = stretch
   const chunks = await compressed(it, sheet, lines)
   const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   return db.transaction(async (db) => {
@@ -62,7 +62,7 @@ async function addStretch(
       return undefined
     }
     await addChunks(db, appId, it, chunks)
-    await moveExport(db, appId, id, { progress: place ?? null, chunks: chunks.length, bytes, rows: lines.length })
+    await advanceExport(db, appId, id, { progress: place ?? null, chunks: chunks.length, bytes, rows: lines.length })
     await recordProgress(db)
     if (place === undefined) await endExport(db, appId, id, 'ready', clock.now())
     return place === undefined ? undefined : stretch

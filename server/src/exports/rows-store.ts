@@ -10,9 +10,9 @@ const UNPREPARED = { prepare: false } as const
 /** Before every id that there is. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
-export type DeliveryPlace = { subscriptionId: SubscriptionId; runId: string }
+export type DeliveryRowCursor = { subscriptionId: SubscriptionId; runId: string }
 
-export type DeliveryRow = DeliveryPlace & {
+export type DeliveryRow = DeliveryRowCursor & {
   userId: UserId
   externalId: string | null
   platform: string
@@ -37,7 +37,7 @@ export const findDeliveryRows = (
   db: Db,
   appId: AppId,
   message: { id: string; expandAt: Date },
-  after: DeliveryPlace | undefined,
+  after: DeliveryRowCursor | undefined,
   limit: number,
 ) =>
   db.query<DeliveryRow>(

@@ -2,9 +2,9 @@
 
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import { findMessage } from '../messages/store.ts'
-import { type Member, pageStatement } from '../segments/audience.ts'
-import type { Node } from '../segments/filters/tree.ts'
-import { treeOf } from '../segments/read.ts'
+import { type AudienceMember, pageStatement } from '../segments/audience.ts'
+import type { FilterNode } from '../segments/filters/tree.ts'
+import { filterTreeOf } from '../segments/read.ts'
 import type { ScanAudience } from '../segments/scan.ts'
 import type { Db } from '../storage/db.ts'
 import { isReachable } from '../users/subscriptions/reachable.ts'
@@ -12,8 +12,8 @@ import { deviceNumberOfType, type SubscriptionType } from '../users/subscription
 import type { Cell } from './csv.ts'
 import type { ExportRequest, SubscriptionsRequest } from './export.ts'
 import {
-  type DeliveryPlace,
   type DeliveryRow,
+  type DeliveryRowCursor,
   findDeliveryRows,
   findSubscriptionRows,
   type SubscriptionRow,
@@ -23,10 +23,10 @@ import {
  * A stretch of the file, and where the next one begins; without a place it was the last. `nextSize`: how many subscriptions the next
  * one is to look at.
  */
-export type Stretch = { lines: Cell[][]; place: unknown; nextSize?: number }
+export type SheetBatch = { lines: Cell[][]; cursor: unknown; nextSize?: number }
 export type Sheet = {
   columns: string[]
-  next(ctx: SheetContext, appId: AppId, place: unknown, now: Date): Promise<Stretch>
+  next(ctx: SheetContext, appId: AppId, place: unknown, now: Date): Promise<SheetBatch>
 }
 export type SheetContext = { db: Db; scanAudience: ScanAudience; signal: AbortSignal; size: number | undefined }
 
@@ -47,10 +47,14 @@ export function sheetOf(request: ExportRequest): Sheet {
       return subscriptionsSheet(request)
     case 'history':
       return request.events === 'clicked'
-        ? deliveriesSheet(request.messageId, { ...whom, clicked_at: (it) => iso(it.clickedAt) }, (it) => it.clickedAt)
+        ? deliveriesSheet(
+            request.messageId,
+            { ...recipientColumns, clicked_at: (it) => iso(it.clickedAt) },
+            (it) => it.clickedAt,
+          )
         : deliveriesSheet(
             request.messageId,
-            { ...whom, sent_at: (it) => iso(it.settledAt) },
+            { ...recipientColumns, sent_at: (it) => iso(it.settledAt) },
             (it) => it.state === 'sent',
           )
     case 'activity':
@@ -58,7 +62,7 @@ export function sheetOf(request: ExportRequest): Sheet {
   }
 }
 
-const whom: Columns<DeliveryRow> = {
+const recipientColumns: Columns<DeliveryRow> = {
   subscription_id: (it) => it.subscriptionId,
   onesignal_id: (it) => it.userId,
   external_id: (it) => it.externalId,
@@ -66,7 +70,7 @@ const whom: Columns<DeliveryRow> = {
 }
 
 const activityColumns: Columns<DeliveryRow> = {
-  ...whom,
+  ...recipientColumns,
   type: (it) => it.platform,
   state: (it) => it.state,
   reason: (it) => it.reason,
@@ -93,13 +97,13 @@ const deliveriesSheet = (
   async next({ db }, appId, place) {
     const message = await findMessage(db, appId, messageId)
     // Nothing was written for it yet, or it is gone.
-    if (!message?.expandAt) return { lines: [], place: undefined }
+    if (!message?.expandAt) return { lines: [], cursor: undefined }
     const at = { id: messageId, expandAt: message.expandAt }
-    const rows = await findDeliveryRows(db, appId, at, (place as DeliveryPlace | null) ?? undefined, ROWS_AT_ONCE)
+    const rows = await findDeliveryRows(db, appId, at, (place as DeliveryRowCursor | null) ?? undefined, ROWS_AT_ONCE)
     const last = rows.length === ROWS_AT_ONCE ? rows.at(-1) : undefined
     return {
       lines: linesOf(columns, rows.filter(isMeant)),
-      place: last && { subscriptionId: last.subscriptionId, runId: last.runId },
+      cursor: last && { subscriptionId: last.subscriptionId, runId: last.runId },
     }
   },
 })
@@ -138,11 +142,11 @@ const extraColumns: Columns<SubscriptionRow> = {
 
 export const EXTRA_FIELDS = Object.keys(extraColumns)
 
-const EVERYBODY: Node = { kind: 'all', of: [] }
-const SUBSCRIBED = treeOf({ filters: [{ field: 'subscribed', relation: '=', value: 'true' }] })
+const EVERYBODY: FilterNode = { kind: 'all', of: [] }
+const SUBSCRIBED = filterTreeOf({ filters: [{ field: 'subscribed', relation: '=', value: 'true' }] })
 
-function audienceOf({ filters, isSubscribedOnly }: SubscriptionsRequest): Node {
-  const members = filters ? treeOf({ filters }) : EVERYBODY
+function audienceOf({ filters, isSubscribedOnly }: SubscriptionsRequest): FilterNode {
+  const members = filters ? filterTreeOf({ filters }) : EVERYBODY
   return isSubscribedOnly ? { kind: 'all', of: [members, SUBSCRIBED] } : members
 }
 
@@ -157,7 +161,7 @@ function subscriptionsSheet(request: SubscriptionsRequest): Sheet {
     async next({ db, scanAudience, signal, size }, appId, place, now) {
       const after = (place as SubscriptionId | null) ?? undefined
       const scope = { appId, now }
-      const { rows: members, ...next } = await scanAudience<Member>({
+      const { rows: members, ...next } = await scanAudience<AudienceMember>({
         scope,
         after,
         maxSize: ROWS_AT_ONCE,
@@ -167,7 +171,7 @@ function subscriptionsSheet(request: SubscriptionsRequest): Sheet {
       })
       const ids = members.map(({ id }) => id)
       const rows = ids.length === 0 ? [] : await findSubscriptionRows(db, appId, ids, since)
-      return { lines: linesOf(columns, rows), place: next.upTo, nextSize: next.nextSize }
+      return { lines: linesOf(columns, rows), cursor: next.upTo, nextSize: next.nextSize }
     },
   }
 }

@@ -39,9 +39,9 @@ export async function findChunk(db: Db, appId: AppId, id: ExportId, n: number): 
   return found?.content
 }
 
-export type Step = { progress: unknown; chunks: number; bytes: number; rows: number }
+export type ExportStep = { progress: unknown; chunks: number; bytes: number; rows: number }
 
-export const moveExport = (db: Db, appId: AppId, id: ExportId, { progress, chunks, bytes, rows }: Step) =>
+export const advanceExport = (db: Db, appId: AppId, id: ExportId, { progress, chunks, bytes, rows }: ExportStep) =>
   db.query(sql`
     update exports
     set progress = ${JSON.stringify(progress)}::jsonb, chunk_count = chunk_count + ${chunks},

@@ -7,7 +7,7 @@ import { type ReceiverContext, readWebhookUrl, type WithSecret } from '../sendin
 import type { Db } from '../storage/db.ts'
 import type { FeedbackContext } from './context.ts'
 import { eventReceivers } from './event-receivers.ts'
-import { TELL_EVENTS } from './send-event-webhooks.ts'
+import { SEND_EVENT_WEBHOOKS } from './send-event-webhooks.ts'
 import { NOT_FAILING, type Webhook, type WebhookId } from './webhook.ts'
 import type { NewWebhookBody, WebhookBody } from './webhook-schema.ts'
 
@@ -69,5 +69,5 @@ export const testWebhook = (ctx: FeedbackContext, appId: AppId, id: WebhookId) =
   eventReceivers.sendTest(contextOf(ctx), appId, id)
 
 const enqueueEvents = async ({ clock, newId }: FeedbackContext, db: Db, appId: AppId, id: WebhookId): Promise<void> => {
-  await createQueue({ clock, newId }).enqueue(db, [{ appId, name: TELL_EVENTS, key: id }])
+  await createQueue({ clock, newId }).enqueue(db, [{ appId, name: SEND_EVENT_WEBHOOKS, key: id }])
 }

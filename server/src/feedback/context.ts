@@ -10,9 +10,9 @@ import type { SendWebhook } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { ChangeUsers } from '../users/change.ts'
-import { createMailContext, type MailContext, type MailParts } from './email/context.ts'
-import { createTakeReceipt, type TakeReceipt } from './handle-receipts.ts'
-import type { ReadTwilio } from './inbound-sms.ts'
+import { createEmailFeedbackContext, type EmailFeedbackContext, type EmailFeedbackParts } from './email/context.ts'
+import { createHandleReceipt, type HandleReceipt } from './handle-receipts.ts'
+import type { ReadTwilioWebhook } from './inbound-sms.ts'
 
 export type FeedbackParts = {
   db: Db
@@ -22,24 +22,24 @@ export type FeedbackParts = {
   secrets: SecretBox
   /** Of users. */
   change: ChangeUsers
-  readTwilio: ReadTwilio
+  readTwilioWebhook: ReadTwilioWebhook
   publicUrl: string | undefined
   sendWebhook: SendWebhook
-  mail: MailParts
+  emailFeedback: EmailFeedbackParts
   /** Of whoever leads users through runs. */
   noteActions?: RecordRunActions | undefined
   readRunData?: ReadRunData | undefined
 }
 
-export type FeedbackContext = Omit<FeedbackParts, 'merger' | 'mail'> & {
-  note: RecordReport
-  takeReceipt: TakeReceipt
-  mail: MailContext
+export type FeedbackContext = Omit<FeedbackParts, 'merger' | 'emailFeedback'> & {
+  recordFeedback: RecordReport
+  handleReceipt: HandleReceipt
+  emailFeedback: EmailFeedbackContext
 }
 
 export const createFeedbackContext = ({ merger, ...parts }: FeedbackParts): FeedbackContext => ({
   ...parts,
-  note: createRecordReport({ ...parts, merger }),
-  takeReceipt: createTakeReceipt({ ...parts, merger }),
-  mail: createMailContext(parts.mail, { ...parts, merger }),
+  recordFeedback: createRecordReport({ ...parts, merger }),
+  handleReceipt: createHandleReceipt({ ...parts, merger }),
+  emailFeedback: createEmailFeedbackContext(parts.emailFeedback, { ...parts, merger }),
 })

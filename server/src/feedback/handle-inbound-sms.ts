@@ -7,25 +7,25 @@ import { insertDeliveryEvents } from '../messages/feedback/delivery-event-store.
 import type { Db } from '../storage/db.ts'
 import type { ChangeUsers } from '../users/change.ts'
 import { setSmsOptOut } from '../users/subscriptions/opt-out.ts'
-import type { InboundText } from './inbound-sms.ts'
+import type { IncomingSms } from './inbound-sms.ts'
 
-type Words = Pick<SmsSettings, 'opt_out_words' | 'opt_in_words'>
+type SmsKeywords = Pick<SmsSettings, 'opt_out_words' | 'opt_in_words'>
 
 /** To stop goes before everything else, also where the app's own words contradict those of the carriers. */
-function readWish({ text, optOut }: InboundText, words: Words): 'stop' | 'start' | undefined {
+function readOptRequest({ text, optOut }: IncomingSms, words: SmsKeywords): 'stop' | 'start' | undefined {
   const word = bareWord(text)
   if (optOut === 'stop' || words.opt_out_words.includes(word)) return 'stop'
   return optOut === 'start' || words.opt_in_words.includes(word) ? 'start' : undefined
 }
 
 /** What comes through here is known to come from the app's provider. */
-export async function takeText(
+export async function handleInboundSms(
   { db, clock, change }: { db: Db; clock: Clock; change: ChangeUsers },
   appId: AppId,
-  words: Words,
-  text: InboundText,
+  words: SmsKeywords,
+  text: IncomingSms,
 ): Promise<void> {
-  const wish = readWish(text, words)
+  const wish = readOptRequest(text, words)
   if (!wish) return
   const found = await setSmsOptOut(change, appId, text.from, wish === 'stop')
   if (!found || wish === 'start') return

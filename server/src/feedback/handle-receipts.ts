@@ -13,28 +13,34 @@ import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import type { ChangeUsers } from '../users/change.ts'
 import { markUnreachable } from '../users/subscriptions/opt-out.ts'
-import type { TextReceipt } from './inbound-sms.ts'
+import type { SmsStatusReport } from './inbound-sms.ts'
 
 export const MATCH_RECEIPTS = 'feedback.match-receipts'
 
 /** Resolves when it is noted, or written down to be noted later. */
-export type TakeReceipt = (appId: AppId, receipt: TextReceipt) => Promise<void>
+export type HandleReceipt = (appId: AppId, receipt: SmsStatusReport) => Promise<void>
 
-type Parts = { db: Db; clock: Clock; newId: NewId; change: ChangeUsers; noteActions?: RecordRunActions | undefined }
+type ReceiptParts = {
+  db: Db
+  clock: Clock
+  newId: NewId
+  change: ChangeUsers
+  noteActions?: RecordRunActions | undefined
+}
 
 /** The answer to a text is written down moments after it came. */
-const SOON_MS = 5_000
-const AGAIN_MS = 60_000
+const FIRST_RETRY_MS = 5_000
+const RETRY_INTERVAL_MS = 60_000
 /** Of texts that somebody else sends through the same account there will never be a delivery. */
-const PATIENCE_MS = 3_600_000
+const MAX_WAIT_MS = 3_600_000
 const AT_ONCE = 500
 const LONGEST_REFERENCE = 128
 
-export function createTakeReceipt(parts: Parts & { merger: Merger }): TakeReceipt {
+export function createHandleReceipt(parts: ReceiptParts & { merger: Merger }): HandleReceipt {
   const submit = parts.merger.merged<SmsReceipt, void>({
     name: 'feedback.take-receipts',
     async run(appId, receipts) {
-      await note(parts, appId, receipts, SOON_MS)
+      await saveReceipts(parts, appId, receipts, FIRST_RETRY_MS)
       return receipts.map(() => ({ value: undefined }))
     },
   })
@@ -45,12 +51,12 @@ export function createTakeReceipt(parts: Parts & { merger: Merger }): TakeReceip
 }
 
 /** Those that wait are looked at again after so long. */
-async function note(parts: Parts, appId: AppId, receipts: readonly SmsReceipt[], againMs: number): Promise<void> {
+async function saveReceipts(parts: ReceiptParts, appId: AppId, receipts: readonly SmsReceipt[], retryMs: number) {
   const { db, clock, newId, change, noteActions } = parts
   const now = clock.now()
   const gone = await db.transaction(async (db) => {
     const noted = await recordReceipts(db, appId, receipts, now, noteActions)
-    const runAt = new Date(now.getTime() + againMs)
+    const runAt = new Date(now.getTime() + retryMs)
     const job = { appId, name: MATCH_RECEIPTS, key: 'waiting', runAt }
     if (noted.waiting > 0) await createQueue({ clock, newId }).enqueue(db, [job])
     return noted.gone
@@ -62,11 +68,11 @@ async function note(parts: Parts, appId: AppId, receipts: readonly SmsReceipt[],
 }
 
 /** The job: those that came early are looked at again until theirs is found, or an hour has gone by. */
-export async function matchReceipts(parts: Parts, appId: AppId): Promise<void> {
-  await deleteExpiredReceipts(parts.db, appId, new Date(parts.clock.now().getTime() - PATIENCE_MS))
+export async function matchReceipts(parts: ReceiptParts, appId: AppId): Promise<void> {
+  await deleteExpiredReceipts(parts.db, appId, new Date(parts.clock.now().getTime() - MAX_WAIT_MS))
   for (let after = ''; ; ) {
     const receipts = await findWaitingReceipts(parts.db, appId, after, AT_ONCE)
-    if (receipts.length > 0) await note(parts, appId, receipts, AGAIN_MS)
+    if (receipts.length > 0) await saveReceipts(parts, appId, receipts, RETRY_INTERVAL_MS)
     if (receipts.length < AT_ONCE) return
     after = receipts.at(-1)?.reference ?? ''
   }

@@ -4,9 +4,9 @@ import { readSmsProvider, twilioCallbackUrl } from '../apps/sms/configure.ts'
 import { forbidden } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
 import type { FeedbackContext } from './context.ts'
-import { takeText } from './handle-inbound-sms.ts'
+import { handleInboundSms } from './handle-inbound-sms.ts'
 
-export async function takeTwilioCall(
+export async function handleTwilioWebhook(
   ctx: FeedbackContext,
   appId: AppId,
   body: string,
@@ -16,9 +16,9 @@ export async function takeTwilioCall(
   const provider = url && signature && isUuid(appId) ? await readSmsProvider(ctx, appId) : undefined
   const call =
     provider?.kind === 'twilio' && url
-      ? ctx.readTwilio({ authToken: provider.secret, url, body, signature })
+      ? ctx.readTwilioWebhook({ authToken: provider.secret, url, body, signature })
       : undefined
   if (!provider || !call) throw forbidden('The signature does not fit')
-  if (call.kind === 'receipt') await ctx.takeReceipt(appId, call.receipt)
-  if (call.kind === 'text') await takeText(ctx, appId, provider, call.text)
+  if (call.kind === 'receipt') await ctx.handleReceipt(appId, call.receipt)
+  if (call.kind === 'text') await handleInboundSms(ctx, appId, provider, call.text)
 }

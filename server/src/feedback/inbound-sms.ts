@@ -1,6 +1,6 @@
 // What providers of texts tell us, whatever they speak. Which provider it was is for the composition to know.
 
-export type TextReceipt = {
+export type SmsStatusReport = {
   /** The provider's own name for the text. */
   id: string
   /** `passed-on`: on its way. `unknown`: the provider itself does not know. */
@@ -9,14 +9,14 @@ export type TextReceipt = {
 }
 
 /** What somebody wrote to us, and what the channel understood it to ask for. */
-export type InboundText = { from: string; text: string; optOut?: 'stop' | 'start' | 'help' }
+export type IncomingSms = { from: string; text: string; optOut?: 'stop' | 'start' | 'help' }
 
 export type TwilioRequest = { authToken: string; url: string; body: string; signature: string | undefined }
-export type TwilioCall =
-  | { kind: 'receipt'; receipt: TextReceipt }
-  | { kind: 'text'; text: InboundText }
+export type TwilioEvent =
+  | { kind: 'receipt'; receipt: SmsStatusReport }
+  | { kind: 'text'; text: IncomingSms }
   /** Signed, and nothing that concerns us. */
   | { kind: 'other' }
 
 /** Undefined when it is not from Twilio. */
-export type ReadTwilio = (request: TwilioRequest) => TwilioCall | undefined
+export type ReadTwilioWebhook = (request: TwilioRequest) => TwilioEvent | undefined

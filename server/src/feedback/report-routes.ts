@@ -23,7 +23,7 @@ const common = {
 /** The same whether or not there is such a message: nobody learns anything by asking. */
 const NOTED = { status: 200, body: { success: true } }
 
-export const reportRoutes = ({ note }: Pick<FeedbackContext, 'note'>): Route[] => [
+export const reportRoutes = ({ recordFeedback: note }: Pick<FeedbackContext, 'recordFeedback'>): Route[] => [
   route({
     ...common,
     operation: 'reportReceived',

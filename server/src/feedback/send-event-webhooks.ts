@@ -9,7 +9,7 @@ import type { AppId, NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { JobHandler, JobRun } from '../queue/job.ts'
-import { giveNotice } from '../sending/notify-administrators.ts'
+import { notifyAdministrators } from '../sending/notify-administrators.ts'
 import type { SendWebhook } from '../sending/send-notice.ts'
 import type { Db } from '../storage/db.ts'
 import { eventReceivers } from './event-receivers.ts'
@@ -27,9 +27,9 @@ import {
   updateWebhook,
 } from './webhook-store.ts'
 
-export const TELL_EVENTS = 'feedback.webhooks'
+export const SEND_EVENT_WEBHOOKS = 'feedback.webhooks'
 
-export type TellContext = { db: Db; clock: Clock; newId: NewId; secrets: SecretBox; sendWebhook: SendWebhook }
+export type EventWebhookContext = { db: Db; clock: Clock; newId: NewId; secrets: SecretBox; sendWebhook: SendWebhook }
 
 const SECOND_MS = 1_000
 const HOUR_MS = 3_600_000
@@ -39,34 +39,34 @@ const EVENTS_AT_ONCE = 100
 const REQUESTS_IN_A_TURN = 20
 const TURN_MS = 10 * SECOND_MS
 /** Between tries: the first and the longest pause. */
-const PAUSE_MS = { first: 5 * SECOND_MS, longest: HOUR_MS }
+const RETRY_PAUSE_MS = { first: 5 * SECOND_MS, longest: HOUR_MS }
 /** What cannot be told within a day is news no more. */
-const EVENT_LIFE_MS = DAY_MS
-const PATIENCE_MS = 3 * DAY_MS
+const EVENT_TTL_MS = DAY_MS
+const MAX_FAILING_MS = 3 * DAY_MS
 const DELETED_AT_ONCE = 10_000
 
 /** The queue need not keep what it cannot run: who has something to be told is found again. */
-export const tellHandler = (ctx: TellContext): JobHandler => ({
-  run: (work) => tellEvents(ctx, work),
+export const eventWebhookHandler = (ctx: EventWebhookContext): JobHandler => ({
+  run: (work) => sendEvents(ctx, work),
   whenExhausted: 'drop',
   waitsFor: (webhookId) => webhookId,
 })
 
 /** The schedule: a job for each webhook that may be told something now. */
-export async function wakeWebhooks({ db, clock, newId }: TellContext): Promise<void> {
+export async function enqueueDueWebhooks({ db, clock, newId }: EventWebhookContext): Promise<void> {
   const due = await findDueWebhooksAcrossApps(db, clock.now())
-  const jobs = due.map(({ appId, id }) => ({ appId, name: TELL_EVENTS, key: id }))
+  const jobs = due.map(({ appId, id }) => ({ appId, name: SEND_EVENT_WEBHOOKS, key: id }))
   await createQueue({ clock, newId }).enqueue(db, jobs)
 }
 
 /** The schedule for what nobody will ever ask for. */
-export async function forgetOldEvents({ db, clock }: TellContext): Promise<void> {
-  const before = new Date(clock.now().getTime() - 2 * EVENT_LIFE_MS)
+export async function deleteExpiredEvents({ db, clock }: EventWebhookContext): Promise<void> {
+  const before = new Date(clock.now().getTime() - 2 * EVENT_TTL_MS)
   for (const { appId, webhookId } of await findOldEventsAcrossApps(db, before))
     await dropEvents(db, appId, webhookId, before)
 }
 
-async function tellEvents(ctx: TellContext, work: JobRun): Promise<void> {
+async function sendEvents(ctx: EventWebhookContext, work: JobRun): Promise<void> {
   const { appId, key: id } = work.job
   const beganMs = ctx.clock.leaseMs()
   for (let n = 0; n < REQUESTS_IN_A_TURN && !work.signal.aborted; n++) {
@@ -84,14 +84,14 @@ async function tellEvents(ctx: TellContext, work: JobRun): Promise<void> {
       body: bodyOf(appId, batch.events),
       secrets: eventReceivers.signingSecrets(ctx.secrets, appId, webhook, ctx.clock.now()),
     })
-    if (!(await settle(ctx, work, id, batch.batchId, outcome))) return
+    if (!(await recordOutcome(ctx, work, id, batch.batchId, outcome))) return
     if (ctx.clock.leaseMs() - beganMs > TURN_MS) break
   }
-  await createQueue(ctx).enqueue(ctx.db, [{ appId, name: TELL_EVENTS, key: id }])
+  await createQueue(ctx).enqueue(ctx.db, [{ appId, name: SEND_EVENT_WEBHOOKS, key: id }])
 }
 
 /** The one that was not taken yet; otherwise what has waited longest. */
-const nextBatch = ({ db, newId }: TellContext, { job: { appId }, isStillHeld }: JobRun, id: WebhookId) =>
+const nextBatch = ({ db, newId }: EventWebhookContext, { job: { appId }, isStillHeld }: JobRun, id: WebhookId) =>
   db.transaction(async (db) => {
     if (!(await isStillHeld(db))) return undefined
     const travelling = await findTravelling(db, appId, id)
@@ -104,8 +104,8 @@ const nextBatch = ({ db, newId }: TellContext, { job: { appId }, isStillHeld }: 
   })
 
 /** Whether it may be told more at once. */
-async function settle(
-  { db, clock, newId }: TellContext,
+async function recordOutcome(
+  { db, clock, newId }: EventWebhookContext,
   { job: { appId }, isStillHeld, recordProgress }: JobRun,
   id: WebhookId,
   batchId: string,
@@ -130,7 +130,7 @@ async function settle(
     }
     await updateWebhook(db, appId, { ...failed, disabledAt: now, disabledReason: reason, updatedAt: now })
     const detail = { webhook_id: id, reason }
-    await giveNotice(db, appId, 'event_webhook.disabled', detail, now)
+    await notifyAdministrators(db, appId, 'event_webhook.disabled', detail, now)
     await insertAuditEntries(
       db,
       appId,
@@ -153,15 +153,21 @@ async function settle(
 
 function reasonToDisable({ failingSince }: Webhook, outcome: ChannelOutcome, now: Date): DisabledReason | undefined {
   if (outcome.kind === 'gone') return 'gone'
-  return failingSince && now.getTime() - failingSince.getTime() >= PATIENCE_MS ? 'failing' : undefined
+  return failingSince && now.getTime() - failingSince.getTime() >= MAX_FAILING_MS ? 'failing' : undefined
 }
 
-type Failure = Exclude<ChannelOutcome, { kind: 'sent' }>
+type FailedOutcome = Exclude<ChannelOutcome, { kind: 'sent' }>
 
 /** Refused, not answered or not reached: to the receiver it is all the same, and may be mended. */
-async function withFailure(db: Db, appId: AppId, webhook: Webhook, outcome: Failure, now: Date): Promise<Webhook> {
-  const dropped = await dropEvents(db, appId, webhook.id, new Date(now.getTime() - EVENT_LIFE_MS))
-  const pauseMs = Math.min(PAUSE_MS.longest, PAUSE_MS.first * 2 ** webhook.failures)
+async function withFailure(
+  db: Db,
+  appId: AppId,
+  webhook: Webhook,
+  outcome: FailedOutcome,
+  now: Date,
+): Promise<Webhook> {
+  const dropped = await dropEvents(db, appId, webhook.id, new Date(now.getTime() - EVENT_TTL_MS))
+  const pauseMs = Math.min(RETRY_PAUSE_MS.longest, RETRY_PAUSE_MS.first * 2 ** webhook.failures)
   const askedMs = outcome.kind === 'retry' ? (outcome.afterMs ?? 0) : 0
   return {
     ...webhook,

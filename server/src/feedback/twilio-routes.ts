@@ -2,7 +2,7 @@ import Type from 'typebox'
 import type { Route } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import type { FeedbackContext } from './context.ts'
-import { takeTwilioCall } from './handle-twilio-webhook.ts'
+import { handleTwilioWebhook } from './handle-twilio-webhook.ts'
 
 /** Nothing to say: no text goes back. */
 const NOTHING = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'
@@ -26,7 +26,7 @@ export const twilioRoutes = (ctx: FeedbackContext): Route[] => [
     answers: { 200: Type.String() },
     produces: 'text/xml',
     async handle(call) {
-      await takeTwilioCall(ctx, call.params.app_id, call.body, call.header('x-twilio-signature'))
+      await handleTwilioWebhook(ctx, call.params.app_id, call.body, call.header('x-twilio-signature'))
       return { status: 200, body: NOTHING, headers: { 'content-type': 'text/xml; charset=utf-8' } }
     },
   }),

@@ -21,7 +21,7 @@ import { MAX_ATTEMPTS } from '../queue/retry.ts'
 import type { SendWebhook } from '../sending/send-notice.ts'
 import { certificateFor } from '../sink/certificate.ts'
 import { sql } from '../storage/sql.ts'
-import { TELL_EVENTS } from './send-event-webhooks.ts'
+import { SEND_EVENT_WEBHOOKS } from './send-event-webhooks.ts'
 
 const PUBLIC_URL = 'https://bell.example'
 const HOST = 'https://hook.example'
@@ -472,11 +472,13 @@ test('two workers tell everything once', async () => {
 test('a webhook that was told something is not suspected for servers that were killed meanwhile', async () => {
   const { id } = await aWebhook(['clicked'])
   await happen(...Array.from({ length: 150 }, () => anEvent()))
-  await createQueue({ clock, newId }).enqueue(app.db, [{ appId: tenant.id, name: TELL_EVENTS, key: id }])
-  await app.db.query(sql`update jobs set crashes = 4 where app_id = ${tenant.id} and name = ${TELL_EVENTS}`)
+  await createQueue({ clock, newId }).enqueue(app.db, [{ appId: tenant.id, name: SEND_EVENT_WEBHOOKS, key: id }])
+  await app.db.query(sql`update jobs set crashes = 4 where app_id = ${tenant.id} and name = ${SEND_EVENT_WEBHOOKS}`)
   const crashes: Promise<object[]>[] = []
   answers.set('/all', () => {
-    crashes.push(app.db.query(sql`select crashes from jobs where app_id = ${tenant.id} and name = ${TELL_EVENTS}`))
+    crashes.push(
+      app.db.query(sql`select crashes from jobs where app_id = ${tenant.id} and name = ${SEND_EVENT_WEBHOOKS}`),
+    )
     return { status: 200 }
   })
   await work()
@@ -488,13 +490,13 @@ test('a webhook job that failed for the last time is dropped, and later events a
   const { id } = await aWebhook(['clicked'])
   await happen(anEvent())
   const breakDown: SendWebhook = () => Promise.reject(new Error('a fault of ours'))
-  await createQueue({ clock, newId }).enqueue(app.db, [{ appId: tenant.id, name: TELL_EVENTS, key: id }])
+  await createQueue({ clock, newId }).enqueue(app.db, [{ appId: tenant.id, name: SEND_EVENT_WEBHOOKS, key: id }])
   await app.db.query(sql`
-    update jobs set attempts = ${MAX_ATTEMPTS - 1} where app_id = ${tenant.id} and name = ${TELL_EVENTS}`)
+    update jobs set attempts = ${MAX_ATTEMPTS - 1} where app_id = ${tenant.id} and name = ${SEND_EVENT_WEBHOOKS}`)
   await runJobs(app, clock, 400, breakDown)
-  expect(await app.db.query(sql`select state from jobs where app_id = ${tenant.id} and name = ${TELL_EVENTS}`)).toEqual(
-    [],
-  )
+  expect(
+    await app.db.query(sql`select state from jobs where app_id = ${tenant.id} and name = ${SEND_EVENT_WEBHOOKS}`),
+  ).toEqual([])
   expect(await waiting()).toBe(1)
   await happen(anEvent())
   await tick({ minutes: 1 })

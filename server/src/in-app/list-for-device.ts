@@ -5,13 +5,13 @@ import type { Authority } from '../lib/authority.ts'
 import type { Clock } from '../lib/clock.ts'
 import { subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
-import { type Judged, judgeSubscriptions } from '../segments/audience.ts'
-import type { Node } from '../segments/filters/tree.ts'
-import { getSegmentsById, treeOf } from '../segments/read.ts'
+import { matchSubscriptions, type SubscriptionMatch } from '../segments/audience.ts'
+import type { FilterNode } from '../segments/filters/tree.ts'
+import { filterTreeOf, getSegmentsById } from '../segments/read.ts'
 import type { SegmentId } from '../segments/segment.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
-import { DEVICE_NAMES, matchLanguage } from '../templates/language.ts'
+import { AMBIGUOUS_LANGUAGES, matchLanguage } from '../templates/language.ts'
 import { readTargetUser } from '../users/devices/authorize.ts'
 import { checkDeviceOwner } from './check-owner.ts'
 import type { InAppContext } from './context.ts'
@@ -67,23 +67,23 @@ async function findForAll(
   })
 }
 
-async function readTrees(db: Db, appId: AppId, live: LiveMessage[]): Promise<Map<SegmentId, Node>> {
+async function readTrees(db: Db, appId: AppId, live: LiveMessage[]): Promise<Map<SegmentId, FilterNode>> {
   const ids = new Set(
     live.flatMap(({ includedSegments, excludedSegments }) => [...includedSegments, ...excludedSegments]),
   )
   if (ids.size === 0) return new Map()
   const segments = await getSegmentsById({ db }, appId, [...ids])
-  return new Map([...segments].map(([id, segment]) => [id, treeOf(segment)]))
+  return new Map([...segments].map(([id, segment]) => [id, filterTreeOf(segment)]))
 }
 
 /** For each segment whether the device is in it; those that were deleted are not there. */
-type JudgedDevice = Omit<Judged, 'holds'> & { segments: Map<SegmentId, boolean> }
+type JudgedDevice = Omit<SubscriptionMatch, 'matches'> & { segments: Map<SegmentId, boolean> }
 
 async function judgeAll(
   db: Db,
   appId: AppId,
   ids: SubscriptionId[],
-  trees: Map<SegmentId, Node>,
+  trees: Map<SegmentId, FilterNode>,
   now: Date,
 ): Promise<Map<SubscriptionId, JudgedDevice>> {
   const devices = new Map<SubscriptionId, JudgedDevice>()
@@ -91,9 +91,9 @@ async function judgeAll(
   for (let at = 0; at === 0 || at < entries.length; at += SEGMENTS_AT_ONCE) {
     const some = entries.slice(at, at + SEGMENTS_AT_ONCE)
     const nodes = some.map(([, node]) => node)
-    for (const { holds, ...rest } of await judgeSubscriptions(db, nodes, { appId, now }, ids)) {
+    for (const { matches, ...rest } of await matchSubscriptions(db, nodes, { appId, now }, ids)) {
       const device = devices.get(rest.id) ?? { ...rest, segments: new Map() }
-      for (const [i, [id]] of some.entries()) device.segments.set(id, holds[i] === true)
+      for (const [i, [id]] of some.entries()) device.segments.set(id, matches[i] === true)
       devices.set(rest.id, device)
     }
   }
@@ -156,7 +156,7 @@ const deviceObject = (it: LiveMessage): DeviceAnswer['in_app_messages'][number] 
 /** Devices look for the one name that they know their language by. */
 function byLanguage(variants: Record<string, string>): Record<string, string> {
   const named: Record<string, string> = { ...variants, default: variants.en as string }
-  for (const name of DEVICE_NAMES) {
+  for (const name of AMBIGUOUS_LANGUAGES) {
     const id = matchLanguage(variants, name)
     if (id !== undefined) named[name] = id
   }

@@ -7,7 +7,7 @@ import { AppError } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { NewJob } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
-import { ABSENT, hasLiquid, type Sources } from '../templates/render/source.ts'
+import { ABSENT_OBJECTS, hasLiquid, type TemplateSources } from '../templates/render/source.ts'
 import type { JourneysContext } from './context.ts'
 import type { DocumentReading, Reference } from './document/reading.ts'
 import { activateJob, startJob, stopJob } from './jobs.ts'
@@ -79,9 +79,9 @@ export async function checkLiquid(
   }
 }
 
-async function findBadText({ renderer }: JourneysContext, appId: AppId, sources: Sources) {
+async function findBadText({ renderer }: JourneysContext, appId: AppId, sources: TemplateSources) {
   try {
-    await renderer.check(appId, sources, ABSENT)
+    await renderer.check(appId, sources, ABSENT_OBJECTS)
     return undefined
   } catch (error) {
     const field = error instanceof AppError ? error.problems[0]?.meta?.field : undefined

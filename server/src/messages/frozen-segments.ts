@@ -2,8 +2,8 @@
 // go by what their segments are now.
 
 import type { AppId } from '../lib/ids.ts'
-import type { Node } from '../segments/filters/tree.ts'
-import { getSegmentsById, treeOf } from '../segments/read.ts'
+import type { FilterNode } from '../segments/filters/tree.ts'
+import { filterTreeOf, getSegmentsById } from '../segments/read.ts'
 import type { Db } from '../storage/db.ts'
 import type { NamedSegment } from './message.ts'
 
@@ -12,11 +12,11 @@ export async function readSegmentTrees(
   db: Db,
   appId: AppId,
   named: readonly NamedSegment[],
-): Promise<(Node | undefined)[]> {
+): Promise<(FilterNode | undefined)[]> {
   const unfrozen = named.filter(({ filters }) => !filters).map(({ id }) => id)
   const found = await getSegmentsById({ db }, appId, unfrozen)
   return named.map(({ id, filters }) => {
     const segment = filters ? { filters } : found.get(id)
-    return segment && treeOf(segment)
+    return segment && filterTreeOf(segment)
   })
 }

@@ -2,9 +2,9 @@
 
 import type { Id, SubscriptionId } from '../lib/ids.ts'
 import type { JobLane } from '../queue/job.ts'
-import type { Filter } from '../segments/filters/tree.ts'
+import type { SegmentFilter } from '../segments/filters/tree.ts'
 import type { SegmentId } from '../segments/segment.ts'
-import type { Channel, Content } from '../templates/content.ts'
+import type { ContentChannel, ContentFields } from '../templates/content.ts'
 import type { EmailHtml } from '../templates/content-sources.ts'
 import type { TemplateId } from '../templates/template.ts'
 
@@ -19,7 +19,7 @@ export const NO_RUN: RunId = '00000000-0000-0000-0000-000000000000'
 export type MessageState = 'scheduled' | 'expanding' | 'sending' | 'done' | 'canceled'
 
 /** `filters`: as they were when the message was accepted, whatever becomes of the segment. */
-export type NamedSegment = { id: SegmentId; name: string; filters?: Filter[] }
+export type NamedSegment = { id: SegmentId; name: string; filters?: SegmentFilter[] }
 
 /**
  * Who is meant, one way of naming them. `field` is the name that the request used for it, by which it is answered.
@@ -27,7 +27,7 @@ export type NamedSegment = { id: SegmentId; name: string; filters?: Filter[] }
  */
 export type Audience =
   | { kind: 'segments'; included: NamedSegment[]; excluded: NamedSegment[] }
-  | { kind: 'filters'; filters: Filter[]; excluded: NamedSegment[] }
+  | { kind: 'filters'; filters: SegmentFilter[]; excluded: NamedSegment[] }
   | { kind: 'aliases'; field: 'include_aliases' | 'include_external_user_ids'; aliases: Record<string, string[]> }
   /**
    * Also what tokens, email addresses and phone numbers were resolved to when the message was accepted; those are `given`,
@@ -90,7 +90,7 @@ export type MessageOptions = {
 
 export type Message = {
   id: MessageId
-  channel: Channel
+  channel: ContentChannel
   kind: 0 | 1 | 3
   isListed: boolean
   lane: JobLane
@@ -98,7 +98,7 @@ export type Message = {
   name: string | null
   templateId: TemplateId | null
   audience: Audience
-  content: Content
+  content: ContentFields
   emailHtml: EmailHtml
   options: MessageOptions
   queuedAt: Date

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox'
 import { OutcomeObject, outcomeQuery } from '../outcomes/schema.ts'
-import type { Filter } from '../segments/filters/tree.ts'
+import type { SegmentFilter } from '../segments/filters/tree.ts'
 import { contentFields } from '../templates/content.ts'
 
 export const MAX_TARGETS = 20_000
@@ -31,7 +31,7 @@ const targetFields = {
   include_subscription_ids: list('Subscriptions by id.'),
   included_segments: list('Segments by name.', MAX_SEGMENTS),
   excluded_segments: list('Whoever is in one of these is left out.', MAX_SEGMENTS),
-  filters: orNull<Filter[]>('array', {
+  filters: orNull<SegmentFilter[]>('array', {
     items: { type: 'object' },
     description: 'As in segments; at most 200 entries.',
   }),

@@ -1,10 +1,10 @@
 // What Liquid sees of a message and the template that it was made from, wherever the message is rendered.
 
 import { readDynamicContent } from '../templates/dynamic-content.ts'
-import type { ScopeParts } from '../templates/liquid-scope.ts'
+import type { LiquidScopeParts } from '../templates/liquid-scope.ts'
 import type { Message } from './message.ts'
 
-export type MessageScope = Pick<ScopeParts, 'template' | 'message'>
+export type MessageScope = Pick<LiquidScopeParts, 'template' | 'message'>
 
 /** The same for all recipients. */
 export const messageScope = ({

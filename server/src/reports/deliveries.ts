@@ -4,7 +4,7 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { getMessage } from './get-message.ts'
-import type { Delivery } from './reported-delivery.ts'
+import type { DeliveryView } from './reported-delivery.ts'
 import type { DeliveriesAnswer, DeliveriesQuery, DeliveryObject } from './schema.ts'
 import { findDeliveriesAfter } from './store.ts'
 
@@ -31,7 +31,7 @@ export async function listDeliveries(
   return { deliveries: page.map(deliveryObject), next_cursor: last && !isEnd ? writeCursor(last) : null }
 }
 
-export const deliveryObject = (it: Delivery): DeliveryObject => ({
+export const deliveryObject = (it: DeliveryView): DeliveryObject => ({
   subscription_id: it.subscriptionId,
   onesignal_id: it.userId,
   type: it.platform,

@@ -15,12 +15,12 @@ import {
   runEngine,
 } from '../../test/engine.ts'
 import type { ChannelOutcome } from '../channels/channel.ts'
-import { suppress } from '../email/suppressions/store.ts'
+import { suppressAddresses } from '../email/suppressions/store.ts'
 import { type VirtualClock, virtualClock } from '../lib/clock.ts'
 import type { Engine } from '../messages/engine/engine.ts'
 import { resumeServer } from '../sending/control-server.ts'
 import { sql } from '../storage/sql.ts'
-import { stateInWords } from './describe.ts'
+import { describeState } from './describe.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -90,7 +90,12 @@ describe('what was decided without asking a provider', () => {
     expect(await words(await send(mailbox, mail), mailbox)).toBe(
       `${SKIPPED}: the domain that the mail is from is not an active sending domain of the app.`,
     )
-    await suppress(app.db, tenant.id, [{ address: mailbox.token.toLowerCase(), reason: 'manual' }], clock.now())
+    await suppressAddresses(
+      app.db,
+      tenant.id,
+      [{ address: mailbox.token.toLowerCase(), reason: 'manual' }],
+      clock.now(),
+    )
     expect(await words(await send(mailbox, mail), mailbox)).toBe(`${SKIPPED}: the address is on the suppression list.`)
   })
 
@@ -145,7 +150,7 @@ describe('what was decided without asking a provider', () => {
 const NOTHING = { reason: null, receivedAt: null, bouncedAt: null, openedAt: null }
 
 test('what a crash broke off', () => {
-  expect(stateInWords({ ...NOTHING, state: 'unknown', reason: 'interrupted' })).toBe(
+  expect(describeState({ ...NOTHING, state: 'unknown', reason: 'interrupted' })).toBe(
     'It was being sent, and may have arrived or not. It is not sent again by itself: the server broke off while it was being sent.',
   )
 })
@@ -210,6 +215,6 @@ describe('what a provider said', () => {
 test('what came back of a mail since it was sent', () => {
   const sent = { ...NOTHING, state: 'sent' } as const
   const at = new Date()
-  expect(stateInWords({ ...sent, openedAt: at })).toBe('The provider took it, and it was opened.')
-  expect(stateInWords({ ...sent, bouncedAt: at })).toBe('The provider took it, and it came back later.')
+  expect(describeState({ ...sent, openedAt: at })).toBe('The provider took it, and it was opened.')
+  expect(describeState({ ...sent, bouncedAt: at })).toBe('The provider took it, and it came back later.')
 })

@@ -17,7 +17,7 @@ import {
   NOT_SUPPORTED,
   UNSUBSCRIBED,
 } from '../messages/reasons.ts'
-import type { Delivery } from './reported-delivery.ts'
+import type { DeliveryView } from './reported-delivery.ts'
 
 /** Why there is no delivery. */
 export type Absence =
@@ -28,7 +28,7 @@ export type Absence =
   | 'created_later'
   | 'not_in_audience'
 
-const STATES: Record<Delivery['state'], string> = {
+const STATES: Record<DeliveryView['state'], string> = {
   pending: 'It waits to be sent',
   sending: 'It is being sent at this moment',
   sent: 'The provider took it',
@@ -65,7 +65,7 @@ const REASONS: Record<string, string> = {
 }
 
 /** Where the state alone would say something else. */
-const WHOLE: Record<string, string> = {
+const SENTENCES: Record<string, string> = {
   'pending quiet_hours': 'It waits until the quiet hours are over.',
   'pending throttled': 'It waits for its turn: the message goes to so many people in a minute.',
   [`failed ${ATTACHMENT_FAILED}`]: 'It could not be made: an attachment could not be fetched, or is too large.',
@@ -76,14 +76,14 @@ const WHOLE: Record<string, string> = {
   'failed closed': 'Nobody knew whether it arrived, and somebody closed it.',
 }
 
-type Told = Pick<Delivery, 'state' | 'reason' | 'receivedAt' | 'bouncedAt' | 'openedAt'>
+type DescribedDelivery = Pick<DeliveryView, 'state' | 'reason' | 'receivedAt' | 'bouncedAt' | 'openedAt'>
 
-export function stateInWords(delivery: Told): string {
+export function describeState(delivery: DescribedDelivery): string {
   const { state, reason } = delivery
-  const whole = ownProperty(WHOLE, `${state} ${reason}`)
+  const whole = ownProperty(SENTENCES, `${state} ${reason}`)
   if (whole !== undefined) return whole
   if (reason !== null && isGone(reason)) return `The provider says that the address leads nowhere any more (${reason}).`
-  const later = state === 'sent' ? laterInWords(delivery) : ''
+  const later = state === 'sent' ? describeFeedback(delivery) : ''
   // Of what waits it is why the last attempt came to nothing.
   const again = state === 'pending' && reason ? ' again' : ''
   const why = reason ? `: ${ownProperty(REASONS, reason) ?? reason}` : ''
@@ -91,7 +91,7 @@ export function stateInWords(delivery: Told): string {
 }
 
 /** What came back of it since. */
-function laterInWords({ receivedAt, bouncedAt, openedAt }: Told): string {
+function describeFeedback({ receivedAt, bouncedAt, openedAt }: DescribedDelivery): string {
   if (receivedAt) return ', and the device told that it arrived'
   if (openedAt) return ', and it was opened'
   return bouncedAt ? ', and it came back later' : ''
@@ -106,7 +106,7 @@ const ABSENCES: Record<Absence, string> = {
   not_in_audience: 'It was not in the audience when it was decided who gets the message.',
 }
 
-export function absenceInWords(absence: Absence, matchesNow: boolean): string {
+export function describeAbsence(absence: Absence, matchesNow: boolean): string {
   const now = matchesNow ? 'It would be in the audience now.' : 'It would not be in the audience now.'
   return absence === 'other_channel' || absence === 'platform_not_chosen' || absence === 'canceled'
     ? ABSENCES[absence]

@@ -4,36 +4,36 @@
 import { invalid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import { type AppId, isUuid, type SubscriptionId } from '../lib/ids.ts'
 import type { Message } from '../messages/message.ts'
-import { channelOf } from '../segments/filters/evaluate.ts'
+import { channelOfType } from '../segments/filters/evaluate.ts'
 import { EXTERNAL_ID } from '../users/aliases/identity.ts'
 import { isReachable } from '../users/subscriptions/reachable.ts'
 import type { Subscription } from '../users/subscriptions/subscription.ts'
 import type { OwnerRef } from '../users/user.ts'
 import type { ReportsContext } from './context.ts'
 import { deliveryObject } from './deliveries.ts'
-import { type Absence, absenceInWords, stateInWords } from './describe.ts'
+import { type Absence, describeAbsence, describeState } from './describe.ts'
 import { getMessage } from './get-message.ts'
 import { findHolds } from './holds.ts'
-import { judgeAudience } from './match-audience.ts'
-import type { ExplainAnswer, ExplainQuery } from './schema.ts'
+import { matchAudience } from './match-audience.ts'
+import type { ExplainMessageAnswer, ExplainMessageQuery } from './schema.ts'
 import { findDeliveriesTo } from './store.ts'
 
 export async function explainMessage(
   ctx: ReportsContext,
   appId: AppId,
   messageId: string,
-  query: ExplainQuery,
-): Promise<ExplainAnswer> {
-  const ref = readWhom(query)
+  query: ExplainMessageQuery,
+): Promise<ExplainMessageAnswer> {
+  const ref = readExplainedUser(query)
   const message = await getMessage(ctx.db, appId, messageId)
   const user = await ctx.reader.user(appId, ref)
   if (!user) throw 'subscriptionId' in ref ? subscriptionNotFound() : userNotFound()
   const ids = [...user.subscriptions.keys()]
   const { expandAt } = message
   const deliveries = expandAt ? await findDeliveriesTo(ctx.db, appId, { id: message.id, expandAt }, ids) : []
-  const { matching, goneSegments } = await judgeAudience(ctx.segments, appId, message, user)
+  const { matching, goneSegments } = await matchAudience(ctx.segments, appId, message, user)
 
-  const explained = [...user.subscriptions.values()].flatMap((it): ExplainAnswer['subscriptions'] => {
+  const explained = [...user.subscriptions.values()].flatMap((it): ExplainMessageAnswer['subscriptions'] => {
     if ('subscriptionId' in ref && ref.subscriptionId !== it.id) return []
     const known = {
       id: it.id,
@@ -44,12 +44,12 @@ export async function explainMessage(
     const own = deliveries.filter(({ subscriptionId }) => subscriptionId === it.id)
     if (own.length === 0) {
       const absence = absenceOf(message, it, matching.has(it.id))
-      return [{ ...known, absence, explanation: absenceInWords(absence, matching.has(it.id)), delivery: null }]
+      return [{ ...known, absence, explanation: describeAbsence(absence, matching.has(it.id)), delivery: null }]
     }
     return own.map((delivery) => ({
       ...known,
       absence: null,
-      explanation: stateInWords(delivery),
+      explanation: describeState(delivery),
       delivery: deliveryObject(delivery),
     }))
   })
@@ -63,7 +63,7 @@ export async function explainMessage(
   }
 }
 
-function readWhom({ external_id, onesignal_id, subscription_id }: ExplainQuery): OwnerRef {
+function readExplainedUser({ external_id, onesignal_id, subscription_id }: ExplainMessageQuery): OwnerRef {
   const given = [external_id, onesignal_id, subscription_id].filter((it) => it !== undefined)
   if (given.length !== 1) throw invalid('Name the user by one of external_id, onesignal_id and subscription_id')
   if (external_id !== undefined) return { label: EXTERNAL_ID, value: external_id }
@@ -76,7 +76,7 @@ function readWhom({ external_id, onesignal_id, subscription_id }: ExplainQuery):
 /** The first that holds, from what can never change to what might. */
 function absenceOf(message: Message, it: Subscription, matchesNow: boolean): Absence {
   const { channel, state, options, expandAt, expandedTo, lane } = message
-  if (channelOf(it.type) !== channel) return 'other_channel'
+  if (channelOfType(it.type) !== channel) return 'other_channel'
   if (options.platforms && !options.platforms.includes(it.type)) return 'platform_not_chosen'
   if (state === 'canceled' && expandAt === null) return 'canceled'
   if (expandAt === null) return 'not_expanded_yet'
@@ -90,7 +90,7 @@ function absenceOf(message: Message, it: Subscription, matchesNow: boolean): Abs
 
 function summaryOf(
   { state, sendAfter, channel }: Message,
-  explained: ExplainAnswer['subscriptions'],
+  explained: ExplainMessageAnswer['subscriptions'],
   goneSegments: string[],
 ): string {
   // In several runs, one subscription has several deliveries.

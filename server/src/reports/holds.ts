@@ -4,7 +4,7 @@ import { pushFactsOf } from '../channels/push/catalog.ts'
 import { isEmailPaused } from '../email/pause.ts'
 import type { AppId } from '../lib/ids.ts'
 import { findPauses, type ProviderPause } from '../messages/deliver/provider-pause-store.ts'
-import type { Hold, HoldReason } from '../sending/hold.ts'
+import type { HoldReason, SendingHold } from '../sending/hold.ts'
 import { readSending } from '../sending/read.ts'
 import type { ReportsContext } from './context.ts'
 
@@ -22,10 +22,10 @@ export async function findHolds({ db, now }: ReportsContext, appId: AppId): Prom
   const { hold } = await readSending(db, appId, at)
   const pauses = await findPauses(db, appId, at)
   const isPaused = await isEmailPaused(db, appId)
-  return [...(hold ? [holdInWords(hold)] : []), ...(isPaused ? [EMAIL_PAUSED] : []), ...pauses.map(pauseInWords)]
+  return [...(hold ? [describeHold(hold)] : []), ...(isPaused ? [EMAIL_PAUSED] : []), ...pauses.map(describePause)]
 }
 
-export function holdInWords({ reason, since, until }: Hold): string {
+export function describeHold({ reason, since, until }: SendingHold): string {
   const end = until ? ` It ends by itself about ${until.toISOString()}.` : ''
   return `Nothing is sent since ${since.toISOString()}: ${REASONS[reason]}.${end}`
 }
@@ -36,7 +36,7 @@ function subjectFor(provider: ProviderPause['provider']): string {
 }
 
 /** The server asks again when the time is over, and at once when there are other credentials. */
-function pauseInWords({ provider, reason, isMisconfigured, since, until }: ProviderPause): string {
+function describePause({ provider, reason, isMisconfigured, since, until }: ProviderPause): string {
   const does = isMisconfigured ? 'refuses the credentials of the app' : 'takes nothing of the app'
   return `${subjectFor(provider)} ${does} since ${since.toISOString()}: ${reason}. It is asked again at ${until.toISOString()}.`
 }

@@ -6,25 +6,25 @@ import { findTokens } from '../messages/activities/store.ts'
 import { readSegmentTrees } from '../messages/frozen-segments.ts'
 import type { Audience, Message, NamedSegment } from '../messages/message.ts'
 import type { SegmentsContext } from '../segments/context.ts'
-import { judgeSubscriptions } from '../segments/explain.ts'
-import type { Node } from '../segments/filters/tree.ts'
-import { treeOf } from '../segments/read.ts'
+import { explainSubscriptions } from '../segments/explain.ts'
+import type { FilterNode } from '../segments/filters/tree.ts'
+import { filterTreeOf } from '../segments/read.ts'
 import { ONESIGNAL_ID } from '../users/aliases/identity.ts'
 import type { User } from '../users/user.ts'
 
-export type Judged = {
+export type AudienceMatch = {
   /** The subscriptions that it holds now. */
   matching: Set<SubscriptionId>
   /** Segments that were deleted since, of messages that were accepted before segments were kept with them. */
   goneSegments: string[]
 }
 
-export async function judgeAudience(
+export async function matchAudience(
   ctx: SegmentsContext,
   appId: AppId,
   { audience }: Pick<Message, 'audience'>,
   user: User,
-): Promise<Judged> {
+): Promise<AudienceMatch> {
   const all = [...user.subscriptions.keys()]
   switch (audience.kind) {
     case 'subscriptions':
@@ -39,8 +39,8 @@ export async function judgeAudience(
     case 'recipients':
       return { matching: new Set(), goneSegments: [] }
     default: {
-      const { tree, goneSegments } = await readTree(ctx, appId, audience)
-      const judged = await judgeSubscriptions(ctx, appId, user, tree)
+      const { tree, goneSegments } = await readAudienceTree(ctx, appId, audience)
+      const judged = await explainSubscriptions(ctx, appId, user, tree)
       return { matching: new Set(judged.filter((it) => it.matches).map(({ id }) => id)), goneSegments }
     }
   }
@@ -52,19 +52,19 @@ const isNamed = (aliases: Record<string, string[]>, { id, aliases: own }: User) 
     return value !== undefined && values.includes(value)
   })
 
-async function readTree(
+async function readAudienceTree(
   { db }: Pick<SegmentsContext, 'db'>,
   appId: AppId,
   audience: Extract<Audience, { kind: 'segments' | 'filters' }>,
-): Promise<{ tree: Node; goneSegments: string[] }> {
+): Promise<{ tree: FilterNode; goneSegments: string[] }> {
   const goneSegments: string[] = []
-  const treesOf = async (named: NamedSegment[]): Promise<Node[]> => {
+  const treesOf = async (named: NamedSegment[]): Promise<FilterNode[]> => {
     const found = await readSegmentTrees(db, appId, named)
     goneSegments.push(...named.filter((_, n) => !found[n]).map(({ name }) => name))
     return found.filter((it) => it !== undefined)
   }
-  const excluded: Node = { kind: 'none', of: await treesOf(audience.excluded) }
-  const included: Node =
-    audience.kind === 'filters' ? treeOf(audience) : { kind: 'any', of: await treesOf(audience.included) }
+  const excluded: FilterNode = { kind: 'none', of: await treesOf(audience.excluded) }
+  const included: FilterNode =
+    audience.kind === 'filters' ? filterTreeOf(audience) : { kind: 'any', of: await treesOf(audience.included) }
   return { tree: { kind: 'all', of: [included, excluded] }, goneSegments }
 }

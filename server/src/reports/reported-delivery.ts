@@ -5,9 +5,9 @@ import type { DeliveryState } from '../messages/delivery.ts'
 import type { MessageId, RunId } from '../messages/message.ts'
 
 /** A message whose deliveries there are. */
-export type Expanded = { id: MessageId; expandAt: Date }
+export type ExpandedMessage = { id: MessageId; expandAt: Date }
 
-export type Delivery = {
+export type DeliveryView = {
   subscriptionId: SubscriptionId
   runId: RunId
   userId: UserId
@@ -32,4 +32,4 @@ export type Delivery = {
 }
 
 /** Where a delivery stands among those of its message. */
-export type Place = Pick<Delivery, 'subscriptionId' | 'runId'>
+export type ReportCursor = Pick<DeliveryView, 'subscriptionId' | 'runId'>

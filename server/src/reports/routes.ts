@@ -7,8 +7,8 @@ import {
   ClosedAnswer,
   DeliveriesAnswer,
   DeliveriesQuery,
-  ExplainAnswer,
-  ExplainQuery,
+  ExplainMessageAnswer,
+  ExplainMessageQuery,
   MessagePath,
   ResentAnswer,
   UnknownsAnswer,
@@ -36,8 +36,8 @@ export function reportRoutes(ctx: ReportsContext): Route[] {
         'Name the user by `external_id`, `onesignal_id` or `subscription_id`. For each subscription: what was decided and why, or why nothing was.',
       access: { ...access, also: { permission: 'users' } },
       limits: [{ rule: 'read' }],
-      query: ExplainQuery,
-      answers: { 200: ExplainAnswer },
+      query: ExplainMessageQuery,
+      answers: { 200: ExplainMessageAnswer },
       async handle({ app, params, query }) {
         return { status: 200, body: await explainMessage(ctx, app.id, params.message_id, query) }
       },

@@ -41,14 +41,14 @@ export type DeliveryObject = Static<typeof DeliveryObject>
 export const DeliveriesAnswer = Type.Object({ deliveries: Type.Array(DeliveryObject), next_cursor: nullable() })
 export type DeliveriesAnswer = Static<typeof DeliveriesAnswer>
 
-export const ExplainQuery = Type.Object({
+export const ExplainMessageQuery = Type.Object({
   external_id: Type.Optional(Type.String()),
   onesignal_id: Type.Optional(Type.String()),
   subscription_id: Type.Optional(Type.String()),
 })
-export type ExplainQuery = Static<typeof ExplainQuery>
+export type ExplainMessageQuery = Static<typeof ExplainMessageQuery>
 
-export const ExplainAnswer = Type.Object({
+export const ExplainMessageAnswer = Type.Object({
   message_id: Type.String(),
   onesignal_id: Type.String(),
   message_state: Type.String(),
@@ -66,7 +66,7 @@ export const ExplainAnswer = Type.Object({
     }),
   ),
 })
-export type ExplainAnswer = Static<typeof ExplainAnswer>
+export type ExplainMessageAnswer = Static<typeof ExplainMessageAnswer>
 
 export const UnknownsBody = Type.Object({
   subscription_ids: Type.Optional(

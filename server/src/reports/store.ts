@@ -3,7 +3,7 @@
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
-import type { Delivery, Expanded, Place } from './reported-delivery.ts'
+import type { DeliveryView, ExpandedMessage, ReportCursor } from './reported-delivery.ts'
 
 /** With what is being sent at this moment told apart from what waits. */
 const columns = sql`d.subscription_id, d.run_id, d.user_id, d.platform,
@@ -11,13 +11,18 @@ const columns = sql`d.subscription_id, d.run_id, d.user_id, d.platform,
   d.expires_at, d.settled_at, d.received_at, d.clicked_at, d.inbox_provider, d.delivered_at, d.opened_at, d.bounced_at,
   d.complained_at, d.unsubscribed_at`
 
-const underWay = (appId: AppId, { id }: Expanded) => sql`
+const underWay = (appId: AppId, { id }: ExpandedMessage) => sql`
   select r.subscription_id, r.run_id
   from slices s cross join unnest(s.message_ids, s.subscription_ids, s.run_ids) as r(message_id, subscription_id, run_id)
   where s.app_id = ${appId} and r.message_id = ${id}`
 
-export const findDeliveriesTo = (db: Db, appId: AppId, message: Expanded, subscriptionIds: readonly SubscriptionId[]) =>
-  db.query<Delivery>(sql`
+export const findDeliveriesTo = (
+  db: Db,
+  appId: AppId,
+  message: ExpandedMessage,
+  subscriptionIds: readonly SubscriptionId[],
+) =>
+  db.query<DeliveryView>(sql`
     select ${columns}
     from deliveries d
     left join (${underWay(appId, message)}) u on u.subscription_id = d.subscription_id and u.run_id = d.run_id
@@ -26,8 +31,14 @@ export const findDeliveriesTo = (db: Db, appId: AppId, message: Expanded, subscr
     order by d.subscription_id, d.run_id`)
 
 /** The next ones in the order of their key, whatever their state. */
-export const findDeliveriesAfter = (db: Db, appId: AppId, message: Expanded, after: Place | undefined, limit: number) =>
-  db.query<Delivery>(sql`
+export const findDeliveriesAfter = (
+  db: Db,
+  appId: AppId,
+  message: ExpandedMessage,
+  after: ReportCursor | undefined,
+  limit: number,
+) =>
+  db.query<DeliveryView>(sql`
     select ${columns}
     from deliveries d
     left join (${underWay(appId, message)}) u on u.subscription_id = d.subscription_id and u.run_id = d.run_id

@@ -39,31 +39,31 @@ const unknownObject = (it: UnknownDelivery) => ({
 })
 
 /** What sending again needs of the world. */
-type Context = Pick<ReportsContext, 'db' | 'clock' | 'queue'>
+type ResolveUnknownsContext = Pick<ReportsContext, 'db' | 'clock' | 'queue'>
 
 export async function resendUnknowns(
-  ctx: Context,
+  ctx: ResolveUnknownsContext,
   appId: AppId,
   messageId: string,
   body: UnknownsBody,
   by: RequestOrigin,
 ): Promise<number> {
   const { id } = await getMessage(ctx.db, appId, messageId)
-  return resendUnknown(ctx, appId, which(id, body), by)
+  return resendUnknown(ctx, appId, selectUnknowns(id, body), by)
 }
 
 export async function closeUnknowns(
-  ctx: Context,
+  ctx: ResolveUnknownsContext,
   appId: AppId,
   messageId: string,
   body: UnknownsBody,
   by: RequestOrigin,
 ): Promise<number> {
   const { id } = await getMessage(ctx.db, appId, messageId)
-  return closeUnknown(ctx, appId, which(id, body), by)
+  return closeUnknown(ctx, appId, selectUnknowns(id, body), by)
 }
 
-const which = (messageId: string, { subscription_ids }: UnknownsBody): UnknownSelection => ({
+const selectUnknowns = (messageId: string, { subscription_ids }: UnknownsBody): UnknownSelection => ({
   messageId,
   ...(subscription_ids && { subscriptionIds: subscription_ids.map((id): SubscriptionId => id.toLowerCase()) }),
 })

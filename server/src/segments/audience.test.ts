@@ -12,7 +12,7 @@ import { sql } from '../storage/sql.ts'
 import { readFilters } from './filters/read-filters.ts'
 import { daysBefore } from './filters/values.ts'
 import { findMembers } from './members.ts'
-import { counted } from './read.ts'
+import { runCounting } from './read.ts'
 
 const clock = virtualClock()
 let app: TestApp
@@ -364,7 +364,7 @@ describe('hostile filters', () => {
 test('a count that takes too long is told as such, and not as a broken server', async () => {
   const slow = createPool({ connection: app.connection, size: 1, statementTimeoutMs: 30 })
   try {
-    const counting = counted({ db: app.db, counting: unshared(slow) }, caller(), (db) =>
+    const counting = runCounting({ db: app.db, counting: unshared(slow) }, caller(), (db) =>
       db.query(sql`select pg_sleep(5)`),
     )
     await expect(counting).rejects.toMatchObject({

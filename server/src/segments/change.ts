@@ -16,7 +16,7 @@ const UNIQUE_VIOLATION = '23505'
 
 const conflict = (title: string) => new AppError('conflict', { code: 'segment-1', title })
 const readOnly = () => invalid('Default segments cannot be changed or deleted.')
-const inUse = () => invalid('Segment is used by an active journey.')
+const segmentInUse = () => invalid('Segment is used by an active journey.')
 /** A delete that finds nothing says so without a word. */
 const nothingToDelete = () => new AppError('not-found')
 
@@ -35,7 +35,7 @@ export async function createSegment(
   await db.transaction(async (db) => {
     if (!(await insertSegment(db, appId, segment)))
       throw conflict((await findSegment(db, appId, id)) ? 'Segment id is already taken.' : NAME_TAKEN)
-    await note(
+    await recordAudit(
       db,
       appId,
       { id: newId(), actor: actorOf(by), action: 'segment.create', detail: { name: body.name } },
@@ -60,7 +60,7 @@ export async function updateSegment(
     await db.transaction(async (db) => {
       const before = await lockSegment(db, appId, id)
       if (!before) throw segmentNotFound()
-      if (await isUsed(db, appId, id)) throw inUse()
+      if (await isUsed(db, appId, id)) throw segmentInUse()
       const at = now()
       const after: Segment = {
         ...before,
@@ -71,7 +71,7 @@ export async function updateSegment(
       }
       await updateSegmentRow(db, appId, after)
       const detail = { name: after.name, changed: changedParts(before, after) }
-      await note(db, appId, { id: newId(), actor: actorOf(by), action: 'segment.update', detail }, id, at)
+      await recordAudit(db, appId, { id: newId(), actor: actorOf(by), action: 'segment.update', detail }, id, at)
     })
   } catch (error) {
     // Of what an update changes, the name alone is unique.
@@ -97,10 +97,21 @@ export async function deleteSegment(
   await db.transaction(async (db) => {
     const name = await deleteSegmentRow(db, appId, id)
     if (name === undefined) throw nothingToDelete()
-    if (await isUsed(db, appId, id)) throw inUse()
-    await note(db, appId, { id: newId(), actor: actorOf(by), action: 'segment.delete', detail: { name } }, id, now())
+    if (await isUsed(db, appId, id)) throw segmentInUse()
+    await recordAudit(
+      db,
+      appId,
+      { id: newId(), actor: actorOf(by), action: 'segment.delete', detail: { name } },
+      id,
+      now(),
+    )
   })
 }
 
-const note = (db: Db, appId: AppId, entry: Omit<AuditEntry, 'targetType' | 'targetId'>, id: SegmentId, at: Date) =>
-  insertAuditEntries(db, appId, [{ ...entry, targetType: 'segment', targetId: id }], at)
+const recordAudit = (
+  db: Db,
+  appId: AppId,
+  entry: Omit<AuditEntry, 'targetType' | 'targetId'>,
+  id: SegmentId,
+  at: Date,
+) => insertAuditEntries(db, appId, [{ ...entry, targetType: 'segment', targetId: id }], at)

@@ -7,8 +7,8 @@ import { findOwners } from '../users/reference-store.ts'
 import { countRecipients } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
 import { readFilters } from './filters/read-filters.ts'
-import { channels, clausesOf, type Node } from './filters/tree.ts'
-import { type Counting, counted, getSegmentsByName, treeOf } from './read.ts'
+import { audienceChannels, clausesOf, type FilterNode } from './filters/tree.ts'
+import { type CountRequest, filterTreeOf, getSegmentsByName, runCounting } from './read.ts'
 import type { EstimateAnswer, EstimateBody } from './schema.ts'
 
 const MAX_ALIASES = 20_000
@@ -16,22 +16,25 @@ const MAX_ALIASES = 20_000
 const MAX_CLAUSES = 5_000
 
 /** Can it be asked for in one statement? */
-export function checkSize(node: Node): void {
+export function checkSize(node: FilterNode): void {
   if ([...clausesOf(node)].length > MAX_CLAUSES)
     throw invalid(`The segments can have at most ${MAX_CLAUSES} filters together`)
 }
 
 export async function estimateRecipients(
   ctx: SegmentsContext,
-  caller: Counting,
+  caller: CountRequest,
   body: EstimateBody,
 ): Promise<EstimateAnswer> {
   const { appId } = caller
   const { target_channel: channel } = body
-  const node: Node = { kind: 'all', of: [await targetOf(ctx, appId, body), await excludedFrom(ctx, appId, body)] }
+  const node: FilterNode = {
+    kind: 'all',
+    of: [await readTarget(ctx, appId, body), await readExcluded(ctx, appId, body)],
+  }
   checkSize(node)
-  const counts = await counted(ctx, caller, (db) => countRecipients(db, node, { appId, now: ctx.now() }))
-  for (const it of channels) if (channel !== undefined && it !== channel) counts[it] = 0
+  const counts = await runCounting(ctx, caller, (db) => countRecipients(db, node, { appId, now: ctx.now() }))
+  for (const it of audienceChannels) if (channel !== undefined && it !== channel) counts[it] = 0
   const count = counts.push + counts.email + counts.sms
   return {
     count,
@@ -44,7 +47,7 @@ export async function estimateRecipients(
 }
 
 /** One way of naming the audience, as for a message. */
-async function targetOf(ctx: SegmentsContext, appId: AppId, body: EstimateBody): Promise<Node> {
+async function readTarget(ctx: SegmentsContext, appId: AppId, body: EstimateBody): Promise<FilterNode> {
   const { included_segments, filters, include_aliases, target_channel } = body
   const given = [included_segments, filters, include_aliases].filter((it) => it !== undefined)
   if (given.length === 0)
@@ -53,13 +56,17 @@ async function targetOf(ctx: SegmentsContext, appId: AppId, body: EstimateBody):
   if (filters) return readFilters(filters).tree
   if (included_segments) {
     if (included_segments.length === 0) throw invalid('included_segments must not be empty')
-    return { kind: 'any', of: (await getSegmentsByName(ctx, appId, included_segments)).map(treeOf) }
+    return { kind: 'any', of: (await getSegmentsByName(ctx, appId, included_segments)).map(filterTreeOf) }
   }
   if (target_channel === undefined) throw invalid('include_aliases needs a target_channel: push, email or sms')
-  return usersNamed(ctx, appId, include_aliases as Record<string, string[]>)
+  return findNamedUsers(ctx, appId, include_aliases as Record<string, string[]>)
 }
 
-async function usersNamed({ db }: SegmentsContext, appId: AppId, aliases: Record<string, string[]>): Promise<Node> {
+async function findNamedUsers(
+  { db }: SegmentsContext,
+  appId: AppId,
+  aliases: Record<string, string[]>,
+): Promise<FilterNode> {
   const refs = Object.entries(aliases).flatMap(([label, values]) => values.map((value) => readUserRef(label, value)))
   if (refs.length === 0) throw invalid('include_aliases must name at least one user')
   if (refs.length > MAX_ALIASES) throw invalid(`include_aliases can name at most ${MAX_ALIASES} users`)
@@ -67,10 +74,10 @@ async function usersNamed({ db }: SegmentsContext, appId: AppId, aliases: Record
   return { kind: 'users', ids: owners.filter((id) => id !== undefined) }
 }
 
-async function excludedFrom(
+async function readExcluded(
   ctx: SegmentsContext,
   appId: AppId,
   { excluded_segments = [] }: EstimateBody,
-): Promise<Node> {
-  return { kind: 'none', of: (await getSegmentsByName(ctx, appId, excluded_segments)).map(treeOf) }
+): Promise<FilterNode> {
+  return { kind: 'none', of: (await getSegmentsByName(ctx, appId, excluded_segments)).map(filterTreeOf) }
 }

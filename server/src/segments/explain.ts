@@ -5,41 +5,41 @@ import type { AppId } from '../lib/ids.ts'
 import { readUserRef } from '../users/aliases/identity.ts'
 import type { User } from '../users/user.ts'
 import type { SegmentsContext } from './context.ts'
-import { findings, matches, type Subject } from './filters/evaluate.ts'
-import { clausesOf, type Node } from './filters/tree.ts'
+import { evaluateClauses, type FilterSubject, matchesFilter } from './filters/evaluate.ts'
+import { clausesOf, type FilterNode } from './filters/tree.ts'
 import { daysBefore } from './filters/values.ts'
-import type { ExplainAnswer } from './schema.ts'
+import type { ExplainSegmentAnswer } from './schema.ts'
 import { countEvents, sumPurchases } from './store.ts'
 
-export async function explain(
+export async function explainSegment(
   ctx: SegmentsContext,
   appId: AppId,
-  node: Node,
+  node: FilterNode,
   aliasLabel: string,
   aliasId: string,
-): Promise<ExplainAnswer> {
+): Promise<ExplainSegmentAnswer> {
   const user = await ctx.reader.user(appId, readUserRef(aliasLabel, aliasId))
   if (!user) throw userNotFound()
-  const subscriptions = await judgeSubscriptions(ctx, appId, user, node)
+  const subscriptions = await explainSubscriptions(ctx, appId, user, node)
   return { onesignal_id: user.id, matches: subscriptions.some((it) => it.matches), subscriptions }
 }
 
 /** Each subscription of a user by itself, as it would be judged now. */
-export async function judgeSubscriptions(
+export async function explainSubscriptions(
   ctx: SegmentsContext,
   appId: AppId,
   user: User,
-  node: Node,
-): Promise<ExplainAnswer['subscriptions']> {
+  node: FilterNode,
+): Promise<ExplainSegmentAnswer['subscriptions']> {
   const now = ctx.now()
-  const facts = await gather(ctx, appId, user, node, now)
+  const facts = await loadFacts(ctx, appId, user, node, now)
   return [...user.subscriptions.values()].map((subscription) => {
-    const subject: Subject = { user, subscription, ...facts }
+    const subject: FilterSubject = { user, subscription, ...facts }
     return {
       id: subscription.id,
       type: subscription.typeSpelling,
-      matches: matches(node, subject, now),
-      clauses: findings(node, subject, now).map(({ clause, matches, seen }) => ({
+      matches: matchesFilter(node, subject, now),
+      clauses: evaluateClauses(node, subject, now).map(({ clause, matches, value: seen }) => ({
         entry: clause.entry,
         filter: clause.filter,
         matches,
@@ -50,7 +50,7 @@ export async function judgeSubscriptions(
 }
 
 /** What the clauses ask of the user that the user itself does not hold. */
-async function gather({ db }: SegmentsContext, appId: AppId, { id }: User, node: Node, now: Date) {
+async function loadFacts({ db }: SegmentsContext, appId: AppId, { id }: User, node: FilterNode, now: Date) {
   const clauses = [...clausesOf(node)]
   const skus = clauses.filter(({ field }) => field === 'bought_sku').map(({ key }) => key)
   const bought = skus.length === 0 ? [] : await sumPurchases(db, appId, id, skus)

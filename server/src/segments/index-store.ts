@@ -36,9 +36,9 @@ export async function countUsersUpTo(db: Db, appId: AppId, most: number): Promis
   return row?.total ?? 0
 }
 
-const PREFIX = 'users_tag_'
+const INDEX_PREFIX = 'users_tag_'
 /** Keys differ in case, and names of indexes are short. */
-export const indexName = (key: string) => `${PREFIX}${hash('sha256', key, 'hex').slice(0, 16)}`
+export const indexName = (key: string) => `${INDEX_PREFIX}${hash('sha256', key, 'hex').slice(0, 16)}`
 
 export type TagIndex = { name: string; isValid: boolean }
 
@@ -46,23 +46,23 @@ export const findTagIndexes = (db: Db) =>
   db.query<TagIndex>(sql`
     select c.relname::text as name, i.indisvalid as is_valid
     from pg_index i join pg_class c on c.oid = i.indexrelid
-    where i.indrelid = 'users'::regclass and starts_with(c.relname, ${PREFIX})
+    where i.indrelid = 'users'::regclass and starts_with(c.relname, ${INDEX_PREFIX})
     order by c.relname`)
 
 /** Longer than any table here takes; without a limit a forgotten lock would hold the job for ever. */
-const BUILDING = { prepare: false, timeoutMs: 3_600_000 } as const
+const BUILD_OPTIONS = { prepare: false, timeoutMs: 3_600_000 } as const
 
 /** Concurrently: users are written while it is built. Users without the tag are not in it and pay nothing for it. */
 export const createTagIndex = (db: Db, key: string) => {
   const tag = `tags ->> ${quoteKey(key)}`
   const text = `create index concurrently ${indexName(key)} on users (app_id, (${tag})) where (${tag}) is not null`
-  return db.query(new Sql(text, []), BUILDING)
+  return db.query(new Sql(text, []), BUILD_OPTIONS)
 }
 
 /** The name comes from the catalogue; what is not of our making is not dropped. */
 export function dropTagIndex(db: Db, name: string) {
   if (!/^users_tag_[0-9a-f]{16}$/.test(name)) throw new Error('this is no index of a tag')
-  return db.query(new Sql(`drop index concurrently if exists ${name}`, []), BUILDING)
+  return db.query(new Sql(`drop index concurrently if exists ${name}`, []), BUILD_OPTIONS)
 }
 
 export const analyzeUsers = (db: Db) => db.query(sql`analyze users`)

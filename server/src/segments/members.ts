@@ -2,68 +2,68 @@
 
 import type { SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { countAudience, endOfRange, findInRange, type Member } from './audience.ts'
+import { type AudienceMember, countAudience, findInRange, findRangeEnd } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
-import type { Scope } from './filters/compile.ts'
-import type { Node } from './filters/tree.ts'
-import { type Counting, counted } from './read.ts'
+import type { AudienceScope } from './filters/compile.ts'
+import type { FilterNode } from './filters/tree.ts'
+import { type CountRequest, runCounting } from './read.ts'
 import type { MembersAnswer } from './schema.ts'
 
 /**
  * Subscriptions that a page looks at: `first`, and while few are found twice as many, up to `largest`. After `most` ranges a
  * page ends, even empty, so that it always comes soon; its cursor says where to go on.
  */
-const RANGES = { first: 10_000, largest: 160_000, most: 8 }
+const RANGE_SIZES = { first: 10_000, largest: 160_000, most: 8 }
 
-type Page = { limit: number; cursor: SubscriptionId | undefined }
+type MembersPage = { limit: number; cursor: SubscriptionId | undefined }
 
 export const findMembers = (
   ctx: Pick<SegmentsContext, 'db' | 'counting' | 'now'>,
-  caller: Counting,
-  node: Node,
-  page: Page,
-  ranges = RANGES,
+  caller: CountRequest,
+  node: FilterNode,
+  page: MembersPage,
+  ranges = RANGE_SIZES,
 ): Promise<MembersAnswer> =>
-  counted(ctx, caller, (db) => findPage(db, node, { appId: caller.appId, now: ctx.now() }, page, ranges))
+  runCounting(ctx, caller, (db) => findPage(db, node, { appId: caller.appId, now: ctx.now() }, page, ranges))
 
 /** Both in one turn: who was let in to count is not sent away before the members. */
 export const previewAudience = (
   ctx: Pick<SegmentsContext, 'db' | 'counting' | 'now'>,
-  caller: Counting,
-  node: Node,
-  page: Page,
+  caller: CountRequest,
+  node: FilterNode,
+  page: MembersPage,
 ): Promise<MembersAnswer & { subscriber_count: number }> =>
-  counted(ctx, caller, async (db) => {
+  runCounting(ctx, caller, async (db) => {
     const scope = { appId: caller.appId, now: ctx.now() }
     const subscriber_count = await countAudience(db, node, scope)
-    return { subscriber_count, ...(await findPage(db, node, scope, page, RANGES)) }
+    return { subscriber_count, ...(await findPage(db, node, scope, page, RANGE_SIZES)) }
   })
 
 async function findPage(
   db: Db,
-  node: Node,
-  scope: Scope,
-  { limit, cursor }: Page,
-  ranges: typeof RANGES,
+  node: FilterNode,
+  scope: AudienceScope,
+  { limit, cursor }: MembersPage,
+  ranges: typeof RANGE_SIZES,
 ): Promise<MembersAnswer> {
-  const found: Member[] = []
+  const found: AudienceMember[] = []
   let after = cursor
   let size = ranges.first
   for (let i = 0; i < ranges.most; i++) {
-    const upTo = await endOfRange(db, scope, after, size)
+    const upTo = await findRangeEnd(db, scope, after, size)
     const wanted = limit - found.length
     const some = await findInRange(db, node, scope, { after, upTo }, wanted + 1)
     found.push(...some.slice(0, wanted))
-    if (some.length > wanted) return pageOf(found, found.at(-1)?.id)
-    if (upTo === undefined) return pageOf(found, undefined)
+    if (some.length > wanted) return membersAnswer(found, found.at(-1)?.id)
+    if (upTo === undefined) return membersAnswer(found, undefined)
     after = upTo
     if (found.length === limit) break
     size = Math.min(size * 2, ranges.largest)
   }
-  return pageOf(found, after)
+  return membersAnswer(found, after)
 }
 
-const pageOf = (members: Member[], next: SubscriptionId | undefined): MembersAnswer => ({
+const membersAnswer = (members: AudienceMember[], next: SubscriptionId | undefined): MembersAnswer => ({
   members: members.map(({ id, userId }) => ({ subscription_id: id, onesignal_id: userId })),
   ...(next !== undefined && { next_cursor: next }),
 })

@@ -7,19 +7,26 @@ import type { Db } from '../storage/db.ts'
 import { countAudience } from './audience.ts'
 import type { SegmentsContext } from './context.ts'
 import { readFilters } from './filters/read-filters.ts'
-import type { Node } from './filters/tree.ts'
+import type { FilterNode } from './filters/tree.ts'
 import {
   defaultSegments,
-  findByName,
+  findSegmentByName,
   isDefaultId,
   type Segment,
   type SegmentId,
   segmentItem,
   segmentNotFound,
 } from './segment.ts'
-import { countSegments, findSegment, findSegments, findSegmentsById, findSegmentsByName, isAnswering } from './store.ts'
+import {
+  countSegments,
+  findSegment,
+  findSegments,
+  findSegmentsById,
+  findSegmentsByName,
+  pingDatabase,
+} from './store.ts'
 
-async function defaultsOf({ db }: Pick<SegmentsContext, 'db'>, appId: AppId): Promise<Segment[]> {
+async function loadDefaultSegments({ db }: Pick<SegmentsContext, 'db'>, appId: AppId): Promise<Segment[]> {
   const app = await findApp(db, appId)
   if (!app) throw appNotFound()
   return defaultSegments(appId, app.createdAt)
@@ -27,7 +34,7 @@ async function defaultsOf({ db }: Pick<SegmentsContext, 'db'>, appId: AppId): Pr
 
 /** In the order they were made; the default ones were there from the beginning. */
 export async function listSegments(ctx: SegmentsContext, appId: AppId, limit: number, offset: number) {
-  const defaults = await defaultsOf(ctx, appId)
+  const defaults = await loadDefaultSegments(ctx, appId)
   const page = defaults.slice(offset, offset + limit)
   const rest = limit - page.length
   const stored = rest > 0 ? await findSegments(ctx.db, appId, rest, Math.max(0, offset - defaults.length)) : []
@@ -41,7 +48,7 @@ export async function listSegments(ctx: SegmentsContext, appId: AppId, limit: nu
 
 export async function getSegment(ctx: Pick<SegmentsContext, 'db'>, appId: AppId, id: SegmentId): Promise<Segment> {
   const found = isDefaultId(appId, id)
-    ? (await defaultsOf(ctx, appId)).find((it) => it.id === id)
+    ? (await loadDefaultSegments(ctx, appId)).find((it) => it.id === id)
     : await findSegment(ctx.db, appId, id)
   if (!found) throw segmentNotFound()
   return found
@@ -54,9 +61,9 @@ export async function getSegmentsByName(
   names: readonly string[],
 ): Promise<Segment[]> {
   if (names.length === 0) return []
-  const known = [...(await defaultsOf(ctx, appId)), ...(await findSegmentsByName(ctx.db, appId, names))]
+  const known = [...(await loadDefaultSegments(ctx, appId)), ...(await findSegmentsByName(ctx.db, appId, names))]
   return [...new Set(names)].map((name) => {
-    const found = findByName(known, name)
+    const found = findSegmentByName(known, name)
     if (!found) throw invalid(`Segment "${name}" was not found`)
     return found
   })
@@ -87,28 +94,28 @@ export async function getSegmentIds(
   const ids = namesOrIds.filter(isUuid).map((id) => id.toLowerCase())
   const known = await getSegmentsById({ db }, appId, ids)
   const found = namesOrIds.map((given) => {
-    const id = findByName(named, given)?.id ?? known.get(given.toLowerCase())?.id
+    const id = findSegmentByName(named, given)?.id ?? known.get(given.toLowerCase())?.id
     if (id === undefined) throw invalid(`Segment "${given}" was not found`)
     return id
   })
   return [...new Set(found)]
 }
 
-export const treeOf = ({ filters }: Pick<Segment, 'filters'>): Node => readFilters(filters).tree
+export const filterTreeOf = ({ filters }: Pick<Segment, 'filters'>): FilterNode => readFilters(filters).tree
 
 /** Whose users are counted, and until when somebody waits for it. */
-export type Counting = { appId: AppId; signal: AbortSignal }
+export type CountRequest = { appId: AppId; signal: AbortSignal }
 
 /**
  * Runs what looks at all of an app's users, when it is the app's turn. Nobody waits for ever: what takes longer than the pool's
  * minute is told as such, and not as a broken server; a database that does not answer at all is found out before, in seconds.
  */
-export async function counted<Result>(
+export async function runCounting<Result>(
   { db, counting }: Pick<SegmentsContext, 'db' | 'counting'>,
-  { appId, signal }: Counting,
+  { appId, signal }: CountRequest,
   run: (db: Db) => Promise<Result>,
 ): Promise<Result> {
-  await isAnswering(db)
+  await pingDatabase(db)
   try {
     return await counting.use(appId, run, signal)
   } catch (error) {
@@ -117,5 +124,5 @@ export async function counted<Result>(
   }
 }
 
-export const countSegment = (ctx: SegmentsContext, caller: Counting, node: Node): Promise<number> =>
-  counted(ctx, caller, (db) => countAudience(db, node, { appId: caller.appId, now: ctx.now() }))
+export const countSegment = (ctx: SegmentsContext, caller: CountRequest, node: FilterNode): Promise<number> =>
+  runCounting(ctx, caller, (db) => countAudience(db, node, { appId: caller.appId, now: ctx.now() }))

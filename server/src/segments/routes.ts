@@ -4,27 +4,27 @@ import { ownProperty } from '../lib/own-property.ts'
 import { createSegment, deleteSegment, updateSegment } from './change.ts'
 import type { SegmentsContext } from './context.ts'
 import { estimateRecipients } from './estimate.ts'
-import { explain } from './explain.ts'
+import { explainSegment } from './explain.ts'
 import { readFilters } from './filters/read-filters.ts'
 import { findMembers, previewAudience } from './members.ts'
-import { type Counting, countSegment, getSegment, listSegments, treeOf } from './read.ts'
+import { type CountRequest, countSegment, filterTreeOf, getSegment, listSegments } from './read.ts'
 import {
   AppPath,
   CreateSegmentBody,
   EstimateAnswer,
   EstimateBody,
-  ExplainAnswer,
-  ExplainQuery,
+  ExplainSegmentAnswer,
+  ExplainSegmentQuery,
   ListQuery,
   MembersAnswer,
   MembersQuery,
   PreviewAnswer,
   PreviewBody,
-  Saved,
+  SavedAnswer,
   SegmentAnswer,
   SegmentPath,
   SegmentsAnswer,
-  Success,
+  SuccessAnswer,
   UpdateSegmentBody,
   ViewQuery,
 } from './schema.ts'
@@ -40,7 +40,7 @@ const pages = (name: string): RouteLimit[] => [
   { rule: 'read', when: ({ query }) => !isLookback(ownProperty(query, name)) },
   { rule: 'lookback', counter: 'lookback', when: ({ query }) => isLookback(ownProperty(query, name)) },
 ]
-const countingFor = ({ app, signal }: Pick<Call, 'app' | 'signal'>): Counting => ({ appId: app.id, signal })
+const countingFor = ({ app, signal }: Pick<Call, 'app' | 'signal'>): CountRequest => ({ appId: app.id, signal })
 const pageIn = ({ query }: { query: { limit: number; cursor?: string } }) => ({
   limit: query.limit,
   cursor: query.cursor?.toLowerCase(),
@@ -75,7 +75,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       limits: writes,
       params: AppPath,
       body: CreateSegmentBody,
-      answers: { 201: Saved },
+      answers: { 201: SavedAnswer },
       async handle(call) {
         const id = await createSegment(ctx, call.app.id, call.body, call)
         return { status: 201, body: { success: true, id } }
@@ -95,7 +95,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       async handle(call) {
         const { app, params, query } = call
         const segment = await getSegment(ctx, app.id, readSegmentId(params.segment_id))
-        const subscriber_count = await countSegment(ctx, countingFor(call), treeOf(segment))
+        const subscriber_count = await countSegment(ctx, countingFor(call), filterTreeOf(segment))
         const payload = query['include-segment-detail'] ? { payload: segmentPayload(app.id, segment) } : {}
         return { status: 200, body: { subscriber_count, ...payload } }
       },
@@ -111,7 +111,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       limits: writes,
       params: SegmentPath,
       body: UpdateSegmentBody,
-      answers: { 200: Saved },
+      answers: { 200: SavedAnswer },
       async handle(call) {
         const id = readSegmentId(call.params.segment_id)
         await updateSegment(ctx, call.app.id, id, call.body, call)
@@ -127,7 +127,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       description: 'For good. Users and subscriptions are not deleted. Not while an active journey uses it: 400.',
       limits: writes,
       params: SegmentPath,
-      answers: { 200: Success },
+      answers: { 200: SuccessAnswer },
       async handle(call) {
         await deleteSegment(ctx, call.app.id, call.params.segment_id, call)
         return { status: 200, body: { success: true } }
@@ -147,7 +147,7 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       answers: { 200: MembersAnswer },
       async handle(call) {
         const segment = await getSegment(ctx, call.app.id, readSegmentId(call.params.segment_id))
-        return { status: 200, body: await findMembers(ctx, countingFor(call), treeOf(segment), pageIn(call)) }
+        return { status: 200, body: await findMembers(ctx, countingFor(call), filterTreeOf(segment), pageIn(call)) }
       },
     }),
     route({
@@ -159,11 +159,11 @@ export function segmentRoutes(ctx: SegmentsContext): Route[] {
       summary: 'Explain why a user is in a segment, or is not',
       limits: reads,
       params: SegmentPath,
-      query: ExplainQuery,
-      answers: { 200: ExplainAnswer },
+      query: ExplainSegmentQuery,
+      answers: { 200: ExplainSegmentAnswer },
       async handle({ app, params, query }) {
         const segment = await getSegment(ctx, app.id, readSegmentId(params.segment_id))
-        const body = await explain(ctx, app.id, treeOf(segment), query.alias_label, query.alias_id)
+        const body = await explainSegment(ctx, app.id, filterTreeOf(segment), query.alias_label, query.alias_id)
         return { status: 200, body }
       },
     }),

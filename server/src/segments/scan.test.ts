@@ -6,7 +6,7 @@ import { systemClock } from '../lib/clock.ts'
 import type { SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
-import { type Member, pageStatement } from './audience.ts'
+import { type AudienceMember, pageStatement } from './audience.ts'
 import { readFilters } from './filters/read-filters.ts'
 import { createScanAudience, type ScanLimits } from './scan.ts'
 
@@ -44,7 +44,7 @@ function aScan(db: Db, limits: Partial<ScanLimits>, filters: object[] = [tagIs('
   const { tree } = readFilters(filters as never)
   const scanAudience = createScanAudience(unshared(db), { maxCost: 1e12, maxMs: LONG_MS, ...limits })
   return (after?: SubscriptionId, size?: number) =>
-    scanAudience<Member>({
+    scanAudience<AudienceMember>({
       ...{ scope, after, size, maxSize: SIZE },
       statement: (range) => pageStatement(tree, scope, range),
     })

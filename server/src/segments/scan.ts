@@ -7,31 +7,31 @@ import type { SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { SharedPool } from '../storage/shared-pool.ts'
 import { type Sql, sql } from '../storage/sql.ts'
-import { endOfRange, type Range } from './audience.ts'
-import type { Scope } from './filters/compile.ts'
+import { findRangeEnd, type SubscriptionRange } from './audience.ts'
+import type { AudienceScope } from './filters/compile.ts'
 
 /**
  * Of the handlers of jobs that scan: most of their time they wait for a turn, so they take no slot of other jobs; and no app has all
  * that may wait.
  */
-export const READS_AUDIENCE = { waitsFor: () => '', mostWaiting: () => 16 }
+export const AUDIENCE_SCAN_HANDLER = { waitsFor: () => '', mostWaiting: () => 16 }
 
-export type Scan = {
-  scope: Scope
+export type AudienceScan = {
+  scope: AudienceScope
   after: SubscriptionId | undefined
   /** How many subscriptions a range holds, unless reading them would take too long. */
   maxSize: number
   /** The `nextSize` of the range before, when there was one. Estimated by default. */
   size?: number | undefined
   /** Who is meant in a range; it only reads. */
-  statement(range: Range): Sql
+  statement(range: SubscriptionRange): Sql
   signal?: AbortSignal
 }
 
 /** `upTo`: where the next range begins; undefined after the last one. */
-export type Scanned<Row> = { rows: Row[]; upTo: SubscriptionId | undefined; nextSize: number }
+export type ScannedRange<Row> = { rows: Row[]; upTo: SubscriptionId | undefined; nextSize: number }
 
-export type ScanAudience = <Row>(scan: Scan) => Promise<Scanned<Row>>
+export type ScanAudience = <Row>(scan: AudienceScan) => Promise<ScannedRange<Row>>
 
 export type ScanLimits = {
   /** What a statement may cost by PostgreSQL's estimate. */
@@ -43,20 +43,20 @@ export type ScanLimits = {
 }
 
 /** To look at 10,000 subscriptions and their users by one filter is estimated at 28,000, by a hundred filters at 50,000 and more. */
-const LIMITS: ScanLimits = { maxCost: 40_000, maxMs: 2_000, minSize: 100 }
+const DEFAULT_LIMITS: ScanLimits = { maxCost: 40_000, maxMs: 2_000, minSize: 100 }
 
 export function createScanAudience(pool: SharedPool, limits: Partial<ScanLimits> = {}): ScanAudience {
-  const { maxCost, maxMs, minSize } = { ...LIMITS, ...limits }
+  const { maxCost, maxMs, minSize } = { ...DEFAULT_LIMITS, ...limits }
 
-  async function estimateSize(db: Db, { scope, after, maxSize, statement }: Scan): Promise<number> {
-    const range = { after, upTo: await endOfRange(db, scope, after, maxSize) }
+  async function estimateSize(db: Db, { scope, after, maxSize, statement }: AudienceScan): Promise<number> {
+    const range = { after, upTo: await findRangeEnd(db, scope, after, maxSize) }
     const cost = await estimateCost(db, statement(range))
     return cost <= maxCost ? maxSize : Math.floor((maxSize * maxCost) / cost)
   }
 
   /** Undefined when it took too long. */
-  async function readRange<Row>(db: Db, { scope, after, statement }: Scan, size: number) {
-    const upTo = await endOfRange(db, scope, after, size)
+  async function readRange<Row>(db: Db, { scope, after, statement }: AudienceScan, size: number) {
+    const upTo = await findRangeEnd(db, scope, after, size)
     const options = { prepare: false, ...(size > minSize && { timeoutMs: maxMs }) }
     const began = performance.now()
     try {
@@ -68,7 +68,7 @@ export function createScanAudience(pool: SharedPool, limits: Partial<ScanLimits>
     }
   }
 
-  return async <Row>(scan: Scan): Promise<Scanned<Row>> => {
+  return async <Row>(scan: AudienceScan): Promise<ScannedRange<Row>> => {
     const { scope, maxSize, signal } = scan
     const bounded = (size: number) => Math.max(Math.min(minSize, maxSize), Math.min(maxSize, size))
     const inTurn = <Result>(run: (db: Db) => Promise<Result>) => pool.use(scope.appId, run, signal)
@@ -83,9 +83,9 @@ export function createScanAudience(pool: SharedPool, limits: Partial<ScanLimits>
   }
 }
 
-type Explained = { 'QUERY PLAN': [{ Plan: { 'Total Cost': number } }] }
+type ExplainRow = { 'QUERY PLAN': [{ Plan: { 'Total Cost': number } }] }
 
 async function estimateCost(db: Db, statement: Sql): Promise<number> {
-  const [row] = await db.query<Explained>(sql`explain (format json) ${statement}`, { prepare: false })
+  const [row] = await db.query<ExplainRow>(sql`explain (format json) ${statement}`, { prepare: false })
   return row?.['QUERY PLAN'][0].Plan['Total Cost'] ?? 0
 }

@@ -1,9 +1,9 @@
 // The wire shapes of segments. What filters may hold is said by fields.ts, where each is read.
 
 import Type, { type Static } from 'typebox'
-import type { Filter } from './filters/tree.ts'
+import type { SegmentFilter } from './filters/tree.ts'
 
-const Filters = Type.Unsafe<Filter[]>({
+const Filters = Type.Unsafe<SegmentFilter[]>({
   type: 'array',
   description:
     'Filters (`field`, `relation` and operands), `{"operator": "AND" | "OR"}` between them, and groups `{"group": [...]}`. Neighbours are joined by AND, which binds tighter than OR. At most 200 entries.',
@@ -27,7 +27,11 @@ export const UpdateSegmentBody = Type.Object({
   name: Name,
   description: Description,
   filters: Type.Optional(
-    Type.Unsafe<Filter[] | null>({ type: ['array', 'null'], items: { type: 'object' }, description: 'Replace all.' }),
+    Type.Unsafe<SegmentFilter[] | null>({
+      type: ['array', 'null'],
+      items: { type: 'object' },
+      description: 'Replace all.',
+    }),
   ),
 })
 export type UpdateSegmentBody = Static<typeof UpdateSegmentBody>
@@ -59,7 +63,7 @@ export const ListQuery = Type.Object({
 export const ViewQuery = Type.Object({
   'include-segment-detail': Type.Optional(Type.Boolean({ description: 'Answer the payload too.' })),
 })
-export const ExplainQuery = Type.Object({ alias_label: Type.String(), alias_id: Type.String() })
+export const ExplainSegmentQuery = Type.Object({ alias_label: Type.String(), alias_id: Type.String() })
 export const MembersQuery = Type.Object({
   limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 100 }),
   cursor: Type.Optional(Type.String({ format: 'uuid', description: 'next_cursor of the page before.' })),
@@ -98,8 +102,8 @@ export const SegmentAnswer = Type.Object({
   ),
 })
 
-export const Saved = Type.Object({ success: Type.Boolean(), id: Type.String() })
-export const Success = Type.Object({ success: Type.Boolean() })
+export const SavedAnswer = Type.Object({ success: Type.Boolean(), id: Type.String() })
+export const SuccessAnswer = Type.Object({ success: Type.Boolean() })
 
 const ByChannel = Type.Object({ push: Type.Integer(), email: Type.Integer(), sms: Type.Integer() })
 export const EstimateAnswer = Type.Object({
@@ -120,7 +124,7 @@ export const MembersAnswer = Type.Object({
 export type MembersAnswer = Static<typeof MembersAnswer>
 export const PreviewAnswer = Type.Object({ subscriber_count: Type.Integer(), ...MembersAnswer.properties })
 
-export const ExplainAnswer = Type.Object({
+export const ExplainSegmentAnswer = Type.Object({
   onesignal_id: Type.String(),
   matches: Type.Boolean({ description: 'Is any subscription of the user in the segment?' }),
   subscriptions: Type.Array(
@@ -131,7 +135,7 @@ export const ExplainAnswer = Type.Object({
       clauses: Type.Array(
         Type.Object({
           entry: Type.String({ description: 'Where the filter stands: `filters[2].group[0]`.' }),
-          filter: Type.Unsafe<Filter>({ type: 'object' }),
+          filter: Type.Unsafe<SegmentFilter>({ type: 'object' }),
           matches: Type.Boolean(),
           value: Type.Unsafe<string | number | boolean | null>({ description: 'What was seen.' }),
         }),
@@ -139,4 +143,4 @@ export const ExplainAnswer = Type.Object({
     }),
   ),
 })
-export type ExplainAnswer = Static<typeof ExplainAnswer>
+export type ExplainSegmentAnswer = Static<typeof ExplainSegmentAnswer>

@@ -4,7 +4,7 @@
 import { hash } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
 import { type AppId, type Id, isUuid } from '../lib/ids.ts'
-import type { Filter } from './filters/tree.ts'
+import type { SegmentFilter } from './filters/tree.ts'
 import type { SegmentItem } from './schema.ts'
 
 export type SegmentId = Id<'segment'>
@@ -13,7 +13,7 @@ export type Segment = {
   id: SegmentId
   name: string
   description: string | null
-  filters: Filter[]
+  filters: SegmentFilter[]
   createdAt: Date
   updatedAt: Date
 }
@@ -21,7 +21,7 @@ export type Segment = {
 const WEEK_HOURS = '168'
 
 /** Everything has a device type, so the last one holds for all. */
-const DEFAULTS: readonly { name: string; filters: Filter[] }[] = [
+const DEFAULTS: readonly { name: string; filters: SegmentFilter[] }[] = [
   { name: 'Subscribed Users', filters: [{ field: 'subscribed', relation: '=', value: 'true' }] },
   { name: 'Active Users', filters: [{ field: 'last_session', relation: '<', hours_ago: WEEK_HOURS }] },
   {
@@ -58,7 +58,7 @@ const EVERYBODY = { alias: 'All', segment: 'Total Subscriptions' }
  * The segment that a caller means by a name. `All` is what the public service called everybody before it had default
  * segments, and what many libraries still send; a segment that an app itself called so goes first.
  */
-export function findByName(segments: readonly Segment[], name: string): Segment | undefined {
+export function findSegmentByName(segments: readonly Segment[], name: string): Segment | undefined {
   const named = segments.find((it) => it.name === name)
   if (named || name !== EVERYBODY.alias) return named
   const everybody = segments.find((it) => it.name === EVERYBODY.segment)

@@ -12,18 +12,18 @@ import { checkStatement, type KnownTables } from '../../test/sql-rules/statement
 import { newId } from '../lib/ids.ts'
 import type { Sql } from '../storage/sql.ts'
 import {
-  audience,
   countByTypeStatement,
   countStatement,
-  judgeStatement,
-  judgeUsersStatement,
+  matchSubscriptionsStatement,
+  matchUsersStatement,
   pageStatement,
-  reachable,
+  restrictToReachable,
+  selectAudience,
   usersStatement,
 } from './audience.ts'
-import { fields } from './filters/fields.ts'
+import { filterFields } from './filters/fields.ts'
 import { readFilters } from './filters/read-filters.ts'
-import { channels, type Node } from './filters/tree.ts'
+import { audienceChannels, type FilterNode } from './filters/tree.ts'
 import { createTagIndex, INDEXABLE_KEY, quoteKey } from './index-store.ts'
 
 let database: TestDatabase
@@ -37,20 +37,20 @@ afterAll(() => database.close())
 const scope = { appId: newId(), now: NOW }
 const range = { after: newId(), upTo: newId() }
 
-const statementsOf = (node: Node): Sql[] => [
-  audience(node, scope),
+const statementsOf = (node: FilterNode): Sql[] => [
+  selectAudience(node, scope),
   countStatement(node, scope),
   countByTypeStatement(node, scope),
   pageStatement(node, scope, range, 10),
-  judgeStatement([node, { kind: 'all', of: [] }], scope, [newId()]),
-  judgeUsersStatement([node, { kind: 'all', of: [] }], scope, [newId()]),
+  matchSubscriptionsStatement([node, { kind: 'all', of: [] }], scope, [newId()]),
+  matchUsersStatement([node, { kind: 'all', of: [] }], scope, [newId()]),
   usersStatement(node, undefined, scope, 10),
   usersStatement(node, { kind: 'any', of: [node] }, scope, 10),
-  ...channels.map((channel) => countStatement(reachable(node, channel), scope)),
+  ...audienceChannels.map((channel) => countStatement(restrictToReachable(node, channel), scope)),
   countStatement({ kind: 'none', of: [node, { kind: 'users', ids: [newId()] }] }, scope),
 ]
 
-function expectRules(node: Node) {
+function expectRules(node: FilterNode) {
   for (const { text, values } of statementsOf(node)) {
     expect(checkStatement(text, known)).toEqual([])
     // Every value has its place, and every place its value.
@@ -60,8 +60,8 @@ function expectRules(node: Node) {
 }
 
 test('the generated filters have every field and every relation', () => {
-  expect(Object.keys(filterOf).sort()).toEqual(Object.keys(fields).sort())
-  for (const [field, { relations }] of Object.entries(fields)) {
+  expect(Object.keys(filterOf).sort()).toEqual(Object.keys(filterFields).sort())
+  for (const [field, { relations }] of Object.entries(filterFields)) {
     if (field === 'location') continue
     const made = new Set(
       fc

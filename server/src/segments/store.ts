@@ -3,7 +3,7 @@
 import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
-import { spent } from './filters/compile.ts'
+import { spentSql } from './filters/compile.ts'
 import type { Segment, SegmentId } from './segment.ts'
 
 const columns = sql`g.id, g.name, g.description, g.filters, g.created_at, g.updated_at`
@@ -55,7 +55,7 @@ export const findSegmentsById = (db: Db, appId: AppId, ids: readonly SegmentId[]
   db.query<Segment>(sql`select ${columns} from segments g where g.app_id = ${appId} and g.id = any(${ids}::uuid[])`)
 
 /** Those of them that are there; until the transaction ends nobody changes or deletes them. */
-export const holdSegments = (db: Db, appId: AppId, ids: readonly SegmentId[]) =>
+export const lockSegmentsForShare = (db: Db, appId: AppId, ids: readonly SegmentId[]) =>
   db.query<{ id: SegmentId }>(sql`
     select g.id from segments g where g.app_id = ${appId} and g.id = any(${ids}::uuid[]) order by g.id for share`)
 
@@ -73,23 +73,23 @@ export async function countSegments(db: Db, appId: AppId): Promise<number> {
   return row?.total ?? 0
 }
 
-export const isAnswering = (db: Db) => db.query(sql`select 1`)
+export const pingDatabase = (db: Db) => db.query(sql`select 1`)
 
 /** What a user spent on each of these SKUs; those never bought are not there. */
 export const sumPurchases = (db: Db, appId: AppId, userId: UserId, skus: readonly string[]) =>
   db.query<{ sku: string; spent: string }>(sql`
-    select p.sku, ${spent}::text as spent from purchases p
+    select p.sku, ${spentSql}::text as spent from purchases p
     where p.app_id = ${appId} and p.user_id = ${userId} and p.sku = any(${skus}::text[])
     group by p.sku`)
 
-export type EventQuestion = { name: string; since: Date | null }
+export type EventCountQuery = { name: string; since: Date | null }
 
 /** How often a user did something, in the order of the questions. */
 export async function countEvents(
   db: Db,
   appId: AppId,
   userId: UserId,
-  questions: readonly EventQuestion[],
+  questions: readonly EventCountQuery[],
   now: Date,
 ): Promise<number[]> {
   const rows = await db.query<{ n: number; total: number }>(sql`

@@ -13,9 +13,9 @@ import { secretBox } from '../lib/secrets.ts'
 import { createWorker } from '../queue/work.ts'
 import { sql } from '../storage/sql.ts'
 import { insertAdministrator } from './notice-store.ts'
-import { NOTIFY, NOTIFY_BY_MAIL } from './notify-administrators.ts'
-import { mailNoticeHandler, notifyHandler, type SendMail, type SendWebhook } from './send-notice.ts'
-import { sealedSecret } from './webhook-secret.ts'
+import { SEND_EMAIL_NOTICE, SEND_WEBHOOK_NOTICE } from './notify-administrators.ts'
+import { emailNoticeHandler, type SendNoticeEmail, type SendWebhook, webhookNoticeHandler } from './send-notice.ts'
+import { sealedWebhookSecret } from './webhook-secret.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
 const secretKey = 'the secret key of the tests'
@@ -36,10 +36,10 @@ const list = async () => (await app.asOrganization('/administrators')).body.admi
 const notices = async (query = '') => (await app.ask(`/notices${query}`)).body
 
 /** Does what is due, with this at the other end. */
-function runNotices(sendWebhook: SendWebhook, sendMail: SendMail = async () => ({ kind: 'sent' })) {
+function runNotices(sendWebhook: SendWebhook, sendMail: SendNoticeEmail = async () => ({ kind: 'sent' })) {
   const handlers = {
-    [NOTIFY]: notifyHandler({ db: server.db, clock, secrets, sendWebhook }),
-    [NOTIFY_BY_MAIL]: mailNoticeHandler({ db: server.db, clock, sendMail }),
+    [SEND_WEBHOOK_NOTICE]: webhookNoticeHandler({ db: server.db, clock, secrets, sendWebhook }),
+    [SEND_EMAIL_NOTICE]: emailNoticeHandler({ db: server.db, clock, sendEmail: sendMail }),
   }
   const worker = createWorker({ db: server.db, clock, log: createLog('silent'), handlers })
   return worker.runDue()
@@ -69,8 +69,8 @@ describe('administrators', () => {
       sql`select webhook_secret from app_administrators where app_id = ${app.id}`,
     )
     expect(row?.webhookSecret).toMatch(/^v1\./)
-    expect(sealedSecret(secrets, app.id, body.id).open(row?.webhookSecret ?? '')).toBe(body.webhook_secret)
-    expect(() => sealedSecret(secrets, app.id, newId()).open(row?.webhookSecret ?? '')).toThrow()
+    expect(sealedWebhookSecret(secrets, app.id, body.id).open(row?.webhookSecret ?? '')).toBe(body.webhook_secret)
+    expect(() => sealedWebhookSecret(secrets, app.id, newId()).open(row?.webhookSecret ?? '')).toThrow()
   })
 
   test('are removed, and then are not there', async () => {
@@ -180,7 +180,7 @@ describe('when the app is disabled', () => {
     // The receiver believes no signature that is older than some minutes.
     const webhooks = openWebhooks({ outbound, clock: systemClock() })
     try {
-      const webhookSecret = sealedSecret(secrets, app.id, id).seal(secret)
+      const webhookSecret = sealedWebhookSecret(secrets, app.id, id).seal(secret)
       const place = { email: null, webhookUrl: `${WEBHOOK_ORIGIN}/notices`, webhookSecret }
       await insertAdministrator(server.db, app.id, { id, ...place, createdAt: clock.now() })
       await app.take(11)
@@ -221,7 +221,7 @@ describe('when the app is disabled', () => {
     const email = anEmail()
     await add({ email, webhook_url: 'https://example.com/notices' })
     await app.take(11)
-    const mails: Parameters<SendMail>[1][] = []
+    const mails: Parameters<SendNoticeEmail>[1][] = []
     const retry: SendWebhook = async () => ({ kind: 'retry', reason: 'status 503' })
     await runNotices(retry, async (appId, mail) => {
       expect(appId).toBe(app.id)

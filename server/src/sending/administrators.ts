@@ -15,9 +15,9 @@ import {
   findAdministrators,
   insertAdministrator,
 } from './notice-store.ts'
-import { sealedSecret } from './webhook-secret.ts'
+import { sealedWebhookSecret } from './webhook-secret.ts'
 
-const MOST = 50
+const MAX_ADMINISTRATORS = 50
 
 export type NewAdministrator = { email?: string | null | undefined; webhookUrl?: string | null | undefined }
 export type AddedAdministrator = Omit<Administrator, 'webhookSecret'> & { webhookSecret: string | null }
@@ -42,13 +42,13 @@ export function addAdministrator(
   return db.transaction(async (db) => {
     // Counted behind the lock of the app: of several at once only as many are added as fit.
     if (!(await lockApp(db, appId))) throw appNotFound()
-    if ((await findAdministrators(db, appId)).length >= MOST)
-      throw conflict(`An app can have at most ${MOST} administrators`)
-    const webhookSecret = secret && sealedSecret(secrets, appId, id).seal(secret)
+    if ((await findAdministrators(db, appId)).length >= MAX_ADMINISTRATORS)
+      throw conflict(`An app can have at most ${MAX_ADMINISTRATORS} administrators`)
+    const webhookSecret = secret && sealedWebhookSecret(secrets, appId, id).seal(secret)
     if (!(await insertAdministrator(db, appId, { ...administrator, webhookSecret })))
       throw conflict('The app has an administrator with this address already')
     const detail = { ...(email !== null && { email }), ...(webhookUrl !== null && { webhook: true }) }
-    await note(db, appId, by, 'administrator.add', id, detail, { newId, at })
+    await recordAudit(db, appId, by, 'administrator.add', id, detail, { newId, at })
     return { ...administrator, webhookSecret: secret }
   })
 }
@@ -63,7 +63,7 @@ export function removeAdministrator(
   return db.transaction(async (db) => {
     if (!(await deleteAdministrator(db, appId, id)))
       throw new AppError('not-found', { code: 'administrator-0', title: 'Administrator not found' })
-    await note(db, appId, by, 'administrator.remove', id, {}, { newId, at })
+    await recordAudit(db, appId, by, 'administrator.remove', id, {}, { newId, at })
   })
 }
 
@@ -75,7 +75,7 @@ function isHttps(text: string): boolean {
 
 const conflict = (title: string) => new AppError('conflict', { code: 'administrator-1', title })
 
-const note = (
+const recordAudit = (
   db: Db,
   appId: AppId,
   by: RequestOrigin,

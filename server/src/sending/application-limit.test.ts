@@ -8,7 +8,7 @@ import { createPool, type Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
 import { insertAdministrator } from './notice-store.ts'
 import { readSending } from './read.ts'
-import { release, reserve } from './reserve.ts'
+import { releaseMessages, reserveMessages } from './reserve.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
 let server: TestApp
@@ -21,7 +21,7 @@ const WINDOW = { minutes: 15 }
 
 const anApp = (subscribed: number) => aCountedApp(server, clock, subscribed)
 const giveBack = (appId: AppId, second: Date, count: number) =>
-  server.db.transaction((db) => release(db, appId, [{ second, count }], clock.now()))
+  server.db.transaction((db) => releaseMessages(db, appId, [{ second, count }], clock.now()))
 const holdOf = async (appId: AppId) => (await readSending(server.db, appId, clock.now())).hold
 
 const noticesOf = (appId: AppId) =>
@@ -121,10 +121,13 @@ describe('messages count for 15 minutes after sending', () => {
     const app = await anApp(1)
     await app.take(10)
     const late = new Date(clock.now().getTime() + 901_000)
-    await server.db.transaction((db) => reserve(db, app.id, 6, late))
+    await server.db.transaction((db) => reserveMessages(db, app.id, 6, late))
     const early = new Date(late.getTime() - 200)
     const second = late
-    expect(await server.db.transaction((db) => reserve(db, app.id, 6, early))).toMatchObject({ granted: 4, second })
+    expect(await server.db.transaction((db) => reserveMessages(db, app.id, 6, early))).toMatchObject({
+      granted: 4,
+      second,
+    })
   })
 })
 

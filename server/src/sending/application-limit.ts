@@ -4,29 +4,29 @@
 // bucket is sent less than a second after its beginning, so a bucket is dropped 15 minutes and one second after that. It may
 // count up to a second too long, and never too short.
 
-import type { Hold } from './hold.ts'
+import type { SendingHold } from './hold.ts'
 
 export const WINDOW_MS = 15 * 60_000
 const BUCKET_MS = 1_000
 
 /** The bucket that a time falls into, by its beginning. */
-export const secondOf = (at: Date) => new Date(Math.floor(at.getTime() / BUCKET_MS) * BUCKET_MS)
+export const bucketOf = (at: Date) => new Date(Math.floor(at.getTime() / BUCKET_MS) * BUCKET_MS)
 
 /** Buckets that begin at or before this time count no more. */
-export const agedUntil = (now: Date) => new Date(now.getTime() - WINDOW_MS - BUCKET_MS)
+export const expiredUntil = (now: Date) => new Date(now.getTime() - WINDOW_MS - BUCKET_MS)
 
 /** When a bucket stops counting. */
-const agesAt = (second: Date) => new Date(second.getTime() + WINDOW_MS + BUCKET_MS)
+const bucketExpiresAt = (second: Date) => new Date(second.getTime() + WINDOW_MS + BUCKET_MS)
 
 /** `roomAfter`: the bucket after which the app has room again, as far as can be told. */
-export const holdOf = (since: Date, roomAfter: Date | null): Hold => ({
+export const disabledHold = (since: Date, roomAfter: Date | null): SendingHold => ({
   reason: 'disabled',
   since,
-  ...(roomAfter && { until: agesAt(roomAfter) }),
+  ...(roomAfter && { until: bucketExpiresAt(roomAfter) }),
 })
 
 /** The first moment whose bucket can hold nothing that was booked up to now. */
-export const nextSecond = (now: Date) => new Date(secondOf(now).getTime() + BUCKET_MS)
+export const nextBucket = (now: Date) => new Date(bucketOf(now).getTime() + BUCKET_MS)
 
 /**
  * An app that is disabled stays so until less than half of its limit is used. At the first free place it would go on, cross the

@@ -6,8 +6,8 @@ import { appNotFound, forbidden, invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { isTimeZone, readTimeOfDay } from '../lib/time-zone.ts'
 import type { SendingContext } from './context.ts'
-import { QUIET_HOURS_CHANGED, releaseHeld, THROTTLE_CHANGED, wake } from './control.ts'
-import { findRow, settingsOf } from './read.ts'
+import { enqueueRelease, enqueueResume, QUIET_HOURS_CHANGED, THROTTLE_CHANGED } from './control.ts'
+import { findSendingRow, settingsOf } from './read.ts'
 import type { DeliverySettingsBody } from './schema.ts'
 import {
   DAYS,
@@ -20,7 +20,7 @@ import {
 } from './settings.ts'
 import { upsertSettings } from './store.ts'
 
-const LONGEST_WINDOW_MS = 30 * 86_400_000
+const MAX_WINDOW_MS = 30 * 86_400_000
 
 /** Fields that are given replace what is there, null takes the default again, the others stay. */
 export function changeSettings(
@@ -33,7 +33,7 @@ export function changeSettings(
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
     if (!(await lockApp(db, appId))) throw appNotFound()
-    const before = settingsOf(await findRow(db, appId))
+    const before = settingsOf(await findSendingRow(db, appId))
     const after = { ...before, ...given }
     const isOtherLimit = after.limitFactor !== before.limitFactor
     if (isOtherLimit && by.caller.kind !== 'organization')
@@ -54,8 +54,8 @@ export function changeSettings(
       ],
       now,
     )
-    if (isOtherLimit) await wake(db, appId, now)
-    await releaseHeld(db, appId, changedHolds(before, after), now)
+    if (isOtherLimit) await enqueueResume(db, appId, now)
+    await enqueueRelease(db, appId, changedHolds(before, after), now)
     return after
   })
 }
@@ -93,23 +93,23 @@ function readQuietHours(given: NonNullable<DeliverySettingsBody['quiet_hours']>)
   const { start, end, days = DAYS, channels = DELIVERY_CHANNELS, fallback_time_zone: fallbackTimeZone = 'UTC' } = given
   for (const [name, time] of Object.entries({ start, end }))
     if (!/^\d\d:\d\d$/.test(time) || readTimeOfDay(time) === undefined)
-      throw refused(`quiet_hours.${name}`, 'must be a time of day from 00:00 to 23:59, as 22:00')
+      throw fieldError(`quiet_hours.${name}`, 'must be a time of day from 00:00 to 23:59, as 22:00')
   if (!isTimeZone(fallbackTimeZone))
-    throw refused('quiet_hours.fallback_time_zone', 'must be the name of a time zone, as Europe/Berlin')
+    throw fieldError('quiet_hours.fallback_time_zone', 'must be the name of a time zone, as Europe/Berlin')
   if (start === end && DAYS.every((day) => days.includes(day)))
-    throw refused('quiet_hours', 'must leave some time to send in')
+    throw fieldError('quiet_hours', 'must leave some time to send in')
   return { start, end, days: unique(days), channels: unique(channels), fallbackTimeZone }
 }
 
 function readCaps(given: readonly FrequencyCap[]): FrequencyCap[] {
   const channels = given.map(({ channel }) => channel)
   return given.map(({ channel, count, window, unit }, i) => {
-    if (windowMsOf({ window, unit }) > LONGEST_WINDOW_MS)
-      throw refused(`frequency_caps[${i}].window`, 'must be 30 days at most')
-    if (channels.indexOf(channel) !== i) throw refused(`frequency_caps[${i}].channel`, 'must not be there twice')
+    if (windowMsOf({ window, unit }) > MAX_WINDOW_MS)
+      throw fieldError(`frequency_caps[${i}].window`, 'must be 30 days at most')
+    if (channels.indexOf(channel) !== i) throw fieldError(`frequency_caps[${i}].channel`, 'must not be there twice')
     return { channel, count, window, unit }
   })
 }
 
 const unique = <Word>(words: readonly Word[]): Word[] => [...new Set(words)]
-const refused = (field: string, demand: string) => invalid(`${field} ${demand}`, { field })
+const fieldError = (field: string, demand: string) => invalid(`${field} ${demand}`, { field })

@@ -5,7 +5,7 @@ import { findAllApps, insertOrganizationAuditEntries } from '../apps/store.ts'
 import { AppError } from '../lib/errors.ts'
 import { newId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { type ControlContext, wakeAll } from './control.ts'
+import { type ControlContext, enqueueResumeAll } from './control.ts'
 import { lockServerSending, type ServerSending, updateServerSending } from './store.ts'
 
 /** Slices that are being handed over at this moment still go out. Pausing twice is pausing once. */
@@ -16,7 +16,7 @@ export function pauseServer({ db, now }: ControlContext): Promise<ServerSending>
     if (before.pausedAt) return before
     const after = { ...before, pausedAt: at }
     await updateServerSending(db, after)
-    await note(db, 'server.sending.pause', {}, at)
+    await recordAudit(db, 'server.sending.pause', {}, at)
     return after
   })
 }
@@ -30,11 +30,11 @@ export function resumeServer({ db, now }: ControlContext, choice?: 'send' | 'dis
   return db.transaction(async (db) => {
     const before = await lockServerSending(db)
     if (before.restoredAt && !choice)
-      throw unfit(
+      throw conflict(
         'the database was restored or copied: messages in it may have been sent already; choose --send to send what is due, or --discard to give it up',
       )
     if (!before.restoredAt && choice === 'discard')
-      throw unfit('the database was not restored, so nothing is discarded; cancel messages instead')
+      throw conflict('the database was not restored, so nothing is discarded; cancel messages instead')
     if (!before.restoredAt && !before.pausedAt) return before
     const after: ServerSending = {
       ...before,
@@ -43,16 +43,16 @@ export function resumeServer({ db, now }: ControlContext, choice?: 'send' | 'dis
       discardBefore: choice === 'discard' ? at : before.discardBefore,
     }
     await updateServerSending(db, after)
-    await note(db, 'server.sending.resume', { ...(choice && { choice }) }, at)
-    await wakeAll(db, at)
+    await recordAudit(db, 'server.sending.resume', { ...(choice && { choice }) }, at)
+    await enqueueResumeAll(db, at)
     return after
   })
 }
 
-const unfit = (title: string) => new AppError('conflict', { code: 'sending-0', title })
+const conflict = (title: string) => new AppError('conflict', { code: 'sending-0', title })
 
 /** Each organization finds in its log why its apps did not send. */
-async function note(db: Db, action: string, detail: Record<string, unknown>, at: Date) {
+async function recordAudit(db: Db, action: string, detail: Record<string, unknown>, at: Date) {
   const organizations = new Set((await findAllApps(db)).map(({ organizationId }) => organizationId))
   for (const id of organizations)
     await insertOrganizationAuditEntries(

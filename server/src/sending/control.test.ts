@@ -6,7 +6,7 @@ import { virtualClock } from '../lib/clock.ts'
 import { createPool } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
 import { readSending } from './read.ts'
-import { release } from './reserve.ts'
+import { releaseMessages } from './reserve.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
 let server: TestApp
@@ -174,7 +174,7 @@ describe('enable', () => {
     const { second } = await app.take(11)
     await app.ask('/sending/enable', POST)
     await app.take(10)
-    await server.db.transaction((db) => release(db, app.id, [{ second, count: 10 }], clock.now()))
+    await server.db.transaction((db) => releaseMessages(db, app.id, [{ second, count: 10 }], clock.now()))
     expect(await app.take(1)).toMatchObject({ granted: 0 })
   })
 })

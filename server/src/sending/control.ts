@@ -5,54 +5,56 @@ import { insertAuditEntries } from '../apps/store.ts'
 import { type AppId, newId, SYSTEM_APP_ID } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'
 import type { Db } from '../storage/db.ts'
-import { nextSecond } from './application-limit.ts'
-import { findDisabled } from './read.ts'
-import { lockRow } from './reserve.ts'
+import { nextBucket } from './application-limit.ts'
+import { findDisabledHold } from './read.ts'
+import { lockSendingRow } from './reserve.ts'
 import { clearUsage, setPaused } from './store.ts'
 
 export type ControlContext = { db: Db; now: () => Date }
 
 /** Whoever sends does this job: look again at what is due for the app. */
-export const WAKE = 'messages.wake'
+export const RESUME_DELIVERIES = 'messages.wake'
 /** The same for every app; the system's. */
-export const WAKE_ALL = 'messages.wake-all'
+export const RESUME_ALL_DELIVERIES = 'messages.wake-all'
 
 /** The same after a change of settings that hold deliveries back; its keys say which. */
-export const RELEASE = 'messages.release'
+export const RELEASE_HELD = 'messages.release'
 export const QUIET_HOURS_CHANGED = 'quiet_hours'
 export const THROTTLE_CHANGED = 'throttle_per_minute'
 
-export const releaseHeld = (db: Db, appId: AppId, changed: readonly string[], now: Date) =>
+export const enqueueRelease = (db: Db, appId: AppId, changed: readonly string[], now: Date) =>
   createQueue({ clock: { now: () => now }, newId }).enqueue(
     db,
-    changed.map((key) => ({ appId, name: RELEASE, key })),
+    changed.map((key) => ({ appId, name: RELEASE_HELD, key })),
   )
 
-export const wake = (db: Db, appId: AppId, now: Date) =>
-  createQueue({ clock: { now: () => now }, newId }).enqueue(db, [{ appId, name: WAKE, key: 'wake' }])
+export const enqueueResume = (db: Db, appId: AppId, now: Date) =>
+  createQueue({ clock: { now: () => now }, newId }).enqueue(db, [{ appId, name: RESUME_DELIVERIES, key: 'wake' }])
 
-export const wakeAll = (db: Db, now: Date) =>
-  createQueue({ clock: { now: () => now }, newId }).enqueue(db, [{ appId: SYSTEM_APP_ID, name: WAKE_ALL, key: 'wake' }])
+export const enqueueResumeAll = (db: Db, now: Date) =>
+  createQueue({ clock: { now: () => now }, newId }).enqueue(db, [
+    { appId: SYSTEM_APP_ID, name: RESUME_ALL_DELIVERIES, key: 'wake' },
+  ])
 
 /** Nothing is reserved for this app once this has returned. Pausing twice is pausing once. */
 export function pauseSending({ db, now }: ControlContext, appId: AppId, by: RequestOrigin): Promise<void> {
   const at = now()
   return db.transaction(async (db) => {
-    const { pausedAt } = await lockRow(db, appId)
+    const { pausedAt } = await lockSendingRow(db, appId)
     if (pausedAt) return
     await setPaused(db, appId, at)
-    await note(db, appId, by, 'sending.pause', {}, at)
+    await recordAudit(db, appId, by, 'sending.pause', {}, at)
   })
 }
 
 export function resumeSending({ db, now }: ControlContext, appId: AppId, by: RequestOrigin): Promise<void> {
   const at = now()
   return db.transaction(async (db) => {
-    const { pausedAt } = await lockRow(db, appId)
+    const { pausedAt } = await lockSendingRow(db, appId)
     if (!pausedAt) return
     await setPaused(db, appId, null)
-    await note(db, appId, by, 'sending.resume', { paused_since: pausedAt }, at)
-    await wake(db, appId, at)
+    await recordAudit(db, appId, by, 'sending.resume', { paused_since: pausedAt }, at)
+    await enqueueResume(db, appId, at)
   })
 }
 
@@ -63,16 +65,23 @@ export function resumeSending({ db, now }: ControlContext, appId: AppId, by: Req
 export function enableSending({ db, now }: ControlContext, appId: AppId, by: RequestOrigin): Promise<void> {
   const at = now()
   return db.transaction(async (db) => {
-    const { disabledAt, used } = await lockRow(db, appId)
-    if (!disabledAt || !(await findDisabled(db, appId, disabledAt, at))) return
+    const { disabledAt, used } = await lockSendingRow(db, appId)
+    if (!disabledAt || !(await findDisabledHold(db, appId, disabledAt, at))) return
     // From the next second on: what is given back of the window before must not be taken from this one.
-    await clearUsage(db, appId, { enabledAt: at, countedAt: nextSecond(at) })
-    await note(db, appId, by, 'sending.enable', { disabled_since: disabledAt, used }, at)
-    await wake(db, appId, at)
+    await clearUsage(db, appId, { enabledAt: at, countedAt: nextBucket(at) })
+    await recordAudit(db, appId, by, 'sending.enable', { disabled_since: disabledAt, used }, at)
+    await enqueueResume(db, appId, at)
   })
 }
 
-const note = (db: Db, appId: AppId, by: RequestOrigin, action: string, detail: Record<string, unknown>, at: Date) =>
+const recordAudit = (
+  db: Db,
+  appId: AppId,
+  by: RequestOrigin,
+  action: string,
+  detail: Record<string, unknown>,
+  at: Date,
+) =>
   insertAuditEntries(
     db,
     appId,

@@ -4,7 +4,7 @@ import { type Db, sqlState } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
 
 /** Given by initdb. Null where the operator of the database does not let us see it. */
-export async function findSystem(db: Db): Promise<string | null> {
+export async function findSystemIdentifier(db: Db): Promise<string | null> {
   try {
     const [found] = await db.query<{ system: string }>(
       sql`select (pg_control_system()).system_identifier::text as system`,
@@ -17,7 +17,7 @@ export async function findSystem(db: Db): Promise<string | null> {
 }
 
 /** A database that is made from another one has another number, and a table that is loaded from a dump has one too. */
-export async function findNumbers(db: Db): Promise<{ database: string; table: string }> {
+export async function findObjectIds(db: Db): Promise<{ database: string; table: string }> {
   const [found] = await db.query<{ database: string; table: string }>(sql`
     select d.oid::text as database, 'schema_migrations'::regclass::oid::text as table
     from pg_database d

@@ -8,7 +8,7 @@ import { forbidden } from '../lib/errors.ts'
  */
 export type HoldReason = 'restored' | 'server_paused' | 'paused' | 'disabled'
 
-export type Hold = {
+export type SendingHold = {
   reason: HoldReason
   since: Date
   /** When it ends by itself, as far as can be told now: more subscriptions end it sooner, fewer later. */
@@ -19,7 +19,7 @@ export type Hold = {
 export type HoldTimes = { restoredAt: Date | null; serverPausedAt: Date | null; pausedAt: Date | null }
 
 /** What somebody must end by hand. The strongest comes first: ending it may leave another one. */
-export function heldByHand({ restoredAt, serverPausedAt, pausedAt }: HoldTimes): Hold | undefined {
+export function findManualHold({ restoredAt, serverPausedAt, pausedAt }: HoldTimes): SendingHold | undefined {
   if (restoredAt) return { reason: 'restored', since: restoredAt }
   if (serverPausedAt) return { reason: 'server_paused', since: serverPausedAt }
   if (pausedAt) return { reason: 'paused', since: pausedAt }

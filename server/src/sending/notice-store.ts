@@ -89,7 +89,7 @@ export async function listNotices(
   return { total: found[0]?.total ?? 0, notices: found.filter(({ id }) => id !== null) }
 }
 
-export type WaitingNotice = {
+export type WebhookNotice = {
   kind: string
   at: Date
   detail: Record<string, unknown>
@@ -98,8 +98,8 @@ export type WaitingNotice = {
   webhookSecret: string
 }
 
-export async function findWaitingNotice(db: Db, appId: AppId, id: NoticeId): Promise<WaitingNotice | undefined> {
-  const [found] = await db.query<WaitingNotice>(sql`
+export async function findWebhookNotice(db: Db, appId: AppId, id: NoticeId): Promise<WebhookNotice | undefined> {
+  const [found] = await db.query<WebhookNotice>(sql`
     select n.kind, n.at, n.detail, m.id as administrator_id, m.webhook_url, m.webhook_secret
     from notices n
     join app_administrators m on m.app_id = ${appId} and m.id = n.administrator_id
@@ -107,10 +107,10 @@ export async function findWaitingNotice(db: Db, appId: AppId, id: NoticeId): Pro
   return found
 }
 
-export type MailNotice = Pick<WaitingNotice, 'kind' | 'at' | 'detail'> & { email: string; appName: string }
+export type EmailNotice = Pick<WebhookNotice, 'kind' | 'at' | 'detail'> & { email: string; appName: string }
 
-export async function findMailNotice(db: Db, appId: AppId, id: NoticeId): Promise<MailNotice | undefined> {
-  const [found] = await db.query<MailNotice>(sql`
+export async function findEmailNotice(db: Db, appId: AppId, id: NoticeId): Promise<EmailNotice | undefined> {
+  const [found] = await db.query<EmailNotice>(sql`
     select n.kind, n.at, n.detail, m.email, a.name as app_name
     from notices n
     join app_administrators m on m.app_id = ${appId} and m.id = n.administrator_id

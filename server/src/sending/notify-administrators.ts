@@ -7,9 +7,9 @@ import type { NewJob } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
 import { type AdministratorId, findAdministrators, insertNotices, type NewNotice } from './notice-store.ts'
 
-export const NOTIFY = 'sending.notify'
-export const NOTIFY_BY_MAIL = 'sending.notify-by-mail'
-const JOBS = { webhook: NOTIFY, mail: NOTIFY_BY_MAIL }
+export const SEND_WEBHOOK_NOTICE = 'sending.notify'
+export const SEND_EMAIL_NOTICE = 'sending.notify-by-mail'
+const JOBS = { webhook: SEND_WEBHOOK_NOTICE, mail: SEND_EMAIL_NOTICE }
 
 export const noticeKinds = [
   'sending.disabled',
@@ -21,7 +21,13 @@ export const noticeKinds = [
 ] as const
 export type NoticeKind = (typeof noticeKinds)[number]
 
-export async function giveNotice(db: Db, appId: AppId, kind: NoticeKind, detail: Record<string, unknown>, now: Date) {
+export async function notifyAdministrators(
+  db: Db,
+  appId: AppId,
+  kind: NoticeKind,
+  detail: Record<string, unknown>,
+  now: Date,
+) {
   const administrators = await findAdministrators(db, appId)
   const told = (administratorId: AdministratorId, way: 'webhook' | 'mail'): NewNotice => ({
     id: newId(),

@@ -3,10 +3,10 @@
 import { appNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import { agedUntil, secondOf } from './application-limit.ts'
-import { type Hold, heldByHand } from './hold.ts'
-import { giveNotice } from './notify-administrators.ts'
-import { findDisabled } from './read.ts'
+import { bucketOf, expiredUntil } from './application-limit.ts'
+import { findManualHold, type SendingHold } from './hold.ts'
+import { notifyAdministrators } from './notify-administrators.ts'
+import { findDisabledHold } from './read.ts'
 import { bookUsage, ensureSending, type LockedSending, lockSending, unbookUsage } from './store.ts'
 
 export type Reservation = {
@@ -15,7 +15,7 @@ export type Reservation = {
   /** Where they are counted; `release` wants it back. */
   second: Date
   /** Why there are not more. */
-  hold?: Hold
+  hold?: SendingHold
 }
 
 /**
@@ -23,11 +23,11 @@ export type Reservation = {
  * until the transaction ends. The slice that would cross the limit gets what is left, and the app is disabled: once, however
  * many ask at the same time.
  */
-export async function reserve(db: Db, appId: AppId, count: number, now: Date): Promise<Reservation> {
-  const row = await lockRow(db, appId)
+export async function reserveMessages(db: Db, appId: AppId, count: number, now: Date): Promise<Reservation> {
+  const row = await lockSendingRow(db, appId)
   const countedAt = row.countedAt && row.countedAt > now ? row.countedAt : now
-  const second = secondOf(countedAt)
-  const held = heldByHand(row)
+  const second = bucketOf(countedAt)
+  const held = findManualHold(row)
   if (held) return { granted: 0, second, hold: held }
 
   const booked = await bookUsage(db, appId, {
@@ -35,25 +35,31 @@ export async function reserve(db: Db, appId: AppId, count: number, now: Date): P
     now,
     countedAt,
     second,
-    agedUntil: agedUntil(countedAt),
+    agedUntil: expiredUntil(countedAt),
     used: row.used,
     isDisabled: row.disabledAt !== null,
   })
   if (booked.disabledAt === null) return { granted: booked.granted, second }
-  if (booked.isOpen) await giveNotice(db, appId, 'sending.disabled', { used: booked.used, limit: booked.allowed }, now)
-  const hold = await findDisabled(db, appId, booked.disabledAt, countedAt)
+  if (booked.isOpen)
+    await notifyAdministrators(db, appId, 'sending.disabled', { used: booked.used, limit: booked.allowed }, now)
+  const hold = await findDisabledHold(db, appId, booked.disabledAt, countedAt)
   return { granted: booked.granted, second, ...(hold && { hold }) }
 }
 
-export type Released = { second: Date; count: number }
+export type ReleasedMessages = { second: Date; count: number }
 
 /** What was refused by an explicit answer was not delivered. What is unknown stays counted. */
-export async function release(db: Db, appId: AppId, given: readonly Released[], now: Date): Promise<void> {
+export async function releaseMessages(
+  db: Db,
+  appId: AppId,
+  given: readonly ReleasedMessages[],
+  now: Date,
+): Promise<void> {
   const sums = new Map<number, number>()
   for (const { second, count } of given)
-    if (second > agedUntil(now)) sums.set(second.getTime(), (sums.get(second.getTime()) ?? 0) + count)
+    if (second > expiredUntil(now)) sums.set(second.getTime(), (sums.get(second.getTime()) ?? 0) + count)
   if (sums.size === 0) return
-  await lockRow(db, appId)
+  await lockSendingRow(db, appId)
   await unbookUsage(
     db,
     appId,
@@ -61,7 +67,7 @@ export async function release(db: Db, appId: AppId, given: readonly Released[], 
   )
 }
 
-export async function lockRow(db: Db, appId: AppId): Promise<LockedSending> {
+export async function lockSendingRow(db: Db, appId: AppId): Promise<LockedSending> {
   const found = await lockSending(db, appId)
   if (found) return found
   await ensureSending(db, appId)

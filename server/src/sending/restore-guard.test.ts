@@ -13,7 +13,7 @@ import { openEpoch } from '../storage/embedded/epoch.ts'
 import { sql } from '../storage/sql.ts'
 import { pauseServer, resumeServer } from './control-server.ts'
 import { readSending } from './read.ts'
-import { reserve } from './reserve.ts'
+import { reserveMessages } from './reserve.ts'
 import { guardRestore } from './restore-guard.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
@@ -58,7 +58,7 @@ describe('a server that starts', () => {
     clock.advance({ minutes: 1 })
     await start(copy.db)
     expect(await holdOf(copy.db, app)).toEqual({ reason: 'restored', since })
-    expect(await copy.db.transaction((db) => reserve(db, app, 1, clock.now()))).toMatchObject({
+    expect(await copy.db.transaction((db) => reserveMessages(db, app, 1, clock.now()))).toMatchObject({
       granted: 0,
       hold: { reason: 'restored' },
     })
@@ -178,7 +178,7 @@ describe('a pause of the server', () => {
     await start(db)
     for (const app of apps) {
       expect(await holdOf(db, app)).toEqual({ reason: 'server_paused', since })
-      expect(await db.transaction((db) => reserve(db, app, 1, clock.now()))).toMatchObject({ granted: 0 })
+      expect(await db.transaction((db) => reserveMessages(db, app, 1, clock.now()))).toMatchObject({ granted: 0 })
     }
     await resumeServer(control(db))
     for (const app of apps) expect(await holdOf(db, app)).toBeUndefined()

@@ -5,10 +5,10 @@
 import type { Log } from '../lib/log.ts'
 import { ownProperty } from '../lib/own-property.ts'
 import type { Db } from '../storage/db.ts'
-import { findNumbers, findSystem } from './database-identity-store.ts'
+import { findObjectIds, findSystemIdentifier } from './database-identity-store.ts'
 import { lockServerSending, updateServerSending } from './store.ts'
 
-export type Identity = {
+export type DatabaseIdentity = {
   /** PostgreSQL's system identifier. */
   system: string | null
   database: string
@@ -18,7 +18,11 @@ export type Identity = {
 }
 
 export async function guardRestore(db: Db, epoch: string | undefined, now: Date, log: Log): Promise<void> {
-  const identity: Identity = { system: await findSystem(db), ...(await findNumbers(db)), epoch: epoch ?? null }
+  const identity: DatabaseIdentity = {
+    system: await findSystemIdentifier(db),
+    ...(await findObjectIds(db)),
+    epoch: epoch ?? null,
+  }
   const restored = await db.transaction(async (db) => {
     const before = await lockServerSending(db)
     const differing = differences(before.identity, identity)
@@ -26,7 +30,7 @@ export async function guardRestore(db: Db, epoch: string | undefined, now: Date,
       ...before,
       restoredAt: differing.length > 0 ? (before.restoredAt ?? now) : before.restoredAt,
       // What cannot be seen now may be seen again by the next server.
-      identity: { ...before.identity, ...known(identity) },
+      identity: { ...before.identity, ...knownParts(identity) },
     })
     return differing
   })
@@ -37,11 +41,12 @@ export async function guardRestore(db: Db, epoch: string | undefined, now: Date,
     )
 }
 
-const known = (identity: Identity) => Object.fromEntries(Object.entries(identity).filter(([, value]) => value !== null))
+const knownParts = (identity: DatabaseIdentity) =>
+  Object.fromEntries(Object.entries(identity).filter(([, value]) => value !== null))
 
 /** Only what both know can differ: a database that is seen for the first time is its own original. */
-const differences = (before: Record<string, unknown> | null, now: Identity) =>
-  Object.entries(known(now)).flatMap(([name, value]) => {
+const differences = (before: Record<string, unknown> | null, now: DatabaseIdentity) =>
+  Object.entries(knownParts(now)).flatMap(([name, value]) => {
     const earlier = before ? ownProperty(before, name) : undefined
     return earlier !== undefined && earlier !== value ? [name] : []
   })

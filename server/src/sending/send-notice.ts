@@ -7,9 +7,9 @@ import type { AppId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
 import type { JobHandler } from '../queue/job.ts'
 import type { Db } from '../storage/db.ts'
-import { findMailNotice, findWaitingNotice, type NoticeId, settleNotice, type WaitingNotice } from './notice-store.ts'
-import { sealedSecret } from './webhook-secret.ts'
-import { writeNotice } from './write-notice-email.ts'
+import { findEmailNotice, findWebhookNotice, type NoticeId, settleNotice, type WebhookNotice } from './notice-store.ts'
+import { sealedWebhookSecret } from './webhook-secret.ts'
+import { writeNoticeEmail } from './write-notice-email.ts'
 
 /** Implemented by channels/webhook: signs as Standard Webhooks has it, and goes to public addresses alone. */
 export type SendWebhook = (webhook: {
@@ -20,45 +20,50 @@ export type SendWebhook = (webhook: {
 }) => Promise<ChannelOutcome>
 
 /** Implemented by the composition: as the app's mail goes out, past all that is counted or held there. */
-export type SendMail = (
+export type SendNoticeEmail = (
   appId: AppId,
   mail: { to: string; id: NoticeId; subject: string; text: string },
 ) => Promise<ChannelOutcome>
 
-type Common = { db: Db; clock: Pick<Clock, 'now'> }
-export type WebhookNoticeContext = Common & { secrets: SecretBox; sendWebhook: SendWebhook }
-export type MailNoticeContext = Common & { sendMail: SendMail }
-export type NotifyContext = WebhookNoticeContext & MailNoticeContext
+type NoticeContext = { db: Db; clock: Pick<Clock, 'now'> }
+export type WebhookNoticeContext = NoticeContext & { secrets: SecretBox; sendWebhook: SendWebhook }
+export type EmailNoticeContext = NoticeContext & { sendEmail: SendNoticeEmail }
+export type SendNoticeContext = WebhookNoticeContext & EmailNoticeContext
 
-export const notifyHandler = (ctx: WebhookNoticeContext): JobHandler => ({
-  run: ({ job }) => notify(ctx, job.appId, job.key),
+export const webhookNoticeHandler = (ctx: WebhookNoticeContext): JobHandler => ({
+  run: ({ job }) => sendWebhookNotice(ctx, job.appId, job.key),
   waitsFor: (noticeId) => noticeId,
 })
-export const mailNoticeHandler = (ctx: MailNoticeContext): JobHandler => ({
-  run: ({ job }) => notifyByMail(ctx, job.appId, job.key),
+export const emailNoticeHandler = (ctx: EmailNoticeContext): JobHandler => ({
+  run: ({ job }) => sendEmailNotice(ctx, job.appId, job.key),
   waitsFor: (noticeId) => noticeId,
 })
 
-async function notify(ctx: WebhookNoticeContext, appId: AppId, id: NoticeId): Promise<void> {
-  const notice = await findWaitingNotice(ctx.db, appId, id)
+async function sendWebhookNotice(ctx: WebhookNoticeContext, appId: AppId, id: NoticeId): Promise<void> {
+  const notice = await findWebhookNotice(ctx.db, appId, id)
   // Sent by an attempt whose end was not recorded, or the administrator is gone.
   if (!notice) return
   const outcome = await ctx.sendWebhook({
     url: notice.webhookUrl,
     id: `notice_${id}`,
     body: bodyOf(appId, notice),
-    secrets: [sealedSecret(ctx.secrets, appId, notice.administratorId).open(notice.webhookSecret)],
+    secrets: [sealedWebhookSecret(ctx.secrets, appId, notice.administratorId).open(notice.webhookSecret)],
   })
-  await settle(ctx, appId, id, outcome)
+  await recordOutcome(ctx, appId, id, outcome)
 }
 
-async function notifyByMail(ctx: MailNoticeContext, appId: AppId, id: NoticeId): Promise<void> {
-  const notice = await findMailNotice(ctx.db, appId, id)
+async function sendEmailNotice(ctx: EmailNoticeContext, appId: AppId, id: NoticeId): Promise<void> {
+  const notice = await findEmailNotice(ctx.db, appId, id)
   if (!notice) return
-  await settle(ctx, appId, id, await ctx.sendMail(appId, { to: notice.email, id, ...writeNotice(appId, notice) }))
+  await recordOutcome(
+    ctx,
+    appId,
+    id,
+    await ctx.sendEmail(appId, { to: notice.email, id, ...writeNoticeEmail(appId, notice) }),
+  )
 }
 
-async function settle(ctx: Common, appId: AppId, id: NoticeId, outcome: ChannelOutcome): Promise<void> {
+async function recordOutcome(ctx: NoticeContext, appId: AppId, id: NoticeId, outcome: ChannelOutcome): Promise<void> {
   const now = ctx.clock.now()
   if (outcome.kind === 'sent') await settleNotice(ctx.db, appId, id, { state: 'sent', at: now, reason: null })
   else if (outcome.kind === 'retry' || outcome.kind === 'unknown') {
@@ -68,5 +73,5 @@ async function settle(ctx: Common, appId: AppId, id: NoticeId, outcome: ChannelO
   } else await settleNotice(ctx.db, appId, id, { state: 'failed', at: now, reason: outcome.reason })
 }
 
-const bodyOf = (appId: AppId, { kind, at, detail }: WaitingNotice) =>
+const bodyOf = (appId: AppId, { kind, at, detail }: WebhookNotice) =>
   JSON.stringify({ type: kind, timestamp: at.toISOString(), data: { app_id: appId, ...detail } })

@@ -32,11 +32,11 @@ export async function lockSending(db: Db, appId: AppId): Promise<LockedSending |
  * How many messages the app may send in any window, by what it is at this moment. An app in which nobody is subscribed can still write to
  * those who are not, by `include_unsubscribed`: without a measure these mails would wait for ever, so it is all its subscriptions then.
  */
-const allowed = (appId: AppId): Sql => sql`
+const allowedSql = (appId: AppId): Sql => sql`
   coalesce((select d.limit_factor from delivery_settings d where d.app_id = ${appId}), ${DEFAULT_SETTINGS.limitFactor}::integer)
     * coalesce((select coalesce(nullif(sum(c.subscribed), 0), sum(c.players)) from player_counts c where c.app_id = ${appId}), 0)::bigint`
 
-export type Booking = {
+export type UsageBooking = {
   count: number
   now: Date
   countedAt: Date
@@ -46,21 +46,21 @@ export type Booking = {
   isDisabled: boolean
 }
 /** `isOpen`: it was not disabled, or that had come to its end. */
-export type Booked = { granted: number; used: number; allowed: number; isOpen: boolean; disabledAt: Date | null }
+export type BookedUsage = { granted: number; used: number; allowed: number; isOpen: boolean; disabledAt: Date | null }
 
 /**
  * Drop what has aged, see what is left, take as much of it as is wanted, and disable the app where that is not all. Under the
  * lock of the app's row, of which `used` and `isDisabled` are known.
  */
-export async function bookUsage(db: Db, appId: AppId, booking: Booking): Promise<Booked> {
+export async function bookUsage(db: Db, appId: AppId, booking: UsageBooking): Promise<BookedUsage> {
   const { count, now, countedAt, second, agedUntil, used, isDisabled } = booking
-  const [booked] = await db.query<Booked>(sql`
+  const [booked] = await db.query<BookedUsage>(sql`
     with aged as (
       delete from sending_usage
       where app_id = ${appId} and second <= ${agedUntil}
       returning count
     ), counted as materialized (
-      select ${used}::bigint - coalesce((select sum(g.count) from aged g), 0)::bigint as used, ${allowed(appId)} as allowed
+      select ${used}::bigint - coalesce((select sum(g.count) from aged g), 0)::bigint as used, ${allowedSql(appId)} as allowed
     ), decided as materialized (
       select c.used, c.allowed, c.used * 2 < c.allowed or not ${isDisabled}::boolean as is_open
       from counted c
@@ -172,7 +172,7 @@ export type UsageRow = { used: number; allowed: number; roomAfter: Date | null }
 export async function findUsage(db: Db, appId: AppId, agedUntil: Date): Promise<UsageRow> {
   const [found] = await db.query<UsageRow>(sql`
     with limits as materialized (
-      select ${allowed(appId)} as allowed
+      select ${allowedSql(appId)} as allowed
     ), live as materialized (
       select u.second, u.count, sum(u.count) over (order by u.second desc) - u.count as later
       from sending_usage u

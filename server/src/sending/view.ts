@@ -1,21 +1,21 @@
 // The state of an app's sending, as it is shown.
 
 import type { AppId } from '../lib/ids.ts'
-import { agedUntil, hasRoom, holdOf, WINDOW_MS } from './application-limit.ts'
+import { disabledHold, expiredUntil, hasRoom, WINDOW_MS } from './application-limit.ts'
 import type { SendingContext } from './context.ts'
-import { type Hold, heldByHand } from './hold.ts'
+import { findManualHold, type SendingHold } from './hold.ts'
 import { type Administrator, listNotices, type Notice } from './notice-store.ts'
-import { findRow } from './read.ts'
+import { findSendingRow } from './read.ts'
 import { findUsage } from './store.ts'
 
-const NEWEST = 10
+const NEWEST_NOTICES = 10
 
 export async function viewSending({ db, now }: Pick<SendingContext, 'db' | 'now'>, appId: AppId) {
-  const row = await findRow(db, appId)
-  const usage = await findUsage(db, appId, agedUntil(now()))
-  const disabled = row.disabledAt && !hasRoom(usage) ? holdOf(row.disabledAt, usage.roomAfter) : undefined
-  const hold = heldByHand(row) ?? disabled
-  const { notices } = await listNotices(db, appId, { limit: NEWEST, offset: 0 })
+  const row = await findSendingRow(db, appId)
+  const usage = await findUsage(db, appId, expiredUntil(now()))
+  const disabled = row.disabledAt && !hasRoom(usage) ? disabledHold(row.disabledAt, usage.roomAfter) : undefined
+  const hold = findManualHold(row) ?? disabled
+  const { notices } = await listNotices(db, appId, { limit: NEWEST_NOTICES, offset: 0 })
   return {
     state: hold ? ('held' as const) : ('sending' as const),
     hold: hold ? holdObject(hold) : null,
@@ -27,7 +27,7 @@ export async function viewSending({ db, now }: Pick<SendingContext, 'db' | 'now'
   }
 }
 
-const holdObject = ({ reason, since, until }: Hold) => ({
+const holdObject = ({ reason, since, until }: SendingHold) => ({
   reason,
   since: since.toISOString(),
   until: until?.toISOString() ?? null,

@@ -5,5 +5,5 @@ import type { SecretBox } from '../lib/secrets.ts'
 import { sealedFor } from '../lib/webhook-secrets.ts'
 import type { AdministratorId } from './notice-store.ts'
 
-export const sealedSecret = (secrets: SecretBox, appId: AppId, id: AdministratorId) =>
+export const sealedWebhookSecret = (secrets: SecretBox, appId: AppId, id: AdministratorId) =>
   sealedFor(secrets, 'app_administrators', appId, id)

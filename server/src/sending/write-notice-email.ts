@@ -2,9 +2,9 @@
 
 import type { AppId } from '../lib/ids.ts'
 import { ownProperty } from '../lib/own-property.ts'
-import type { MailNotice } from './notice-store.ts'
+import type { EmailNotice } from './notice-store.ts'
 
-const SAYS: Record<string, { subject: string; text: string }> = {
+const NOTICE_TEXTS: Record<string, { subject: string; text: string }> = {
   'sending.disabled': {
     subject: 'Sending is disabled',
     text: 'The app has delivered more messages within 15 minutes than its application message limit allows. What is due waits; new messages are refused. It goes on by itself once less than half of the limit is used, or with POST /apps/{app_id}/sending/enable.',
@@ -31,11 +31,11 @@ const SAYS: Record<string, { subject: string; text: string }> = {
   },
 }
 
-export function writeNotice(
+export function writeNoticeEmail(
   appId: AppId,
-  { kind, at, detail, appName }: MailNotice,
+  { kind, at, detail, appName }: EmailNotice,
 ): { subject: string; text: string } {
-  const { subject, text } = ownProperty(SAYS, kind) ?? { subject: kind, text: kind }
+  const { subject, text } = ownProperty(NOTICE_TEXTS, kind) ?? { subject: kind, text: kind }
   const lines = [
     text.replaceAll('{app_id}', appId),
     '',

@@ -24,7 +24,7 @@ export async function createTemplate(
   body: CreateTemplateBody,
   by: RequestOrigin,
 ): Promise<Template> {
-  const name = readName(body.name)
+  const name = readTemplateName(body.name)
   const content = readContent(body)
   checkMayAttach(content, ctx.mayAttach)
   readDynamicContent(body.dynamic_content)
@@ -44,7 +44,7 @@ export async function createTemplate(
   }
   await ctx.db.transaction(async (db) => {
     await insertTemplate(db, appId, template)
-    await note(ctx, db, appId, by, 'template.create', template.id, { name: template.name }, now)
+    await recordAudit(ctx, db, appId, by, 'template.create', template.id, { name: template.name }, now)
   })
   return template
 }
@@ -56,9 +56,9 @@ export const changeTemplate = (
   id: TemplateId,
   body: UpdateTemplateBody,
   by: RequestOrigin,
-): Promise<Template> => ctx.inTurn(`${appId} ${id}`, () => changeNow(ctx, appId, id, body, by))
+): Promise<Template> => ctx.inTurn(`${appId} ${id}`, () => applyChange(ctx, appId, id, body, by))
 
-async function changeNow(
+async function applyChange(
   ctx: TemplatesContext,
   appId: AppId,
   id: TemplateId,
@@ -80,7 +80,7 @@ async function changeNow(
     const now = ctx.now()
     const after: Template = {
       ...before,
-      name: body.name === undefined || body.name === null ? before.name : readName(body.name),
+      name: body.name === undefined || body.name === null ? before.name : readTemplateName(body.name),
       channel: channelOf(content),
       content,
       emailHtml,
@@ -91,10 +91,10 @@ async function changeNow(
     const isDone = await ctx.db.transaction(async (db) => {
       if (!(await updateTemplate(db, appId, after, before.revision))) return false
       // Its content may change at any time, but not what it is sent by.
-      if (after.channel !== before.channel && (await ctx.isUsed(db, appId, id))) throw inUse()
+      if (after.channel !== before.channel && (await ctx.isUsed(db, appId, id))) throw templateInUse()
       const others = (['name', 'dynamic_content'] as const).filter((name) => body[name] !== undefined)
       const fields = [...Object.keys(given), ...removed, ...others]
-      await note(ctx, db, appId, by, 'template.update', id, { name: after.name, fields }, now)
+      await recordAudit(ctx, db, appId, by, 'template.update', id, { name: after.name, fields }, now)
       return true
     })
     if (isDone) return after
@@ -113,8 +113,8 @@ export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: Template
   return ctx.db.transaction(async (db) => {
     const name = await deleteTemplate(db, appId, id)
     if (name === undefined) throw templateNotFound()
-    if (await ctx.isUsed(db, appId, id)) throw inUse()
-    await note(ctx, db, appId, by, 'template.delete', id, { name }, now)
+    if (await ctx.isUsed(db, appId, id)) throw templateInUse()
+    await recordAudit(ctx, db, appId, by, 'template.delete', id, { name }, now)
   })
 }
 
@@ -135,20 +135,20 @@ export function copyTemplate(
     const copy: Template = { ...original, id: ctx.newId(), revision: 1, createdAt: now, updatedAt: now }
     await insertTemplate(db, target.appId, copy)
     const detail = { name: copy.name, from_app_id: from, from_template_id: id }
-    await note(ctx, db, target.appId, by, 'template.copy', copy.id, detail, now)
+    await recordAudit(ctx, db, target.appId, by, 'template.copy', copy.id, detail, now)
     return copy
   })
 }
 
-const inUse = () => invalid('Template is used by an active journey.')
+const templateInUse = () => invalid('Template is used by an active journey.')
 
 /** The schema has counted the characters. */
-function readName(name: string): string {
+function readTemplateName(name: string): string {
   if (name.trim() === '') throw invalid('name must not be empty', { field: 'name' })
   return name
 }
 
-const note = (
+const recordAudit = (
   { newId }: TemplatesContext,
   db: Db,
   appId: AppId,

@@ -4,8 +4,15 @@ import { AppError, invalid } from '../lib/errors.ts'
 import { isMediaType } from '../lib/media-type.ts'
 import { ownProperty } from '../lib/own-property.ts'
 import { isEmail, isPhoneNumber } from '../users/subscriptions/subscription.ts'
-import { type Attachment, type Channel, type Content, type ContentField, channelOf, hasAny } from './content.ts'
-import { type ByLanguage, inLanguage, LANGUAGES, textsOf } from './language.ts'
+import {
+  type ContentAttachment,
+  type ContentChannel,
+  type ContentField,
+  type ContentFields,
+  channelOf,
+  hasAny,
+} from './content.ts'
+import { type ByLanguage, LANGUAGES, textInLanguage, textsByPath } from './language.ts'
 import { hasLiquid } from './render/source.ts'
 
 const MAX_DATA_BYTES = 2_048
@@ -37,7 +44,7 @@ export const PICTURES = [
 export const LINKS = ['url', 'app_url'] as const satisfies ContentField[]
 export const ADDRESSES = [...LINKS, ...WEB_ADDRESSES, ...PICTURES]
 const addressFields: ReadonlySet<string> = new Set(ADDRESSES)
-export const hasAddresses = (content: Content) => hasAny(content, addressFields)
+export const hasAddresses = (content: ContentFields) => hasAny(content, addressFields)
 export const LANGUAGE_MAPS = [
   'contents',
   'headings',
@@ -49,14 +56,14 @@ export const LANGUAGE_MAPS = [
 export const EMAIL_TEXTS = ['email_subject', 'email_preheader', 'email_body'] as const satisfies ContentField[]
 const languages: ReadonlySet<string> = new Set(LANGUAGES)
 /** Lines of a mail's header, beside its subject. */
-const HEADERS = [
+const HEADER_FIELDS = [
   'email_from_name',
   'email_from_address',
   'email_reply_to_address',
   'email_sender_domain',
 ] as const satisfies ContentField[]
-const mailFields: ReadonlySet<string> = new Set<ContentField>([
-  ...HEADERS,
+const emailFields: ReadonlySet<string> = new Set<ContentField>([
+  ...HEADER_FIELDS,
   'email_subject',
   'email_bcc',
   'email_attachments',
@@ -67,32 +74,32 @@ export const ONE_CHANNEL =
   'Platforms You may only send to one delivery channel at a time. Make sure you are only including one of push platforms, Email, or SMS.'
 
 /** All that is wrong with the content is told at once. */
-export function checkContent(content: Content): void {
+export function checkContent(content: ContentFields): void {
   const problems = findProblems(content)
   if (problems.length > 0)
     throw new AppError('invalid', ...problems.slice(0, 20).map((title) => ({ code: 'request-0', title })))
 }
 
-function findProblems(content: Content): string[] {
+function findProblems(content: ContentFields): string[] {
   const problems: string[] = []
   if (content.isEmail && content.isSMS) problems.push(ONE_CHANNEL)
-  addMissing(problems, content, channelOf(content))
+  addMissingFields(problems, content, channelOf(content))
   for (const field of LANGUAGE_MAPS) addUnknownLanguages(problems, field, content[field])
   for (const field of EMAIL_TEXTS) addUnknownLanguages(problems, field, content[field])
   if (hasAddresses(content)) addAddressProblems(problems, content)
   content.sms_media_urls?.forEach((media, i) => {
-    if (isWrong(media, isWebAddress)) problems.push(notWeb(`sms_media_urls[${i}]`))
+    if (isInvalid(media, isWebAddress)) problems.push(notWebAddress(`sms_media_urls[${i}]`))
   })
   for (const id in content.ios_attachments)
-    if (isWrong(ownProperty(content.ios_attachments, id), isPicture))
-      problems.push(notWeb(`ios_attachments.${shown(id)}`))
+    if (isInvalid(ownProperty(content.ios_attachments, id), isPicture))
+      problems.push(notWebAddress(`ios_attachments.${clip(id)}`))
   content.web_buttons?.forEach(({ icon, url }, i) => {
-    if (isWrong(url, isWebAddress)) problems.push(notWeb(`web_buttons[${i}].url`))
-    if (isWrong(icon, isWebAddress)) problems.push(notWeb(`web_buttons[${i}].icon`))
+    if (isInvalid(url, isWebAddress)) problems.push(notWebAddress(`web_buttons[${i}].url`))
+    if (isInvalid(icon, isWebAddress)) problems.push(notWebAddress(`web_buttons[${i}].icon`))
   })
   if (content.data && Buffer.byteLength(JSON.stringify(content.data)) > MAX_DATA_BYTES)
     problems.push(`data must have at most ${MAX_DATA_BYTES} bytes`)
-  if (hasAny(content, mailFields)) problems.push(...findMailProblems(content))
+  if (hasAny(content, emailFields)) problems.push(...findEmailProblems(content))
   if (content.sms_from && !isPhoneNumber(content.sms_from))
     problems.push('sms_from must be a phone number in E.164 form, such as +15558675309')
   return problems
@@ -102,31 +109,31 @@ function addUnknownLanguages(problems: string[], field: string, texts: ByLanguag
   if (typeof texts !== 'object') return
   for (const code in texts)
     if (!languages.has(code))
-      problems.push(`${field}: "${shown(code)}" is not one of the languages ${LANGUAGES.join(', ')}`)
+      problems.push(`${field}: "${clip(code)}" is not one of the languages ${LANGUAGES.join(', ')}`)
 }
 
-function addMissing(problems: string[], content: Content, channel: Channel): void {
+function addMissingFields(problems: string[], content: ContentFields, channel: ContentChannel): void {
   if (channel === 'email') {
     for (const field of ['email_subject', 'email_body'] as const)
-      if ((inLanguage(content[field], 'en') ?? '').trim() === '')
+      if ((textInLanguage(content[field], 'en') ?? '').trim() === '')
         problems.push(`${field}${typeof content[field] === 'object' ? '.en' : ''} is required for an email`)
   } else if (!content.contents?.en && !content.content_available)
     problems.push('Message Notifications must have English language content')
 }
 
-function addAddressProblems(problems: string[], content: Content): void {
-  for (const field of WEB_ADDRESSES) if (isWrong(content[field], isWebAddress)) problems.push(notWeb(field))
+function addAddressProblems(problems: string[], content: ContentFields): void {
+  for (const field of WEB_ADDRESSES) if (isInvalid(content[field], isWebAddress)) problems.push(notWebAddress(field))
   for (const field of PICTURES)
-    if (isWrong(content[field], isPicture))
+    if (isInvalid(content[field], isPicture))
       problems.push(`${field} must be an http or https address, or the name of a picture in the app`)
   for (const field of LINKS)
-    if (isWrong(content[field], isLink)) problems.push(`${field} must be an address such as https://example.com`)
+    if (isInvalid(content[field], isLink)) problems.push(`${field} must be an address such as https://example.com`)
 }
 
-function* findMailProblems(content: Content): Generator<string> {
-  const headers = HEADERS.map((field): [string, string] => [field, content[field] ?? ''])
-  for (const [field, text] of [...textsOf('email_subject', content.email_subject), ...headers])
-    if (hasControls(text)) yield `${field} must be one line, without control characters`
+function* findEmailProblems(content: ContentFields): Generator<string> {
+  const headers = HEADER_FIELDS.map((field): [string, string] => [field, content[field] ?? ''])
+  for (const [field, text] of [...textsByPath('email_subject', content.email_subject), ...headers])
+    if (hasControlCharacters(text)) yield `${field} must be one line, without control characters`
   const { email_from_address: from, email_reply_to_address: replyTo, email_sender_domain: domain } = content
   if (from && !isEmail(from)) yield 'email_from_address must be an email address'
   if (replyTo && !hasLiquid(replyTo) && !isEmail(replyTo)) yield 'email_reply_to_address must be an email address'
@@ -138,41 +145,41 @@ function* findMailProblems(content: Content): Generator<string> {
 }
 
 /** One file hangs on to all mails of a message: it cannot be another for each recipient. */
-function* findAttachmentProblems({ url, filename, content_type: type }: Attachment): Generator<string> {
+function* findAttachmentProblems({ url, filename, content_type: type }: ContentAttachment): Generator<string> {
   if (hasLiquid(url)) yield 'url cannot hold Liquid'
-  else if (hasControls(url) || !isWebAddress(url)) yield notWeb('url')
+  else if (hasControlCharacters(url) || !isWebAddress(url)) yield notWebAddress('url')
   if (filename && hasLiquid(filename)) yield 'filename cannot hold Liquid'
-  if (filename && (hasControls(filename) || /[/\\]/.test(filename)))
+  if (filename && (hasControlCharacters(filename) || /[/\\]/.test(filename)))
     yield 'filename must be a name without slashes and control characters'
   if (type && !isMediaType(type)) yield 'content_type must be one such as application/pdf, without parameters'
 }
 
 /** Whoever may send mail has the server fetch from wherever it can reach: that is for the operator to allow. */
-export function checkMayAttach({ email_attachments: attachments }: Content, mayAttach: boolean): void {
+export function checkMayAttach({ email_attachments: attachments }: ContentFields, mayAttach: boolean): void {
   if (!mayAttach && attachments && attachments.length > 0)
     throw invalid(
       'email_attachments are not allowed on this server: its operator can allow them by the setting EMAIL_ATTACHMENTS_MB',
     )
 }
 
-const notWeb = (field: string) => `${field} must be an http or https address`
-const isWrong = (value: string | null | undefined, isRight: (text: string) => boolean) =>
+const notWebAddress = (field: string) => `${field} must be an http or https address`
+const isInvalid = (value: string | null | undefined, isRight: (text: string) => boolean) =>
   value !== undefined &&
   value !== null &&
   value !== '' &&
-  (hasControls(value) || (!hasLiquid(value) && !isRight(value)))
+  (hasControlCharacters(value) || (!hasLiquid(value) && !isRight(value)))
 
-const hasControls = (text: string) => /[\p{Cc}\u2028\u2029]/u.test(text)
+const hasControlCharacters = (text: string) => /[\p{Cc}\u2028\u2029]/u.test(text)
 const SCHEME = /^([a-z][a-z0-9+.-]*):/i
 /** Schemes that run code or read the device, wherever they are opened. */
-const DANGEROUS = /^(javascript|data|vbscript|file|blob)$/i
+const DANGEROUS_SCHEMES = /^(javascript|data|vbscript|file|blob)$/i
 
 export const isWebAddress = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text)
 const isPicture = (text: string) => isWebAddress(text) || (!SCHEME.test(text) && !/[\s<>"]/.test(text))
 export const isLink = (text: string) => {
   const scheme = SCHEME.exec(text)?.[1]
-  if (scheme === undefined || DANGEROUS.test(scheme)) return false
+  if (scheme === undefined || DANGEROUS_SCHEMES.test(scheme)) return false
   return /^https?$/i.test(scheme) ? isWebAddress(text) : !/[\s<>"]/.test(text)
 }
 
-const shown = (text: string) => (text.length > 40 ? `${text.slice(0, 40).toWellFormed()}…` : text)
+const clip = (text: string) => (text.length > 40 ? `${text.slice(0, 40).toWellFormed()}…` : text)

@@ -1,68 +1,72 @@
 // The texts of a message in which Liquid is rendered, and what each of them is.
 
 import { ADDRESSES, EMAIL_TEXTS, hasAddresses, LANGUAGE_MAPS } from './check-content.ts'
-import { type Content, channelOf } from './content.ts'
-import { type ByLanguage, inLanguage, textsOf } from './language.ts'
-import type { Kind, Sources } from './render/source.ts'
+import { type ContentFields, channelOf } from './content.ts'
+import { type ByLanguage, textInLanguage, textsByPath } from './language.ts'
+import type { SourceKind, TemplateSources } from './render/source.ts'
 
 /** What the MJML of a body was compiled to; by language where the body is, and there only for the languages that are MJML. */
 export type EmailHtml = ByLanguage | null
 
 /** The body of a mail as HTML. */
-export const bodyOf = ({ email_body: body }: Content, emailHtml: EmailHtml): ByLanguage | undefined =>
+export const emailBodyOf = ({ email_body: body }: ContentFields, emailHtml: EmailHtml): ByLanguage | undefined =>
   typeof body === 'object' && body !== null && typeof emailHtml !== 'string'
     ? { ...body, ...emailHtml }
     : (emailHtml ?? body ?? undefined)
 
 /** Whether a mail says something else in another language. */
-export const isEmailByLanguage = (content: Content) =>
+export const isEmailByLanguage = (content: ContentFields) =>
   EMAIL_TEXTS.some((field) => typeof content[field] === 'object' && content[field] !== null)
 
 /** What is said to one person: one text for each field, in their language. */
-export function sourcesFor(content: Content, emailHtml: EmailHtml, language: string | null | undefined): Sources {
+export function sourcesFor(
+  content: ContentFields,
+  emailHtml: EmailHtml,
+  language: string | null | undefined,
+): TemplateSources {
   const channel = channelOf(content)
-  const sources: Sources = {}
+  const sources: TemplateSources = {}
   if (channel === 'email') {
     for (const [field, kind, texts] of emailTexts(content, emailHtml))
-      add(sources, field, kind, inLanguage(texts, language))
+      add(sources, field, kind, textInLanguage(texts, language))
     return sources
   }
   const kind = channel === 'sms' ? 'text' : 'line'
-  for (const field of LANGUAGE_MAPS) add(sources, field, kind, inLanguage(content[field], language))
+  for (const field of LANGUAGE_MAPS) add(sources, field, kind, textInLanguage(content[field], language))
   if (channel === 'sms') addMedia(sources, content)
   else addPush(sources, content)
   return sources
 }
 
 /** Every text in every language, by its place in the content. */
-export function allSources(content: Content, emailHtml: EmailHtml): Sources {
+export function allSources(content: ContentFields, emailHtml: EmailHtml): TemplateSources {
   const channel = channelOf(content)
-  const sources: Sources = {}
+  const sources: TemplateSources = {}
   const kind = channel === 'push' ? 'line' : 'text'
   for (const field of LANGUAGE_MAPS)
-    for (const [place, text] of textsOf(field, content[field])) add(sources, place, kind, text)
+    for (const [place, text] of textsByPath(field, content[field])) add(sources, place, kind, text)
   for (const [field, kind, texts] of emailTexts(content, emailHtml))
-    for (const [place, text] of textsOf(field, texts)) add(sources, place, kind, text)
+    for (const [place, text] of textsByPath(field, texts)) add(sources, place, kind, text)
   addMedia(sources, content)
   addPush(sources, content)
   return sources
 }
 
 const emailTexts = (
-  content: Content,
+  content: ContentFields,
   emailHtml: EmailHtml,
-): [field: string, kind: Kind, texts: ByLanguage | null | undefined][] => [
+): [field: string, kind: SourceKind, texts: ByLanguage | null | undefined][] => [
   ['email_subject', 'header', content.email_subject],
   ['email_preheader', 'header', content.email_preheader],
   ['email_reply_to_address', 'address', content.email_reply_to_address],
-  ['email_body', 'html', bodyOf(content, emailHtml)],
+  ['email_body', 'html', emailBodyOf(content, emailHtml)],
 ]
 
-function addMedia(sources: Sources, content: Content): void {
+function addMedia(sources: TemplateSources, content: ContentFields): void {
   for (const [i, url] of (content.sms_media_urls ?? []).entries()) add(sources, `sms_media_urls[${i}]`, 'url', url)
 }
 
-function addPush(sources: Sources, content: Content): void {
+function addPush(sources: TemplateSources, content: ContentFields): void {
   if (hasAddresses(content)) for (const field of ADDRESSES) add(sources, field, 'url', content[field])
   for (const [id, url] of Object.entries(content.ios_attachments ?? {}))
     add(sources, `ios_attachments.${id}`, 'url', url)
@@ -70,6 +74,6 @@ function addPush(sources: Sources, content: Content): void {
     if (typeof text === 'string') add(sources, `apns_alert.${name}`, 'line', text)
 }
 
-function add(sources: Sources, field: string, kind: Kind, text: string | null | undefined): void {
+function add(sources: TemplateSources, field: string, kind: SourceKind, text: string | null | undefined): void {
   if (text !== undefined && text !== null) sources[field] = { kind, text }
 }

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../test/app.ts'
 import { anEmailTemplate, anSms, aPush, refused, templatesOf } from '../../test/templates.ts'
 import { told } from '../../test/users.ts'
-import { inLanguage, LANGUAGES } from './language.ts'
+import { LANGUAGES, textInLanguage } from './language.ts'
 
 let app: TestApp
 let templates: ReturnType<typeof templatesOf>
@@ -56,7 +56,7 @@ describe('languages', () => {
     ['', 'en'],
   ])('a person whose language is %j reads %s', (language, code) => {
     const texts = { en: 'en', de: 'de', zh: 'zh', 'zh-Hant': 'zh-Hant' }
-    expect(inLanguage(texts, language)).toBe(code)
+    expect(textInLanguage(texts, language)).toBe(code)
   })
 
   test.each([
@@ -82,7 +82,7 @@ describe('languages', () => {
     ['constructor', 'de', 'en'],
   ])('%s finds in "%s" what is in %s', (language, codes, code) => {
     const texts = Object.fromEntries(['en', ...codes.split(' ')].map((it) => [it, it]))
-    expect(inLanguage(texts, language)).toBe(code)
+    expect(textInLanguage(texts, language)).toBe(code)
   })
 })
 

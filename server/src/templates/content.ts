@@ -48,10 +48,10 @@ const short = { type: 'string', minLength: 1, maxLength: 128 }
 const optionalName = { type: ['string', 'null'], maxLength: 255 }
 const optionalShort = { type: ['string', 'null'], maxLength: 2_048 }
 
-export type Button = { id: string; text: string; icon?: string | null; url?: string | null }
+export type ContentButton = { id: string; text: string; icon?: string | null; url?: string | null }
 
 /** Of a mail: a file that the server fetches when it sends. */
-export type Attachment = { url: string; filename?: string | null; content_type?: string | null }
+export type ContentAttachment = { url: string; filename?: string | null; content_type?: string | null }
 
 /** Which platforms a push goes to; none given means all. */
 export const PLATFORMS = [
@@ -100,8 +100,8 @@ export const contentFields = {
   app_url: url(),
   data: orNull<Record<string, unknown>>('object', { description: 'At most 2,048 bytes; without Liquid.' }),
   global_image: url(),
-  buttons: list<Button>(required({ id: short, text: short, icon: optionalShort }, ['id', 'text']), 3),
-  web_buttons: list<Button>(
+  buttons: list<ContentButton>(required({ id: short, text: short, icon: optionalShort }, ['id', 'text']), 3),
+  web_buttons: list<ContentButton>(
     required({ id: short, text: short, url: optionalShort, icon: optionalShort }, ['id', 'text']),
     2,
   ),
@@ -118,7 +118,7 @@ export const contentFields = {
   email_sender_domain: text(253),
   email_reply_to_address: text(1_000),
   email_bcc: list<string>({ type: 'string' }, 5, 'Email addresses.'),
-  email_attachments: list<Attachment>(
+  email_attachments: list<ContentAttachment>(
     required(
       { url: { type: 'string', minLength: 1, maxLength: 2_048 }, filename: optionalName, content_type: optionalName },
       ['url'],
@@ -195,19 +195,20 @@ export const contentFields = {
   wp_wns_sound: text(128),
 }
 
-export const Content = Type.Object(contentFields)
-export type Content = Static<typeof Content>
-export type ContentField = keyof Content
+export const ContentFields = Type.Object(contentFields)
+export type ContentFields = Static<typeof ContentFields>
+export type ContentField = keyof ContentFields
 
-export type Channel = 'push' | 'email' | 'sms'
-export const CHANNELS: readonly Channel[] = ['push', 'email', 'sms']
+export type ContentChannel = 'push' | 'email' | 'sms'
+export const CONTENT_CHANNELS: readonly ContentChannel[] = ['push', 'email', 'sms']
 
-export const channelOf = ({ isEmail, isSMS }: Content): Channel => (isEmail ? 'email' : isSMS ? 'sms' : 'push')
+export const channelOf = ({ isEmail, isSMS }: ContentFields): ContentChannel =>
+  isEmail ? 'email' : isSMS ? 'sms' : 'push'
 
 const contentNames: ReadonlySet<string> = new Set(Object.keys(contentFields))
 
 /** The part of a body that is content, without what is null; other fields are somebody else's, or nobody's. */
-export function readContent(body: Record<string, unknown>): Content {
+export function readContent(body: Record<string, unknown>): ContentFields {
   const content: Record<string, unknown> = {}
   // There are a hundred fields, and a body has a few of them.
   for (const name in body) {
@@ -218,11 +219,11 @@ export function readContent(body: Record<string, unknown>): Content {
     content.isSMS ??= content.isSms
     delete content.isSms
   }
-  return content as Content
+  return content as ContentFields
 }
 
 /** Of the hundred fields a content has a few: whoever asks for many of them asks first whether one is there. */
-export function hasAny(content: Content, fields: ReadonlySet<string>): boolean {
+export function hasAny(content: ContentFields, fields: ReadonlySet<string>): boolean {
   for (const name in content) if (fields.has(name)) return true
   return false
 }

@@ -1,13 +1,13 @@
 import { findApp, findOrganizationName } from '../apps/store.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
-import type { ScopeParts } from './liquid-scope.ts'
+import type { LiquidScopeParts } from './liquid-scope.ts'
 
 /** In whose name something is said, as Liquid sees it. */
-export type Sender = Pick<ScopeParts, 'app' | 'organization'>
+export type AppScope = Pick<LiquidScopeParts, 'app' | 'organization'>
 
 /** Undefined where there is no such app. */
-export async function findSender(db: Db, appId: AppId): Promise<Sender | undefined> {
+export async function findAppScope(db: Db, appId: AppId): Promise<AppScope | undefined> {
   const app = await findApp(db, appId)
   if (!app) return undefined
   const { organizationId } = app

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { Content } from './content.ts'
+import type { ContentFields } from './content.ts'
 import { allSources, type EmailHtml } from './content-sources.ts'
 
 /** What suspensions are kept by: content that says the same has the same, whether a template or a message holds it. */
-export function fingerprintOf(content: Content, emailHtml: EmailHtml, dynamicContent: string | null): string {
+export function fingerprintOf(content: ContentFields, emailHtml: EmailHtml, dynamicContent: string | null): string {
   // The database keeps fields in an order of its own.
   const texts = Object.entries(allSources(content, emailHtml))
     .map(([field, { text }]) => [field, text])

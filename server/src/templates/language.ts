@@ -10,7 +10,7 @@ export const LANGUAGES = (
 export type ByLanguage = string | Readonly<Record<string, string>>
 
 /** Two names of the same language. */
-const SAME: ReadonlyMap<string, string> = new Map(
+const LANGUAGE_ALIASES: ReadonlyMap<string, string> = new Map(
   [
     ['no', 'nb'],
     ['iw', 'he'],
@@ -33,10 +33,10 @@ const SCRIPTS: ReadonlyMap<string, string> = new Map([
 ])
 
 /** What devices call languages that have several names: each is to be found by all of them. */
-export const DEVICE_NAMES = 'zh zh-Hans zh-Hant zh-CN zh-SG zh-TW zh-HK zh-MO no nb iw he in id'.split(' ')
+export const AMBIGUOUS_LANGUAGES = 'zh zh-Hans zh-Hant zh-CN zh-SG zh-TW zh-HK zh-MO no nb iw he in id'.split(' ')
 
 /** The codes to look for, in lower case, the best first. The English that everybody else gets is not among them. */
-function codesFor(language: string): string[] {
+function candidateCodes(language: string): string[] {
   const [base = '', ...rest] = language.toLowerCase().split(/[-_]/)
   const regional = (base: string) => rest.map((_, n) => [base, ...rest.slice(0, rest.length - n)].join('-'))
   if (base === 'zh') {
@@ -46,25 +46,25 @@ function codesFor(language: string): string[] {
     )
     return script ? [...regional(base), script, base] : [...regional(base), base, 'zh-hans', 'zh-hant']
   }
-  const other = SAME.get(base)
+  const other = LANGUAGE_ALIASES.get(base)
   return [...regional(base), base, ...(other ? [...regional(other), other] : [])]
 }
 
 /** Undefined where there is nothing in the language, by any of its names. */
 export function matchLanguage<Text>(texts: Readonly<Record<string, Text>>, language: string): Text | undefined {
   const byCode = new Map(Object.entries(texts).map(([code, text]) => [code.toLowerCase(), text]))
-  const code = codesFor(language).find((it) => byCode.has(it))
+  const code = candidateCodes(language).find((it) => byCode.has(it))
   return code === undefined ? undefined : byCode.get(code)
 }
 
 /** The text for a person: in their language, in its base language (`pt` for `pt-BR`), or in English. */
-export function inLanguage(texts: ByLanguage | null | undefined, language: string | null | undefined) {
+export function textInLanguage(texts: ByLanguage | null | undefined, language: string | null | undefined) {
   if (texts === null || texts === undefined || typeof texts === 'string') return texts ?? undefined
   return matchLanguage(texts, language ?? '') ?? texts.en
 }
 
 /** Every text with its place: `email_subject`, or `email_subject.de`. */
-export function textsOf(field: string, texts: ByLanguage | null | undefined): [place: string, text: string][] {
+export function textsByPath(field: string, texts: ByLanguage | null | undefined): [place: string, text: string][] {
   if (texts === null || texts === undefined) return []
   if (typeof texts === 'string') return [[field, texts]]
   return Object.entries(texts).map(([code, text]) => [`${field}.${code}`, text])

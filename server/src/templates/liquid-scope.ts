@@ -4,11 +4,11 @@ import type { AppId, OrganizationId } from '../lib/ids.ts'
 import { EXTERNAL_ID } from '../users/aliases/identity.ts'
 import type { Subscription } from '../users/subscriptions/subscription.ts'
 import type { User } from '../users/user.ts'
-import type { Scope } from './render/source.ts'
+import type { LiquidScope } from './render/source.ts'
 import type { TemplateId } from './template.ts'
 
 /** Nothing may be left out by chance: a preview and what is sent see the same. Null for what is not there. */
-export type ScopeParts = {
+export type LiquidScopeParts = {
   /** Undefined for somebody of whom nothing is known. */
   user: User | undefined
   /** Where the message goes. */
@@ -22,7 +22,7 @@ export type ScopeParts = {
   unsubscribeToken: string | null
 }
 
-export function scopeOf(parts: ScopeParts): Scope {
+export function buildLiquidScope(parts: LiquidScopeParts): LiquidScope {
   const { user, subscription, template, message } = parts
   const externalId = user?.aliases.get(EXTERNAL_ID) ?? null
   const { tags, language } = user?.properties ?? { tags: {}, language: null }

@@ -2,31 +2,31 @@
 
 import type { AppId } from '../lib/ids.ts'
 import { checkContent } from './check-content.ts'
-import type { Content } from './content.ts'
+import type { ContentFields } from './content.ts'
 import { allSources, type EmailHtml } from './content-sources.ts'
-import { textsOf } from './language.ts'
+import { textsByPath } from './language.ts'
 import { isMjml } from './render/mjml.ts'
 import type { Renderer } from './render/renderer.ts'
-import { ABSENT, hasLiquid } from './render/source.ts'
+import { ABSENT_OBJECTS, hasLiquid } from './render/source.ts'
 
 /** Answers what the MJML of the body became; null where the body is HTML, or nothing: at once, if there is no Liquid either. */
 export function prepareContent(
   renderer: Renderer,
   appId: AppId,
-  content: Content,
+  content: ContentFields,
   dynamicContent: string | null,
 ): Promise<EmailHtml> | null {
   checkContent(content)
-  const isPlain = !bodiesOf(content).some(([, body]) => isMjml(body)) && !mayHoldLiquid(content)
-  return isPlain ? null : prepareWritten(renderer, appId, content, dynamicContent)
+  const isPlain = !emailBodiesOf(content).some(([, body]) => isMjml(body)) && !mayHoldLiquid(content)
+  return isPlain ? null : checkAndCompile(renderer, appId, content, dynamicContent)
 }
 
-const bodiesOf = ({ email_body: body }: Content) => textsOf('email_body', body)
+const emailBodiesOf = ({ email_body: body }: ContentFields) => textsByPath('email_body', body)
 
 /** Whether a text that is rendered holds any. */
-export const hasLiquidIn = (content: Content) => mayHoldLiquid(content) && writtenIn(content).length > 0
+export const usesLiquid = (content: ContentFields) => mayHoldLiquid(content) && liquidSourcesIn(content).length > 0
 
-const writtenIn = (content: Content) =>
+const liquidSourcesIn = (content: ContentFields) =>
   Object.entries(allSources(content, null)).filter(([, { text }]) => hasLiquid(text))
 
 /** Most content holds none, and then its sources need not be gathered. */
@@ -36,18 +36,18 @@ function mayHoldLiquid(value: unknown): boolean {
   return false
 }
 
-async function prepareWritten(
+async function checkAndCompile(
   renderer: Renderer,
   appId: AppId,
-  content: Content,
+  content: ContentFields,
   dynamicContent: string | null,
 ): Promise<EmailHtml> {
-  const absent = dynamicContent === null ? ABSENT : ABSENT.filter((name) => name !== 'dynamic_content')
+  const absent = dynamicContent === null ? ABSENT_OBJECTS : ABSENT_OBJECTS.filter((name) => name !== 'dynamic_content')
   // Before compiling, so that what is wrong is told in the author's lines.
-  const written = writtenIn(content)
+  const written = liquidSourcesIn(content)
   if (written.length > 0) await renderer.check(appId, Object.fromEntries(written), absent)
   const compiled: Record<string, string> = {}
-  for (const [place, body] of bodiesOf(content)) {
+  for (const [place, body] of emailBodiesOf(content)) {
     if (!isMjml(body)) continue
     const html = await renderer.compileMjml(appId, place, body)
     await renderer.check(appId, { [place]: { kind: 'html', text: html } }, absent)

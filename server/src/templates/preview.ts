@@ -4,12 +4,12 @@ import { appNotFound, invalid, userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import { readUserRef } from '../users/aliases/identity.ts'
 import type { User } from '../users/user.ts'
-import { type Channel, channelOf, readContent } from './content.ts'
+import { type ContentChannel, channelOf, readContent } from './content.ts'
 import { sourcesFor } from './content-sources.ts'
 import type { TemplatesContext } from './context.ts'
 import { readDynamicContent } from './dynamic-content.ts'
-import { findSender } from './find-app-scope.ts'
-import { scopeOf } from './liquid-scope.ts'
+import { findAppScope } from './find-app-scope.ts'
+import { buildLiquidScope } from './liquid-scope.ts'
 import { prepareContent } from './prepare-content.ts'
 import { renderFailed } from './render/renderer.ts'
 import type { PreviewBody, PreviewUnsavedBody } from './schema.ts'
@@ -19,29 +19,29 @@ import { type Template, type TemplateId, templateNotFound } from './template.ts'
 export async function previewTemplate(ctx: TemplatesContext, appId: AppId, id: TemplateId, body: PreviewBody) {
   const template = await findTemplate(ctx.db, appId, id)
   if (!template) throw templateNotFound()
-  return preview(ctx, appId, template, body)
+  return renderPreview(ctx, appId, template, body)
 }
 
 export async function previewUnsaved(ctx: TemplatesContext, appId: AppId, body: PreviewUnsavedBody) {
   const content = readContent(body)
   const dynamicContent = body.dynamic_content || null
   const emailHtml = await prepareContent(ctx.renderer, appId, content, dynamicContent)
-  return preview(ctx, appId, { id: null, name: body.name ?? null, content, emailHtml, dynamicContent }, body)
+  return renderPreview(ctx, appId, { id: null, name: body.name ?? null, content, emailHtml, dynamicContent }, body)
 }
 
-type Previewed = Pick<Template, 'content' | 'emailHtml' | 'dynamicContent'> & {
+type PreviewedTemplate = Pick<Template, 'content' | 'emailHtml' | 'dynamicContent'> & {
   id: TemplateId | null
   name: string | null
 }
 
-async function preview(ctx: TemplatesContext, appId: AppId, template: Previewed, body: PreviewBody) {
-  const user = await findUser(ctx, appId, body)
-  const sender = await findSender(ctx.db, appId)
+async function renderPreview(ctx: TemplatesContext, appId: AppId, template: PreviewedTemplate, body: PreviewBody) {
+  const user = await findPreviewUser(ctx, appId, body)
+  const sender = await findAppScope(ctx.db, appId)
   if (!sender) throw appNotFound()
   const channel = channelOf(template.content)
-  const subscription = subscriptionOf(user, channel)
+  const subscription = firstSubscriptionOf(user, channel)
   const language = body.language ?? subscription?.language ?? user?.properties.language ?? 'en'
-  const context = scopeOf({
+  const context = buildLiquidScope({
     user,
     subscription,
     ...sender,
@@ -62,7 +62,11 @@ export const namesUser = (body: unknown): boolean => {
   return (label ?? value ?? null) !== null
 }
 
-async function findUser({ users }: TemplatesContext, appId: AppId, body: PreviewBody): Promise<User | undefined> {
+async function findPreviewUser(
+  { users }: TemplatesContext,
+  appId: AppId,
+  body: PreviewBody,
+): Promise<User | undefined> {
   if (!namesUser(body)) return undefined
   const { alias_label: label, alias_id: value } = body
   if (typeof label !== 'string' || typeof value !== 'string')
@@ -75,8 +79,8 @@ async function findUser({ users }: TemplatesContext, appId: AppId, body: Preview
 }
 
 /** The first one that a message of this channel could go to. */
-function subscriptionOf(user: User | undefined, channel: Channel) {
-  const isFit: Record<Channel, (type: string) => boolean> = {
+function firstSubscriptionOf(user: User | undefined, channel: ContentChannel) {
+  const isFit: Record<ContentChannel, (type: string) => boolean> = {
     email: (type) => type === 'Email',
     sms: (type) => type === 'SMS',
     push: (type) => type.endsWith('Push'),

@@ -1,7 +1,7 @@
 // The wire shapes of templates.
 
 import Type, { type Static } from 'typebox'
-import { CHANNELS, contentFields } from './content.ts'
+import { CONTENT_CHANNELS, contentFields } from './content.ts'
 
 const dynamicContent = Type.Optional(
   Type.Unsafe<string | null>({
@@ -68,7 +68,7 @@ export const TemplatesQuery = Type.Object({
   app_id: Type.String(),
   limit: Type.Integer({ minimum: 1, maximum: 50, default: 50 }),
   offset: Type.Integer({ minimum: 0, maximum: 2_147_483_647, default: 0 }),
-  channel: Type.Optional(Type.Unsafe<(typeof CHANNELS)[number]>({ enum: [...CHANNELS] })),
+  channel: Type.Optional(Type.Unsafe<(typeof CONTENT_CHANNELS)[number]>({ enum: [...CONTENT_CHANNELS] })),
 })
 
 const TemplateSummary = Type.Object({
@@ -85,7 +85,7 @@ export const TemplatesAnswer = Type.Object({
 })
 export const TemplateAnswer = Type.Object({
   ...TemplateSummary.properties,
-  channel: Type.Union([Type.Unsafe<(typeof CHANNELS)[number]>({ enum: [...CHANNELS] }), Type.Null()]),
+  channel: Type.Union([Type.Unsafe<(typeof CONTENT_CHANNELS)[number]>({ enum: [...CONTENT_CHANNELS] }), Type.Null()]),
   suspended: Type.Optional(
     Type.Object(
       { since: Type.String({ format: 'date-time' }), until: Type.String({ format: 'date-time' }) },
@@ -102,7 +102,7 @@ export const TemplateAnswer = Type.Object({
 })
 export const DeletedAnswer = Type.Object({ success: Type.Boolean() })
 export const PreviewAnswer = Type.Object({
-  channel: Type.Unsafe<(typeof CHANNELS)[number]>({ enum: [...CHANNELS] }),
+  channel: Type.Unsafe<(typeof CONTENT_CHANNELS)[number]>({ enum: [...CONTENT_CHANNELS] }),
   language: Type.String({ description: 'The language that was looked for.' }),
   rendered: Type.Unsafe<Record<string, string>>({
     type: 'object',

@@ -3,20 +3,20 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
-import type { Channel } from './content.ts'
+import type { ContentChannel } from './content.ts'
 import type { EmailHtml } from './content-sources.ts'
 import type { Template, TemplateId, TemplateSummary } from './template.ts'
 
 /** Two columns: most bodies are in one language, and their HTML stays text. */
 const emailHtml = sql`coalesce(to_jsonb(email_html), email_html_by_language) as email_html`
-const oneHtml = (html: EmailHtml) => (typeof html === 'string' ? html : null)
+const singleHtml = (html: EmailHtml) => (typeof html === 'string' ? html : null)
 const htmlByLanguage = (html: EmailHtml) => (typeof html === 'string' || html === null ? null : JSON.stringify(html))
 
 export const insertTemplate = (db: Db, appId: AppId, it: Template) =>
   db.query(sql`
     insert into templates
       (app_id, id, name, channel, content, email_html, email_html_by_language, dynamic_content, revision, created_at, updated_at)
-    select a.id, ${it.id}::uuid, ${it.name}, ${it.channel}, ${JSON.stringify(it.content)}::jsonb, ${oneHtml(it.emailHtml)}::text,
+    select a.id, ${it.id}::uuid, ${it.name}, ${it.channel}, ${JSON.stringify(it.content)}::jsonb, ${singleHtml(it.emailHtml)}::text,
       ${htmlByLanguage(it.emailHtml)}::jsonb,
       ${it.dynamicContent}::text, ${it.revision}::integer, ${it.createdAt}::timestamptz, ${it.updatedAt}::timestamptz
     from apps a
@@ -48,15 +48,15 @@ export async function findRevisions(
 }
 
 /** Those of them that are there; until the transaction ends nobody changes or deletes them. */
-export const holdTemplates = (db: Db, appId: AppId, ids: readonly TemplateId[]) =>
-  db.query<{ id: TemplateId; channel: Channel | null }>(sql`
+export const lockTemplatesForShare = (db: Db, appId: AppId, ids: readonly TemplateId[]) =>
+  db.query<{ id: TemplateId; channel: ContentChannel | null }>(sql`
     select id, channel from templates where app_id = ${appId} and id = any(${ids}::uuid[]) order by id for share`)
 
 /** False when the template is gone, or not any more what the change was made from. */
 export async function updateTemplate(db: Db, appId: AppId, it: Template, fromRevision: number): Promise<boolean> {
   const changed = await db.query(sql`
     update templates
-    set name = ${it.name}, channel = ${it.channel}, content = ${JSON.stringify(it.content)}, email_html = ${oneHtml(it.emailHtml)},
+    set name = ${it.name}, channel = ${it.channel}, content = ${JSON.stringify(it.content)}, email_html = ${singleHtml(it.emailHtml)},
       email_html_by_language = ${htmlByLanguage(it.emailHtml)},
       dynamic_content = ${it.dynamicContent}, revision = ${it.revision}, updated_at = ${it.updatedAt}
     where app_id = ${appId} and id = ${it.id} and revision = ${fromRevision}
@@ -73,7 +73,7 @@ export async function deleteTemplate(db: Db, appId: AppId, id: TemplateId): Prom
   return deleted?.name
 }
 
-export type Page = { limit: number; offset: number; channel?: Channel | undefined }
+export type TemplatesPage = { limit: number; offset: number; channel?: ContentChannel | undefined }
 
 /**
  * Oldest first, so that a template made while somebody pages through the list stands behind all that they have yet to see. The
@@ -82,7 +82,7 @@ export type Page = { limit: number; offset: number; channel?: Channel | undefine
 export async function listTemplates(
   db: Db,
   appId: AppId,
-  { limit, offset, channel }: Page,
+  { limit, offset, channel }: TemplatesPage,
 ): Promise<{ total: number; templates: TemplateSummary[] }> {
   const ofChannel = channel === undefined ? sql`` : sql`and channel = ${channel}`
   const found = await db.query<TemplateSummary & { total: number }>(sql`

@@ -7,11 +7,11 @@ import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
-import type { Content } from './content.ts'
+import type { ContentFields } from './content.ts'
 import type { EmailHtml } from './content-sources.ts'
 import type { TemplatesContext } from './context.ts'
 import { fingerprintOf } from './fingerprint.ts'
-import { hasLiquidIn } from './prepare-content.ts'
+import { usesLiquid } from './prepare-content.ts'
 import { findTemplate } from './store.ts'
 import { deleteSuspensions, findSuspensions, type Suspension } from './suspension-store.ts'
 import { type Template, type TemplateId, templateNotFound } from './template.ts'
@@ -40,9 +40,9 @@ export const createFindSuspension = ({
     },
   })
 
-type Said = { content: Content; emailHtml: EmailHtml; dynamicContent: string | null }
+type SuspendableContent = { content: ContentFields; emailHtml: EmailHtml; dynamicContent: string | null }
 
-export async function refuseSuspended(find: FindSuspension, appId: AppId, said: Said): Promise<void> {
+export async function refuseSuspended(find: FindSuspension, appId: AppId, said: SuspendableContent): Promise<void> {
   const suspension = await find(appId, fingerprintOf(said.content, said.emailHtml, said.dynamicContent))
   if (suspension)
     throw invalid(
@@ -57,7 +57,7 @@ export async function findSuspensionOf(
   { content, emailHtml, dynamicContent }: Template,
 ): Promise<Suspension | undefined> {
   // Content without Liquid is never rendered.
-  if (!hasLiquidIn(content)) return undefined
+  if (!usesLiquid(content)) return undefined
   const [suspension] = await findSuspensions(db, appId, [fingerprintOf(content, emailHtml, dynamicContent)], now())
   return suspension
 }

@@ -2,7 +2,7 @@
 
 import { AppError } from '../lib/errors.ts'
 import type { Id } from '../lib/ids.ts'
-import { type Channel, type Content, PLATFORMS } from './content.ts'
+import { type ContentChannel, type ContentFields, PLATFORMS } from './content.ts'
 import type { EmailHtml } from './content-sources.ts'
 import type { Suspension } from './suspension-store.ts'
 
@@ -11,8 +11,8 @@ export type TemplateId = Id<'template'>
 export type Template = {
   id: TemplateId
   name: string
-  channel: Channel
-  content: Content
+  channel: ContentChannel
+  content: ContentFields
   emailHtml: EmailHtml
   dynamicContent: string | null
   revision: number
@@ -32,7 +32,7 @@ export const summaryObject = ({ id, name, createdAt, updatedAt }: TemplateSummar
 })
 
 /** Fields that are answered also where nothing is in them. */
-const ALWAYS = {
+const DEFAULT_FIELDS = {
   headings: null,
   subtitle: null,
   contents: null,
@@ -64,7 +64,7 @@ export function templateObject(template: Template, suspension?: Suspension) {
     ...(suspension && { suspended: { since: suspension.since.toISOString(), until: suspension.until.toISOString() } }),
     content: {
       ...platforms,
-      ...ALWAYS,
+      ...DEFAULT_FIELDS,
       ...content,
       ...platforms,
       ...(dynamicContent !== null && { dynamic_content: dynamicContent }),

@@ -1,7 +1,7 @@
 // A request for any route: its path filled in, its app named where the route wants it, and a body that it takes.
 
 import type { TSchema } from 'typebox'
-import type { Purpose } from '../../src/email/reference.ts'
+import type { ReferencePurpose } from '../../src/email/reference.ts'
 import type { Route } from '../../src/http/route.ts'
 import { newId } from '../../src/lib/ids.ts'
 
@@ -29,7 +29,7 @@ export type Things = {
   suppressed: string
   mailId: string
   /** Of an email to the subscription, of the message; and of a link in it. */
-  references: Record<Purpose, string>
+  references: Record<ReferencePurpose, string>
   linkSignature: string
 }
 
@@ -69,7 +69,7 @@ export const unknownThings = (): Things => ({
   linkSignature: 'a'.repeat(16),
 })
 
-const purposeOf = (path: string): Purpose => {
+const purposeOf = (path: string): ReferencePurpose => {
   if (path.startsWith('/e/c/')) return 'click'
   if (path.startsWith('/e/v/')) return 'view'
   return path.startsWith('/e/p/') ? 'preferences' : 'unsubscribe'

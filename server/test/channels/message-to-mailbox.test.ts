@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import PostalMime from 'postal-mime'
 import { expect, onTestFinished, test } from 'vitest'
-import { createReferences, type EmailReference, type Purpose } from '../../src/email/reference.ts'
+import { createReferences, type EmailReference, type ReferencePurpose } from '../../src/email/reference.ts'
 import { testApp } from '../app.ts'
 import { messagesOf } from '../messages.ts'
 import { startMailSink } from '../sinks/mail.ts'
@@ -55,7 +55,7 @@ test('a message becomes a mail, caught where no relay is set, with links that le
       id: body.deliveries[0].provider_reference,
     })
     const named = references.read(reference, 'unsubscribe') as EmailReference
-    const writtenFor = (purpose: Purpose) => references.write(named, purpose)
+    const writtenFor = (purpose: ReferencePurpose) => references.write(named, purpose)
     const target = 'https://shop.example/?a=1&b=%C3%BC'
     const signature = references.sign(server.tenant.id, target)
     expect(mail.html).toContain(

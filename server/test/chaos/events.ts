@@ -1,7 +1,7 @@
 // A webhook that wants to hear of all that is sent, and what must be true of what it heard.
 
 import { expect } from 'vitest'
-import { TELL_EVENTS } from '../../src/feedback/send-event-webhooks.ts'
+import { SEND_EVENT_WEBHOOKS } from '../../src/feedback/send-event-webhooks.ts'
 import { sql } from '../../src/storage/sql.ts'
 import { until } from '../process/launch.ts'
 import type { Node, Rig } from './rig.ts'
@@ -47,7 +47,7 @@ export async function expectTold(rig: Rig): Promise<string> {
   await until(async () => (await untold()).length === 0, TOLD_MS).catch(async (error) => {
     const jobs = await rig.database.db.query(sql`
       select key, state, run_at, lease_until, attempts, crashes from jobs
-      where app_id = ${rig.keys.appId} and name = ${TELL_EVENTS}`)
+      where app_id = ${rig.keys.appId} and name = ${SEND_EVENT_WEBHOOKS}`)
     throw new Error(
       `${error.message}; not told of ${(await untold()).length} of ${names.size}; jobs: ${JSON.stringify(jobs)}`,
     )

@@ -3,7 +3,7 @@
 
 import fc from 'fast-check'
 import { newId } from '../../src/lib/ids.ts'
-import type { Filter } from '../../src/segments/filters/tree.ts'
+import type { SegmentFilter } from '../../src/segments/filters/tree.ts'
 import { newUser } from '../../src/users/new-user.ts'
 import type { StoredPurchase } from '../../src/users/properties/stored.ts'
 import {
@@ -200,10 +200,11 @@ const choices = (field: string, values: readonly string[]) =>
 const compared = (field: string, value: fc.Arbitrary<unknown>, ...relations: string[]) =>
   fc.record({ field: one(field), relation: one(...relations), value })
 const key = { key: one(...KEYS) }
-const tagged = (filter: fc.Arbitrary<Filter>) => fc.tuple(filter, fc.record(key)).map(([a, b]) => ({ ...a, ...b }))
+const tagged = (filter: fc.Arbitrary<SegmentFilter>) =>
+  fc.tuple(filter, fc.record(key)).map(([a, b]) => ({ ...a, ...b }))
 
 /** Every field with every one of its relations. */
-export const filterOf: Record<string, fc.Arbitrary<Filter>> = {
+export const filterOf: Record<string, fc.Arbitrary<SegmentFilter>> = {
   tag: tagged(
     fc.oneof(
       choices('tag', [...WORDS, ...NUMBERS]),
@@ -255,15 +256,19 @@ export const filterOf: Record<string, fc.Arbitrary<Filter>> = {
 const clause = fc.oneof(...Object.values(filterOf))
 
 /** Lists with operators and groups in them. */
-export const filters: fc.Arbitrary<Filter[]> = fc.letrec<{ list: Filter[]; item: Filter }>((tie) => ({
-  item: fc.oneof(
-    { depthSize: 'small', maxDepth: 3 },
-    { weight: 5, arbitrary: clause },
-    { weight: 1, arbitrary: tie('list').map((group) => ({ group })) },
-  ),
-  list: fc
-    .array(fc.tuple(fc.constantFrom('', 'AND', 'OR'), tie('item')), { minLength: 1, maxLength: 4 })
-    .map((pairs) =>
-      pairs.flatMap(([operator, item], i): Filter[] => (i === 0 || operator === '' ? [item] : [{ operator }, item])),
+export const filters: fc.Arbitrary<SegmentFilter[]> = fc.letrec<{ list: SegmentFilter[]; item: SegmentFilter }>(
+  (tie) => ({
+    item: fc.oneof(
+      { depthSize: 'small', maxDepth: 3 },
+      { weight: 5, arbitrary: clause },
+      { weight: 1, arbitrary: tie('list').map((group) => ({ group })) },
     ),
-})).list
+    list: fc
+      .array(fc.tuple(fc.constantFrom('', 'AND', 'OR'), tie('item')), { minLength: 1, maxLength: 4 })
+      .map((pairs) =>
+        pairs.flatMap(([operator, item], i): SegmentFilter[] =>
+          i === 0 || operator === '' ? [item] : [{ operator }, item],
+        ),
+      ),
+  }),
+).list

@@ -199,7 +199,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     because: 'the one row of server_sending has a copy on every node; one question more for each slice would be dear',
   },
   { at: 'sending/store.ts findHeldAppsAcrossApps', rules: ['one app'], because: "the operator's overview" },
-  { at: 'sending/database-identity-store.ts findNumbers', rules: ['known table'], because: CATALOGUE },
+  { at: 'sending/database-identity-store.ts findObjectIds', rules: ['known table'], because: CATALOGUE },
   { at: 'storage/check-durability.ts findUnsafeSettings', rules: ['known table'], because: CATALOGUE },
   {
     at: 'storage/check-durability.ts readVersion',

@@ -6,7 +6,7 @@ import { AppError, appNotFound, forbidden, invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
 import type { EmailContext } from '../context.ts'
-import { findWay } from '../find-route.ts'
+import { findEmailRoute } from '../find-route.ts'
 import { makeKeys } from './dkim-keys.ts'
 import {
   type Algorithm,
@@ -14,14 +14,14 @@ import {
   domainConflict,
   domainNotFound,
   type EmailDomain,
-  keysIn,
-  MOST_DOMAINS,
+  keysInState,
+  MAX_DOMAINS,
   readHost,
 } from './domain.ts'
-import { checkName, type DnsRecord, recordsOf } from './records.ts'
+import { checkKey, type DnsRecord, recordsOf } from './records.ts'
 import type { NewDomainBody } from './schema.ts'
 import { countDomains, deleteDomain, findDomain, lockDomain, writeDomain } from './store.ts'
-import { findFaults, note, verifyDomain } from './verify.ts'
+import { findMissingRecords, recordDomainAudit, verifyDomain } from './verify.ts'
 
 export async function addDomain(
   ctx: EmailContext,
@@ -45,14 +45,14 @@ export async function addDomain(
     // One that mail was caught from, or events loaded for, is there without keys: it is the same domain.
     const before = await lockDomain(db, appId, domain)
     if (before && before.dkimKeys.length > 0) throw domainConflict('The app has this domain already')
-    if (!before && (await countDomains(db, appId)) >= MOST_DOMAINS)
-      throw domainConflict(`An app can have at most ${MOST_DOMAINS} email domains`)
+    if (!before && (await countDomains(db, appId)) >= MAX_DOMAINS)
+      throw domainConflict(`An app can have at most ${MAX_DOMAINS} email domains`)
     const fresh = { state: 'pending', activatedBy: null, createdAt: now } as const
     const rest = { domain, returnPathHost, trackingHost, dkimKeys, checks: {}, checkedAt: null, updatedAt: now }
     const after: EmailDomain = { ...(before ?? fresh), ...rest }
     await writeDomain(db, appId, after)
     const selectors = dkimKeys.map(({ selector }) => selector)
-    await note(ctx, db, appId, actorOf(by), 'email_domain.add', domain, { selectors }, now)
+    await recordDomainAudit(ctx, db, appId, actorOf(by), 'email_domain.add', domain, { selectors }, now)
     return after
   })
 }
@@ -61,7 +61,7 @@ export function removeDomain(ctx: EmailContext, appId: AppId, domain: string, by
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
     if (!(await deleteDomain(db, appId, domain))) throw domainNotFound()
-    await note(ctx, db, appId, actorOf(by), 'email_domain.remove', domain, {}, now)
+    await recordDomainAudit(ctx, db, appId, actorOf(by), 'email_domain.remove', domain, {}, now)
   })
 }
 
@@ -86,7 +86,16 @@ export async function setDomainState(
     const after: EmailDomain = { ...before, state, activatedBy, updatedAt: now }
     await writeDomain(db, appId, after)
     const action = state === 'active' ? 'email_domain.activate' : 'email_domain.pause'
-    await note(ctx, db, appId, actorOf(by), action, domain, state === 'active' ? { by: activatedBy } : {}, now)
+    await recordDomainAudit(
+      ctx,
+      db,
+      appId,
+      actorOf(by),
+      action,
+      domain,
+      state === 'active' ? { by: activatedBy } : {},
+      now,
+    )
     return after
   })
 }
@@ -102,12 +111,12 @@ export async function rotateKeys(
   if (force) refuseForce(by)
   const known = await findDomain(ctx.db, appId, domain)
   if (!known) throw domainNotFound()
-  return keysIn(known, 'next').length === 0
-    ? publishNext(ctx, appId, known, by)
+  return keysInState(known, 'next').length === 0
+    ? publishNextKeys(ctx, appId, known, by)
     : switchKeys(ctx, appId, domain, force, by)
 }
 
-async function publishNext(
+async function publishNextKeys(
   ctx: EmailContext,
   appId: AppId,
   known: EmailDomain,
@@ -115,19 +124,19 @@ async function publishNext(
 ): Promise<EmailDomain> {
   const { domain } = known
   const now = ctx.now()
-  const active = keysIn(known, 'active').map(({ algorithm }) => algorithm)
+  const active = keysInState(known, 'active').map(({ algorithm }) => algorithm)
   const kinds: readonly Algorithm[] = active.length > 0 ? active : algorithms
   const next = await makeKeys(ctx, appId, domain, kinds, 'next', now)
   return ctx.db.transaction(async (db) => {
     const before = await lockDomain(db, appId, domain)
     if (!before) throw domainNotFound()
-    if (keysIn(before, 'next').length > 0) throw domainConflict('New keys were made by another request just now')
+    if (keysInState(before, 'next').length > 0) throw domainConflict('New keys were made by another request just now')
     // Those that were retired by the rotation before have been out of use for long enough.
-    const dkimKeys = [...keysIn(before, 'active'), ...next]
+    const dkimKeys = [...keysInState(before, 'active'), ...next]
     const after: EmailDomain = { ...before, dkimKeys, updatedAt: now }
     await writeDomain(db, appId, after)
     const selectors = next.map(({ selector }) => selector)
-    await note(ctx, db, appId, actorOf(by), 'email_domain.new_keys', domain, { selectors }, now)
+    await recordDomainAudit(ctx, db, appId, actorOf(by), 'email_domain.new_keys', domain, { selectors }, now)
     return after
   })
 }
@@ -140,23 +149,23 @@ async function switchKeys(
   by: RequestOrigin,
 ): Promise<EmailDomain> {
   const seen = force ? undefined : await verifyDomain(ctx, appId, domain, by)
-  const way = await findWay(ctx, appId)
+  const route = await findEmailRoute(ctx, appId)
   if (seen) {
-    const next = recordsOf(ctx, seen, way).filter(({ key }) => key?.state === 'next')
-    refuseFaults(next.filter((record) => ownProperty(seen.checks, checkName(record))?.state !== 'ok'))
+    const next = recordsOf(ctx, seen, route).filter(({ key }) => key?.state === 'next')
+    refuseFaults(next.filter((record) => ownProperty(seen.checks, checkKey(record))?.state !== 'ok'))
   }
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
     const before = await lockDomain(db, appId, domain)
     if (!before) throw domainNotFound()
-    const next = keysIn(before, 'next')
+    const next = keysInState(before, 'next')
     if (next.length === 0) throw domainConflict('The keys were switched by another request just now')
-    const retired = keysIn(before, 'active').map((key) => ({ ...key, state: 'retired' as const, sealed: null }))
+    const retired = keysInState(before, 'active').map((key) => ({ ...key, state: 'retired' as const, sealed: null }))
     const dkimKeys = [...next.map((key) => ({ ...key, state: 'active' as const })), ...retired]
     const after: EmailDomain = { ...before, dkimKeys, updatedAt: now }
     await writeDomain(db, appId, after)
     const detail = { selectors: next.map(({ selector }) => selector), retired: retired.map((it) => it.selector) }
-    await note(ctx, db, appId, actorOf(by), 'email_domain.switch_keys', domain, detail, now)
+    await recordDomainAudit(ctx, db, appId, actorOf(by), 'email_domain.switch_keys', domain, detail, now)
     return after
   })
 }
@@ -167,7 +176,7 @@ function refuseForce({ caller: { kind } }: RequestOrigin): void {
 }
 
 async function refuseUnverified(ctx: EmailContext, appId: AppId, seen: EmailDomain): Promise<void> {
-  refuseFaults(findFaults(recordsOf(ctx, seen, await findWay(ctx, appId)), seen.checks))
+  refuseFaults(findMissingRecords(recordsOf(ctx, seen, await findEmailRoute(ctx, appId)), seen.checks))
 }
 
 function refuseFaults(records: readonly DnsRecord[]): void {

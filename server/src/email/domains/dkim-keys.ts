@@ -7,33 +7,33 @@ import { appNotFound } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { SecretBox } from '../../lib/secrets.ts'
 import type { EmailContext } from '../context.ts'
-import type { Algorithm, KeptKey } from './domain.ts'
-import type { KeyPair } from './rsa-key-pool.ts'
+import type { Algorithm, StoredDkimKey } from './domain.ts'
+import type { DkimKeyPair } from './rsa-key-pool.ts'
 
 /** As the channel takes it. */
-export type DkimKey = { domain: string; selector: string; algorithm: Algorithm; privateKey: KeyObject }
+export type SigningKey = { domain: string; selector: string; algorithm: Algorithm; privateKey: KeyObject }
 
-type Context = Pick<EmailContext, 'db' | 'secrets' | 'rsaKeys' | 'openedKeys'>
+type DkimKeyContext = Pick<EmailContext, 'db' | 'secrets' | 'rsaKeys' | 'openedKeys'>
 
-const contextOf = (appId: AppId, domain: string, selector: string) => `app ${appId} dkim ${domain} ${selector}`
+const sealContextOf = (appId: AppId, domain: string, selector: string) => `app ${appId} dkim ${domain} ${selector}`
 
 /** One of each kind. */
 export async function makeKeys(
-  { db, secrets, rsaKeys }: Pick<Context, 'db' | 'secrets' | 'rsaKeys'>,
+  { db, secrets, rsaKeys }: Pick<DkimKeyContext, 'db' | 'secrets' | 'rsaKeys'>,
   appId: AppId,
   domain: string,
   kinds: readonly Algorithm[],
   state: 'active' | 'next',
   now: Date,
-): Promise<KeptKey[]> {
+): Promise<StoredDkimKey[]> {
   const app = await findApp(db, appId)
   if (!app) throw appNotFound()
-  const keys: KeptKey[] = []
+  const keys: StoredDkimKey[] = []
   for (const algorithm of kinds) {
     const { publicKey, privatePem } =
       algorithm === 'rsa' ? await rsaKeys.take(app.organizationId) : await makeEd25519Pair()
     const selector = newSelector()
-    const sealed = secrets.seal(privatePem, contextOf(appId, domain, selector))
+    const sealed = secrets.seal(privatePem, sealContextOf(appId, domain, selector))
     const publicText = publicTextOf(publicKey, algorithm)
     keys.push({ selector, algorithm, public: publicText, sealed, state, created_at: now.toISOString() })
   }
@@ -45,7 +45,7 @@ const newSelector = () => `c${randomBytes(5).toString('hex')}`
 
 const generate = promisify(generateKeyPair)
 
-async function makeEd25519Pair(): Promise<KeyPair> {
+async function makeEd25519Pair(): Promise<DkimKeyPair> {
   const { publicKey, privateKey } = await generate('ed25519', {
     publicKeyEncoding: { type: 'spki', format: 'der' },
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
@@ -58,31 +58,36 @@ const publicTextOf = (info: Buffer, algorithm: Algorithm) =>
   (algorithm === 'rsa' ? info : info.subarray(-32)).toString('base64')
 
 /** Whether all of them open with this key, without telling what they are. */
-export function areKeysOpenable(secrets: SecretBox, appId: AppId, domain: string, keys: readonly KeptKey[]): boolean {
+export function areKeysOpenable(
+  secrets: SecretBox,
+  appId: AppId,
+  domain: string,
+  keys: readonly StoredDkimKey[],
+): boolean {
   try {
     for (const { selector, sealed } of keys)
-      if (sealed !== null) secrets.open(sealed, contextOf(appId, domain, selector))
+      if (sealed !== null) secrets.open(sealed, sealContextOf(appId, domain, selector))
     return true
   } catch {
     return false
   }
 }
 
-const MOST_OPENED = 1_000
+const MAX_OPENED_KEYS = 1_000
 
 /** Keys that are opened stay open: parsing an RSA key costs more than signing with it. */
 export function openKeys(
-  { secrets, openedKeys }: Pick<Context, 'secrets' | 'openedKeys'>,
+  { secrets, openedKeys }: Pick<DkimKeyContext, 'secrets' | 'openedKeys'>,
   appId: AppId,
   domain: string,
-  keys: readonly KeptKey[],
-): DkimKey[] {
-  return keys.flatMap(({ selector, algorithm, sealed }): DkimKey[] => {
+  keys: readonly StoredDkimKey[],
+): SigningKey[] {
+  return keys.flatMap(({ selector, algorithm, sealed }): SigningKey[] => {
     if (sealed === null) return []
     let privateKey = openedKeys.get(sealed)
     if (!privateKey) {
-      privateKey = createPrivateKey(secrets.open(sealed, contextOf(appId, domain, selector)))
-      if (openedKeys.size >= MOST_OPENED) openedKeys.clear()
+      privateKey = createPrivateKey(secrets.open(sealed, sealContextOf(appId, domain, selector)))
+      if (openedKeys.size >= MAX_OPENED_KEYS) openedKeys.clear()
       openedKeys.set(sealed, privateKey)
     }
     return [{ domain, selector, algorithm, privateKey }]

@@ -14,7 +14,7 @@ export const algorithms = ['rsa', 'ed25519'] as const
 export type Algorithm = (typeof algorithms)[number]
 
 /** As it is kept. The private half is sealed, and thrown away when the key signs no more. */
-export type KeptKey = {
+export type StoredDkimKey = {
   selector: string
   algorithm: Algorithm
   /** As the record has it behind `p=`. */
@@ -26,9 +26,9 @@ export type KeptKey = {
 }
 
 /** What was found of a record. `unknown`: DNS did not answer. */
-export type Check = { state: 'ok' | 'missing' | 'wrong' | 'unknown'; found: string | null }
+export type RecordCheck = { state: 'ok' | 'missing' | 'wrong' | 'unknown'; found: string | null }
 /** By the name of the record; see records.ts. */
-export type Checks = Record<string, Check>
+export type RecordChecks = Record<string, RecordCheck>
 
 export type EmailDomain = {
   domain: string
@@ -38,15 +38,15 @@ export type EmailDomain = {
   returnPathHost: string | null
   /** Null: the server's own address. */
   trackingHost: string | null
-  dkimKeys: KeptKey[]
-  checks: Checks
+  dkimKeys: StoredDkimKey[]
+  checks: RecordChecks
   checkedAt: Date | null
   createdAt: Date
   updatedAt: Date
 }
 
 /** How many domains an app may have. */
-export const MOST_DOMAINS = 100
+export const MAX_DOMAINS = 100
 
 /** Active for mail that really goes out. */
 export const isTrusted = ({ state, activatedBy }: Pick<EmailDomain, 'state' | 'activatedBy'>) =>
@@ -55,19 +55,19 @@ export const isTrusted = ({ state, activatedBy }: Pick<EmailDomain, 'state' | 'a
 export const returnPathOf = ({ domain, returnPathHost }: Pick<EmailDomain, 'domain' | 'returnPathHost'>) =>
   returnPathHost ?? `bounce.${domain}`
 
-export const keysIn = ({ dkimKeys }: Pick<EmailDomain, 'dkimKeys'>, state: KeptKey['state']) =>
+export const keysInState = ({ dkimKeys }: Pick<EmailDomain, 'dkimKeys'>, state: StoredDkimKey['state']) =>
   dkimKeys.filter((key) => key.state === state)
 
 const HOST = /^(?=.{1,253}$)([a-z0-9_]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /** In lower case and in ASCII, as DNS has it; undefined when it can be no name of a host. */
-export function plainHost(text: string): string | undefined {
+export function normalizeHost(text: string): string | undefined {
   const name = domainToASCII(text.trim().replace(/\.$/, '')).toLowerCase()
   return HOST.test(name) && isIP(name) === 0 ? name : undefined
 }
 
 export function readHost(field: string, text: string): string {
-  const name = plainHost(text)
+  const name = normalizeHost(text)
   if (name === undefined) throw invalid(`${field} must be the full name of a host, as news.example.com`, { field })
   return name
 }

@@ -10,7 +10,7 @@ import type { EmailContext } from '../context.ts'
 import { addDomain } from './change.ts'
 import { findSendingDomain } from './find-sending-domain.ts'
 import { recheckDomains } from './recheck.ts'
-import { createKeyStock } from './rsa-key-pool.ts'
+import { createRsaKeyPool } from './rsa-key-pool.ts'
 
 const HELO = 'mail.bell.example'
 const PUBLIC_URL = 'https://bell.example'
@@ -23,7 +23,7 @@ beforeAll(async () => {
   dns = await startDns()
   const mail = { route: 'direct' as const, helo: HELO, resolver: dns.address }
   server = await testApp({ clock, publicUrl: PUBLIC_URL, providers: { email: mail } })
-  context = anEmailContext({ db: server.db, clock, mail, resolver: dns.address, publicUrl: PUBLIC_URL })
+  context = anEmailContext({ db: server.db, clock, serverEmail: mail, resolver: dns.address, publicUrl: PUBLIC_URL })
 })
 afterAll(async () => {
   await server.close()
@@ -171,9 +171,9 @@ describe('keys made ahead', () => {
     const makePair = async () => {
       // The first is made ahead; every other takes as long as the test does.
       if (++orders > 1) await ahead.promise
-      return createKeyStock(0).take('anybody')
+      return createRsaKeyPool(0).take('anybody')
     }
-    const rsaKeys = createKeyStock(1, makePair)
+    const rsaKeys = createRsaKeyPool(1, makePair)
     rsaKeys.fill()
     while (rsaKeys.stats().spare === 0) await new Promise((resolve) => setImmediate(resolve))
     const added = await addDomain({ ...context, rsaKeys }, tenant.id, ofStrangers('first'), OPERATOR)

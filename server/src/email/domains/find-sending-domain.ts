@@ -3,9 +3,9 @@
 import { findApp, lockApp } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { EmailContext } from '../context.ts'
-import { findWay, isCaught } from '../find-route.ts'
-import { type DkimKey, openKeys } from './dkim-keys.ts'
-import { type EmailDomain, isTrusted, keysIn, MOST_DOMAINS, plainHost, returnPathOf } from './domain.ts'
+import { findEmailRoute, isCatchRoute } from '../find-route.ts'
+import { openKeys, type SigningKey } from './dkim-keys.ts'
+import { type EmailDomain, isTrusted, keysInState, MAX_DOMAINS, normalizeHost, returnPathOf } from './domain.ts'
 import { countDomains, findDomain, lockDomain, writeDomain } from './store.ts'
 
 export type SendingDomain = {
@@ -14,39 +14,39 @@ export type SendingDomain = {
   /** Without a slash at its end. */
   trackingUrl: string
   /** Those that sign. */
-  dkim: DkimKey[]
+  dkim: SigningKey[]
 }
 
-type Context = Pick<EmailContext, 'db' | 'now' | 'secrets' | 'mail' | 'home' | 'openedKeys'>
+type SendingDomainContext = Pick<EmailContext, 'db' | 'now' | 'secrets' | 'serverEmail' | 'home' | 'openedKeys'>
 
 /** Undefined unless it is active. Where mail is only caught every domain is, and becomes so by being used. */
 export async function findSendingDomain(
-  ctx: Context,
+  ctx: SendingDomainContext,
   appId: AppId,
   domain: string,
 ): Promise<SendingDomain | undefined> {
-  const name = plainHost(domain)
+  const name = normalizeHost(domain)
   if (name === undefined) return undefined
-  const way = await findWay(ctx, appId)
+  const route = await findEmailRoute(ctx, appId)
   const known = await findDomain(ctx.db, appId, name)
-  if (known && isTrusted(known)) return sendingDomain(ctx, appId, known)
-  if (!isCaught(way) || known?.state === 'paused') return undefined
-  const caught = known?.state === 'active' ? known : await activateCaught(ctx, appId, name)
-  return caught && sendingDomain(ctx, appId, caught)
+  if (known && isTrusted(known)) return toSendingDomain(ctx, appId, known)
+  if (!isCatchRoute(route) || known?.state === 'paused') return undefined
+  const caught = known?.state === 'active' ? known : await activateCaughtDomain(ctx, appId, name)
+  return caught && toSendingDomain(ctx, appId, caught)
 }
 
-function sendingDomain(ctx: Context, appId: AppId, it: EmailDomain): SendingDomain {
+function toSendingDomain(ctx: SendingDomainContext, appId: AppId, it: EmailDomain): SendingDomain {
   return {
     domain: it.domain,
     returnPathHost: returnPathOf(it),
     trackingUrl: it.trackingHost === null ? ctx.home.url : `https://${it.trackingHost}`,
-    dkim: openKeys(ctx, appId, it.domain, keysIn(it, 'active')),
+    dkim: openKeys(ctx, appId, it.domain, keysInState(it, 'active')),
   }
 }
 
 /** Mail is caught from more domains than an app may have; those beyond are not written down. Undefined: it was paused meanwhile. */
-export function activateCaught(
-  { db, now }: Pick<Context, 'db' | 'now'>,
+export function activateCaughtDomain(
+  { db, now }: Pick<SendingDomainContext, 'db' | 'now'>,
   appId: AppId,
   domain: string,
 ): Promise<EmailDomain | undefined> {
@@ -61,7 +61,7 @@ export function activateCaught(
       activatedBy: 'catch',
       updatedAt: at,
     }
-    if (before || (await countDomains(db, appId)) < MOST_DOMAINS) await writeDomain(db, appId, after)
+    if (before || (await countDomains(db, appId)) < MAX_DOMAINS) await writeDomain(db, appId, after)
     return after
   })
 }
@@ -81,8 +81,8 @@ export const newDomain = (domain: string, now: Date): EmailDomain => ({
 })
 
 /** Who sends where a message does not say it. */
-export async function defaultFrom(
-  { db }: Pick<Context, 'db'>,
+export async function findDefaultFrom(
+  { db }: Pick<SendingDomainContext, 'db'>,
   appId: AppId,
 ): Promise<{ name?: string; address: string } | undefined> {
   const settings = (await findApp(db, appId))?.emailSettings

@@ -2,30 +2,30 @@
 
 import { isIP } from 'node:net'
 import type { EmailContext } from '../context.ts'
-import type { MailWay } from '../find-route.ts'
-import { type EmailDomain, type KeptKey, returnPathOf } from './domain.ts'
+import type { ResolvedEmailRoute } from '../find-route.ts'
+import { type EmailDomain, returnPathOf, type StoredDkimKey } from './domain.ts'
 
-export const purposes = ['dkim', 'spf', 'return_path', 'dmarc', 'tracking'] as const
-export type Purpose = (typeof purposes)[number]
+export const recordPurposes = ['dkim', 'spf', 'return_path', 'dmarc', 'tracking'] as const
+export type RecordPurpose = (typeof recordPurposes)[number]
 
 export type DnsRecord = {
-  purpose: Purpose
+  purpose: RecordPurpose
   type: 'TXT' | 'MX' | 'CNAME'
   name: string
   value: string
   /** Without it the domain does not become active by itself. */
   isRequired: boolean
   /** Of DKIM: which key. */
-  key?: KeptKey
+  key?: StoredDkimKey
 }
 
 /** What a check is kept under. */
-export const checkName = ({ purpose, name }: Pick<DnsRecord, 'purpose' | 'name'>) => `${purpose} ${name}`
+export const checkKey = ({ purpose, name }: Pick<DnsRecord, 'purpose' | 'name'>) => `${purpose} ${name}`
 
 export function recordsOf(
-  { mail, home }: Pick<EmailContext, 'mail' | 'home'>,
+  { serverEmail, home }: Pick<EmailContext, 'serverEmail' | 'home'>,
   it: Pick<EmailDomain, 'domain' | 'returnPathHost' | 'trackingHost' | 'dkimKeys'>,
-  way: MailWay,
+  route: ResolvedEmailRoute,
 ): DnsRecord[] {
   const returnPath = returnPathOf(it)
   return [
@@ -43,11 +43,11 @@ export function recordsOf(
       purpose: 'spf',
       type: 'TXT',
       name: returnPath,
-      value: `v=spf1 ${senderOf(mail.helo, way)} ~all`,
+      value: `v=spf1 ${senderOf(serverEmail.helo, route)} ~all`,
       // Which machines a relay sends from is for its owner to say.
-      isRequired: way.kind !== 'relay',
+      isRequired: route.kind !== 'relay',
     },
-    { purpose: 'return_path', type: 'MX', name: returnPath, value: `10 ${mail.helo}`, isRequired: true },
+    { purpose: 'return_path', type: 'MX', name: returnPath, value: `10 ${serverEmail.helo}`, isRequired: true },
     {
       purpose: 'dmarc',
       type: 'TXT',
@@ -70,8 +70,8 @@ export function recordsOf(
 }
 
 /** The machine that receiving servers will see, in the words of SPF. */
-function senderOf(helo: string, way: MailWay): string {
-  const host = way.kind === 'relay' ? way.host : helo
+function senderOf(helo: string, route: ResolvedEmailRoute): string {
+  const host = route.kind === 'relay' ? route.host : helo
   const version = isIP(host)
   return version === 0 ? `a:${host}` : `ip${version}:${host}`
 }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { createKeyStock, type KeyPair, MAX_WAITING } from './rsa-key-pool.ts'
+import { createRsaKeyPool, type DkimKeyPair, MAX_WAITING } from './rsa-key-pool.ts'
 
 /** Keys that are made when the test says so. */
 function workshop() {
-  const orders: PromiseWithResolvers<KeyPair>[] = []
+  const orders: PromiseWithResolvers<DkimKeyPair>[] = []
   const counts = { made: 0, underWay: 0, most: 0 }
   const makePair = () => {
-    const order = Promise.withResolvers<KeyPair>()
+    const order = Promise.withResolvers<DkimKeyPair>()
     orders.push(order)
     counts.underWay++
     counts.most = Math.max(counts.most, counts.underWay)
@@ -36,7 +36,7 @@ function workshop() {
 describe('a stock of keys', () => {
   test('has some ready, and makes as many anew as were taken, one at a time', async () => {
     const { makePair, counts, finish } = workshop()
-    const stock = createKeyStock(2, makePair)
+    const stock = createRsaKeyPool(2, makePair)
     expect(counts.underWay).toBe(0)
     stock.fill()
     await finish(2)
@@ -51,7 +51,7 @@ describe('a stock of keys', () => {
 
   test('lets organizations take turns when there are none', async () => {
     const { makePair, counts, finish } = workshop()
-    const stock = createKeyStock(0, makePair)
+    const stock = createRsaKeyPool(0, makePair)
     const served: string[] = []
     const take = (owner: string) => stock.take(owner).then(() => served.push(owner))
     const all = [...Array.from({ length: 5 }, () => take('greedy')), take('other'), take('third')]
@@ -63,7 +63,7 @@ describe('a stock of keys', () => {
 
   test('refuses an organization that has too many waiting, and no other', async () => {
     const { makePair, finish } = workshop()
-    const stock = createKeyStock(0, makePair)
+    const stock = createRsaKeyPool(0, makePair)
     const waiting = Array.from({ length: MAX_WAITING }, () => stock.take('greedy'))
     await expect(stock.take('greedy')).rejects.toMatchObject({ kind: 'limited' })
     waiting.push(stock.take('other'))
@@ -74,7 +74,7 @@ describe('a stock of keys', () => {
 
   test('tells who waits that a key could not be made, and makes the next', async () => {
     const { makePair, finish, fail } = workshop()
-    const stock = createKeyStock(1, makePair)
+    const stock = createRsaKeyPool(1, makePair)
     const [first, second] = [stock.take('one'), stock.take('one')]
     const refused = expect(first).rejects.toThrow('no entropy')
     await fail()
@@ -85,7 +85,7 @@ describe('a stock of keys', () => {
 
   test('makes none ahead when it is closed', async () => {
     const { makePair, counts, finish } = workshop()
-    const stock = createKeyStock(3, makePair)
+    const stock = createRsaKeyPool(3, makePair)
     stock.fill()
     const closed = stock.close()
     await finish(1)
@@ -94,7 +94,7 @@ describe('a stock of keys', () => {
   })
 
   test('makes RSA keys of 2,048 bits', async () => {
-    const { publicKey, privatePem } = await createKeyStock(0).take('one')
+    const { publicKey, privatePem } = await createRsaKeyPool(0).take('one')
     expect(publicKey.length).toBe(294)
     expect(privatePem).toMatch(/^-----BEGIN PRIVATE KEY-----/)
   })

@@ -6,10 +6,10 @@ import { promisify } from 'node:util'
 import { RateLimited } from '../../lib/errors.ts'
 import type { OrganizationId } from '../../lib/ids.ts'
 
-export type KeyPair = { publicKey: Buffer; privatePem: string }
+export type DkimKeyPair = { publicKey: Buffer; privatePem: string }
 
-export type KeyStock = {
-  take(owner: OrganizationId): Promise<KeyPair>
+export type RsaKeyPool = {
+  take(owner: OrganizationId): Promise<DkimKeyPair>
   /** Make keys ahead from now on. */
   fill(): void
   /** Make none ahead any more; ends when none is being made. */
@@ -21,12 +21,12 @@ export type KeyStock = {
 export const MAX_WAITING = 10
 const RETRY_AFTER_SECONDS = 10
 
-type Waiter = PromiseWithResolvers<KeyPair>
+type KeyWaiter = PromiseWithResolvers<DkimKeyPair>
 
-export function createKeyStock(size: number, makePair: () => Promise<KeyPair> = makeRsaPair): KeyStock {
-  const spare: KeyPair[] = []
+export function createRsaKeyPool(size: number, makePair: () => Promise<DkimKeyPair> = makeRsaPair): RsaKeyPool {
+  const spare: DkimKeyPair[] = []
   /** In the order of their turns. */
-  const waiting = new Map<OrganizationId, Waiter[]>()
+  const waiting = new Map<OrganizationId, KeyWaiter[]>()
   let isFilling = false
   let making: Promise<void> | undefined
 
@@ -54,7 +54,7 @@ export function createKeyStock(size: number, makePair: () => Promise<KeyPair> = 
   }
 
   /** The organization whose turn it was goes behind all others. */
-  function nextWaiter(): Waiter | undefined {
+  function nextWaiter(): KeyWaiter | undefined {
     const [turn] = waiting
     if (!turn) return undefined
     const [owner, waiters] = turn
@@ -69,7 +69,7 @@ export function createKeyStock(size: number, makePair: () => Promise<KeyPair> = 
       const pair = spare.shift()
       const waiters = waiting.get(owner) ?? []
       if (!pair && waiters.length >= MAX_WAITING) return Promise.reject(new RateLimited(RETRY_AFTER_SECONDS))
-      const waiter = Promise.withResolvers<KeyPair>()
+      const waiter = Promise.withResolvers<DkimKeyPair>()
       if (pair) waiter.resolve(pair)
       else {
         waiters.push(waiter)
@@ -93,7 +93,7 @@ export function createKeyStock(size: number, makePair: () => Promise<KeyPair> = 
 const generate = promisify(generateKeyPair)
 
 /** In a thread of its own; the encodings are made there too. */
-const makeRsaPair = async (): Promise<KeyPair> => {
+const makeRsaPair = async (): Promise<DkimKeyPair> => {
   const { publicKey, privateKey } = await generate('rsa', {
     modulusLength: 2_048,
     publicKeyEncoding: { type: 'spki', format: 'der' },

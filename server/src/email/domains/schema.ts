@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox'
 import { type Algorithm, algorithms, domainStates } from './domain.ts'
-import { purposes } from './records.ts'
+import { recordPurposes } from './records.ts'
 
 const oneOf = <Word extends string>(words: readonly Word[], description?: string) =>
   Type.Unsafe<Word>({ type: 'string', enum: [...words], ...(description && { description }) })
@@ -49,7 +49,7 @@ export const DomainStateBody = Type.Object({
 export const RotateBody = Type.Object({ force: force('Switch') })
 
 const DnsRecordObject = Type.Object({
-  purpose: oneOf(purposes),
+  purpose: oneOf(recordPurposes),
   type: oneOf(['TXT', 'MX', 'CNAME'] as const),
   name: Type.String(),
   value: Type.String(),

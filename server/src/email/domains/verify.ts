@@ -6,13 +6,13 @@ import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
-import { giveNotice } from '../../sending/notify-administrators.ts'
+import { notifyAdministrators } from '../../sending/notify-administrators.ts'
 import type { Db } from '../../storage/db.ts'
 import type { EmailContext } from '../context.ts'
-import { findWay, type MailWay } from '../find-route.ts'
+import { findEmailRoute, type ResolvedEmailRoute } from '../find-route.ts'
 import { checkRecords } from './check.ts'
-import { type Check, type Checks, domainNotFound, type EmailDomain, isTrusted } from './domain.ts'
-import { checkName, type DnsRecord, recordsOf } from './records.ts'
+import { domainNotFound, type EmailDomain, isTrusted, type RecordCheck, type RecordChecks } from './domain.ts'
+import { checkKey, type DnsRecord, recordsOf } from './records.ts'
 import { findDomain, lockDomain, writeDomain } from './store.ts'
 
 /** One that waited for its records becomes active when all that are required are there; one that is paused stays so. */
@@ -22,20 +22,20 @@ export async function verifyDomain(
   domain: string,
   by: RequestOrigin,
 ): Promise<EmailDomain> {
-  const { checks, way } = await lookUp(ctx, appId, domain)
+  const { checks, route } = await checkDomain(ctx, appId, domain)
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
     const before = await lockDomain(db, appId, domain)
     if (!before) throw domainNotFound()
-    const after = withChecks(ctx, before, checks, way, now)
-    const isReady = findFaults(recordsOf(ctx, after, way), after.checks).length === 0
+    const after = applyChecks(ctx, before, checks, route, now)
+    const isReady = findMissingRecords(recordsOf(ctx, after, route), after.checks).length === 0
     if (isReady && before.state !== 'paused') {
       after.state = 'active'
       after.activatedBy = 'check'
     }
     await writeDomain(db, appId, after)
     if (isTrusted(after) && !isTrusted(before))
-      await note(ctx, db, appId, actorOf(by), 'email_domain.activate', domain, { by: 'check' }, now)
+      await recordDomainAudit(ctx, db, appId, actorOf(by), 'email_domain.activate', domain, { by: 'check' }, now)
     return after
   })
 }
@@ -44,14 +44,14 @@ export async function verifyDomain(
 export async function recheckDomain(ctx: EmailContext, appId: AppId, domain: string): Promise<void> {
   const known = await findDomain(ctx.db, appId, domain)
   if (!known) return
-  const { checks, way } = await lookUp(ctx, appId, domain)
+  const { checks, route } = await checkDomain(ctx, appId, domain)
   const now = ctx.now()
   await ctx.db.transaction(async (db) => {
     const before = await lockDomain(db, appId, domain)
     if (before?.state !== 'active' || before.activatedBy !== 'check') return
-    const after = withChecks(ctx, before, checks, way, now)
-    const keys = recordsOf(ctx, after, way).filter(({ key }) => key?.state === 'active')
-    const found = keys.map((record) => ownProperty(after.checks, checkName(record))?.state)
+    const after = applyChecks(ctx, before, checks, route, now)
+    const keys = recordsOf(ctx, after, route).filter(({ key }) => key?.state === 'active')
+    const found = keys.map((record) => ownProperty(after.checks, checkKey(record))?.state)
     const isGone = found.length > 0 && found.every((state) => state === 'missing' || state === 'wrong')
     if (isGone) {
       after.state = 'pending'
@@ -60,22 +60,32 @@ export async function recheckDomain(ctx: EmailContext, appId: AppId, domain: str
     await writeDomain(db, appId, after)
     if (!isGone) return
     const detail = { domain, records: keys.map(({ name }) => name) }
-    await note(ctx, db, appId, SYSTEM, 'email_domain.fail', domain, detail, now)
-    await giveNotice(db, appId, 'email.domain_failing', detail, now)
+    await recordDomainAudit(ctx, db, appId, SYSTEM, 'email_domain.fail', domain, detail, now)
+    await notifyAdministrators(db, appId, 'email.domain_failing', detail, now)
   })
 }
 
-async function lookUp(ctx: EmailContext, appId: AppId, domain: string): Promise<{ checks: Checks; way: MailWay }> {
+async function checkDomain(
+  ctx: EmailContext,
+  appId: AppId,
+  domain: string,
+): Promise<{ checks: RecordChecks; route: ResolvedEmailRoute }> {
   const known = await findDomain(ctx.db, appId, domain)
   if (!known) throw domainNotFound()
-  const way = await findWay(ctx, appId)
-  return { checks: await checkRecords(ctx.resolver, recordsOf(ctx, known, way)), way }
+  const route = await findEmailRoute(ctx, appId)
+  return { checks: await checkRecords(ctx.resolver, recordsOf(ctx, known, route)), route }
 }
 
 /** Of records that the domain still has. */
-function withChecks(ctx: EmailContext, before: EmailDomain, checks: Checks, way: MailWay, now: Date): EmailDomain {
-  const names = recordsOf(ctx, before, way).map(checkName)
-  const kept = names.flatMap((name): [string, Check][] => {
+function applyChecks(
+  ctx: EmailContext,
+  before: EmailDomain,
+  checks: RecordChecks,
+  route: ResolvedEmailRoute,
+  now: Date,
+): EmailDomain {
+  const names = recordsOf(ctx, before, route).map(checkKey)
+  const kept = names.flatMap((name): [string, RecordCheck][] => {
     const check = ownProperty(checks, name) ?? ownProperty(before.checks, name)
     return check ? [[name, check]] : []
   })
@@ -83,12 +93,12 @@ function withChecks(ctx: EmailContext, before: EmailDomain, checks: Checks, way:
 }
 
 /** Required records that are not there; all of them when there are no keys at all. */
-export const findFaults = (records: readonly DnsRecord[], checks: Checks): DnsRecord[] =>
+export const findMissingRecords = (records: readonly DnsRecord[], checks: RecordChecks): DnsRecord[] =>
   records.some(({ key }) => key?.state === 'active')
-    ? records.filter((record) => record.isRequired && ownProperty(checks, checkName(record))?.state !== 'ok')
+    ? records.filter((record) => record.isRequired && ownProperty(checks, checkKey(record))?.state !== 'ok')
     : [...records]
 
-export const note = (
+export const recordDomainAudit = (
   { newId }: Pick<EmailContext, 'newId'>,
   db: Db,
   appId: AppId,

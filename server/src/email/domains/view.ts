@@ -3,26 +3,26 @@
 import type { AppId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
 import type { EmailContext } from '../context.ts'
-import { findWay, isCaught, type MailWay } from '../find-route.ts'
+import { findEmailRoute, isCatchRoute, type ResolvedEmailRoute } from '../find-route.ts'
 import { domainNotFound, type EmailDomain, isTrusted, returnPathOf } from './domain.ts'
-import { checkName, recordsOf } from './records.ts'
+import { checkKey, recordsOf } from './records.ts'
 import type { DomainAnswer } from './schema.ts'
 import { findDomain, findDomains } from './store.ts'
 
 export async function viewDomains(ctx: EmailContext, appId: AppId): Promise<DomainAnswer[]> {
-  const way = await findWay(ctx, appId)
-  return (await findDomains(ctx.db, appId)).map((it) => domainObject(ctx, it, way))
+  const route = await findEmailRoute(ctx, appId)
+  return (await findDomains(ctx.db, appId)).map((it) => domainObject(ctx, it, route))
 }
 
 export async function viewDomain(ctx: EmailContext, appId: AppId, domain: string): Promise<DomainAnswer> {
   const found = await findDomain(ctx.db, appId, domain)
   if (!found) throw domainNotFound()
-  return domainObject(ctx, found, await findWay(ctx, appId))
+  return domainObject(ctx, found, await findEmailRoute(ctx, appId))
 }
 
-function domainObject(ctx: EmailContext, it: EmailDomain, way: MailWay): DomainAnswer {
+function domainObject(ctx: EmailContext, it: EmailDomain, route: ResolvedEmailRoute): DomainAnswer {
   // What was active for caught mail waits for its records as soon as mail really goes out.
-  const state = it.state === 'active' && !isTrusted(it) && !isCaught(way) ? 'pending' : it.state
+  const state = it.state === 'active' && !isTrusted(it) && !isCatchRoute(route) ? 'pending' : it.state
   return {
     domain: it.domain,
     state,
@@ -30,8 +30,8 @@ function domainObject(ctx: EmailContext, it: EmailDomain, way: MailWay): DomainA
     return_path_host: returnPathOf(it),
     tracking_host: it.trackingHost,
     dkim: it.dkimKeys.map(({ selector, algorithm, state, created_at }) => ({ selector, algorithm, state, created_at })),
-    records: recordsOf(ctx, it, way).map((record) => {
-      const check = ownProperty(it.checks, checkName(record))
+    records: recordsOf(ctx, it, route).map((record) => {
+      const check = ownProperty(it.checks, checkKey(record))
       return {
         purpose: record.purpose,
         type: record.type,

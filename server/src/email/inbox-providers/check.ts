@@ -4,7 +4,7 @@ import { classifyByHosts } from './classify.ts'
 import type { HostsContext } from './hosts.ts'
 import { type InboxProvider, listedProviders, type ProviderList } from './providers.ts'
 
-export type Finding = {
+export type ProviderCheck = {
   domain: string
   provider: InboxProvider
   /**
@@ -21,9 +21,9 @@ const AT_ONCE = 50
 export async function checkProviders(
   resolver: HostsContext['resolver'],
   list: ProviderList = listedProviders,
-): Promise<Finding[]> {
+): Promise<ProviderCheck[]> {
   const waiting = [...list.domains].reverse()
-  const findings: Finding[] = []
+  const findings: ProviderCheck[] = []
   async function checkNext(): Promise<void> {
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       const [domain, provider] = next

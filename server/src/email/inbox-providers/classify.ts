@@ -13,13 +13,13 @@ export function classify(domain: string, mx: readonly string[] = [], list = list
 export const domainOf = (address: string) => readDomain(address.slice(address.lastIndexOf('@') + 1))
 
 export const classifyByName = (domain: string, { domains, domainSuffixes }: ProviderList): InboxProvider | undefined =>
-  domains.get(domain) ?? longestMatch(domain, domainSuffixes)
+  domains.get(domain) ?? findLongestMatch(domain, domainSuffixes)
 
 /** By the first host that says anything. */
 export function classifyByHosts(mx: readonly string[], { mxSuffixes }: ProviderList): InboxProvider | undefined {
   for (const host of mx) {
     const name = readDomain(host)
-    const found = name && longestMatch(name, mxSuffixes)
+    const found = name && findLongestMatch(name, mxSuffixes)
     if (found && found !== 'gateway') return found
   }
   return undefined
@@ -29,7 +29,7 @@ export const classifyByTld = (domain: string, { tlds }: ProviderList): InboxProv
   tlds.get(domain.slice(domain.lastIndexOf('.') + 1)) ?? 'other'
 
 /** Of `a.b.c`: what stands there for `a.b.c`, `b.c` or `c`. */
-function longestMatch<Value>(name: string, suffixes: ReadonlyMap<string, Value>): Value | undefined {
+function findLongestMatch<Value>(name: string, suffixes: ReadonlyMap<string, Value>): Value | undefined {
   for (let at = 0; ; ) {
     const found = suffixes.get(at === 0 ? name : name.slice(at))
     if (found !== undefined) return found

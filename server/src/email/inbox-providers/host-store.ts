@@ -24,9 +24,9 @@ export async function findFreshHosts(db: Db, domains: readonly string[], now: Da
   return new Set(found.map(({ domain }) => domain))
 }
 
-export type HostAnswer = { domain: string; provider: InboxProvider | undefined }
+export type ResolvedHost = { domain: string; provider: InboxProvider | undefined }
 
-export const saveHosts = (db: Db, answers: readonly HostAnswer[], freshUntil: Date) =>
+export const saveHosts = (db: Db, answers: readonly ResolvedHost[], freshUntil: Date) =>
   db.query(sql`
     insert into mail_hosts (domain, provider, fresh_until)
     select r.domain, r.provider, ${freshUntil}::timestamptz

@@ -4,7 +4,7 @@ import { startDns, type TestDns } from '../../../test/dns.ts'
 import { createDnsResolver } from '../../channels/dns.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
-import { classifyAddresses, forgetOldHosts, lookUpHosts } from './hosts.ts'
+import { classifyAddresses, deleteExpiredHosts, lookUpHosts } from './hosts.ts'
 import { listedProviders, readProviders } from './providers.ts'
 
 /** The hosts of a domain, each with its priority. */
@@ -137,8 +137,8 @@ test('addresses are classified by what is known, in their order, and nobody is a
 test('what nobody asks for is forgotten after a month', async () => {
   await lookUp('workspace.example')
   const left = () => database.db.query(sql`select domain from mail_hosts`)
-  await forgetOldHosts(database.db, new Date(clock.now().getTime() + 30 * 86_400_000))
+  await deleteExpiredHosts(database.db, new Date(clock.now().getTime() + 30 * 86_400_000))
   expect(await left()).toHaveLength(1)
-  await forgetOldHosts(database.db, new Date(clock.now().getTime() + 32 * 86_400_000))
+  await deleteExpiredHosts(database.db, new Date(clock.now().getTime() + 32 * 86_400_000))
   expect(await left()).toHaveLength(0)
 })

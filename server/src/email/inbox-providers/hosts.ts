@@ -8,7 +8,7 @@ import {
   deleteOldHosts,
   findFreshHosts,
   findHostProviders,
-  type HostAnswer,
+  type ResolvedHost,
   saveFailures,
   saveHosts,
 } from './host-store.ts'
@@ -24,9 +24,9 @@ export type HostsContext = {
   providers?: ProviderList | undefined
 }
 
-const ANSWER_MS = 86_400_000
-const FAILURE_MS = 3_600_000
-const KEPT_MS = 30 * 86_400_000
+const ANSWER_TTL_MS = 86_400_000
+const FAILURE_TTL_MS = 3_600_000
+const RETENTION_MS = 30 * 86_400_000
 /** For one domain, and for all together. */
 const TIME_LIMITS = { oneMs: 2_000, allMs: 10_000 }
 const AT_ONCE = 50
@@ -64,7 +64,7 @@ export async function lookUpHosts(
   if (unclear.length === 0) return
   const fresh = await findFreshHosts(db, unclear, now)
   const waiting = unclear.filter((domain) => !fresh.has(domain))
-  const answers: HostAnswer[] = []
+  const answers: ResolvedHost[] = []
   const failures: string[] = []
   const endsMs = performance.now() + allMs
 
@@ -72,18 +72,18 @@ export async function lookUpHosts(
     for (let domain = waiting.pop(); domain !== undefined; domain = waiting.pop()) {
       const leftMs = endsMs - performance.now()
       if (leftMs <= 0) return
-      const hosts = await within(resolver.mx(domain), Math.min(oneMs, leftMs))
+      const hosts = await settleWithin(resolver.mx(domain), Math.min(oneMs, leftMs))
       if (hosts === undefined) failures.push(domain)
       else answers.push({ domain, provider: classifyByHosts(hosts, providers) })
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, lookUpNext))
-  if (answers.length > 0) await saveHosts(db, answers, new Date(now.getTime() + ANSWER_MS))
-  if (failures.length > 0) await saveFailures(db, failures, new Date(now.getTime() + FAILURE_MS))
+  if (answers.length > 0) await saveHosts(db, answers, new Date(now.getTime() + ANSWER_TTL_MS))
+  if (failures.length > 0) await saveFailures(db, failures, new Date(now.getTime() + FAILURE_TTL_MS))
 }
 
 /** What the promise brings; undefined when it brings nothing in time. */
-async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value | undefined> {
+async function settleWithin<Value>(promise: Promise<Value>, ms: number): Promise<Value | undefined> {
   let timer: NodeJS.Timeout | undefined
   const tooLate = new Promise<undefined>((resolve) => {
     timer = setTimeout(resolve, ms, undefined)
@@ -95,7 +95,7 @@ async function within<Value>(promise: Promise<Value>, ms: number): Promise<Value
   }
 }
 
-export async function forgetOldHosts(db: Db, now: Date): Promise<void> {
-  const before = new Date(now.getTime() - KEPT_MS)
+export async function deleteExpiredHosts(db: Db, now: Date): Promise<void> {
+  const before = new Date(now.getTime() - RETENTION_MS)
   while ((await deleteOldHosts(db, before, ROWS_AT_ONCE)) === ROWS_AT_ONCE);
 }

@@ -40,13 +40,13 @@ export type InboxProvider = (typeof inboxProviders)[number]
 export const isInboxProvider = (name: unknown): name is InboxProvider =>
   (inboxProviders as readonly unknown[]).includes(name)
 
-type Names = ReadonlyMap<string, InboxProvider>
+type ProviderNames = ReadonlyMap<string, InboxProvider>
 /** The names of each kind, and whose they are. A gateway hides whose mailboxes are behind it. */
 export type ProviderList = {
-  domains: Names
-  domainSuffixes: Names
+  domains: ProviderNames
+  domainSuffixes: ProviderNames
   mxSuffixes: ReadonlyMap<string, InboxProvider | 'gateway'>
-  tlds: Names
+  tlds: ProviderNames
 }
 
 const KINDS = { domains: 'domains', domain_suffixes: 'domainSuffixes', mx_suffixes: 'mxSuffixes' } as const

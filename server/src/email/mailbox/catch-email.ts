@@ -4,20 +4,20 @@ import { findAllApps } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { EmailContext } from '../context.ts'
-import { type CaughtMail, deleteCaughtBefore, deleteCaughtUpTo, findNewestBeyond, insertCaught } from './store.ts'
+import { type CaughtEmail, deleteCaughtBefore, deleteCaughtUpTo, findNewestBeyond, insertCaught } from './store.ts'
 
-export const MOST_KEPT = 1_000
-const KEPT_MS = 7 * 86_400_000
+export const MAX_CAUGHT = 1_000
+const RETENTION_MS = 7 * 86_400_000
 /** A large send must not fill the disk until the next hour: room is made after so many of an app, too. */
 const MAKE_ROOM_AFTER = 200
 
-export type Draft = Omit<CaughtMail, 'id' | 'at'>
+export type CaughtEmailDraft = Omit<CaughtEmail, 'id' | 'at'>
 
 /** Keeps mail of one app. */
 export function createCatcher(ctx: Pick<EmailContext, 'db' | 'now' | 'newId'>, appId: AppId) {
   let caught = 0
 
-  return async function keep(mails: readonly Draft[]): Promise<void> {
+  return async function keep(mails: readonly CaughtEmailDraft[]): Promise<void> {
     const at = ctx.now()
     await insertCaught(
       ctx.db,
@@ -32,14 +32,14 @@ export function createCatcher(ctx: Pick<EmailContext, 'db' | 'now' | 'newId'>, a
 }
 
 async function makeRoom(db: Db, appId: AppId): Promise<void> {
-  const beyond = await findNewestBeyond(db, appId, MOST_KEPT)
+  const beyond = await findNewestBeyond(db, appId, MAX_CAUGHT)
   if (beyond) await deleteCaughtUpTo(db, appId, beyond)
 }
 
 /** Of all apps. */
-export async function forgetCaught(db: Db, now: Date): Promise<void> {
+export async function deleteExpiredCaught(db: Db, now: Date): Promise<void> {
   for (const { id } of await findAllApps(db)) {
-    await deleteCaughtBefore(db, id, new Date(now.getTime() - KEPT_MS))
+    await deleteCaughtBefore(db, id, new Date(now.getTime() - RETENTION_MS))
     await makeRoom(db, id)
   }
 }

@@ -3,7 +3,7 @@ import { route } from '../../http/route.ts'
 import type { EmailContext } from '../context.ts'
 import { AppPath, EmptiedAnswer, MailAnswer, MailboxAnswer, MailboxQuery, MailPath } from './schema.ts'
 import { deleteAllCaught } from './store.ts'
-import { viewMail, viewMailbox } from './view.ts'
+import { viewCaughtEmail, viewMailbox } from './view.ts'
 
 /** Mails hold what was rendered for their recipients. */
 const views: RouteAccess = {
@@ -47,7 +47,7 @@ export function mailboxRoutes(ctx: EmailContext): Route[] {
       params: MailPath,
       answers: { 200: MailAnswer },
       async handle({ app, params }) {
-        return { status: 200, body: await viewMail(ctx.db, app.id, params.mail_id) }
+        return { status: 200, body: await viewCaughtEmail(ctx.db, app.id, params.mail_id) }
       },
     }),
     route({

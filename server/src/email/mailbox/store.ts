@@ -4,7 +4,7 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 
-export type CaughtSummary = {
+export type CaughtEmailSummary = {
   id: string
   at: Date
   fromAddress: string
@@ -12,10 +12,10 @@ export type CaughtSummary = {
   subject: string
   messageId: string | null
 }
-export type CaughtMail = CaughtSummary & { raw: Buffer }
-export type Place = { at: Date; id: string }
+export type CaughtEmail = CaughtEmailSummary & { raw: Buffer }
+export type MailboxCursor = { at: Date; id: string }
 
-export const insertCaught = (db: Db, appId: AppId, mails: readonly CaughtMail[]) =>
+export const insertCaught = (db: Db, appId: AppId, mails: readonly CaughtEmail[]) =>
   db.query(sql`
     insert into caught_mail (app_id, id, at, from_address, to_address, subject, message_id, raw)
     select a.id, r.id, r.at, r."fromAddress", r."toAddress", r.subject, r."messageId", decode(r.raw, 'base64')
@@ -23,15 +23,15 @@ export const insertCaught = (db: Db, appId: AppId, mails: readonly CaughtMail[])
       as r(id uuid, at timestamptz, "fromAddress" text, "toAddress" text, subject text, "messageId" uuid, raw text)
     where a.id = ${appId}`)
 
-const rowOf = (mail: CaughtMail) => ({ ...mail, raw: mail.raw.toString('base64') })
+const rowOf = (mail: CaughtEmail) => ({ ...mail, raw: mail.raw.toString('base64') })
 
 /** Newest first, after a place. */
 export const listCaught = (
   db: Db,
   appId: AppId,
-  { to, after, limit }: { to?: string | undefined; after?: Place | undefined; limit: number },
+  { to, after, limit }: { to?: string | undefined; after?: MailboxCursor | undefined; limit: number },
 ) =>
-  db.query<CaughtSummary>(sql`
+  db.query<CaughtEmailSummary>(sql`
     select id, at, from_address, to_address, subject, message_id
     from caught_mail
     where app_id = ${appId} and (${to ?? null}::text is null or lower(to_address) = ${to ?? null})
@@ -40,8 +40,8 @@ export const listCaught = (
     order by at desc, id desc
     limit ${limit}`)
 
-export async function findCaught(db: Db, appId: AppId, id: string): Promise<CaughtMail | undefined> {
-  const [found] = await db.query<CaughtMail>(sql`
+export async function findCaught(db: Db, appId: AppId, id: string): Promise<CaughtEmail | undefined> {
+  const [found] = await db.query<CaughtEmail>(sql`
     select id, at, from_address, to_address, subject, message_id, raw
     from caught_mail
     where app_id = ${appId} and id = ${id}`)
@@ -49,14 +49,14 @@ export async function findCaught(db: Db, appId: AppId, id: string): Promise<Caug
 }
 
 /** The newest of those that are too many. */
-export async function findNewestBeyond(db: Db, appId: AppId, kept: number): Promise<Place | undefined> {
-  const [found] = await db.query<Place>(sql`
+export async function findNewestBeyond(db: Db, appId: AppId, kept: number): Promise<MailboxCursor | undefined> {
+  const [found] = await db.query<MailboxCursor>(sql`
     select at, id from caught_mail where app_id = ${appId} order by at desc, id desc limit 1 offset ${kept}`)
   return found
 }
 
 /** It, and all that are older. */
-export const deleteCaughtUpTo = (db: Db, appId: AppId, { at, id }: Place) =>
+export const deleteCaughtUpTo = (db: Db, appId: AppId, { at, id }: MailboxCursor) =>
   db.query(sql`
     delete from caught_mail where app_id = ${appId} and (at, id) <= (${at}::timestamptz, ${id}::uuid)`)
 

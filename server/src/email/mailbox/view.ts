@@ -5,7 +5,7 @@ import { type AppId, isUuid } from '../../lib/ids.ts'
 import { parseMime } from '../../lib/parse-mime.ts'
 import type { Db } from '../../storage/db.ts'
 import type { MailAnswer, MailboxAnswer, MailboxQuery } from './schema.ts'
-import { type CaughtSummary, findCaught, listCaught, type Place } from './store.ts'
+import { type CaughtEmailSummary, findCaught, listCaught, type MailboxCursor } from './store.ts'
 
 export async function viewMailbox(db: Db, appId: AppId, { limit, cursor, to }: MailboxQuery): Promise<MailboxAnswer> {
   const after = cursor === undefined ? undefined : readCursor(cursor)
@@ -16,14 +16,14 @@ export async function viewMailbox(db: Db, appId: AppId, { limit, cursor, to }: M
   return { mails: page.map(summary), next_cursor: last ? writeCursor(last) : null }
 }
 
-export async function viewMail(db: Db, appId: AppId, id: string): Promise<MailAnswer> {
+export async function viewCaughtEmail(db: Db, appId: AppId, id: string): Promise<MailAnswer> {
   const found = await findCaught(db, appId, id)
   if (!found) throw new AppError('not-found', { code: 'mail-0', title: 'Mail not found' })
   const { headerLines, html, text } = parseMime(found.raw)
   return { ...summary(found), headers: headerLines, html, text, raw: found.raw.toString('utf8') }
 }
 
-const summary = ({ id, at, fromAddress, toAddress, subject, messageId }: CaughtSummary) => ({
+const summary = ({ id, at, fromAddress, toAddress, subject, messageId }: CaughtEmailSummary) => ({
   id,
   at: at.toISOString(),
   from: fromAddress,
@@ -32,9 +32,9 @@ const summary = ({ id, at, fromAddress, toAddress, subject, messageId }: CaughtS
   message_id: messageId,
 })
 
-const writeCursor = ({ at, id }: Place) => Buffer.from(`${at.getTime()} ${id}`).toString('base64url')
+const writeCursor = ({ at, id }: MailboxCursor) => Buffer.from(`${at.getTime()} ${id}`).toString('base64url')
 
-function readCursor(cursor: string): Place {
+function readCursor(cursor: string): MailboxCursor {
   const [time = '', id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
   const at = new Date(/^\d{1,15}$/.test(time) ? Number(time) : Number.NaN)
   if (Number.isNaN(at.getTime()) || !isUuid(id))

@@ -1,4 +1,4 @@
 import type { EmailContext } from '../context.ts'
 
 /** What the operations on metrics of email are made of. */
-export type MetricsContext = Pick<EmailContext, 'db' | 'secrets' | 'mail'>
+export type EmailMetricsContext = Pick<EmailContext, 'db' | 'secrets' | 'serverEmail'>

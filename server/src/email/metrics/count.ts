@@ -6,7 +6,7 @@ import type { Db } from '../../storage/db.ts'
 import { addMonths } from '../../storage/partitions.ts'
 import type { InboxProvider } from '../inbox-providers/providers.ts'
 import { addCounts, type CountRow } from './store.ts'
-import { floorOf, type Unit } from './time-unit.ts'
+import { floorOf, type TimeUnit } from './time-unit.ts'
 
 export { readRates } from './read-rates.ts'
 
@@ -27,7 +27,7 @@ export type EmailFact = (typeof emailFacts)[number]
 export type EmailCount = { domain: string; provider: InboxProvider; at: Date } & Partial<Record<EmailFact, number>>
 
 /** Writers with different parts do not wait for each other. */
-export const parts = { feedback: 4, loading: 5 } as const
+export const writerParts = { feedback: 4, loading: 5 } as const
 
 /** In the transaction of whatever is counted. */
 export async function countEmails(db: Db, appId: AppId, part: number, counts: readonly EmailCount[]): Promise<void> {
@@ -42,7 +42,7 @@ export async function countEmails(db: Db, appId: AppId, part: number, counts: re
   await addCounts(db, appId, part, [...instants, ...hours, ...days, ...months])
 }
 
-function summed(unit: Unit, counts: readonly EmailCount[]): CountRow[] {
+function summed(unit: TimeUnit, counts: readonly EmailCount[]): CountRow[] {
   const sums = new Map<string, CountRow>()
   for (const count of counts) {
     const { domain, provider } = count

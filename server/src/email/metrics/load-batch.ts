@@ -8,11 +8,11 @@ import { type AppId, newId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { classifyAddresses, type HostsContext, lookUpHosts } from '../inbox-providers/hosts.ts'
 import type { InboxProvider, ProviderList } from '../inbox-providers/providers.ts'
-import { countEmails, type EmailCount, parts } from './count.ts'
-import { type DomainState, type LoadedFact, noteFacts, type OnceFact, setDomainStates } from './load-store.ts'
-import type { EventLine, Line } from './read-event-line.ts'
+import { countEmails, type EmailCount, writerParts } from './count.ts'
+import { type LoadedDomainState, type LoadedFact, recordFacts, setDomainStates, type UniqueFact } from './load-store.ts'
+import type { EventLine, LoadLine } from './read-event-line.ts'
 
-export type LoadContext = {
+export type LoadEventsContext = {
   db: Db
   clock: Clock
   providers?: ProviderList | undefined
@@ -20,28 +20,28 @@ export type LoadContext = {
   resolver?: HostsContext['resolver'] | undefined
 }
 
-export function createLoadBatch(ctx: LoadContext, now: Date) {
+export function createLoadBatch(ctx: LoadEventsContext, now: Date) {
   /** Domains whose state was settled by this load: what a line says of one holds for all events of it, whatever comes first. */
   const settled = new Set<string>()
 
-  return async (lines: readonly Line[]): Promise<void> => {
+  return async (lines: readonly LoadLine[]): Promise<void> => {
     const batches = await Promise.all(byApp(lines).map(([appId, own]) => prepare(appId, own)))
     await ctx.db.transaction(async (db) => {
       for (const { appId, states, counts, facts } of batches) {
-        if (states.length > 0) await changeStates(db, appId, states, now)
-        await countEmails(db, appId, parts.loading, [...counts, ...(await countOnce(db, appId, facts))])
+        if (states.length > 0) await changeDomainStates(db, appId, states, now)
+        await countEmails(db, appId, writerParts.loading, [...counts, ...(await countOnce(db, appId, facts))])
       }
     })
   }
 
-  async function prepare(appId: AppId, lines: readonly Line[]) {
+  async function prepare(appId: AppId, lines: readonly LoadLine[]) {
     const states = statesOf(appId, lines)
     const events = lines.filter((line) => 'event' in line)
-    return { appId, states, ...sorted(await withProviders(ctx, events)) }
+    return { appId, states, ...splitByRepetition(await withProviders(ctx, events)) }
   }
 
-  function statesOf(appId: AppId, lines: readonly Line[]): DomainState[] {
-    const states = new Map<string, DomainState['state']>()
+  function statesOf(appId: AppId, lines: readonly LoadLine[]): LoadedDomainState[] {
+    const states = new Map<string, LoadedDomainState['state']>()
     for (const line of lines) if ('isActive' in line) states.set(line.domain, line.isActive ? 'active' : 'paused')
     for (const { domain } of lines)
       if (!states.has(domain) && !settled.has(`${appId} ${domain}`)) states.set(domain, 'active')
@@ -51,8 +51,8 @@ export function createLoadBatch(ctx: LoadContext, now: Date) {
 }
 
 /** In the order of their ids, so that loads that run at the same time do not wait for each other in a circle. */
-function byApp(lines: readonly Line[]): [AppId, Line[]][] {
-  const apps = new Map<AppId, Line[]>()
+function byApp(lines: readonly LoadLine[]): [AppId, LoadLine[]][] {
+  const apps = new Map<AppId, LoadLine[]>()
   for (const line of lines) {
     const own = apps.get(line.appId)
     if (own) own.push(line)
@@ -61,32 +61,35 @@ function byApp(lines: readonly Line[]): [AppId, Line[]][] {
   return [...apps].sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
-type KnownEvent = EventLine & { provider: InboxProvider }
+type ClassifiedEvent = EventLine & { provider: InboxProvider }
 
-async function withProviders({ db, clock, resolver, providers }: LoadContext, lines: readonly EventLine[]) {
+async function withProviders({ db, clock, resolver, providers }: LoadEventsContext, lines: readonly EventLine[]) {
   const unclear = lines.filter(({ provider }) => provider === undefined).map(({ recipient }) => recipient)
-  if (unclear.length === 0) return lines as KnownEvent[]
+  if (unclear.length === 0) return lines as ClassifiedEvent[]
   if (resolver) {
     const domains = unclear.map((address) => address.slice(address.lastIndexOf('@') + 1))
     await lookUpHosts({ db, clock, resolver, providers }, domains)
   }
   const found = (await classifyAddresses(db, unclear, providers)).values()
   return lines.map(
-    (line): KnownEvent => ({ ...line, provider: line.provider ?? (found.next().value as InboxProvider) }),
+    (line): ClassifiedEvent => ({ ...line, provider: line.provider ?? (found.next().value as InboxProvider) }),
   )
 }
 
-type OnceInDomain = LoadedFact & { domain: string }
+type DomainFact = LoadedFact & { domain: string }
 
 /** What counts in any case, and what counts once for each email; of the latter the earliest. */
-function sorted(events: readonly KnownEvent[]): { counts: EmailCount[]; facts: Map<string, OnceInDomain> } {
+function splitByRepetition(events: readonly ClassifiedEvent[]): {
+  counts: EmailCount[]
+  facts: Map<string, DomainFact>
+} {
   const counts: EmailCount[] = []
-  const facts = new Map<string, OnceInDomain>()
+  const facts = new Map<string, DomainFact>()
   for (const { domain, event, at, recipient, messageId, provider } of events) {
     const isAgain = event === 'opened' || event === 'clicked'
     if (isAgain || messageId === undefined) counts.push({ domain, provider, at, [event]: 1 })
     if (!isAgain && messageId === undefined) continue
-    const fact: OnceFact = isAgain ? `unique_${event}` : event
+    const fact: UniqueFact = isAgain ? `unique_${event}` : event
     const it = { emailId: emailIdOf(domain, messageId, recipient), fact, at, provider, domain }
     const key = keyOf(it)
     const before = facts.get(key)
@@ -106,17 +109,22 @@ const emailIdOf = (domain: string, messageId: string | undefined, recipient: str
   hash('sha256', JSON.stringify([domain, messageId ?? null, recipient]), 'hex').slice(0, 32)
 
 /** A fact that turns out to have happened earlier moves there. */
-async function countOnce(db: Db, appId: AppId, facts: Map<string, OnceInDomain>): Promise<EmailCount[]> {
+async function countOnce(db: Db, appId: AppId, facts: Map<string, DomainFact>): Promise<EmailCount[]> {
   if (facts.size === 0) return []
-  const news = await noteFacts(db, appId, [...facts.values()])
+  const news = await recordFacts(db, appId, [...facts.values()])
   return news.flatMap(({ emailId, fact, at, provider, wasAt, wasProvider }) => {
-    const { domain } = facts.get(keyOf({ emailId: emailId.replaceAll('-', ''), fact })) as OnceInDomain
+    const { domain } = facts.get(keyOf({ emailId: emailId.replaceAll('-', ''), fact })) as DomainFact
     const counted: EmailCount = { domain, provider, at, [fact]: 1 }
     return wasAt && wasProvider ? [counted, { domain, provider: wasProvider, at: wasAt, [fact]: -1 }] : [counted]
   })
 }
 
-async function changeStates(db: Db, appId: AppId, states: readonly DomainState[], now: Date): Promise<void> {
+async function changeDomainStates(
+  db: Db,
+  appId: AppId,
+  states: readonly LoadedDomainState[],
+  now: Date,
+): Promise<void> {
   const changed = await setDomainStates(db, appId, states, now)
   if (changed.length === 0) return
   const entries = changed.map(({ domain, state }) => ({

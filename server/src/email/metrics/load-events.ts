@@ -2,37 +2,37 @@
 
 import { findApp } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { createLoadBatch, type LoadContext } from './load-batch.ts'
-import { BadLine, type Line, readLine } from './read-event-line.ts'
-import { prepareMonths } from './retention.ts'
+import { createLoadBatch, type LoadEventsContext } from './load-batch.ts'
+import { LineError, type LoadLine, parseLoadLine } from './read-event-line.ts'
+import { preparePartitions } from './retention.ts'
 
-export type LoadOptions = {
+export type LoadEventsOptions = {
   /** The first line to be loaded; those before it are passed over. */
   from?: number | undefined
   /** Is told of each line that is refused, and why. */
   refuse(line: number, reason: string): void
 }
 
-export type Loaded = { loaded: number; refused: number }
+export type LoadResult = { loaded: number; refused: number }
 
 const LINES_AT_ONCE = 5_000
 
 /** Some of it is loaded, and then something failed that is no line's fault. */
-export class LoadBroken extends Error {}
+export class LoadError extends Error {}
 
 export async function loadEvents(
-  ctx: LoadContext,
+  ctx: LoadEventsContext,
   lines: AsyncIterable<string>,
-  { from = 1, refuse }: LoadOptions,
-): Promise<Loaded> {
+  { from = 1, refuse }: LoadEventsOptions,
+): Promise<LoadResult> {
   const now = ctx.clock.now()
-  await prepareMonths(ctx.db, now)
-  const result: Loaded = { loaded: 0, refused: 0 }
+  await preparePartitions(ctx.db, now)
+  const result: LoadResult = { loaded: 0, refused: 0 }
   const knownApps = new Map<AppId, boolean>()
   const loadBatch = createLoadBatch(ctx, now)
   let writing: Promise<void> = Promise.resolve()
   let [number, firstUnloaded] = [0, from]
-  let batch: Line[] = []
+  let batch: LoadLine[] = []
 
   // The next batch is read while the one before it is written.
   async function flush() {
@@ -58,11 +58,11 @@ export async function loadEvents(
       number++
       if (number < from || text.trim() === '') continue
       try {
-        const line = readLine(text, now)
-        if (!(await isKnown(line.appId))) throw new BadLine('there is no such app')
+        const line = parseLoadLine(text, now)
+        if (!(await isKnown(line.appId))) throw new LineError('there is no such app')
         batch.push(line)
       } catch (error) {
-        if (!(error instanceof BadLine)) throw error
+        if (!(error instanceof LineError)) throw error
         result.refused++
         refuse(number, error.message)
       }
@@ -73,7 +73,7 @@ export async function loadEvents(
   } catch (error) {
     await writing.catch(() => {})
     const where = `everything before line ${firstUnloaded} is loaded: go on with --from ${firstUnloaded}`
-    throw new LoadBroken(`${(error as Error).message}; ${where}`, { cause: error })
+    throw new LoadError(`${(error as Error).message}; ${where}`, { cause: error })
   }
   return result
 }

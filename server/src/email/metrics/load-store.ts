@@ -6,16 +6,16 @@ import { rows, sql } from '../../storage/sql.ts'
 import type { InboxProvider } from '../inbox-providers/providers.ts'
 import type { EmailFact } from './count.ts'
 
-export type OnceFact = Exclude<EmailFact, 'opened' | 'clicked'>
-export type LoadedFact = { emailId: string; fact: OnceFact; at: Date; provider: InboxProvider }
-export type News = LoadedFact & { wasAt: Date | null; wasProvider: InboxProvider | null }
+export type UniqueFact = Exclude<EmailFact, 'opened' | 'clicked'>
+export type LoadedFact = { emailId: string; fact: UniqueFact; at: Date; provider: InboxProvider }
+export type FactChange = LoadedFact & { wasAt: Date | null; wasProvider: InboxProvider | null }
 
 /**
  * Those facts that are news, or that turn out to have happened earlier, with what was known of them before. The lock of each
  * row makes loads that run at the same time count it once.
  */
-export const noteFacts = (db: Db, appId: AppId, facts: readonly LoadedFact[]) =>
-  db.query<News>(sql`
+export const recordFacts = (db: Db, appId: AppId, facts: readonly LoadedFact[]) =>
+  db.query<FactChange>(sql`
     insert into loaded_facts (app_id, email_id, fact, at, provider)
     select a.id, r.email_id, r.fact, r.at, r.provider
     from apps a cross join unnest(${facts.map((it) => it.emailId)}::uuid[], ${facts.map((it) => it.fact)}::text[],
@@ -42,14 +42,14 @@ export async function deleteOldFacts(db: Db, appId: AppId, before: Date, limit: 
   return deleted.length
 }
 
-export type DomainState = { domain: string; state: 'active' | 'paused' }
+export type LoadedDomainState = { domain: string; state: 'active' | 'paused' }
 
 /**
  * Those that were in another state, or not there. What was not active is so because of loaded events alone, whatever it was before
  * that, and sends nothing; what is active for caught mail alone stays active for metrics when mail goes out.
  */
-export const setDomainStates = (db: Db, appId: AppId, states: readonly DomainState[], now: Date) =>
-  db.query<DomainState>(sql`
+export const setDomainStates = (db: Db, appId: AppId, states: readonly LoadedDomainState[], now: Date) =>
+  db.query<LoadedDomainState>(sql`
     insert into email_domains (app_id, domain, state, activated_by, created_at, updated_at)
     select a.id, r.domain, r.state, case when r.state = 'active' then 'load' end, ${now}::timestamptz, ${now}::timestamptz
     from apps a cross join jsonb_to_recordset(${rows(states)}::jsonb) as r(domain text, state text)

@@ -6,7 +6,7 @@ import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
 import { readProviders } from '../inbox-providers/providers.ts'
-import { LoadBroken, loadEvents } from './load-events.ts'
+import { LoadError, loadEvents } from './load-events.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -324,7 +324,7 @@ describe('loads', () => {
       throw new Error('the pipe broke')
     }
     const failure = await loadEvents({ db: app.db, clock }, broken(), { refuse: () => {} }).catch((error) => error)
-    expect(failure).toBeInstanceOf(LoadBroken)
+    expect(failure).toBeInstanceOf(LoadError)
     const [, next] =
       /^the pipe broke; everything before line (\d+) is loaded: go on with --from \1$/.exec(failure.message) ?? []
     expect(await counts(domain)).toEqual({ gmail: { sent: Number(next) - 1 } })

@@ -6,7 +6,7 @@ import { type TestApp, testApp } from '../../../test/app.ts'
 import { aDomain, load, metricsPath } from '../../../test/email-events.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { countEmails, type EmailCount, emailFacts } from './count.ts'
-import { events } from './read-event-line.ts'
+import { emailEventNames } from './read-event-line.ts'
 
 const clock = virtualClock('2030-03-15T12:00:00Z')
 let app: TestApp
@@ -38,7 +38,7 @@ const moment = fc.oneof(
 const PROVIDERS: Record<string, string> = { 'ann@x.y': 'gmail', 'bob@x.y': 'german', 'cy@x.y': 'gmail' }
 const told: fc.Arbitrary<Told> = fc
   .record({
-    event: fc.constantFrom(...events),
+    event: fc.constantFrom(...emailEventNames),
     at: moment.map((ms) => new Date(ms).toISOString()),
     recipient: fc.constantFrom(...Object.keys(PROVIDERS)),
     message_id: fc.option(fc.constantFrom('m1', 'm2'), { nil: undefined }),

@@ -1,21 +1,21 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { sumOfApp, type Totals } from './store.ts'
-import { coverOf } from './time-unit.ts'
+import { type EmailTotals, sumOfApp } from './store.ts'
+import { coverWindow } from './time-unit.ts'
 
 const DAY_MS = 86_400_000
 
-export type Rates = Totals & { bounce_rate: number; complaint_rate: number }
+export type EmailRates = EmailTotals & { bounce_rate: number; complaint_rate: number }
 
 /** Of all mail of an app: the shares that bounced and that somebody complained about, up to now. 0 where there was none. */
 export async function readRates(
   db: Db,
   appId: AppId,
   now: Date,
-): Promise<{ last_24_hours: Rates; last_7_days: Rates; last_30_days: Rates }> {
-  const lately = async (days: number): Promise<Rates> => {
+): Promise<{ last_24_hours: EmailRates; last_7_days: EmailRates; last_30_days: EmailRates }> {
+  const lately = async (days: number): Promise<EmailRates> => {
     const window = { from: new Date(now.getTime() - days * DAY_MS), until: new Date(now.getTime() + 1) }
-    const totals = await sumOfApp(db, appId, coverOf(window))
+    const totals = await sumOfApp(db, appId, coverWindow(window))
     return {
       ...totals,
       bounce_rate: share(totals.bounced, totals.sent),

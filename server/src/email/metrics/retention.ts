@@ -8,25 +8,25 @@ import { deleteOldFacts } from './load-store.ts'
 import { deleteOldRollups } from './store.ts'
 
 const DAY_MS = 86_400_000
-const KEPT_DAYS = 400
+const RETENTION_DAYS = 400
 const DAYS_AHEAD = 62
 const ROWS_AT_ONCE = 10_000
 
 const daysAfter = (time: Date, days: number) => new Date(time.getTime() + days * DAY_MS)
 
-export const oldestKept = (now: Date) => daysAfter(now, -KEPT_DAYS)
+export const oldestRetained = (now: Date) => daysAfter(now, -RETENTION_DAYS)
 
 /** A place for everything that may be counted. */
-export const prepareMonths = (db: Db, now: Date) =>
-  addMonths(db, 'email_instants', oldestKept(now), daysAfter(now, DAYS_AHEAD))
+export const preparePartitions = (db: Db, now: Date) =>
+  addMonths(db, 'email_instants', oldestRetained(now), daysAfter(now, DAYS_AHEAD))
 
-export async function keepMonths(db: Db, now: Date): Promise<void> {
+export async function maintainPartitions(db: Db, now: Date): Promise<void> {
   await addMonths(db, 'email_instants', now, daysAfter(now, DAYS_AHEAD))
-  await dropMonths(db, 'email_instants', oldestKept(now))
+  await dropMonths(db, 'email_instants', oldestRetained(now))
 }
 
-export async function forgetOldCounts(db: Db, now: Date): Promise<void> {
-  const oldest = oldestKept(now)
+export async function deleteExpiredCounts(db: Db, now: Date): Promise<void> {
+  const oldest = oldestRetained(now)
   for (const { id } of await findAllApps(db)) {
     while ((await deleteOldRollups(db, id, oldest, ROWS_AT_ONCE)) === ROWS_AT_ONCE);
     while ((await deleteOldFacts(db, id, oldest, ROWS_AT_ONCE)) === ROWS_AT_ONCE);

@@ -1,12 +1,12 @@
 import type { Route, RouteAccess } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
-import type { MetricsContext } from './context.ts'
+import type { EmailMetricsContext } from './context.ts'
 import { AppPath, ProviderMetricsAnswer, ProviderMetricsQuery, Reputation } from './schema.ts'
 import { viewProviderMetrics, viewReputation } from './view.ts'
 
 const access: RouteAccess = { kind: 'app', permission: 'messages', appIn: 'path' }
 
-export function emailMetricsRoutes(ctx: MetricsContext): Route[] {
+export function emailMetricsRoutes(ctx: EmailMetricsContext): Route[] {
   const common = { tag: 'Email', method: 'GET' as const, access, limits: [{ rule: 'read' }], params: AppPath }
   return [
     route({

@@ -4,11 +4,11 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, type Sql, sql } from '../../storage/sql.ts'
 import type { EmailCount, EmailFact } from './count.ts'
-import type { Cover, Span, Unit } from './time-unit.ts'
+import type { MetricsWindow, TimeUnit, WindowCover } from './time-unit.ts'
 
 const facts = sql`sent, delivered, opened, clicked, unique_opened, unique_clicked, failed, bounced, complained`
 
-export type CountRow = EmailCount & { unit: Unit }
+export type CountRow = EmailCount & { unit: TimeUnit }
 
 /** One statement for instants and sums, so that no reader sees the ones without the others. */
 export const addCounts = (db: Db, appId: AppId, part: number, counts: readonly CountRow[]) =>
@@ -48,18 +48,18 @@ export const addCounts = (db: Db, appId: AppId, part: number, counts: readonly C
       failed = email_rollups.failed + excluded.failed, bounced = email_rollups.bounced + excluded.bounced,
       complained = email_rollups.complained + excluded.complained`)
 
-const inRollups = (appId: AppId, unit: Unit, { from, until }: Span) => sql`
+const inRollups = (appId: AppId, unit: TimeUnit, { from, until }: MetricsWindow) => sql`
   from email_rollups r
   where r.app_id = ${appId} and r.domain = any((select c.domains from chosen c)::text[])
     and r.unit = ${unit} and r.starts_at >= ${from} and r.starts_at < ${until}`
 
-const inInstants = (appId: AppId, { from, until }: Span) => sql`
+const inInstants = (appId: AppId, { from, until }: MetricsWindow) => sql`
   from email_instants i
   where i.app_id = ${appId} and i.domain = any((select c.domains from chosen c)::text[])
     and i.at >= ${from} and i.at < ${until}`
 
 /** As many branches for every window, so that it is one prepared statement; those with nothing in them cost next to nothing. */
-const counted = (appId: AppId, domains: Sql, cover: Cover) => sql`
+const countedSql = (appId: AppId, domains: Sql, cover: WindowCover) => sql`
   with chosen as materialized (
     select array(${domains}) as domains
   ), counted as (
@@ -77,13 +77,13 @@ export type ProviderSums = { provider: string } & Record<Camel<EmailFact>, strin
 type Camel<Text extends string> = Text extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Tail>}` : Text
 
 /** Of one domain; nothing where it is not known or not active. One that is so for caught mail is while mail is caught. */
-export const sumByProvider = (db: Db, appId: AppId, domain: string, cover: Cover, isCaught: boolean) => {
+export const sumByProvider = (db: Db, appId: AppId, domain: string, cover: WindowCover, isCaught: boolean) => {
   const active = sql`
     select d.domain from email_domains d
     where d.app_id = ${appId} and d.domain = ${domain} and d.state = 'active'
       and (${isCaught}::boolean or d.activated_by is distinct from 'catch')`
   return db.query<ProviderSums>(sql`
-    ${counted(appId, active, cover)}
+    ${countedSql(appId, active, cover)}
     select n.provider, sum(n.sent)::text as sent, sum(n.delivered)::text as delivered, sum(n.opened)::text as opened,
       sum(n.clicked)::text as clicked, sum(n.unique_opened)::text as unique_opened,
       sum(n.unique_clicked)::text as unique_clicked, sum(n.failed)::text as failed, sum(n.bounced)::text as bounced,
@@ -92,17 +92,17 @@ export const sumByProvider = (db: Db, appId: AppId, domain: string, cover: Cover
     group by n.provider`)
 }
 
-export type Totals = { sent: number; delivered: number; bounced: number; complained: number }
+export type EmailTotals = { sent: number; delivered: number; bounced: number; complained: number }
 
 /** Of all domains that the app has. */
-export async function sumOfApp(db: Db, appId: AppId, cover: Cover): Promise<Totals> {
+export async function sumOfApp(db: Db, appId: AppId, cover: WindowCover): Promise<EmailTotals> {
   const all = sql`select d.domain from email_domains d where d.app_id = ${appId}`
-  const [totals] = await db.query<Totals>(sql`
-    ${counted(appId, all, cover)}
+  const [totals] = await db.query<EmailTotals>(sql`
+    ${countedSql(appId, all, cover)}
     select coalesce(sum(n.sent), 0) as sent, coalesce(sum(n.delivered), 0) as delivered,
       coalesce(sum(n.bounced), 0) as bounced, coalesce(sum(n.complained), 0) as complained
     from counted n`)
-  return totals as Totals
+  return totals as EmailTotals
 }
 
 /** Some of the sums of before this; fewer than `limit` means that none are left. */

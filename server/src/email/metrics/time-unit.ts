@@ -1,16 +1,16 @@
 // The units that counts are kept in, and how a window is put together from the largest that fit. All in UTC.
 
-export const units = ['instant', 'hour', 'day', 'month'] as const
-export type Unit = (typeof units)[number]
+export const timeUnits = ['instant', 'hour', 'day', 'month'] as const
+export type TimeUnit = (typeof timeUnits)[number]
 
 /** From `from` on and before `until`. */
-export type Span = { from: Date; until: Date }
+export type MetricsWindow = { from: Date; until: Date }
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
 /** When the unit began that this time lies in. */
-export function floorOf(unit: Unit, time: Date): Date {
+export function floorOf(unit: TimeUnit, time: Date): Date {
   if (unit === 'instant') return time
   if (unit === 'month') return new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth()))
   const ms = unit === 'hour' ? HOUR_MS : DAY_MS
@@ -18,7 +18,7 @@ export function floorOf(unit: Unit, time: Date): Date {
 }
 
 /** When the first unit begins that this time does not cut in two. */
-function ceilingOf(unit: Unit, time: Date): Date {
+function ceilingOf(unit: TimeUnit, time: Date): Date {
   const floor = floorOf(unit, time)
   if (floor.getTime() === time.getTime()) return time
   if (unit === 'month') return new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth() + 1))
@@ -26,19 +26,19 @@ function ceilingOf(unit: Unit, time: Date): Date {
 }
 
 /** Months in the middle, and on both sides of them days, hours and instants: each moment of the window once. */
-export type Cover = Record<Unit, readonly [Span, Span]>
+export type WindowCover = Record<TimeUnit, readonly [MetricsWindow, MetricsWindow]>
 
-export function coverOf(window: Span): Cover {
-  const nothing: Span = { from: window.until, until: window.until }
-  const cover: Record<Unit, [Span, Span]> = {
+export function coverWindow(window: MetricsWindow): WindowCover {
+  const nothing: MetricsWindow = { from: window.until, until: window.until }
+  const cover: Record<TimeUnit, [MetricsWindow, MetricsWindow]> = {
     instant: [nothing, nothing],
     hour: [nothing, nothing],
     day: [nothing, nothing],
     month: [nothing, nothing],
   }
   let rest = window
-  for (const [i, unit] of units.entries()) {
-    const larger = units[i + 1]
+  for (const [i, unit] of timeUnits.entries()) {
+    const larger = timeUnits[i + 1]
     const inner = larger && { from: ceilingOf(larger, rest.from), until: floorOf(larger, rest.until) }
     if (!inner || inner.from >= inner.until) {
       cover[unit] = [rest, nothing]

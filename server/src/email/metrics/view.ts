@@ -4,19 +4,19 @@ import { type DateTime, readDateTime } from '../../lib/date-time.ts'
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { findWay, isCaught } from '../find-route.ts'
+import { findEmailRoute, isCatchRoute } from '../find-route.ts'
 import { inboxProviders, readDomain } from '../inbox-providers/providers.ts'
-import type { MetricsContext } from './context.ts'
-import { type Rates, readRates } from './read-rates.ts'
+import type { EmailMetricsContext } from './context.ts'
+import { type EmailRates, readRates } from './read-rates.ts'
 import type { ProviderMetrics, ProviderMetricsQuery, Reputation } from './schema.ts'
 import { type ProviderSums, sumByProvider } from './store.ts'
-import { coverOf, type Span } from './time-unit.ts'
+import { coverWindow, type MetricsWindow } from './time-unit.ts'
 
 const DAY_MS = 86_400_000
 const MAX_DAYS_BACK = 365
 
 export async function viewProviderMetrics(
-  ctx: MetricsContext,
+  ctx: EmailMetricsContext,
   appId: AppId,
   query: ProviderMetricsQuery,
   now: Date,
@@ -24,11 +24,17 @@ export async function viewProviderMetrics(
   const window = readWindow(query, now)
   const domain = readDomain(query.domain)
   if (domain === undefined) return []
-  const sums = await sumByProvider(ctx.db, appId, domain, coverOf(window), isCaught(await findWay(ctx, appId)))
+  const sums = await sumByProvider(
+    ctx.db,
+    appId,
+    domain,
+    coverWindow(window),
+    isCatchRoute(await findEmailRoute(ctx, appId)),
+  )
   return sums.filter(hasAny).sort(byPlace).map(metricsOf)
 }
 
-function readWindow({ start, end }: ProviderMetricsQuery, now: Date): Span {
+function readWindow({ start, end }: ProviderMetricsQuery, now: Date): MetricsWindow {
   const problems: Problem[] = []
   const read = (name: string, text: string) => {
     const time = readDateTime(text)
@@ -76,7 +82,7 @@ const exact = (digits: string) => (JSON as unknown as { rawJSON(text: string): n
 
 export async function viewReputation(db: Db, appId: AppId, now: Date): Promise<Reputation> {
   const { last_24_hours, last_7_days, last_30_days } = await readRates(db, appId, now)
-  const shown = ({ bounce_rate, complaint_rate }: Rates) => ({ bounce_rate, complaint_rate })
+  const shown = ({ bounce_rate, complaint_rate }: EmailRates) => ({ bounce_rate, complaint_rate })
   return {
     last_24_hours: shown(last_24_hours),
     last_7_days: shown(last_7_days),

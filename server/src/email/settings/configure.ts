@@ -9,12 +9,12 @@ import { findApp, insertAuditEntries, lockApp, notifyChange, updateEmailSettings
 import { appNotFound, forbidden, invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { EmailContext } from '../context.ts'
-import { wayOf } from '../find-route.ts'
-import { findPause } from '../pause.ts'
-import { isSamePlace, readSettings } from './read-settings.ts'
+import { resolveEmailRoute } from '../find-route.ts'
+import { findPausedSince } from '../pause.ts'
+import { isSameRelay, readEmailSettings } from './read-settings.ts'
 import type { EmailSettingsAnswer, EmailSettingsBody } from './schema.ts'
 
-export async function viewSettings(ctx: EmailContext, appId: AppId): Promise<EmailSettingsAnswer> {
+export async function viewEmailSettings(ctx: EmailContext, appId: AppId): Promise<EmailSettingsAnswer> {
   const app = await findApp(ctx.db, appId)
   if (!app) throw appNotFound()
   const settings = app.emailSettings
@@ -24,46 +24,46 @@ export async function viewSettings(ctx: EmailContext, appId: AppId): Promise<Ema
     relay: relay && { ...relay, password: app.credentials.email === undefined ? null : MASK },
     from_address: settings?.from_address ?? null,
     from_name: settings?.from_name ?? null,
-    way: wayOf(ctx, appId, settings, app.credentials).kind,
-    paused_since: (await findPause(ctx.db, appId))?.toISOString() ?? null,
+    way: resolveEmailRoute(ctx, appId, settings, app.credentials).kind,
+    paused_since: (await findPausedSince(ctx.db, appId))?.toISOString() ?? null,
   }
 }
 
 /** Replaces what is there. */
-export async function setSettings(
+export async function setEmailSettings(
   ctx: EmailContext,
   appId: AppId,
   body: EmailSettingsBody,
   by: RequestOrigin,
 ): Promise<void> {
-  const { settings, password } = readSettings(ctx, body)
+  const { settings, password } = readEmailSettings(ctx, body)
   // Mail that goes out directly goes out in the name of this machine: that is for who runs it to allow.
   if (
     settings.mode === 'direct' &&
-    ctx.mail.route !== 'direct' &&
+    ctx.serverEmail.route !== 'direct' &&
     !['organization', 'operator'].includes(by.caller.kind)
   )
     throw forbidden('mode "direct" is for organization keys, where the server itself does not send directly')
-  await change(ctx, appId, by, 'email_settings.update', (before, sealed) => {
+  await changeEmailSettings(ctx, appId, by, 'email_settings.update', (before, sealed) => {
     if (!settings.relay || settings.relay.username === null) return { settings, sealed: undefined }
     if (password !== undefined)
       return { settings, sealed: sealCredential(ctx.secrets, appId, 'email', { secret: password }) }
-    if (before?.relay && sealed && isSamePlace(before.relay, settings.relay)) return { settings, sealed }
+    if (before?.relay && sealed && isSameRelay(before.relay, settings.relay)) return { settings, sealed }
     throw invalid('relay.password is required: it was not given yet, or for another place')
   })
 }
 
-export const removeSettings = (ctx: EmailContext, appId: AppId, by: RequestOrigin) =>
-  change(ctx, appId, by, 'email_settings.delete', () => ({ settings: null, sealed: undefined }))
+export const removeEmailSettings = (ctx: EmailContext, appId: AppId, by: RequestOrigin) =>
+  changeEmailSettings(ctx, appId, by, 'email_settings.delete', () => ({ settings: null, sealed: undefined }))
 
-type Kept = { settings: EmailSettings | null; sealed: string | undefined }
+type StoredEmailSettings = { settings: EmailSettings | null; sealed: string | undefined }
 
-async function change(
+async function changeEmailSettings(
   { db, now, newId }: EmailContext,
   appId: AppId,
   by: RequestOrigin,
   action: string,
-  decide: (before: EmailSettings | null, sealed: string | undefined) => Kept,
+  decide: (before: EmailSettings | null, sealed: string | undefined) => StoredEmailSettings,
 ): Promise<void> {
   const at = now()
   await db.transaction(async (db) => {

@@ -6,17 +6,17 @@ import { MASK } from '../../apps/schema.ts'
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
 import { isEmail } from '../../users/subscriptions/subscription.ts'
 import type { EmailContext } from '../context.ts'
-import { plainHost } from '../domains/domain.ts'
+import { normalizeHost } from '../domains/domain.ts'
 import type { EmailSettingsBody, RelayBody } from './schema.ts'
 
-export type GivenSettings = { settings: EmailSettings; password: string | undefined }
+export type EmailSettingsInput = { settings: EmailSettings; password: string | undefined }
 
 /** Of the ports that belong to other services, those of mail. */
 const LOW_PORTS = new Set([25, 465, 587])
-const CONNECTIONS = 5
+const DEFAULT_CONNECTIONS = 5
 
 /** All that is wrong is thrown at once. */
-export function readSettings(ctx: Pick<EmailContext, 'mayReach'>, body: EmailSettingsBody): GivenSettings {
+export function readEmailSettings(ctx: Pick<EmailContext, 'mayReach'>, body: EmailSettingsBody): EmailSettingsInput {
   const problems: Problem[] = []
   const refuse = (title: string) => problems.push(...invalid(title).problems)
   const given = body.relay ?? null
@@ -43,7 +43,7 @@ function readRelay(
 ): EmailRelaySettings {
   const literal = body.host.replace(/^\[|\]$/g, '')
   const isLiteral = isIP(literal) !== 0
-  const host = isLiteral ? literal : plainHost(body.host)
+  const host = isLiteral ? literal : normalizeHost(body.host)
   if (host === undefined) refuse('relay.host must be the full name or the address of a host')
   else if (isLiteral && !mayReach(host)) refuse('relay.host must not be a private address')
   const tls = body.tls ?? (body.port === 465 ? 'implicit' : 'starttls')
@@ -61,11 +61,11 @@ function readRelay(
     port,
     tls,
     username,
-    pool: body.pool ?? CONNECTIONS,
+    pool: body.pool ?? DEFAULT_CONNECTIONS,
     per_second: body.per_second ?? null,
   }
 }
 
 /** A password that is not given again stays with whom it was given for: led elsewhere, it would be shown to somebody else. */
-export const isSamePlace = (a: EmailRelaySettings, b: EmailRelaySettings) =>
+export const isSameRelay = (a: EmailRelaySettings, b: EmailRelaySettings) =>
   (['host', 'port', 'tls', 'username'] as const).every((name) => a[name] === b[name])

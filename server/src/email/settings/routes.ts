@@ -2,7 +2,7 @@ import type { Route, RouteAccess, RouteLimit } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import type { EmailContext } from '../context.ts'
 import { resumeEmail } from '../pause.ts'
-import { removeSettings, setSettings, viewSettings } from './configure.ts'
+import { removeEmailSettings, setEmailSettings, viewEmailSettings } from './configure.ts'
 import { AppPath, EmailSettingsAnswer, EmailSettingsBody } from './schema.ts'
 
 const changes: RouteAccess = { kind: 'app', permission: 'apps', appIn: 'path', orOrganization: true }
@@ -25,7 +25,7 @@ export function emailSettingsRoutes(ctx: EmailContext): Route[] {
       summary: 'View how mail goes out',
       limits: [{ rule: 'read' }],
       async handle({ app }) {
-        return { status: 200, body: await viewSettings(ctx, app.id) }
+        return { status: 200, body: await viewEmailSettings(ctx, app.id) }
       },
     }),
     route({
@@ -38,8 +38,8 @@ export function emailSettingsRoutes(ctx: EmailContext): Route[] {
       limits: writes,
       body: EmailSettingsBody,
       async handle(call) {
-        await setSettings(ctx, call.app.id, call.body, call)
-        return { status: 200, body: await viewSettings(ctx, call.app.id) }
+        await setEmailSettings(ctx, call.app.id, call.body, call)
+        return { status: 200, body: await viewEmailSettings(ctx, call.app.id) }
       },
     }),
     route({
@@ -49,8 +49,8 @@ export function emailSettingsRoutes(ctx: EmailContext): Route[] {
       summary: 'Let mail go out as the server does it',
       limits: writes,
       async handle(call) {
-        await removeSettings(ctx, call.app.id, call)
-        return { status: 200, body: await viewSettings(ctx, call.app.id) }
+        await removeEmailSettings(ctx, call.app.id, call)
+        return { status: 200, body: await viewEmailSettings(ctx, call.app.id) }
       },
     }),
     route({
@@ -63,7 +63,7 @@ export function emailSettingsRoutes(ctx: EmailContext): Route[] {
       limits: writes,
       async handle(call) {
         await resumeEmail(ctx, call.app.id, call)
-        return { status: 200, body: await viewSettings(ctx, call.app.id) }
+        return { status: 200, body: await viewEmailSettings(ctx, call.app.id) }
       },
     }),
   ]

@@ -4,8 +4,8 @@ import { anEmailContext } from '../../../test/email.ts'
 import { told } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
-import { defaultFrom } from '../domains/find-sending-domain.ts'
-import { findWay } from '../find-route.ts'
+import { findDefaultFrom } from '../domains/find-sending-domain.ts'
+import { findEmailRoute } from '../find-route.ts'
 
 const MASK = '********'
 const clock = virtualClock()
@@ -26,8 +26,8 @@ const ask = (method: string, body?: object, key = tenant.key) =>
     ...(body && { body }),
   })
 const put = (body: object, key?: string) => ask('PUT', body, key)
-const way = (mail?: Parameters<typeof anEmailContext>[0]['mail']) =>
-  findWay(anEmailContext({ db: server.db, clock, ...(mail && { mail }) }), tenant.id)
+const route = (serverEmail?: Parameters<typeof anEmailContext>[0]['serverEmail']) =>
+  findEmailRoute(anEmailContext({ db: server.db, clock, ...(serverEmail && { serverEmail }) }), tenant.id)
 
 const RELAY = { host: 'smtp.example.com', username: 'shop', password: 'word' }
 const NONE = { mode: null, relay: null, from_address: null, from_name: null, way: 'catch', paused_since: null }
@@ -54,7 +54,7 @@ describe('settings', () => {
     const set = await put({ relay: RELAY, from_address: 'shop@example.com', from_name: 'Shop' })
     expect(told(set)).toEqual({ status: 200, body: shown })
     expect(told(await ask('GET'))).toEqual({ status: 200, body: shown })
-    expect(await way()).toEqual({
+    expect(await route()).toEqual({
       kind: 'relay',
       of: 'app',
       isCatcher: false,
@@ -64,23 +64,23 @@ describe('settings', () => {
       auth: { user: 'shop', password: 'word' },
       connections: 5,
     })
-    expect(await defaultFrom({ db: server.db }, tenant.id)).toEqual({ address: 'shop@example.com', name: 'Shop' })
+    expect(await findDefaultFrom({ db: server.db }, tenant.id)).toEqual({ address: 'shop@example.com', name: 'Shop' })
     expect(told(await ask('DELETE'))).toEqual({ status: 200, body: NONE })
-    expect(await way()).toEqual({ kind: 'catch' })
-    expect(await defaultFrom({ db: server.db }, tenant.id)).toBeUndefined()
+    expect(await route()).toEqual({ kind: 'catch' })
+    expect(await findDefaultFrom({ db: server.db }, tenant.id)).toBeUndefined()
   })
 
   test('keep the password for the same place alone', async () => {
     await put({ relay: RELAY })
     const again = { ...RELAY, password: MASK, pool: 9, per_second: 20 }
     expect((await put({ relay: again })).status).toBe(200)
-    expect(await way()).toMatchObject({ auth: { password: 'word' }, connections: 9, perSecond: 20 })
+    expect(await route()).toMatchObject({ auth: { password: 'word' }, connections: 9, perSecond: 20 })
     for (const change of [{ host: 'evil.example.com' }, { port: 2525 }, { username: 'other' }])
       expect(told(await put({ relay: { ...RELAY, password: undefined, ...change } }))).toEqual({
         status: 400,
         body: { errors: ['relay.password is required: it was not given yet, or for another place'] },
       })
-    expect(await way()).toMatchObject({ host: 'smtp.example.com', auth: { password: 'word' } })
+    expect(await route()).toMatchObject({ host: 'smtp.example.com', auth: { password: 'word' } })
     // Without a user there is no password to keep.
     await put({ relay: { host: 'smtp.example.com' } })
     expect((await ask('GET')).body.relay).toMatchObject({ username: null, password: null })
@@ -149,7 +149,7 @@ describe('settings', () => {
       body: { errors: ['mode "direct" is for organization keys, where the server itself does not send directly'] },
     })
     expect((await put({ mode: 'direct' }, tenant.organizationKey)).body.way).toBe('direct')
-    expect(await way()).toEqual({ kind: 'direct' })
+    expect(await route()).toEqual({ kind: 'direct' })
   })
 })
 
@@ -157,14 +157,14 @@ describe('the way of the server', () => {
   const relay = { host: '10.0.0.9', port: 25, tls: 'opportunistic' as const, connections: 5, isCatcher: false }
 
   test('is that of apps that say nothing of their own', async () => {
-    expect(await way({ route: relay, helo: 'mail.example.com' })).toEqual({ kind: 'relay', of: 'server', ...relay })
-    expect(await way({ route: 'direct', helo: 'mail.example.com' })).toEqual({ kind: 'direct' })
+    expect(await route({ route: relay, helo: 'mail.example.com' })).toEqual({ kind: 'relay', of: 'server', ...relay })
+    expect(await route({ route: 'direct', helo: 'mail.example.com' })).toEqual({ kind: 'direct' })
     await put({ from_address: 'a@example.com' })
-    expect(await way({ route: relay, helo: 'mail.example.com' })).toMatchObject({ of: 'server' })
+    expect(await route({ route: relay, helo: 'mail.example.com' })).toMatchObject({ of: 'server' })
   })
 
   test('gives way to an app’s own', async () => {
     await put({ relay: RELAY })
-    expect(await way({ route: 'direct', helo: 'mail.example.com' })).toMatchObject({ of: 'app', host: RELAY.host })
+    expect(await route({ route: 'direct', helo: 'mail.example.com' })).toMatchObject({ of: 'app', host: RELAY.host })
   })
 })

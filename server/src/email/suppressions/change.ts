@@ -8,16 +8,16 @@ import type { Db } from '../../storage/db.ts'
 import { isEmail } from '../../users/subscriptions/subscription.ts'
 import type { EmailContext } from '../context.ts'
 import type { NewSuppressionsBody } from './schema.ts'
-import { deleteSuppression, suppress } from './store.ts'
+import { deleteSuppression, suppressAddresses } from './store.ts'
 
-type Context = Pick<EmailContext, 'db' | 'now' | 'newId'>
-type Given = { addresses: string[]; reason: 'manual' | 'imported'; detail?: string | undefined }
+type SuppressionContext = Pick<EmailContext, 'db' | 'now' | 'newId'>
+type SuppressionInput = { addresses: string[]; reason: 'manual' | 'imported'; detail?: string | undefined }
 
 const MOST_NAMED = 10
 
 /** How many were added; the others were there already. */
 export async function addSuppressions(
-  ctx: Context,
+  ctx: SuppressionContext,
   appId: AppId,
   body: NewSuppressionsBody,
   by: RequestOrigin,
@@ -35,7 +35,12 @@ export async function addSuppressions(
 }
 
 /** Addresses that are known to be some. */
-export function insertSuppressions(ctx: Context, appId: AppId, given: Given, by: RequestOrigin): Promise<number> {
+export function insertSuppressions(
+  ctx: SuppressionContext,
+  appId: AppId,
+  given: SuppressionInput,
+  by: RequestOrigin,
+): Promise<number> {
   const { reason, detail } = given
   const list = [...new Set(given.addresses.map((it) => it.toLowerCase()))].map((address) => ({
     address,
@@ -45,25 +50,30 @@ export function insertSuppressions(ctx: Context, appId: AppId, given: Given, by:
   const now = ctx.now()
   const actor = actorOf(by)
   return ctx.db.transaction(async (db) => {
-    const added = await suppress(db, appId, list, now, actor.kind === 'system' ? null : actor.id)
+    const added = await suppressAddresses(db, appId, list, now, actor.kind === 'system' ? null : actor.id)
     const told = added.length === 1 ? { address: added[0] } : { count: added.length }
-    if (added.length > 0) await note(ctx, db, appId, by, 'suppression.add', { ...told, reason }, now)
+    if (added.length > 0) await recordAudit(ctx, db, appId, by, 'suppression.add', { ...told, reason }, now)
     return added.length
   })
 }
 
-export function removeSuppression(ctx: Context, appId: AppId, address: string, by: RequestOrigin): Promise<void> {
+export function removeSuppression(
+  ctx: SuppressionContext,
+  appId: AppId,
+  address: string,
+  by: RequestOrigin,
+): Promise<void> {
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
     const reason = await deleteSuppression(db, appId, address)
     if (reason === undefined)
       throw new AppError('not-found', { code: 'suppression-0', title: 'The address is not suppressed' })
-    await note(ctx, db, appId, by, 'suppression.remove', { address, reason }, now)
+    await recordAudit(ctx, db, appId, by, 'suppression.remove', { address, reason }, now)
   })
 }
 
-const note = (
-  { newId }: Context,
+const recordAudit = (
+  { newId }: SuppressionContext,
   db: Db,
   appId: AppId,
   by: RequestOrigin,

@@ -3,6 +3,6 @@ import type { Db } from '../../storage/db.ts'
 import { deleteOldSoftBounces } from './store.ts'
 
 /** Those that are too old to count, of all apps. */
-export async function forgetSoftBounces(db: Db, now: Date): Promise<void> {
+export async function deleteExpiredSoftBounces(db: Db, now: Date): Promise<void> {
   for (const { id } of await findAllApps(db)) await deleteOldSoftBounces(db, id, now)
 }

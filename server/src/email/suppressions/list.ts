@@ -4,7 +4,7 @@ import { invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { SuppressionsAnswer, SuppressionsQuery } from './schema.ts'
-import { listSuppressions, type Place, type SuppressionRow } from './store.ts'
+import { listSuppressions, type SuppressionCursor, type SuppressionRow } from './store.ts'
 
 export async function viewSuppressions(
   db: Db,
@@ -31,7 +31,7 @@ const suppressionObject = ({ address, reason, detail, createdAt, createdBy }: Su
 const writeCursor = ({ createdAt, address }: SuppressionRow) =>
   Buffer.from(`${createdAt.getTime()} ${address}`).toString('base64url')
 
-function readCursor(cursor: string): Place {
+function readCursor(cursor: string): SuppressionCursor {
   const [, time, address] = /^(\d{1,15}) ([^\s\0]{1,254})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
   const at = new Date(Number(time))
   if (address === undefined || Number.isNaN(at.getTime()))

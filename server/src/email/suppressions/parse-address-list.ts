@@ -6,7 +6,7 @@ import { isEmail } from '../../users/subscriptions/subscription.ts'
 const MOST_NAMED = 5
 
 /** Throws the lines that hold no address: half a list that looks like a whole one is worse than none. */
-export function readLines(text: string): string[] {
+export function parseAddressList(text: string): string[] {
   const lines = text.replace(/^\ufeff/, '').split(/\r?\n/)
   const addresses: string[] = []
   const wrong: number[] = []

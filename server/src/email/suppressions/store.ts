@@ -31,7 +31,7 @@ export async function findSuppressed(
 }
 
 /** One that is there stays as it is. Answers those that were added by this. In their order, so that nobody waits in a circle. */
-export async function suppress(
+export async function suppressAddresses(
   db: Db,
   appId: AppId,
   list: readonly Suppression[],
@@ -51,11 +51,11 @@ export async function suppress(
 }
 
 /** So many soft bounces within so much time suppress an address. */
-const ENOUGH = 5
+const MAX_SOFT_BOUNCES = 5
 const WINDOW_MS = 30 * 86_400_000
 
 /** One for each time that an address is given. Answers those that have now had enough of them, and are suppressed by this. */
-export async function noteSoftBounces(
+export async function recordSoftBounces(
   db: Db,
   appId: AppId,
   addresses: readonly string[],
@@ -68,17 +68,17 @@ export async function noteSoftBounces(
       insert into soft_bounces (app_id, address, times, last_at)
       select a.id, r.address, array_fill(${now}::timestamptz, array[r.times]), ${now}::timestamptz
       from apps a cross join (
-        select address, least(count(*), ${ENOUGH}::integer)::integer as times
+        select address, least(count(*), ${MAX_SOFT_BOUNCES}::integer)::integer as times
         from unnest(${addresses}::text[]) as given(address) group by address) as r
       where a.id = ${appId}
       order by r.address
       on conflict (app_id, address) do update
-      set times = (excluded.times || soft_bounces.times)[1:${ENOUGH}::integer], last_at = excluded.last_at
-      returning address, coalesce(times[${ENOUGH}::integer] > ${since}::timestamptz, false) as is_enough`)
+      set times = (excluded.times || soft_bounces.times)[1:${MAX_SOFT_BOUNCES}::integer], last_at = excluded.last_at
+      returning address, coalesce(times[${MAX_SOFT_BOUNCES}::integer] > ${since}::timestamptz, false) as is_enough`)
     const full = noted.filter(({ isEnough }) => isEnough).map(({ address }) => address)
     await deleteSoftBounces(db, appId, full)
     const reason = 'soft_bounces' as const
-    return suppress(
+    return suppressAddresses(
       db,
       appId,
       full.map((address) => ({ address, reason })),
@@ -113,7 +113,7 @@ export type SuppressionRow = {
   createdAt: Date
   createdBy: KeyId | null
 }
-export type Place = { at: Date; address: string }
+export type SuppressionCursor = { at: Date; address: string }
 
 /** Newest first, after a place. An absent filter lets everything through. */
 export function listSuppressions(
@@ -122,7 +122,7 @@ export function listSuppressions(
   search: {
     address?: string | undefined
     reason?: SuppressionReason | undefined
-    after?: Place | undefined
+    after?: SuppressionCursor | undefined
     limit: number
   },
 ): Promise<SuppressionRow[]> {

@@ -3,9 +3,9 @@ import { type Tenant, type TestApp, testApp } from '../../../test/app.ts'
 import { anId, told } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
-import { forgetSoftBounces } from './delete-expired.ts'
-import { readLines } from './parse-address-list.ts'
-import { findSuppressed, noteSoftBounces, suppress } from './store.ts'
+import { deleteExpiredSoftBounces } from './delete-expired.ts'
+import { parseAddressList } from './parse-address-list.ts'
+import { findSuppressed, recordSoftBounces, suppressAddresses } from './store.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
 let server: TestApp
@@ -107,7 +107,7 @@ describe('the list', () => {
 
 describe('what the server adds', () => {
   const suppressAll = (addresses: string[], reason: 'complaint' | 'hard_bounce') =>
-    suppress(
+    suppressAddresses(
       server.db,
       tenant.id,
       addresses.map((address) => ({ address, reason })),
@@ -139,7 +139,7 @@ describe('what the server adds', () => {
   })
 
   test('counts soft bounces: the fifth within 30 days suppresses', async () => {
-    const bounce = (...addresses: string[]) => noteSoftBounces(server.db, tenant.id, addresses, clock.now())
+    const bounce = (...addresses: string[]) => recordSoftBounces(server.db, tenant.id, addresses, clock.now())
     for (let n = 0; n < 4; n++) {
       expect(await bounce('soft@example.com')).toEqual([])
       clock.advance({ days: 10 })
@@ -161,7 +161,7 @@ describe('what the server adds', () => {
   test('counts them exactly when they come at once', async () => {
     const results = await Promise.all(
       Array.from({ length: 5 }, () =>
-        noteSoftBounces(server.db, tenant.id, ['a@example.com', 'b@example.com'], clock.now()),
+        recordSoftBounces(server.db, tenant.id, ['a@example.com', 'b@example.com'], clock.now()),
       ),
     )
     expect(results.flat().sort()).toEqual(['a@example.com', 'b@example.com'])
@@ -169,23 +169,23 @@ describe('what the server adds', () => {
 
   test('counts one that is given more than once as often', async () => {
     const bounce = (count: number) =>
-      noteSoftBounces(server.db, tenant.id, Array(count).fill('often@example.com'), clock.now())
+      recordSoftBounces(server.db, tenant.id, Array(count).fill('often@example.com'), clock.now())
     expect([await bounce(2), await bounce(2), await bounce(1)]).toEqual([[], [], ['often@example.com']])
     expect(await bounce(7)).toEqual([])
   })
 
   test('of which there is none is not found, and what it bounced still counts', async () => {
-    const bounce = () => noteSoftBounces(server.db, tenant.id, ['four@example.com'], clock.now())
+    const bounce = () => recordSoftBounces(server.db, tenant.id, ['four@example.com'], clock.now())
     for (let n = 0; n < 4; n++) await bounce()
     expect((await ask('/four@example.com', { method: 'DELETE' })).status).toBe(404)
     expect(await bounce()).toEqual(['four@example.com'])
   })
 
   test('forgets those that count no more', async () => {
-    await noteSoftBounces(server.db, tenant.id, ['old@example.com'], clock.now())
+    await recordSoftBounces(server.db, tenant.id, ['old@example.com'], clock.now())
     clock.advance({ days: 31 })
-    await noteSoftBounces(server.db, tenant.id, ['new@example.com'], clock.now())
-    await forgetSoftBounces(server.db, clock.now())
+    await recordSoftBounces(server.db, tenant.id, ['new@example.com'], clock.now())
+    await deleteExpiredSoftBounces(server.db, clock.now())
     expect(await server.db.query(sql`select address from soft_bounces where app_id = ${tenant.id}`)).toEqual([
       { address: 'new@example.com' },
     ])
@@ -194,16 +194,18 @@ describe('what the server adds', () => {
 
 describe('a file', () => {
   test('is one address a line, or the first column of a table', () => {
-    expect(readLines('\ufeffEmail,Reason\r\nA@example.com,x\n"b@example.com";y\n\na@example.com\n')).toEqual([
+    expect(parseAddressList('\ufeffEmail,Reason\r\nA@example.com,x\n"b@example.com";y\n\na@example.com\n')).toEqual([
       'a@example.com',
       'b@example.com',
     ])
-    expect(readLines('')).toEqual([])
+    expect(parseAddressList('')).toEqual([])
   })
 
   test('with a line that is no address is refused as a whole', () => {
-    expect(() => readLines('a@example.com\nnobody\n@x\n')).toThrow('line 2, 3: no email address; nothing was imported')
-    expect(() => readLines('a@b@c\na@example.com')).toThrow('line 1: no email address')
+    expect(() => parseAddressList('a@example.com\nnobody\n@x\n')).toThrow(
+      'line 2, 3: no email address; nothing was imported',
+    )
+    expect(() => parseAddressList('a@b@c\na@example.com')).toThrow('line 1: no email address')
   })
 })
 

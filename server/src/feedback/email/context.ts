@@ -1,6 +1,6 @@
 // What the operations on what comes back of emails are made of.
 
-import type { References } from '../../email/reference.ts'
+import type { EmailReferences } from '../../email/reference.ts'
 import type { Clock } from '../../lib/clock.ts'
 import {
   createRecordEmailFeedback,
@@ -12,36 +12,40 @@ import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
 import { createCertificates, type FindCertificate } from './sources/ses.ts'
-import { createWatch, type Watch } from './tracking-guard.ts'
+import { createTrackingGuard, type TrackingGuard } from './tracking-guard.ts'
 
-export type BounceClass = Extract<EmailFeedback, { kind: 'bounced' }>['class']
+export type EmailBounceClass = Extract<EmailFeedback, { kind: 'bounced' }>['class']
 
 /** The one classifier of refusals. */
-export type ClassifyBounce = (given: { code?: number; enhanced?: string; text?: string }) => BounceClass
+export type ClassifyBounce = (given: { code?: number; enhanced?: string; text?: string }) => EmailBounceClass
 
 /** A page of somebody else's server, through the guarded client; undefined when there was no good answer. */
 export type FetchPage = (url: string) => Promise<Buffer | undefined>
 
-export type MailParts = {
-  references: References
+export type EmailFeedbackParts = {
+  references: EmailReferences
   classifyBounce: ClassifyBounce
   fetchPage: FetchPage
   renderer: Renderer
 }
 
-export type MailContext = MailParts & { noteEmail: RecordEmailFeedback; watch: Watch; findCertificate: FindCertificate }
+export type EmailFeedbackContext = EmailFeedbackParts & {
+  noteEmail: RecordEmailFeedback
+  trackingGuard: TrackingGuard
+  findCertificate: FindCertificate
+}
 
-export const createMailContext = (
-  parts: MailParts,
+export const createEmailFeedbackContext = (
+  parts: EmailFeedbackParts,
   {
     db,
     clock,
     merger,
     noteActions,
   }: { db: Db; clock: Clock; merger: Merger; noteActions?: RecordRunActions | undefined },
-): MailContext => ({
+): EmailFeedbackContext => ({
   ...parts,
   noteEmail: createRecordEmailFeedback({ db, clock, merger, noteActions }),
-  watch: createWatch(clock),
+  trackingGuard: createTrackingGuard(clock),
   findCertificate: createCertificates({ clock, fetchPage: parts.fetchPage }),
 })

@@ -2,10 +2,10 @@
 // answer reports it again.
 
 import { sumOfApp } from '../../email/metrics/store.ts'
-import { coverOf } from '../../email/metrics/time-unit.ts'
+import { coverWindow } from '../../email/metrics/time-unit.ts'
 import { pauseForComplaints } from '../../email/pause.ts'
 import type { EmailReference } from '../../email/reference.ts'
-import { suppress } from '../../email/suppressions/store.ts'
+import { suppressAddresses } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { EmailFeedback, RecordedEmailFeedback } from '../../messages/email/record-feedback.ts'
 import { findEmailDelivery } from '../../messages/email/store.ts'
@@ -19,42 +19,52 @@ import { setSubscribed } from './unsubscribe.ts'
 const UNREACHABLE = -10
 const LONGEST_DETAIL = 500
 
-export type Told = {
+export type EmailEventDetail = {
   /** What the other side said, for the operator to see. */
   detail?: string | undefined
 }
 
-export async function follow(ctx: FeedbackContext, news: EmailFeedback, told: Told = {}): Promise<void> {
+export async function handleEmailEvent(
+  ctx: FeedbackContext,
+  news: EmailFeedback,
+  told: EmailEventDetail = {},
+): Promise<void> {
   const { appId } = news.reference
   if (news.kind === 'unsubscribed') return void (await setSubscribed(ctx, news.reference, false, news.at))
-  const noted = await ctx.mail.noteEmail(appId, news)
+  const noted = await ctx.emailFeedback.noteEmail(appId, news)
   if (!noted) return
-  if (news.kind === 'bounced' && news.class === 'hard') await followHardBounce(ctx, appId, noted, told)
-  if (news.kind === 'complained') await followComplaint(ctx, appId, noted)
+  if (news.kind === 'bounced' && news.class === 'hard') await handleHardBounce(ctx, appId, noted, told)
+  if (news.kind === 'complained') await handleComplaint(ctx, appId, noted)
 }
 
 /** The mailbox is not there. Of one that is full or unwell it was noted how often; a block says something of us, not of the recipient. */
-async function followHardBounce(
+async function handleHardBounce(
   { db, change, clock }: FeedbackContext,
   appId: AppId,
   { address, subscriptionId }: RecordedEmailFeedback,
-  told: Told,
+  told: EmailEventDetail,
 ): Promise<void> {
   if (address === null) return
   await unsubscribeAddress(change, appId, subscriptionId, { token: address, notificationTypes: UNREACHABLE })
   const detail = plain(told.detail)
-  await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'hard_bounce', ...detail }], clock.now())
+  await suppressAddresses(
+    db,
+    appId,
+    [{ address: address.toLowerCase(), reason: 'hard_bounce', ...detail }],
+    clock.now(),
+  )
 }
 
-async function followComplaint(
+async function handleComplaint(
   { db, change, clock }: FeedbackContext,
   appId: AppId,
   { address, subscriptionId }: RecordedEmailFeedback,
 ): Promise<void> {
   const now = clock.now()
   await setSubscribedByUser(change, appId, subscriptionId, false)
-  if (address !== null) await suppress(db, appId, [{ address: address.toLowerCase(), reason: 'complaint' }], now)
-  const count = (from: Date) => sumOfApp(db, appId, coverOf({ from, until: new Date(now.getTime() + 1) }))
+  if (address !== null)
+    await suppressAddresses(db, appId, [{ address: address.toLowerCase(), reason: 'complaint' }], now)
+  const count = (from: Date) => sumOfApp(db, appId, coverWindow({ from, until: new Date(now.getTime() + 1) }))
   await pauseForComplaints(db, appId, count, now)
 }
 

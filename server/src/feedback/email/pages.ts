@@ -2,7 +2,7 @@
 
 import { ownProperty } from '../../lib/own-property.ts'
 
-export type Page = { status: number; body: string; headers: Record<string, string> }
+export type EmailPage = { status: number; body: string; headers: Record<string, string> }
 
 const ENTITIES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 export const escaped = (text: string) => text.replaceAll(/[&<>"']/g, (sign) => ownProperty(ENTITIES, sign) as string)
@@ -27,7 +27,7 @@ export const PRIVATE = {
 }
 
 /** `main` is HTML: what comes from elsewhere has been escaped. */
-function page(status: number, title: string, main: string): Page {
+function page(status: number, title: string, main: string): EmailPage {
   const body =
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
     '<meta name="viewport" content="width=device-width, initial-scale=1">' +
@@ -84,7 +84,7 @@ const stopped = (of: Parties) =>
 export const stoppedPage = (of: Parties) => page(200, 'You are not subscribed', stopped(of))
 
 /** `asked`: what was just asked for; undefined where it is only shown. */
-export function preferencesPage({ sender, address, isSubscribed }: Preferences, asked?: boolean): Page {
+export function preferencesPage({ sender, address, isSubscribed }: Preferences, asked?: boolean): EmailPage {
   const saved = asked === isSubscribed ? '<p role="status">Your choice is saved.</p>' : stopped({ sender, address })
   const choice = (value: string, label: string, isChosen: boolean) =>
     `<label><input type="radio" name="email" value="${value}"${isChosen ? ' checked' : ''}> ${label}</label>`

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { virtualClock } from '../../lib/clock.ts'
-import { createWatch } from './tracking-guard.ts'
+import { createTrackingGuard } from './tracking-guard.ts'
 
 test('nobody follows several links of one email within a second', () => {
   const clock = virtualClock()
-  const watch = createWatch(clock)
-  const click = (email: string, url: string) => watch.isHasty(email, url, null)
+  const watch = createTrackingGuard(clock)
+  const click = (email: string, url: string) => watch.isTooFast(email, url, null)
   expect([click('a', '1'), click('a', '1'), click('b', '2')]).toEqual([false, false, false])
   clock.advance({ ms: 999 })
   expect([click('a', '2'), click('b', '2')]).toEqual([true, false])
@@ -18,10 +18,10 @@ test('nobody follows several links of one email within a second', () => {
 
 test('nobody clicks within two seconds of delivery', () => {
   const clock = virtualClock()
-  const watch = createWatch(clock)
+  const watch = createTrackingGuard(clock)
   const deliveredAt = clock.now()
   clock.advance({ ms: 1_999 })
-  expect(watch.isHasty('a', '1', deliveredAt)).toBe(true)
+  expect(watch.isTooFast('a', '1', deliveredAt)).toBe(true)
   clock.advance({ ms: 1 })
-  expect(watch.isHasty('b', '1', deliveredAt)).toBe(false)
+  expect(watch.isTooFast('b', '1', deliveredAt)).toBe(false)
 })

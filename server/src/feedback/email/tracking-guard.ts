@@ -18,18 +18,18 @@ const SAME_MOMENT_MS = 1_000
 /** Of one email in a second: more than anybody opens, less than would be felt. */
 const MOST_PER_SECOND = 100
 
-export type Watch = {
+export type TrackingGuard = {
   /**
    * Whether this is still to be counted. Limits are per email and not per address, because the mass of opens comes from the few
    * addresses of large providers' proxies: a limit per address would lose them, while who floods us has but few references.
    */
   mayCount(reference: string): boolean
   /** Whether a person can have clicked this, by its time and by what else was clicked in the same mail. */
-  isHasty(reference: string, url: string, deliveredAt: Date | null): boolean
+  isTooFast(reference: string, url: string, deliveredAt: Date | null): boolean
 }
 
 /** What is remembered is of the last seconds, so that nothing grows. */
-export function createWatch(clock: Clock): Watch {
+export function createTrackingGuard(clock: Clock): TrackingGuard {
   let second = 0
   const counts = new Map<string, number>()
   let clicks = new Map<string, { url: string; atMs: number }>()
@@ -47,7 +47,7 @@ export function createWatch(clock: Clock): Watch {
       counts.set(reference, count)
       return count <= MOST_PER_SECOND
     },
-    isHasty(reference, url, deliveredAt) {
+    isTooFast(reference, url, deliveredAt) {
       const nowMs = clock.now().getTime()
       if (Math.abs(nowMs - generationMs) >= SAME_MOMENT_MS) {
         older = clicks

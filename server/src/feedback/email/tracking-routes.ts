@@ -5,7 +5,7 @@ import type { Route } from '../../http/route.ts'
 import { route } from '../../http/route.ts'
 import type { FeedbackContext } from '../context.ts'
 import { badLinkPage, unknownPage } from './pages.ts'
-import { readLink, takeClick, takeOpen } from './track.ts'
+import { readLink, recordClick, recordOpen } from './track.ts'
 import { viewEmail } from './view.ts'
 
 /** One transparent point. */
@@ -35,7 +35,7 @@ export const trackingRoutes = (ctx: FeedbackContext): Route[] => [
     produces: 'image/gif',
     async handle(call) {
       const reference = call.params.file.replace(/\.gif$/i, '')
-      if (!call.isHead) await takeOpen(ctx, reference, call.header('user-agent'))
+      if (!call.isHead) await recordOpen(ctx, reference, call.header('user-agent'))
       return { status: 200, body: PIXEL, headers: PIXEL_HEADERS }
     },
   }),
@@ -55,7 +55,7 @@ export const trackingRoutes = (ctx: FeedbackContext): Route[] => [
       const click = { ...call.params, url, agent: call.header('user-agent') }
       const location = readLink(ctx, click)
       if (location === undefined) return badLinkPage()
-      if (!call.isHead) await takeClick(ctx, click)
+      if (!call.isHead) await recordClick(ctx, click)
       const headers = { location, 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }
       return { status: 302, body: '', headers: { ...headers, 'referrer-policy': 'no-referrer' } }
     },
@@ -71,7 +71,7 @@ export const trackingRoutes = (ctx: FeedbackContext): Route[] => [
     answers: { 200: Type.String() },
     produces: 'text/html',
     async handle({ params }) {
-      const named = ctx.mail.references.read(params.reference, 'view')
+      const named = ctx.emailFeedback.references.read(params.reference, 'view')
       return named ? viewEmail(ctx, named) : unknownPage()
     },
   }),

@@ -11,7 +11,7 @@ import {
   writeReference,
 } from '../../../test/email-back.ts'
 import { startUnreachable } from '../../../test/unreachable.ts'
-import type { Purpose } from '../../email/reference.ts'
+import type { ReferencePurpose } from '../../email/reference.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
@@ -32,7 +32,7 @@ const open = ({ references }: Pick<SentEmail, 'references'>, options?: object) =
 const linkTo = ({ references: own, appId }: SentEmail, url: string) =>
   `/e/c/${own.click}/${references.sign(appId, url)}?u=${encodeURIComponent(url)}`
 /** Of a reference that names nothing any more. */
-const old = (purpose: Purpose) =>
+const old = (purpose: ReferencePurpose) =>
   writeReference(
     {
       appId: app.tenant.id,

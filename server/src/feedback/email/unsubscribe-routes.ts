@@ -43,7 +43,7 @@ const answers = { 200: Type.String() }
 const readForm = (body: unknown) => new URLSearchParams(Buffer.isBuffer(body) ? body.toString('latin1') : '')
 
 export function unsubscribeRoutes(ctx: FeedbackContext): Route[] {
-  const { references } = ctx.mail
+  const { references } = ctx.emailFeedback
   /** A page about whom an email went to. */
   const about = async (
     purpose: 'unsubscribe' | 'preferences',

@@ -8,8 +8,8 @@ import {
   type SentEmail,
   writeReference,
 } from '../../../test/email-back.ts'
-import type { Purpose } from '../../email/reference.ts'
-import { suppress } from '../../email/suppressions/store.ts'
+import type { ReferencePurpose } from '../../email/reference.ts'
+import { suppressAddresses } from '../../email/suppressions/store.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => app.close())
 
 const sent = (more: Partial<Parameters<typeof aSentEmail>[1]> = {}) => aSentEmail(app, { at: clock.now(), ...more })
-const old = (purpose: Purpose = 'unsubscribe') =>
+const old = (purpose: ReferencePurpose = 'unsubscribe') =>
   writeReference(
     {
       appId: app.tenant.id,
@@ -190,7 +190,12 @@ describe('the page', () => {
     expect((await ask(`/e/u/${email.references.unsubscribe}`)).text).toContain(
       `email from <strong>${escaped(name)}</strong> to <strong>${email.address}</strong>`,
     )
-    await suppress(app.db, app.tenant.id, [{ address: email.address.toLowerCase(), reason: 'complaint' }], clock.now())
+    await suppressAddresses(
+      app.db,
+      app.tenant.id,
+      [{ address: email.address.toLowerCase(), reason: 'complaint' }],
+      clock.now(),
+    )
     expect((await ask(`/e/u/${email.references.unsubscribe}`)).text).toContain('You are unsubscribed')
     expect((await ask(`/e/u/${email.references.unsubscribe}`, 'undo=yes')).text).toContain('cannot be changed here')
     expect((await ask(`/e/p/${email.references.preferences}`)).text).toContain('value="unsubscribed" checked')

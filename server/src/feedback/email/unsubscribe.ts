@@ -49,7 +49,7 @@ export async function setSubscribed(
   const delivery = await findEmailDelivery(ctx.db, reference)
   if (!delivery) return undefined
   await setSubscribedByUser(ctx.change, reference.appId, delivery.subscriptionId, isWanted)
-  if (!isWanted) await ctx.mail.noteEmail(reference.appId, { reference, at, kind: 'unsubscribed' })
+  if (!isWanted) await ctx.emailFeedback.noteEmail(reference.appId, { reference, at, kind: 'unsubscribed' })
   return findPreferences(ctx, reference)
 }
 
@@ -60,7 +60,7 @@ export async function unsubscribeWithToken(
   messageId: string,
   token: string,
 ): Promise<void> {
-  const reference = ctx.mail.references.read(token, 'unsubscribe')
+  const reference = ctx.emailFeedback.references.read(token, 'unsubscribe')
   const delivery = reference?.appId === appId ? await findEmailDelivery(ctx.db, reference) : undefined
   if (!reference || delivery?.messageId !== messageId)
     throw invalid('token is not one of this message', { field: 'token' })

@@ -1,28 +1,27 @@
 // An email once more, in the browser: the same content for the same person, without anything that tells of it being read.
 
-import type { EmailReference, Purpose } from '../../email/reference.ts'
+import type { EmailReference, ReferencePurpose } from '../../email/reference.ts'
 import { fillPieces, PLACEHOLDER_MARK, splitAtPlaceholders } from '../../lib/placeholders.ts'
-import type { EmailDelivery } from '../../messages/email/store.ts'
-import { findEmailDelivery } from '../../messages/email/store.ts'
+import { type EmailDelivery, findEmailDelivery } from '../../messages/email/store.ts'
 import { emailUrls, fillPlaceholders } from '../../messages/email/urls.ts'
 import { type Message, NO_RUN } from '../../messages/message.ts'
 import { messageScope } from '../../messages/scope.ts'
 import { findMessage } from '../../messages/store.ts'
-import { bodyOf } from '../../templates/content-sources.ts'
-import { findSender } from '../../templates/find-app-scope.ts'
-import { inLanguage } from '../../templates/language.ts'
-import { scopeOf } from '../../templates/liquid-scope.ts'
+import { emailBodyOf } from '../../templates/content-sources.ts'
+import { findAppScope } from '../../templates/find-app-scope.ts'
+import { textInLanguage } from '../../templates/language.ts'
+import { buildLiquidScope } from '../../templates/liquid-scope.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
 import { loadReferencedUsers } from '../../users/load-store.ts'
 import type { FeedbackContext } from '../context.ts'
-import { type Page, PRIVATE, tooOldPage } from './pages.ts'
+import { type EmailPage, PRIVATE, tooOldPage } from './pages.ts'
 
 /** It is the app's HTML: it may show pictures and styles, and nothing in it runs, is sent, or is shown inside another page. */
 const POLICY =
   "default-src 'none'; img-src https: http: data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox"
 
-export async function viewEmail(ctx: FeedbackContext, reference: EmailReference): Promise<Page> {
+export async function viewEmail(ctx: FeedbackContext, reference: EmailReference): Promise<EmailPage> {
   const delivery = await findEmailDelivery(ctx.db, reference)
   const message = delivery && (await findMessage(ctx.db, reference.appId, delivery.messageId))
   const html = message && (await renderFor(ctx, reference, message, delivery))
@@ -31,35 +30,35 @@ export async function viewEmail(ctx: FeedbackContext, reference: EmailReference)
   // What stands in the mail stands here too: who is shown it can unsubscribe as its reader can.
   const body = fillPieces(
     splitAtPlaceholders(fillPlaceholders(html.replaceAll(PLACEHOLDER_MARK, ''), urls)),
-    (purpose) => ctx.mail.references.write(reference, purpose as Purpose),
+    (purpose) => ctx.emailFeedback.references.write(reference, purpose as ReferencePurpose),
   )
   return { status: 200, body, headers: { ...PRIVATE, 'content-security-policy': POLICY } }
 }
 
 async function renderFor(
-  { db, clock, mail, readRunData }: FeedbackContext,
+  { db, clock, emailFeedback: email, readRunData }: FeedbackContext,
   reference: EmailReference,
   message: Message,
   { subscriptionId, runId }: Pick<EmailDelivery, 'subscriptionId' | 'runId'>,
 ): Promise<string | undefined> {
   const { appId } = reference
-  const body = bodyOf(message.content, message.emailHtml)
+  const body = emailBodyOf(message.content, message.emailHtml)
   if (body === undefined || (typeof body === 'string' && !hasLiquid(body))) return body
   const [user] = await loadReferencedUsers(db, appId, [{ subscriptionId }], { subscriptions: true, purchases: false })
-  const sender = await findSender(db, appId)
+  const sender = await findAppScope(db, appId)
   if (!user || !sender) return undefined
   const subscription = user.subscriptions.get(subscriptionId)
-  const text = inLanguage(body, subscription?.language ?? user.properties.language)
+  const text = textInLanguage(body, subscription?.language ?? user.properties.language)
   if (text === undefined || !hasLiquid(text)) return text
-  const context = scopeOf({
+  const context = buildLiquidScope({
     user,
     subscription,
     ...sender,
     ...messageScope(message),
     journey: (runId === NO_RUN ? undefined : (await readRunData?.(appId, [runId]))?.get(runId)) ?? null,
-    unsubscribeToken: mail.references.write(reference, 'unsubscribe'),
+    unsubscribeToken: email.references.write(reference, 'unsubscribe'),
   })
-  const [rendered] = await mail.renderer.render(
+  const [rendered] = await email.renderer.render(
     appId,
     [{ template: { email_body: { kind: 'html', text } }, context }],
     clock.now(),

@@ -4,9 +4,9 @@
 import { lockMessagesForShare } from '../../in-app/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { isDefaultId } from '../../segments/segment.ts'
-import { holdSegments } from '../../segments/store.ts'
+import { lockSegmentsForShare } from '../../segments/store.ts'
 import type { Db } from '../../storage/db.ts'
-import { holdTemplates } from '../../templates/store.ts'
+import { lockTemplatesForShare } from '../../templates/store.ts'
 import { lockWebhooksForShare } from '../webhooks/store.ts'
 import type { Reference, ReferenceKind } from './reading.ts'
 
@@ -27,10 +27,10 @@ export async function findBrokenReferences(
     [...new Set(uses.filter((use) => use.kind === kind).map(({ id }) => id))].sort()
   const stored = idsOf('segment').filter((id) => !isDefaultId(appId, id))
   const templates = new Map(
-    (await held(idsOf('template'), (ids) => holdTemplates(db, appId, ids))).map((it) => [it.id, it]),
+    (await held(idsOf('template'), (ids) => lockTemplatesForShare(db, appId, ids))).map((it) => [it.id, it]),
   )
   const found: Record<ReferenceKind, ReadonlySet<string>> = {
-    segment: new Set((await held(stored, (ids) => holdSegments(db, appId, ids))).map(({ id }) => id)),
+    segment: new Set((await held(stored, (ids) => lockSegmentsForShare(db, appId, ids))).map(({ id }) => id)),
     template: new Set(templates.keys()),
     webhook: new Set((await held(idsOf('webhook'), (ids) => lockWebhooksForShare(db, appId, ids))).map(({ id }) => id)),
     iam: new Set((await held(idsOf('iam'), (ids) => lockMessagesForShare(db, appId, ids))).map(({ id }) => id)),

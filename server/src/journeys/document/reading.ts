@@ -1,6 +1,6 @@
 // What is needed while a journey is read, and what comes of it beside the journey.
 
-import type { Sources } from '../../templates/render/source.ts'
+import type { TemplateSources } from '../../templates/render/source.ts'
 import type { JourneyBranch, JourneyNode, NodeOf } from '../nodes/node.ts'
 import { createReader, type Reader } from './reader.ts'
 
@@ -18,7 +18,7 @@ export type DocumentReading = {
   isEventJourney: boolean
   uses: Reference[]
   /** All that may hold Liquid, by its path. */
-  texts: Sources
+  texts: TemplateSources
   /** Nodes and branches as they were met, which get their ids when all are known. */
   nodes: { path: string; node: JourneyNode; givenId: string | undefined }[]
   branches: { path: string; node: JourneyNode; branch: JourneyBranch; givenId: string | undefined }[]

@@ -2,7 +2,7 @@
 
 import { countEventsNamed, findEventsNamed, type NamedEvent } from '../../events/frequency-store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
-import { judgeUsers, listUsers, reachable } from '../../segments/audience.ts'
+import { listUsers, matchUsers, restrictToReachable } from '../../segments/audience.ts'
 import type { Db } from '../../storage/db.ts'
 import { findPresence } from '../../users/presence-store.ts'
 import type { JourneyAudience } from '../journey.ts'
@@ -98,7 +98,7 @@ async function learn(
     ...new Set(journey.nodes.flatMap(({ kind }): Channel[] => (sendsTemplate(kind) ? [CHANNEL_OF[kind]] : []))),
   ]
   if (channels.length === 0) return
-  const trees = channels.map((channel) => reachable({ kind: 'all', of: [] }, channel))
-  for (const { userId, holds } of await judgeUsers(db, trees, { appId, now }, [...byId.keys()]))
+  const trees = channels.map((channel) => restrictToReachable({ kind: 'all', of: [] }, channel))
+  for (const { userId, matches: holds } of await matchUsers(db, trees, { appId, now }, [...byId.keys()]))
     (byId.get(userId) as SimulatedUser).channels = new Set(channels.filter((_, n) => holds[n]))
 }

@@ -2,10 +2,10 @@
 // tags that the journey itself sets; so they are asked about once, or once a day where a segment looks at the time.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
-import { judgeUsers } from '../../segments/audience.ts'
-import { withTags } from '../../segments/filters/assume-tags.ts'
-import { clausesOf, dependsOnTime, type Node as Tree } from '../../segments/filters/tree.ts'
-import { getSegmentsById, treeOf } from '../../segments/read.ts'
+import { matchUsers } from '../../segments/audience.ts'
+import { assumeTags } from '../../segments/filters/assume-tags.ts'
+import { clausesOf, dependsOnTime, type FilterNode as Tree } from '../../segments/filters/tree.ts'
+import { filterTreeOf, getSegmentsById } from '../../segments/read.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import type { Db } from '../../storage/db.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
@@ -52,7 +52,7 @@ export async function createSegmentAnswers(
   }
   const ids = [...new Set(demands.flatMap(({ included, excluded }) => [...included, ...excluded]))]
   const segments = ids.length > 0 ? await getSegmentsById({ db }, appId, ids) : new Map()
-  const trees = new Map<SegmentId, Tree>([...segments].map(([id, segment]) => [id, treeOf(segment)]))
+  const trees = new Map<SegmentId, Tree>([...segments].map(([id, segment]) => [id, filterTreeOf(segment)]))
   const timed = new Set([...trees].flatMap(([id, tree]) => (dependsOnTime(tree) ? id : [])))
   const isTimed = timed.size > 0
   const isTimedAt = (place: number | undefined) => {
@@ -75,12 +75,12 @@ export async function createSegmentAnswers(
 
   async function judgeAlike(people: readonly SimulatedUser[], judgedAs: string, now: Date): Promise<void> {
     const { tags } = people[0] as SimulatedUser
-    const list = [...trees].map(([id, tree]) => ({ id, tree: tags.size > 0 ? withTags(tree, tags, now) : tree }))
+    const list = [...trees].map(([id, tree]) => ({ id, tree: tags.size > 0 ? assumeTags(tree, tags, now) : tree }))
     const userIds = [...new Set(people.map(({ userId }) => userId))]
     const found = new Map<UserId, Set<SegmentId>>()
     for (const some of list.length > 0 ? splitIntoStatements(list) : []) {
       const nodes = some.map(({ tree }) => tree)
-      for (const { userId, holds } of await judgeUsers(db, nodes, { appId, now }, userIds)) {
+      for (const { userId, matches: holds } of await matchUsers(db, nodes, { appId, now }, userIds)) {
         const isIn = found.get(userId) ?? new Set()
         found.set(userId, isIn)
         for (const [n, { id }] of some.entries()) if (holds[n]) isIn.add(id)

@@ -4,10 +4,10 @@
 
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { JobHandler, JobRun } from '../../queue/job.ts'
-import { type Member, pageStatement } from '../../segments/audience.ts'
-import { dependsOnTime, type Node } from '../../segments/filters/tree.ts'
-import { getSegmentsById, treeOf } from '../../segments/read.ts'
-import { READS_AUDIENCE } from '../../segments/scan.ts'
+import { type AudienceMember, pageStatement } from '../../segments/audience.ts'
+import { dependsOnTime, type FilterNode } from '../../segments/filters/tree.ts'
+import { filterTreeOf, getSegmentsById } from '../../segments/read.ts'
+import { AUDIENCE_SCAN_HANDLER } from '../../segments/scan.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import type { Db } from '../../storage/db.ts'
 import { sweepJob } from '../jobs.ts'
@@ -30,7 +30,7 @@ const REST_FACTOR = 60
 
 export const sweepHandler = (ctx: EntryContext): JobHandler => ({
   timeLimitMs: 3_600_000,
-  ...READS_AUDIENCE,
+  ...AUDIENCE_SCAN_HANDLER,
   run: (work) => sweepJourney(ctx, work),
 })
 
@@ -60,9 +60,9 @@ async function sweepJourney(ctx: EntryContext, work: JobRun): Promise<void> {
 
 type Sweep = { ctx: EntryContext; work: JobRun; appId: AppId; id: JourneyId; now: Date }
 
-async function findTrees(db: Db, appId: AppId, ids: readonly SegmentId[]): Promise<Map<SegmentId, Node>> {
+async function findTrees(db: Db, appId: AppId, ids: readonly SegmentId[]): Promise<Map<SegmentId, FilterNode>> {
   const found = await getSegmentsById({ db }, appId, [...new Set(ids)])
-  return new Map([...found].map(([id, segment]) => [id, treeOf(segment)]))
+  return new Map([...found].map(([id, segment]) => [id, filterTreeOf(segment)]))
 }
 
 const mayGoOn = ({ work }: Sweep) => !work.isStopping() && !work.signal.aborted
@@ -82,19 +82,19 @@ async function step(sweep: Sweep, run: (db: Db, journey: CompiledJourney) => Pro
 }
 
 /** Only those who have no run are looked at closely. */
-async function sweepAudience(sweep: Sweep, included: readonly Node[]): Promise<void> {
+async function sweepAudience(sweep: Sweep, included: readonly FilterNode[]): Promise<void> {
   for (const list of splitIntoStatements(included.map((tree) => ({ tree }))))
     if (!(await sweepMembers(sweep, { kind: 'any', of: list.map(({ tree }) => tree) }))) return
 }
 
 /** By ranges of subscriptions; false when there is nothing more to do. */
-async function sweepMembers(sweep: Sweep, node: Node): Promise<boolean> {
+async function sweepMembers(sweep: Sweep, node: FilterNode): Promise<boolean> {
   const { ctx, work, appId, id, now } = sweep
   const scope = { appId, now }
   let after: SubscriptionId | undefined
   let size: number | undefined
   do {
-    const { rows, upTo, nextSize } = await ctx.engine.scanAudience<Member>({
+    const { rows, upTo, nextSize } = await ctx.engine.scanAudience<AudienceMember>({
       scope,
       after,
       maxSize: SUBSCRIPTIONS_AT_ONCE,

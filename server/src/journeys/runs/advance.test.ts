@@ -13,7 +13,7 @@ import type { ChannelOutcome } from '../../channels/channel.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { createQueue } from '../../queue/enqueue.ts'
-import { reserve } from '../../sending/reserve.ts'
+import { reserveMessages } from '../../sending/reserve.ts'
 import type { SendWebhook } from '../../sending/send-notice.ts'
 import { sql } from '../../storage/sql.ts'
 import { advanceJob } from '../jobs.ts'
@@ -320,7 +320,7 @@ describe('sending', () => {
   test('waits, and says so, while the app may not send', async () => {
     const { pushId } = await someReferences(app)
     const journey = await aLive([{ kind: 'send_push', template_id: pushId }])
-    await app.db.transaction((db) => reserve(db, app.tenant.id, 1_000_000, clock.now()))
+    await app.db.transaction((db) => reserveMessages(db, app.tenant.id, 1_000_000, clock.now()))
     const [run = ''] = await enter(journey, [await somebody()])
     // Nobody looks at it before the window has room again, as far as that can be told.
     const dueAt = (await runRow(run))?.dueAt as Date
@@ -340,7 +340,7 @@ describe('sending', () => {
 test('who waits until the app may send goes on when it is enabled by hand', async () => {
   const { pushId } = await someReferences(app)
   const journey = await aLive([{ kind: 'send_push', template_id: pushId }])
-  await app.db.transaction((db) => reserve(db, app.tenant.id, 1_000_000, clock.now()))
+  await app.db.transaction((db) => reserveMessages(db, app.tenant.id, 1_000_000, clock.now()))
   const [run = ''] = await enter(journey, [await somebody()])
   expect((await runRow(run))?.state).toBe('waiting')
   expect((await app.app('/sending/enable', { method: 'POST' })).status).toBe(200)
@@ -688,7 +688,7 @@ describe('what became of a message', () => {
     const journey = await aClickWaiter()
     const user = await somebody()
     clock.advance({ ms: 86_400_000 - (clock.now().getTime() % 86_400_000) - 60_000 })
-    await app.db.transaction((db) => reserve(db, app.tenant.id, 1_000_000, clock.now()))
+    await app.db.transaction((db) => reserveMessages(db, app.tenant.id, 1_000_000, clock.now()))
     const [run = ''] = await enter(journey, [user])
     expect(await messagesOf(journey)).toEqual([])
     await later(16 * 60)

@@ -1,9 +1,9 @@
 // Whether users are in segments, as the rules of journeys mean it: somebody is in a segment when any of their subscriptions is.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
-import { judgeUsers } from '../../segments/audience.ts'
-import { clausesOf, type Node } from '../../segments/filters/tree.ts'
-import { getSegmentsById, treeOf } from '../../segments/read.ts'
+import { matchUsers } from '../../segments/audience.ts'
+import { clausesOf, type FilterNode } from '../../segments/filters/tree.ts'
+import { filterTreeOf, getSegmentsById } from '../../segments/read.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JourneyAudience } from '../journey.ts'
@@ -33,7 +33,10 @@ export async function findMembership(
   const answers = new Map(userIds.map((userId) => [userId, none]))
   if (demands.length === 0 || userIds.length === 0) return answers
   const ids = [...new Set(demands.flatMap(({ included, excluded }) => [...included, ...excluded]))]
-  const trees = [...(await getSegmentsById({ db }, appId, ids))].map(([id, segment]) => ({ id, tree: treeOf(segment) }))
+  const trees = [...(await getSegmentsById({ db }, appId, ids))].map(([id, segment]) => ({
+    id,
+    tree: filterTreeOf(segment),
+  }))
   const known = new Set(trees.map(({ id }) => id))
   for (const [userId, isIn] of await findSegmentsOf(db, appId, trees, userIds, now))
     answers.set(
@@ -47,14 +50,14 @@ export async function findMembership(
   return answers
 }
 
-type Tree = { id: SegmentId; tree: Node }
+type Tree = { id: SegmentId; tree: FilterNode }
 
 /** Of users who have subscriptions. */
 async function findSegmentsOf(db: Db, appId: AppId, trees: readonly Tree[], userIds: readonly UserId[], now: Date) {
   const found = new Map<UserId, Set<SegmentId>>()
   for (const some of splitIntoStatements(trees)) {
     const nodes = some.map(({ tree }) => tree)
-    for (const { userId, holds } of await judgeUsers(db, nodes, { appId, now }, userIds)) {
+    for (const { userId, matches: holds } of await matchUsers(db, nodes, { appId, now }, userIds)) {
       const isIn = found.get(userId) ?? new Set()
       found.set(userId, isIn)
       for (const [n, { id }] of some.entries()) if (holds[n]) isIn.add(id)
@@ -64,7 +67,7 @@ async function findSegmentsOf(db: Db, appId: AppId, trees: readonly Tree[], user
 }
 
 /** In lists that fit into one statement each; almost always there is one. */
-export function splitIntoStatements<T extends { tree: Node }>(trees: readonly T[]): T[][] {
+export function splitIntoStatements<T extends { tree: FilterNode }>(trees: readonly T[]): T[][] {
   const lists: T[][] = [[]]
   let size = 0
   for (const it of trees) {

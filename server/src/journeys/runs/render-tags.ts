@@ -4,10 +4,10 @@ import type { AppId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
 import { codePoints } from '../../lib/text.ts'
 import type { Db } from '../../storage/db.ts'
-import { findSender } from '../../templates/find-app-scope.ts'
-import { scopeOf } from '../../templates/liquid-scope.ts'
+import { findAppScope } from '../../templates/find-app-scope.ts'
+import { buildLiquidScope } from '../../templates/liquid-scope.ts'
 import type { RenderItem } from '../../templates/render/renderer.ts'
-import { hasLiquid, type Sources } from '../../templates/render/source.ts'
+import { hasLiquid, type TemplateSources } from '../../templates/render/source.ts'
 import { loadReferencedUsers } from '../../users/load-store.ts'
 import type { TagChange } from '../../users/properties/set-tags.ts'
 import type { CompiledJourney } from './compile-journey.ts'
@@ -52,8 +52,8 @@ async function itemsFor(db: Db, appId: AppId, journey: CompiledJourney, list: re
   const refs = [...new Set(list.map(({ run }) => run.userId))].map((id) => ({ id }))
   const users = await loadReferencedUsers(db, appId, refs, { subscriptions: true, purchases: false })
   const owners = new Map(users.flatMap((user) => (user ? [[user.id, user]] : [])))
-  const sender = await findSender(db, appId)
-  const sources = new Map<Record<string, string>, Sources>()
+  const sender = await findAppScope(db, appId)
+  const sources = new Map<Record<string, string>, TemplateSources>()
   const items = new Map<Tagged, RenderItem>()
   for (const it of list) {
     const user = owners.get(it.run.userId)
@@ -61,12 +61,12 @@ async function itemsFor(db: Db, appId: AppId, journey: CompiledJourney, list: re
     const template = sources.get(it.assignments) ?? sourcesOf(it.assignments)
     sources.set(it.assignments, template)
     const data = runData(journey.name, it.run.entryEvent, [...it.run.metEvents, ...it.met])
-    items.set(it, { template, context: scopeOf({ ...sender, ...OF_NO_MESSAGE, user, journey: data }) })
+    items.set(it, { template, context: buildLiquidScope({ ...sender, ...OF_NO_MESSAGE, user, journey: data }) })
   }
   return items
 }
 
-const sourcesOf = (assignments: Record<string, string>): Sources =>
+const sourcesOf = (assignments: Record<string, string>): TemplateSources =>
   Object.fromEntries(Object.entries(assignments).map(([key, text]) => [key, { kind: 'text', text }]))
 
 /** What comes out may be longer than a tag can be. Only a "" that was written takes one away: what is not known now is not lost. */

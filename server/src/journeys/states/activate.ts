@@ -4,7 +4,7 @@
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { JobHandlers, JobRun } from '../../queue/job.ts'
-import { READS_AUDIENCE, type ScanAudience } from '../../segments/scan.ts'
+import { AUDIENCE_SCAN_HANDLER, type ScanAudience } from '../../segments/scan.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JourneysContext } from '../context.ts'
 import { findBrokenReferences } from '../document/check-references.ts'
@@ -35,7 +35,11 @@ const STEPS_IN_A_TURN = 20
 const MAX_TURN_MS = 60_000
 
 export const journeyHandlers = (ctx: JourneysContext, scanAudience: ScanAudience): JobHandlers => ({
-  [ACTIVATE_JOURNEY]: { run: activateJourney({ ...ctx, scanAudience }), ...READS_AUDIENCE, ...RETRIED_FOR_A_DAY },
+  [ACTIVATE_JOURNEY]: {
+    run: activateJourney({ ...ctx, scanAudience }),
+    ...AUDIENCE_SCAN_HANDLER,
+    ...RETRIED_FOR_A_DAY,
+  },
   [CLEAR_JOURNEY]: { run: clearJourney(ctx), ...RETRIED_FOR_A_DAY },
   [START_JOURNEY]: { run: ({ job }) => startJourney(ctx, job.appId, job.key), ...RETRIED_FOR_A_DAY },
   [STOP_JOURNEY]: { run: ({ job }) => stopJourney(ctx, job.appId, job.key), ...RETRIED_FOR_A_DAY },

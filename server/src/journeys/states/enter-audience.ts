@@ -3,14 +3,14 @@
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import {
   audienceInRange,
-  audience as audienceSql,
-  type Ids,
+  selectAudience as audienceSql,
+  type IdsRow,
   idsStatement,
-  type Range,
+  type SubscriptionRange,
 } from '../../segments/audience.ts'
-import type { Scope } from '../../segments/filters/compile.ts'
-import type { Node } from '../../segments/filters/tree.ts'
-import { getSegmentsById, treeOf } from '../../segments/read.ts'
+import type { AudienceScope } from '../../segments/filters/compile.ts'
+import type { FilterNode } from '../../segments/filters/tree.ts'
+import { filterTreeOf, getSegmentsById } from '../../segments/read.ts'
 import type { ScanAudience } from '../../segments/scan.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import type { Db } from '../../storage/db.ts'
@@ -33,13 +33,13 @@ export type EntrantsOptions = { after: SubscriptionId | undefined; size: number 
 /** Nothing is locked meanwhile. Journeys that events trigger begin empty. */
 export async function findEntrants(
   { db, scanAudience }: { db: Db; scanAudience: ScanAudience },
-  scope: Scope,
+  scope: AudienceScope,
   { document: { audience } }: Journey,
   { after, size, signal }: EntrantsOptions,
 ): Promise<Entrants> {
   if (audience.kind !== 'segment') return NOBODY
   const statement = await usersOf(db, scope, audience)
-  const { rows, upTo, nextSize } = await scanAudience<Ids>({
+  const { rows, upTo, nextSize } = await scanAudience<IdsRow>({
     scope,
     after,
     maxSize: RANGE,
@@ -65,10 +65,14 @@ export async function enterUsers(
 }
 
 /** Whom the audience means, as far as segments tell. */
-async function usersOf(db: Db, scope: Scope, audience: SegmentAudience): Promise<(range: Range) => Sql> {
+async function usersOf(
+  db: Db,
+  scope: AudienceScope,
+  audience: SegmentAudience,
+): Promise<(range: SubscriptionRange) => Sql> {
   const { included_segment_ids: included, excluded_segment_ids: excluded, future_additions_only: isBar } = audience
   const segments = await getSegmentsById({ db }, scope.appId, [...included, ...excluded])
-  const treesOf = (ids: readonly SegmentId[]) => ids.flatMap((id) => segments.get(id) ?? []).map(treeOf)
+  const treesOf = (ids: readonly SegmentId[]) => ids.flatMap((id) => segments.get(id) ?? []).map(filterTreeOf)
   // Who was left out then is no addition when that ends.
   if (isBar) return (range) => usersStatement(treesOf([...included, ...excluded]), [], scope, range)
   // Whom to leave out cannot be told any more: better nobody than one of them.
@@ -77,7 +81,12 @@ async function usersOf(db: Db, scope: Scope, audience: SegmentAudience): Promise
 }
 
 /** Who has a subscription in the range that is in an included segment, and none at all that is in an excluded one. */
-export function usersStatement(included: Node[], excluded: Node[], scope: Scope, range: Range): Sql {
+export function usersStatement(
+  included: FilterNode[],
+  excluded: FilterNode[],
+  scope: AudienceScope,
+  range: SubscriptionRange,
+): Sql {
   const wanted = audienceInRange({ kind: 'any', of: included }, scope, range, sql`s.user_id`)
   if (excluded.length === 0) return sql`select distinct m.user_id from (${wanted}) m`
   // Fenced, so that each user's own subscriptions are looked at, and not all of the app for every range.

@@ -1,7 +1,7 @@
 // Where is this user in that journey, since when, and what would move them on? For whoever is asked.
 
 import type { AppId } from '../../lib/ids.ts'
-import { holdInWords } from '../../reports/holds.ts'
+import { describeHold } from '../../reports/holds.ts'
 import { readSending } from '../../sending/read.ts'
 import type { JourneysContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
@@ -31,7 +31,7 @@ export async function traceUser(
   const now = clock()
   const { hold } = await readSending(db, appId, now)
   // In other holds it goes on, and what it sends waits.
-  const heldBy = hold?.reason === 'disabled' ? holdInWords(hold) : undefined
+  const heldBy = hold?.reason === 'disabled' ? describeHold(hold) : undefined
   const known = placesOf(journey)
   return {
     journey_id: id,

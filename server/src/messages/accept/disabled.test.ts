@@ -4,7 +4,7 @@ import { type TestApp, testApp } from '../../../test/app.ts'
 import { aPushUser, mailing, messagesOf, saying } from '../../../test/messages.ts'
 import { anEmail, told } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
-import { reserve } from '../../sending/reserve.ts'
+import { reserveMessages } from '../../sending/reserve.ts'
 
 const clock = virtualClock('2030-01-01T09:00:00Z')
 let app: TestApp
@@ -33,7 +33,7 @@ test('an app that crossed its limit takes no message; retries, views and cancels
   const second = await messages.send(broadcast)
 
   // One subscription allows ten in 15 minutes.
-  await app.db.transaction((db) => reserve(db, app.tenant.id, 11, clock.now()))
+  await app.db.transaction((db) => reserveMessages(db, app.tenant.id, 11, clock.now()))
   const before = await messages.count()
   for (const fields of [
     saying(targets),

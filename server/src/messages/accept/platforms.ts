@@ -1,7 +1,7 @@
 // Which types of subscription a push goes to.
 
 import { invalid } from '../../lib/errors.ts'
-import { type Channel, type Content, hasAny, PLATFORMS } from '../../templates/content.ts'
+import { type ContentChannel, type ContentFields, hasAny, PLATFORMS } from '../../templates/content.ts'
 import { isPushType } from '../../users/subscriptions/reachable.ts'
 import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
 
@@ -29,11 +29,11 @@ const PUSH = subscriptionTypes.filter(isPushType)
 
 const platformFields: ReadonlySet<string> = new Set(PLATFORMS)
 
-export const namesPlatform = (content: Content) =>
+export const namesPlatform = (content: ContentFields) =>
   hasAny(content, platformFields) && PLATFORMS.some((name) => content[name] === true)
 
 /** One that is named turns off the others; where none is, those said no to are left out. Undefined means all. */
-export function readPlatforms(content: Content): SubscriptionType[] | undefined {
+export function readPlatforms(content: ContentFields): SubscriptionType[] | undefined {
   if (!hasAny(content, platformFields)) return undefined
   const named = PLATFORMS.filter((name) => content[name] === true).flatMap((name) => typesOf[name])
   if (named.length > 0) return [...new Set(named)]
@@ -45,14 +45,17 @@ export function readPlatforms(content: Content): SubscriptionType[] | undefined 
   return left
 }
 
-export function subscriptionTypesFor(channel: Channel, platforms: readonly string[] | undefined): readonly string[] {
+export function subscriptionTypesFor(
+  channel: ContentChannel,
+  platforms: readonly string[] | undefined,
+): readonly string[] {
   if (channel === 'email') return ['Email']
   if (channel === 'sms') return ['SMS']
   return platforms ? PUSH.filter((type) => platforms.includes(type)) : PUSH
 }
 
 /** For every platform, whether the message goes there. */
-export const platformFlags = (channel: Channel, platforms: readonly string[] | undefined) =>
+export const platformFlags = (channel: ContentChannel, platforms: readonly string[] | undefined) =>
   Object.fromEntries(
     PLATFORMS.map((name) => [
       name,

@@ -3,16 +3,16 @@
 import { invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { checkContent, ONE_CHANNEL } from '../../templates/check-content.ts'
-import { type Channel, type Content, PLATFORMS, readContent } from '../../templates/content.ts'
+import { type ContentChannel, type ContentFields, PLATFORMS, readContent } from '../../templates/content.ts'
 import type { EmailHtml } from '../../templates/content-sources.ts'
-import { hasLiquidIn, prepareContent } from '../../templates/prepare-content.ts'
+import { prepareContent, usesLiquid } from '../../templates/prepare-content.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
 import type { Template } from '../../templates/template.ts'
 import type { CreateMessageBody } from '../schema.ts'
 import { namesPlatform } from './platforms.ts'
 import { channelOfTargeting, type Targeting } from './read-targeting.ts'
 
-export type MessageContent = { channel: Channel; content: Content; emailHtml: EmailHtml }
+export type MessageContent = { channel: ContentChannel; content: ContentFields; emailHtml: EmailHtml }
 
 /** At hand at once, unless there is Liquid or MJML in it. */
 export function readMessageContent(
@@ -28,7 +28,7 @@ export function readMessageContent(
     throw invalid(`url cannot be combined with ${own.web_url ? 'web_url' : 'app_url'}`)
   const content = forChannel(channel, template ? onTopOf(template.content, own) : own)
   // A template was checked when it was saved.
-  if (template && own.email_body === undefined && !hasLiquidIn(own)) {
+  if (template && own.email_body === undefined && !usesLiquid(own)) {
     checkContent(content)
     return { channel, content, emailHtml: template.emailHtml }
   }
@@ -38,9 +38,14 @@ export function readMessageContent(
 }
 
 /** All that the request says about the channel must agree; where it says nothing, its content does. */
-function readChannel(body: CreateMessageBody, own: Content, targeting: Targeting, template?: Template): Channel {
-  let channel: Channel | undefined
-  const hear = (said: Channel | null | undefined) => {
+function readChannel(
+  body: CreateMessageBody,
+  own: ContentFields,
+  targeting: Targeting,
+  template?: Template,
+): ContentChannel {
+  let channel: ContentChannel | undefined
+  const hear = (said: ContentChannel | null | undefined) => {
     if (!said) return
     if (channel !== undefined && channel !== said) throw invalid(ONE_CHANNEL)
     channel = said
@@ -65,15 +70,15 @@ function readChannel(body: CreateMessageBody, own: Content, targeting: Targeting
 }
 
 /** Fields that mean the same or exclude each other go together. */
-function onTopOf(template: Content, own: Content): Content {
-  const below: Content = { ...template }
+function onTopOf(template: ContentFields, own: ContentFields): ContentFields {
+  const below: ContentFields = { ...template }
   if (PLATFORMS.some((name) => own[name] !== undefined)) for (const name of PLATFORMS) delete below[name]
   if (own.url || own.web_url || own.app_url)
     for (const name of ['url', 'web_url', 'app_url'] as const) delete below[name]
   return { ...below, ...own }
 }
 
-function forChannel(channel: Channel, given: Content): Content {
+function forChannel(channel: ContentChannel, given: ContentFields): ContentFields {
   if (channel === 'push' && given.isEmail === undefined && given.isSMS === undefined) return given
   const { isEmail: _, isSMS: __, ...content } = given
   if (channel === 'email') return { ...content, isEmail: true }

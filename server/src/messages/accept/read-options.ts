@@ -1,7 +1,7 @@
 // How and when a message is sent. Options that cannot be had together are refused by both their names.
 
 import { invalid } from '../../lib/errors.ts'
-import type { Channel, Content } from '../../templates/content.ts'
+import type { ContentChannel, ContentFields } from '../../templates/content.ts'
 import type { MessageOptions } from '../message.ts'
 import type { CreateMessageBody } from '../schema.ts'
 import { parseInstant, parseTimeOfDay } from './parse-time.ts'
@@ -9,7 +9,7 @@ import { readPlatforms } from './platforms.ts'
 import { readWarmUp } from './read-warm-up.ts'
 
 const DEFAULT_TTL_SECONDS = 259_200
-const MAX_CUSTOM_DATA_BYTES: Record<Channel, number> = { push: 2_048, sms: 2_048, email: 10_240 }
+const MAX_CUSTOM_DATA_BYTES: Record<ContentChannel, number> = { push: 2_048, sms: 2_048, email: 10_240 }
 const MAX_THROTTLE = 1_000_000_000
 
 /** Not before now: what lies in the past is due. */
@@ -21,7 +21,12 @@ export function readSendAfter({ send_after }: CreateMessageBody, now: Date): Dat
   return moment < now ? now : moment
 }
 
-export function readOptions(body: CreateMessageBody, channel: Channel, content: Content, now: Date): MessageOptions {
+export function readOptions(
+  body: CreateMessageBody,
+  channel: ContentChannel,
+  content: ContentFields,
+  now: Date,
+): MessageOptions {
   const warmUp = readWarmUp(body, channel, now)
   const throttlePerMinute = readThrottle(body.throttle_rate_per_minute)
   if (throttlePerMinute && channel !== 'push')
@@ -48,7 +53,7 @@ export function readOptions(body: CreateMessageBody, channel: Channel, content: 
 
 function readDelay(
   { delayed_option, delivery_time_of_day }: CreateMessageBody,
-  channel: Channel,
+  channel: ContentChannel,
 ): Pick<MessageOptions, 'delayedOption' | 'timeOfDay' | 'timeOfDayGiven'> | undefined {
   const delayedOption = delayed_option === 'timezone' || delayed_option === 'last-active' ? delayed_option : undefined
   if (delivery_time_of_day && delayedOption !== 'timezone')
@@ -76,7 +81,7 @@ function readThrottle(given: number | string | null | undefined): number | undef
   return rate
 }
 
-function readCustomData(data: Record<string, unknown>, channel: Channel): Record<string, unknown> {
+function readCustomData(data: Record<string, unknown>, channel: ContentChannel): Record<string, unknown> {
   const most = MAX_CUSTOM_DATA_BYTES[channel]
   if (Buffer.byteLength(JSON.stringify(data)) > most) throw invalid(`custom_data must have at most ${most} bytes`)
   return data

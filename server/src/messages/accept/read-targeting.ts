@@ -3,15 +3,15 @@
 import { invalid } from '../../lib/errors.ts'
 import { isUuid, type SubscriptionId } from '../../lib/ids.ts'
 import { readFilters } from '../../segments/filters/read-filters.ts'
-import type { Filter } from '../../segments/filters/tree.ts'
-import type { Channel } from '../../templates/content.ts'
+import type { SegmentFilter } from '../../segments/filters/tree.ts'
+import type { ContentChannel } from '../../templates/content.ts'
 import { EXTERNAL_ID, ONESIGNAL_ID } from '../../users/aliases/identity.ts'
 import { isEmail, isPhoneNumber, type SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import { type CreateMessageBody, MAX_TARGETS, type TargetField } from '../schema.ts'
 
 export type Targeting =
   | { kind: 'segments'; included: string[]; excluded: string[] }
-  | { kind: 'filters'; filters: Filter[]; excluded: string[] }
+  | { kind: 'filters'; filters: SegmentFilter[]; excluded: string[] }
   | { kind: 'aliases'; field: 'include_aliases' | 'include_external_user_ids'; aliases: Record<string, string[]> }
   | { kind: 'subscriptions'; field: TargetField; ids: SubscriptionId[] }
   /** Push tokens, email addresses and phone numbers; who is not known becomes a subscription. */
@@ -89,7 +89,7 @@ export function readTargeting(body: CreateMessageBody): Targeting {
 }
 
 /** The channel that the way of naming people decides by itself. */
-export function channelOfTargeting(targeting: Targeting): Channel | undefined {
+export function channelOfTargeting(targeting: Targeting): ContentChannel | undefined {
   if (targeting.kind !== 'tokens') return undefined
   return targeting.type === 'Email' ? 'email' : targeting.type === 'SMS' ? 'sms' : 'push'
 }

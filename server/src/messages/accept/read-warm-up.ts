@@ -1,7 +1,7 @@
 // A new domain is made known to mail servers by and by: so many mails in each stage, in the order of the recipients' ids.
 
 import { invalid } from '../../lib/errors.ts'
-import type { Channel } from '../../templates/content.ts'
+import type { ContentChannel } from '../../templates/content.ts'
 import type { WarmUp, WarmUpStage } from '../message.ts'
 import type { CreateMessageBody } from '../schema.ts'
 import { parseInstant } from './parse-time.ts'
@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000
 /** What mail servers get used to: from a hundred a day on, twice as many each day, for so many days. */
 const RECOMMENDED = { first: 100, days: 20 }
 
-export function readWarmUp(body: CreateMessageBody, channel: Channel, now: Date): WarmUp | undefined {
+export function readWarmUp(body: CreateMessageBody, channel: ContentChannel, now: Date): WarmUp | undefined {
   const { kind, email_warm_up: given } = body
   if (!kind && !given) return undefined
   if (!kind || !given) throw invalid('kind warmup and email_warm_up go together')

@@ -4,7 +4,7 @@ import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
 import { checkSize } from '../../segments/estimate.ts'
 import { readFilters } from '../../segments/filters/read-filters.ts'
-import { getSegmentsByName, treeOf } from '../../segments/read.ts'
+import { filterTreeOf, getSegmentsByName } from '../../segments/read.ts'
 import type { Segment } from '../../segments/segment.ts'
 import { ONESIGNAL_ID } from '../../users/aliases/identity.ts'
 import { ensureSubscriptions } from '../../users/subscriptions/ensure.ts'
@@ -40,12 +40,12 @@ async function findAudience(ctx: MessagesContext, appId: AppId, targeting: Sough
     case 'segments': {
       const included = await getSegmentsByName(ctx.segments, appId, targeting.included)
       const excluded = await getSegmentsByName(ctx.segments, appId, targeting.excluded)
-      checkSize({ kind: 'all', of: [...included, ...excluded].map(treeOf) })
+      checkSize({ kind: 'all', of: [...included, ...excluded].map(filterTreeOf) })
       return { kind: 'segments', included: included.map(named), excluded: excluded.map(named) }
     }
     case 'filters': {
       const excluded = await getSegmentsByName(ctx.segments, appId, targeting.excluded)
-      checkSize({ kind: 'all', of: [readFilters(targeting.filters).tree, ...excluded.map(treeOf)] })
+      checkSize({ kind: 'all', of: [readFilters(targeting.filters).tree, ...excluded.map(filterTreeOf)] })
       return { kind: 'filters', filters: targeting.filters, excluded: excluded.map(named) }
     }
   }

@@ -4,7 +4,7 @@ import { invalid } from '../../lib/errors.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
 import { sendingDisabled } from '../../sending/hold.ts'
 import { checkMayAttach } from '../../templates/check-content.ts'
-import { hasLiquidIn } from '../../templates/prepare-content.ts'
+import { usesLiquid } from '../../templates/prepare-content.ts'
 import { refuseSuspended } from '../../templates/suspension.ts'
 import type { Template } from '../../templates/template.ts'
 import type { MessagesContext } from '../context.ts'
@@ -63,7 +63,7 @@ async function acceptDraft(
   const read = readMessageContent(ctx.renderer, appId, body, targeting, template)
   const { channel, content, emailHtml } = read instanceof Promise ? await read : read
   checkMayAttach(content, ctx.allowsAttachments)
-  if (hasLiquidIn(content)) {
+  if (usesLiquid(content)) {
     const dynamicContent = template?.dynamicContent ?? null
     await refuseSuspended(ctx.findSuspension, appId, { content, emailHtml, dynamicContent })
   }

@@ -1,7 +1,7 @@
 // The wire shapes of live activities.
 
 import Type, { type Static } from 'typebox'
-import type { Filter } from '../../segments/filters/tree.ts'
+import type { SegmentFilter } from '../../segments/filters/tree.ts'
 import { contentFields } from '../../templates/content.ts'
 import { CreateMessageBody } from '../schema.ts'
 
@@ -41,7 +41,7 @@ export const StartActivityBody = Type.Object({
   excluded_segments,
   filters,
 })
-export type StartActivityBody = Static<typeof StartActivityBody> & { filters?: Filter[] | null }
+export type StartActivityBody = Static<typeof StartActivityBody> & { filters?: SegmentFilter[] | null }
 
 export const UpdateActivityBody = Type.Object({
   ...common,

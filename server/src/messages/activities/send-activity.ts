@@ -2,7 +2,7 @@
 
 import { invalid } from '../../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
-import { type Content, readContent } from '../../templates/content.ts'
+import { type ContentFields, readContent } from '../../templates/content.ts'
 import { prepareContent } from '../../templates/prepare-content.ts'
 import { oldestKeyTime, readKeys } from '../accept/idempotency.ts'
 import { replayOf } from '../accept/insert-messages.ts'
@@ -132,7 +132,7 @@ async function accept(
 }
 
 /** What is said aloud, if anything. */
-function readAlert(request: Body): Content {
+function readAlert(request: Body): ContentFields {
   const { contents, headings, ios_sound } = request
   const sound = 'sound' in request ? request.sound : undefined
   return readContent({ contents, headings, ios_sound: ios_sound ?? sound })

@@ -1,7 +1,7 @@
 // How the deliveries of a message stand, in the words of the interface and in our own.
 
 import { ownProperty } from '../../lib/own-property.ts'
-import type { Channel } from '../../templates/content.ts'
+import type { ContentChannel } from '../../templates/content.ts'
 import { type DeliveryState, deliveryStates } from '../delivery.ts'
 import type { MessageState } from '../message.ts'
 import { CAPPED, cannotGo, DELETED, isGone, UNSUBSCRIBED } from '../reasons.ts'
@@ -82,7 +82,7 @@ function platformStats(name: string, counts: readonly Counted[]) {
 }
 
 /** Of all that one channel brought, in the words of the platforms. */
-export const channelStats = (channel: Channel, counts: readonly Counted[]) =>
+export const channelStats = (channel: ContentChannel, counts: readonly Counted[]) =>
   platformStats(channel === 'push' ? '' : channel, counts)
 
 export function countsObject(state: MessageState, counts: readonly MessageCount[]) {

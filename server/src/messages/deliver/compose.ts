@@ -4,11 +4,11 @@ import type { EmailAttachment } from '../../channels/email/message.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { allSources, isEmailByLanguage, sourcesFor } from '../../templates/content-sources.ts'
-import { findSender, type Sender } from '../../templates/find-app-scope.ts'
+import { type AppScope, findAppScope } from '../../templates/find-app-scope.ts'
 import { fingerprintOf } from '../../templates/fingerprint.ts'
-import { scopeOf } from '../../templates/liquid-scope.ts'
+import { buildLiquidScope } from '../../templates/liquid-scope.ts'
 import type { Rendered, RenderFailure, RenderItem } from '../../templates/render/renderer.ts'
-import { hasLiquid, type Sources } from '../../templates/render/source.ts'
+import { hasLiquid, type TemplateSources } from '../../templates/render/source.ts'
 import { findSuspensions } from '../../templates/suspension-store.ts'
 import { loadReferencedUsers } from '../../users/load-store.ts'
 import type { User } from '../../users/user.ts'
@@ -82,7 +82,7 @@ type Writer = ReturnType<typeof createWriter>
 /** Remembers what it has put together, for as long as one batch. */
 function createWriter({ email, clock }: Pick<Engine, 'email' | 'clock'>, appId: AppId) {
   const liquid = new Map<SentMessage, boolean>()
-  const sources = new Map<string, Sources>()
+  const sources = new Map<string, TemplateSources>()
   const fingerprints = new Map<string, string>()
   const texts = new Map<string, RenderedTexts>()
   const parts = new Map<string, MessageScope>()
@@ -169,7 +169,7 @@ async function render(
   const fingerprints = [...new Set(list.map(({ message }) => writer.fingerprintOf(message)))]
   const [owners, sender, runs, suspensions] = await Promise.all([
     loadOwners(db, appId, list),
-    findSender(db, appId),
+    findAppScope(db, appId),
     loadRuns(engine, appId, list),
     findSuspensions(db, appId, fingerprints, clock.now()),
   ])
@@ -231,10 +231,10 @@ const contextOf = (
   { due, mailing }: ReadyDelivery,
   parts: MessageScope,
   user: User,
-  from: Sender,
+  from: AppScope,
   journey: RunData | undefined,
 ) =>
-  scopeOf({
+  buildLiquidScope({
     ...from,
     user,
     subscription: user.subscriptions.get(due.subscriptionId),

@@ -3,7 +3,7 @@
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { whenDatabaseIsBack } from '../../queue/settle.ts'
-import type { Hold } from '../../sending/hold.ts'
+import type { SendingHold } from '../../sending/hold.ts'
 import { suppressBounced } from '../email/suppress-bounced.ts'
 import type { Engine } from '../engine/engine.ts'
 import { quarantineGone } from '../push/quarantine.ts'
@@ -15,7 +15,7 @@ import { recordOutcomes } from './record-outcomes.ts'
 import { unsubscribeGone } from './unsubscribe-gone.ts'
 
 /** `lost`: the line is somebody else's now. `held`: why the line is to be left alone for a while. */
-export type BatchResult = { isLost?: true; hold?: Hold | PauseRequest | undefined }
+export type BatchResult = { isLost?: true; hold?: SendingHold | PauseRequest | undefined }
 
 export async function deliverBatch(
   engine: Engine,

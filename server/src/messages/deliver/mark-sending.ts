@@ -1,8 +1,8 @@
 // Before anybody outside is asked, what is to be sent is committed as being sent. Order of the locks: the job, turns, messages, users
 // of a cap, deliveries, counts, the slice, and last the app's limit, for which all lines of the app wait.
 
-import type { Hold } from '../../sending/hold.ts'
-import { reserve } from '../../sending/reserve.ts'
+import type { SendingHold } from '../../sending/hold.ts'
+import { reserveMessages } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
 import { lockForSending } from '../cancel-lock.ts'
 import { changeCounts, transitionsFrom } from '../counts/store.ts'
@@ -19,7 +19,7 @@ export type MarkedBatch = {
   /** Where they are counted in the app's limit. */
   second: Date | undefined
   /** Why not all of them may be sent. */
-  hold: Hold | undefined
+  hold: SendingHold | undefined
 }
 
 /** Undefined when the line is somebody else's now, or the app is gone. */
@@ -112,7 +112,7 @@ async function reserveFor(
 ): Promise<{ granted: ComposedDelivery[] } & Omit<MarkedBatch, 'sent'>> {
   const counted = marked.filter(countsForLimit)
   if (counted.length === 0) return { granted: [...marked], second: undefined, hold: undefined }
-  const { granted, second, hold } = await reserve(db, appId, counted.length, now)
+  const { granted, second, hold } = await reserveMessages(db, appId, counted.length, now)
   const isGranted = new Set(counted.slice(0, granted))
   return {
     granted: marked.filter((it) => isGranted.has(it) || !countsForLimit(it)),

@@ -2,7 +2,7 @@
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AppId } from '../../lib/ids.ts'
-import { release } from '../../sending/reserve.ts'
+import { releaseMessages } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
 import { changeCounts, transitionsFrom } from '../counts/store.ts'
 import { arrivalCounts, countEmailOutcomes, isBounced, markArrivals, recordArrivals } from '../email/count.ts'
@@ -83,7 +83,7 @@ export async function recordOutcomes(
   await reportRunActions(noteActions, db, appId, arrived)
   if (line.provider === 'email') await recordSoftBouncesOfAnswered(db, appId, written, now)
   const count = refused.filter(({ delivery: it }) => countsForLimit(it)).length
-  if (second && count > 0) await release(db, appId, [{ second, count }], now)
+  if (second && count > 0) await releaseMessages(db, appId, [{ second, count }], now)
   await scheduleUnknownReport(
     queue,
     db,

@@ -3,7 +3,7 @@
 import { SYSTEM } from '../../apps/app.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
-import { giveNotice } from '../../sending/notify-administrators.ts'
+import { notifyAdministrators } from '../../sending/notify-administrators.ts'
 import { SUSPENSION_MS } from '../../templates/suspension.ts'
 import { deleteEndedSuspensions, insertSuspension } from '../../templates/suspension-store.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -35,6 +35,6 @@ export async function suspendContent(
       [{ id: newId(), actor: SYSTEM, action: 'template.suspend', detail, ...target }],
       since,
     )
-    await giveNotice(db, appId, 'template.suspended', detail, since)
+    await notifyAdministrators(db, appId, 'template.suspended', detail, since)
   })
 }

@@ -3,7 +3,7 @@
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AttachmentSource, EmailAttachment } from '../../channels/email/message.ts'
 import type { AppId } from '../../lib/ids.ts'
-import type { Attachment } from '../../templates/content.ts'
+import type { ContentAttachment } from '../../templates/content.ts'
 import { dimensionsOf } from '../deliver/batch.ts'
 import type { ReadyDelivery } from '../deliver/compose.ts'
 import type { Decision } from '../deliver/decide.ts'
@@ -54,7 +54,7 @@ const hasFiles = ({ mailing, message }: ReadyDelivery) =>
 const fetchFor = (email: EmailPort, appId: AppId, { id, content }: SentMessage) =>
   email.fetchAttachments(appId, id, (content.email_attachments ?? []).map(fileAsked))
 
-const fileAsked = ({ url, filename, content_type }: Attachment): AttachmentSource => ({
+const fileAsked = ({ url, filename, content_type }: ContentAttachment): AttachmentSource => ({
   url,
   name: filename || nameIn(url),
   contentType: content_type || undefined,

@@ -1,7 +1,7 @@
 // The content of a message, rendered or the same for all, as the channel for mail takes it. The recipient's references are left open.
 
 import type { EmailAttachment, EmailContent } from '../../channels/email/message.ts'
-import type { Purpose, References } from '../../email/reference.ts'
+import type { EmailReferences, ReferencePurpose } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
 import { PLACEHOLDER_MARK, splitAtPlaceholders } from '../../lib/placeholders.ts'
@@ -14,7 +14,7 @@ import { type EmailUrls, emailUrls, fillPlaceholders, hasUnsubscribePlaceholder,
 import { writeEmailHtml } from './write-html.ts'
 
 type Said = Pick<SentMessage, 'id' | 'lane' | 'content'>
-type Sender = { appId: AppId; references: Pick<References, 'sign'> }
+type Sender = { appId: AppId; references: Pick<EmailReferences, 'sign'> }
 
 export function emailContent(
   { appId, references }: Sender,
@@ -75,7 +75,7 @@ export function envelopeOf(
   const reference = referenceFor('report')
   return {
     reference,
-    referenceFor: (place) => referenceFor(place as Purpose),
+    referenceFor: (place) => referenceFor(place as ReferencePurpose),
     messageIdHeader: `<${id}.${monthOf(expandAt)}@${domain.domain}>`,
     envelopeFrom: `b-${reference}@${domain.returnPathHost}`,
     date,

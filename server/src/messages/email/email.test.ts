@@ -14,8 +14,8 @@ import {
 import { emailCounts, factsBeside, mailsOf } from '../../../test/mail.ts'
 import { anEmail } from '../../../test/users.ts'
 import { pauseForComplaints } from '../../email/pause.ts'
-import { emailIdOf, emailReferenceOf, type Purpose } from '../../email/reference.ts'
-import { findSuppressed, suppress } from '../../email/suppressions/store.ts'
+import { emailIdOf, emailReferenceOf, type ReferencePurpose } from '../../email/reference.ts'
+import { findSuppressed, suppressAddresses } from '../../email/suppressions/store.ts'
 import { insertWebhook } from '../../feedback/webhook-store.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
@@ -80,7 +80,7 @@ test('a mail is brought with all that it needs to come back', async () => {
   const { id: subscriptionId } = await subscriptionOf(address)
   const key = { messageId: id, subscriptionId, runId: NO_RUN }
   const { references } = engine.email
-  const writtenFor = (purpose: Purpose) =>
+  const writtenFor = (purpose: ReferencePurpose) =>
     references.write(emailReferenceOf({ ...key, appId, expandAt: clock.now() }), purpose)
   const signature = references.sign(appId, 'https://shop.example/?a=1&b=2')
   expect(mail).toMatchObject({
@@ -244,7 +244,7 @@ test('a mail is sent by a domain that the app may send from, its own or one abov
 
 test('addresses that are suppressed get nothing; those that only unsubscribed get what goes to everybody', async () => {
   const [bounced, out, fine] = [anEmail(), anEmail(), anEmail()]
-  await suppress(
+  await suppressAddresses(
     app.db,
     appId,
     [
@@ -446,7 +446,7 @@ test('a test goes to test users alone, and is counted nowhere', async () => {
 
 test('quiet hours and caps hold for email, and suppression is decided before both', async () => {
   const [address, suppressed] = [anEmail(), anEmail()]
-  await suppress(app.db, appId, [{ address: suppressed.toLowerCase(), reason: 'complaint' }], clock.now())
+  await suppressAddresses(app.db, appId, [{ address: suppressed.toLowerCase(), reason: 'complaint' }], clock.now())
   const at = (ms: number) => new Date(clock.now().getTime() + ms).toISOString().slice(11, 16)
   expect((await settings({ quiet_hours: { start: at(0), end: at(3_600_000), channels: ['email'] } })).status).toBe(200)
   const quiet = await mailTo([address, suppressed])

@@ -4,7 +4,7 @@ import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AttachmentSource, EmailAttachment } from '../../channels/email/message.ts'
 import type { SendingDomain } from '../../email/domains/find-sending-domain.ts'
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
-import type { References } from '../../email/reference.ts'
+import type { EmailReferences } from '../../email/reference.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Pieces } from '../../lib/placeholders.ts'
 import type { MessageId } from '../message.ts'
@@ -13,7 +13,7 @@ import type { MessageId } from '../message.ts'
 export type ReferenceHeader = readonly [name: string, pieces: Pieces]
 
 export type EmailPort = {
-  references: References
+  references: EmailReferences
   /** Undefined for a domain that the app may not send from. */
   findSendingDomain(appId: AppId, domain: string): Promise<SendingDomain | undefined>
   defaultFrom(appId: AppId): Promise<{ name?: string; address: string } | undefined>

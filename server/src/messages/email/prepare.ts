@@ -1,7 +1,12 @@
 // Before mail is put together: whom each message is from, who must not get it, where each mailbox is, and what each mail is known by.
 
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
-import { type EmailReference, emailReferenceOf, type Purpose, type References } from '../../email/reference.ts'
+import {
+  type EmailReference,
+  type EmailReferences,
+  emailReferenceOf,
+  type ReferencePurpose,
+} from '../../email/reference.ts'
 import { findSuppressed } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { DueDelivery, SentMessage } from '../deliver/store.ts'
@@ -15,7 +20,7 @@ export const SUPPRESSED = 'suppressed'
 export type EmailMetadata = SenderIdentity & {
   id: string
   /** Written when it is first asked for: few mails have a place for each purpose. */
-  referenceFor(purpose: Purpose): string
+  referenceFor(purpose: ReferencePurpose): string
   referenceHeaders: readonly ReferenceHeader[]
   inboxProvider: InboxProvider
 }
@@ -61,9 +66,9 @@ export async function prepareEmails(
   return (it) => prepared.get(it)
 }
 
-function nameMail(references: References, reference: EmailReference): Pick<EmailMetadata, 'id' | 'referenceFor'> {
-  const written = new Map<Purpose, string>()
-  const referenceFor = (purpose: Purpose) => {
+function nameMail(references: EmailReferences, reference: EmailReference): Pick<EmailMetadata, 'id' | 'referenceFor'> {
+  const written = new Map<ReferencePurpose, string>()
+  const referenceFor = (purpose: ReferencePurpose) => {
     const text = written.get(purpose) ?? references.write(reference, purpose)
     written.set(purpose, text)
     return text

@@ -6,7 +6,7 @@
 import type { BounceClass } from '../../channels/email/classify-bounce.ts'
 import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
 import type { EmailReference } from '../../email/reference.ts'
-import { noteSoftBounces } from '../../email/suppressions/store.ts'
+import { recordSoftBounces } from '../../email/suppressions/store.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -114,7 +114,7 @@ function noteAll(
       const { messageId, subscriptionId, userId } = it.delivery
       return { messageId, subscriptionId, userId, address: addresses.get(subscriptionId) ?? null, isNews: it.isNews }
     })
-    await noteSoftBounces(db, appId, softlyBounced(list, answers), now)
+    await recordSoftBounces(db, appId, softlyBounced(list, answers), now)
     return answers
   })
 }

@@ -3,7 +3,7 @@
 import { domainToASCII } from 'node:url'
 import type { SendingDomain } from '../../email/domains/find-sending-domain.ts'
 import type { AppId } from '../../lib/ids.ts'
-import type { Content } from '../../templates/content.ts'
+import type { ContentFields } from '../../templates/content.ts'
 import { DOMAIN_INACTIVE, NO_FROM_ADDRESS } from '../reasons.ts'
 import type { EmailPort } from './port.ts'
 
@@ -16,7 +16,7 @@ export type NoSenderIdentity = typeof NO_FROM_ADDRESS | typeof DOMAIN_INACTIVE
 /** Of mail that is caught: it goes nowhere, so it needs no domain that anybody has set up. */
 const NOWHERE = 'localhost.localdomain'
 
-type Said = Pick<Content, 'email_from_name' | 'email_from_address' | 'email_sender_domain'>
+type Said = Pick<ContentFields, 'email_from_name' | 'email_from_address' | 'email_sender_domain'>
 
 export async function findSenderIdentity(
   email: EmailPort,

@@ -3,7 +3,7 @@
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { bounceReasons } from '../../channels/email/classify-bounce.ts'
-import { noteSoftBounces, suppress } from '../../email/suppressions/store.ts'
+import { recordSoftBounces, suppressAddresses } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { ComposedDelivery } from '../deliver/compose.ts'
@@ -28,7 +28,7 @@ export async function suppressBounced(
   })
   const list = [...new Set(hard)].map((address) => ({ address, reason }))
   try {
-    await suppress(db, appId, list, clock.now())
+    await suppressAddresses(db, appId, list, clock.now())
   } catch (error) {
     log.warn({ appId, reason: (error as Error).message }, 'addresses that bounced were not suppressed')
   }
@@ -53,7 +53,7 @@ export async function recordSoftBouncesOfAnswered(
     const isNews = !isBounced(outcome) || change.bouncedAt !== null
     return isSoftEnd(change) && isNews && due.token !== null ? [due.token.toLowerCase()] : []
   })
-  await noteSoftBounces(db, appId, addresses, now)
+  await recordSoftBounces(db, appId, addresses, now)
 }
 
 /** Of what was put off before, and lives no longer. */
@@ -67,5 +67,5 @@ export async function recordSoftBouncesOfExpired(
   if (ids.length === 0) return
   const known = await findEmailAddresses(db, appId, [...new Set(ids)])
   const addresses = ids.flatMap((id) => known.get(id)?.toLowerCase() ?? [])
-  await noteSoftBounces(db, appId, addresses, now)
+  await recordSoftBounces(db, appId, addresses, now)
 }

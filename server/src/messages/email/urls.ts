@@ -1,9 +1,9 @@
 // The addresses in a mail that are its recipient's own. Each has a place for a reference, signed for what the address is for.
 
-import type { Purpose } from '../../email/reference.ts'
+import type { ReferencePurpose } from '../../email/reference.ts'
 import { placeholder } from '../../lib/placeholders.ts'
 
-export const referencePlaceholder = (purpose: Purpose) => placeholder(purpose)
+export const referencePlaceholder = (purpose: ReferencePurpose) => placeholder(purpose)
 
 /** Under the base that the sending domain has for them. */
 export const emailUrls = (base: string) => ({

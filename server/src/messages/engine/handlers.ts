@@ -2,8 +2,8 @@
 
 import type { JobHandler, JobHandlers } from '../../queue/job.ts'
 import type { Schedule } from '../../queue/schedule.ts'
-import { READS_AUDIENCE } from '../../segments/scan.ts'
-import { RELEASE, WAKE, WAKE_ALL } from '../../sending/control.ts'
+import { AUDIENCE_SCAN_HANDLER } from '../../segments/scan.ts'
+import { RELEASE_HELD, RESUME_ALL_DELIVERIES, RESUME_DELIVERIES } from '../../sending/control.ts'
 import { auditCounts } from '../counts/audit.ts'
 import { deliverShard } from '../deliver/deliver-shard.ts'
 import { parseShard, shardPrefixOf } from '../delivery.ts'
@@ -47,7 +47,7 @@ const maxWaitingShards = (shard: string) =>
 
 export const messageHandlers = (engine: Engine): JobHandlers => ({
   [EXPAND]: { run: expandMessages(onReserved(engine)), ...RETRIED_FOR_A_DAY },
-  [EXPAND_BULK]: { run: expandMessages(engine), ...READS_AUDIENCE, ...RETRIED_FOR_A_DAY },
+  [EXPAND_BULK]: { run: expandMessages(engine), ...AUDIENCE_SCAN_HANDLER, ...RETRIED_FOR_A_DAY },
   [DELIVER]: {
     run: deliverInLane(engine),
     waitsFor: shardPrefixOf,
@@ -57,9 +57,9 @@ export const messageHandlers = (engine: Engine): JobHandlers => ({
   },
   [CLOSE]: { run: closeCanceled(engine), ...RETRIED_FOR_A_DAY },
   [REPORT_UNKNOWN]: { run: reportUnknown(engine), ...RETRIED_FOR_A_DAY },
-  [RELEASE]: { run: releaseDeliveries(engine), ...RETRIED_FOR_A_DAY },
-  [WAKE]: { run: resumeApp(engine), ...RETRIED_FOR_A_DAY },
-  [WAKE_ALL]: { run: resumeAllApps(engine), ...RETRIED_FOR_A_DAY },
+  [RELEASE_HELD]: { run: releaseDeliveries(engine), ...RETRIED_FOR_A_DAY },
+  [RESUME_DELIVERIES]: { run: resumeApp(engine), ...RETRIED_FOR_A_DAY },
+  [RESUME_ALL_DELIVERIES]: { run: resumeAllApps(engine), ...RETRIED_FOR_A_DAY },
 })
 
 export const messageSchedules = (engine: Engine, retentionDays: number): Schedule[] => [

@@ -2,7 +2,7 @@
 
 import { type AppId, isUuid } from '../../lib/ids.ts'
 import { readFilters } from '../../segments/filters/read-filters.ts'
-import type { Node } from '../../segments/filters/tree.ts'
+import type { FilterNode } from '../../segments/filters/tree.ts'
 import type { Db } from '../../storage/db.ts'
 import { ONESIGNAL_ID } from '../../users/aliases/identity.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -13,7 +13,7 @@ import type { UnexpandedMessage } from './store.ts'
 
 export const isByRange = ({ kind }: Audience) => kind === 'segments' || kind === 'filters' || kind === 'activity'
 
-const NOBODY: Node = { kind: 'any', of: [] }
+const NOBODY: FilterNode = { kind: 'any', of: [] }
 
 /** Of those that go by ranges. */
 export async function audienceOf(
@@ -21,7 +21,7 @@ export async function audienceOf(
   db: Db,
   appId: AppId,
   { id, audience, channel }: UnexpandedMessage,
-): Promise<Node> {
+): Promise<FilterNode> {
   if (audience.kind !== 'segments' && audience.kind !== 'filters') return NOBODY
   const excluded = await readSegmentTrees(db, appId, audience.excluded)
   // Whom to leave out cannot be told any more: better nobody than one of them.

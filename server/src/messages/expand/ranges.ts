@@ -2,7 +2,7 @@
 // ids, so many at a time.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
-import { audienceInRange, type Ids, idsStatement } from '../../segments/audience.ts'
+import { audienceInRange, type IdsRow, idsStatement } from '../../segments/audience.ts'
 import { sql } from '../../storage/sql.ts'
 import { findTokenHolders } from '../activities/store.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -44,7 +44,7 @@ async function nextOfAudience(
 ): Promise<ExpansionRange> {
   const scope = { appId, now: expandAt }
   const node = await audienceOf(engine, engine.db, appId, message)
-  const { rows, upTo, nextSize } = await engine.scanAudience<Ids>({
+  const { rows, upTo, nextSize } = await engine.scanAudience<IdsRow>({
     scope,
     after,
     maxSize: RANGE_SIZE,

@@ -10,7 +10,7 @@ import type {
   WebContent,
 } from '../../channels/push/content.ts'
 import { ownProperty } from '../../lib/own-property.ts'
-import type { Button, Content } from '../../templates/content.ts'
+import type { ContentButton, ContentFields } from '../../templates/content.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import type { SentMessage } from '../deliver/store.ts'
 
@@ -57,7 +57,7 @@ export function pushContent(
   return { ...common, ...webContent(content, texts, common.image, type) }
 }
 
-function iosContent(content: Content, texts: RenderedTexts) {
+function iosContent(content: ContentFields, texts: RenderedTexts) {
   return {
     url: texts.app_url ?? texts.url,
     buttons: buttonsOf(content.buttons),
@@ -80,24 +80,24 @@ function iosContent(content: Content, texts: RenderedTexts) {
 }
 
 /** As the public interface has it: what is shown makes the default sound unless a file is named; `nil` is silence. */
-export const iosSound = ({ ios_sound: sound }: Pick<Content, 'ios_sound'>): string | undefined =>
+export const iosSound = ({ ios_sound: sound }: Pick<ContentFields, 'ios_sound'>): string | undefined =>
   sound === 'nil' ? undefined : sound || 'default'
 
 /** As it was given, with its texts rendered. */
-function alertOf({ apns_alert: alert }: Content, texts: RenderedTexts): IosContent['alert'] {
+function alertOf({ apns_alert: alert }: ContentFields, texts: RenderedTexts): IosContent['alert'] {
   if (!alert) return undefined
   return Object.fromEntries(
     Object.entries(alert).map(([name, value]) => [name, ownProperty(texts, `apns_alert.${name}`) ?? value]),
   )
 }
 
-function badgeOf({ ios_badgeType: type, ios_badgeCount: count }: Content): IosContent['badge'] {
+function badgeOf({ ios_badgeType: type, ios_badgeCount: count }: ContentFields): IosContent['badge'] {
   if (count === undefined || count === null) return undefined
   if (type === 'SetTo') return { set: count }
   return type === 'Increase' ? { increase: count } : undefined
 }
 
-const levelOf = ({ ios_interruption_level: level }: Content): IosContent['interruptionLevel'] =>
+const levelOf = ({ ios_interruption_level: level }: ContentFields): IosContent['interruptionLevel'] =>
   level === 'time_sensitive' ? 'time-sensitive' : (level ?? undefined)
 
 const ATTACHMENT = 'ios_attachments.'
@@ -108,7 +108,7 @@ function attachmentsOf(texts: RenderedTexts): IosContent['attachments'] {
   return Object.fromEntries(given.map(([field, url]) => [field.slice(ATTACHMENT.length), url]))
 }
 
-function androidContent(content: Content, texts: RenderedTexts, image: string | undefined) {
+function androidContent(content: ContentFields, texts: RenderedTexts, image: string | undefined) {
   const layout = content.android_background_layout
   return {
     url: texts.app_url ?? texts.url,
@@ -131,7 +131,7 @@ function androidContent(content: Content, texts: RenderedTexts, image: string | 
   }
 }
 
-function huaweiContent(content: Content, texts: RenderedTexts, image: string | undefined) {
+function huaweiContent(content: ContentFields, texts: RenderedTexts, image: string | undefined) {
   const { huawei_badge_class: badgeClass, huawei_badge_set_num: set, huawei_badge_add_num: add } = content
   const hasBadge = [badgeClass, set, add].some((it) => it !== undefined && it !== null)
   return {
@@ -156,7 +156,7 @@ function huaweiContent(content: Content, texts: RenderedTexts, image: string | u
   }
 }
 
-const fireContent = (content: Content, texts: RenderedTexts, image: string | undefined) => ({
+const fireContent = (content: ContentFields, texts: RenderedTexts, image: string | undefined) => ({
   url: texts.app_url ?? texts.url,
   buttons: buttonsOf(content.buttons),
   icon: texts.adm_large_icon,
@@ -167,7 +167,7 @@ const fireContent = (content: Content, texts: RenderedTexts, image: string | und
   android: { groupMessage: texts.adm_group_message } satisfies AndroidContent,
 })
 
-const windowsContent = (content: Content, texts: RenderedTexts) => ({
+const windowsContent = (content: ContentFields, texts: RenderedTexts) => ({
   url: texts.app_url ?? texts.url,
   buttons: buttonsOf(content.buttons),
   sound: content.wp_wns_sound ?? undefined,
@@ -179,7 +179,7 @@ function colourOf(colour: string | null | undefined): string | undefined {
   return digits?.length === 6 ? `FF${digits}` : digits
 }
 
-function webContent(content: Content, texts: RenderedTexts, image: string | undefined, type: SubscriptionType) {
+function webContent(content: ContentFields, texts: RenderedTexts, image: string | undefined, type: SubscriptionType) {
   const topic = content.web_push_topic ?? content.collapse_id ?? undefined
   return {
     url: texts.web_url ?? texts.url,
@@ -192,5 +192,5 @@ function webContent(content: Content, texts: RenderedTexts, image: string | unde
   }
 }
 
-const buttonsOf = (buttons: Button[] | null | undefined): PushButton[] | undefined =>
+const buttonsOf = (buttons: ContentButton[] | null | undefined): PushButton[] | undefined =>
   buttons?.map(({ id, text, icon, url }) => ({ id, text, icon: icon ?? undefined, url: url ?? undefined }))

@@ -3,7 +3,7 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { JobRun } from '../../queue/job.ts'
 import { findAppsWithJobAcrossApps } from '../../queue/store.ts'
-import { WAKE } from '../../sending/control.ts'
+import { RESUME_DELIVERIES } from '../../sending/control.ts'
 import { deleteMisconfigured } from '../deliver/provider-pause-store.ts'
 import { findNextDue } from '../deliver/store.ts'
 import { type Provider, providers, shardsOf } from '../delivery.ts'
@@ -25,7 +25,7 @@ export const resumeAllApps =
     const waiting = await findAppsWithJobAcrossApps(db, DELIVER)
     await queue.enqueue(
       db,
-      waiting.map(({ appId }) => ({ appId, name: WAKE, key: 'wake' })),
+      waiting.map(({ appId }) => ({ appId, name: RESUME_DELIVERIES, key: 'wake' })),
     )
   }
 

@@ -4,7 +4,7 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { JobRun, NewJob } from '../../queue/job.ts'
-import { giveNotice } from '../../sending/notify-administrators.ts'
+import { notifyAdministrators } from '../../sending/notify-administrators.ts'
 import type { Db } from '../../storage/db.ts'
 import type { CountedDelivery } from '../deliver/store.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -42,7 +42,7 @@ export const reportUnknown =
       if (!told) return
       const { name, channel, count } = told
       const resend = `POST /apps/${appId}/messages/${id}/unknowns/resend`
-      await giveNotice(
+      await notifyAdministrators(
         db,
         appId,
         'message.unknown',

@@ -16,26 +16,26 @@ import { insertPurchases, insertUsers } from '../../users/properties/store.ts'
 import { userRow } from '../../users/rows.ts'
 import { insertSubscriptions, upsertSubscriptionActivity } from '../../users/subscriptions/store.ts'
 import {
-  audience,
+  type AudienceMember,
   countAudience,
   countRecipients,
-  endOfRange,
   findInRange,
-  judgeSubscriptions,
-  judgeUsers,
-  type Member,
-  reachable,
+  findRangeEnd,
+  matchSubscriptions,
+  matchUsers,
+  restrictToReachable,
+  selectAudience,
 } from '../audience.ts'
-import { channelOf, matches, type Subject } from './evaluate.ts'
+import { channelOfType, type FilterSubject, matchesFilter } from './evaluate.ts'
 import { readFilters } from './read-filters.ts'
-import { channels, type Node } from './tree.ts'
+import { audienceChannels, type FilterNode } from './tree.ts'
 import { daysBefore } from './values.ts'
 
 const PEOPLE = 400
 const SEED = Number(process.env.SEED ?? 20_300_101)
 
 let app: TestApp
-let subjects: Subject[]
+let subjects: FilterSubject[]
 const scope = () => ({ appId: app.tenant.id, now: NOW })
 
 beforeAll(async () => {
@@ -57,7 +57,7 @@ function distinct(people: Person[]): Person[] {
   return people
 }
 
-async function store(people: Person[]): Promise<Subject[]> {
+async function store(people: Person[]): Promise<FilterSubject[]> {
   const { db } = app
   const { id: appId } = app.tenant
   const users = people.map(({ user }) => user)
@@ -123,15 +123,15 @@ async function storeEvents(people: Person[]) {
     where a.id = ${app.tenant.id}`)
 }
 
-const judged = (node: Node) =>
+const judged = (node: FilterNode) =>
   subjects
-    .filter((subject) => matches(node, subject, NOW))
+    .filter((subject) => matchesFilter(node, subject, NOW))
     .map(({ subscription }) => subscription.id)
     .sort()
 
-async function expectAgreement(node: Node) {
+async function expectAgreement(node: FilterNode) {
   const expected = judged(node)
-  const found = await app.db.query<Member>(audience(node, scope()), { prepare: false })
+  const found = await app.db.query<AudienceMember>(selectAudience(node, scope()), { prepare: false })
   expect(found.map(({ id }) => id).sort()).toEqual(expected)
   const inRange = await findInRange(app.db, node, scope(), { after: undefined, upTo: undefined })
   expect(inRange.map(({ id }) => id)).toEqual(expected)
@@ -163,17 +163,22 @@ test('lists with operators and groups mean the same', async () => {
 test('what is included, what is excluded and who can be reached on a channel mean the same', async () => {
   const list = fc.array(filters, { minLength: 0, maxLength: 2 })
   await fc.assert(
-    fc.asyncProperty(list, list, fc.constantFrom(...channels, undefined), async (included, excluded, channel) => {
-      const trees = (lists: object[][]) => lists.map((it) => readFilters(it).tree)
-      const among: Node = included.length === 0 ? { kind: 'all', of: [] } : { kind: 'any', of: trees(included) }
-      const node = reachable({ kind: 'all', of: [among, { kind: 'none', of: trees(excluded) }] }, channel)
-      await expectAgreement(node)
-      const counts = await countRecipients(app.db, node, scope())
-      for (const it of channels) {
-        const types = subjects.filter(({ subscription }) => channelOf(subscription.type) === it)
-        expect(counts[it]).toBe(types.filter((subject) => matches(node, subject, NOW)).length)
-      }
-    }),
+    fc.asyncProperty(
+      list,
+      list,
+      fc.constantFrom(...audienceChannels, undefined),
+      async (included, excluded, channel) => {
+        const trees = (lists: object[][]) => lists.map((it) => readFilters(it).tree)
+        const among: FilterNode = included.length === 0 ? { kind: 'all', of: [] } : { kind: 'any', of: trees(included) }
+        const node = restrictToReachable({ kind: 'all', of: [among, { kind: 'none', of: trees(excluded) }] }, channel)
+        await expectAgreement(node)
+        const counts = await countRecipients(app.db, node, scope())
+        for (const it of audienceChannels) {
+          const types = subjects.filter(({ subscription }) => channelOfType(subscription.type) === it)
+          expect(counts[it]).toBe(types.filter((subject) => matchesFilter(node, subject, NOW)).length)
+        }
+      },
+    ),
     { numRuns: 100, seed: SEED },
   )
 })
@@ -184,12 +189,12 @@ test('several trees judged at once for some subscriptions mean the same', async 
     fc.asyncProperty(lists, fc.subarray(subjects, { minLength: 1, maxLength: 20 }), async (given, some) => {
       const nodes = given.map((it) => readFilters(it).tree)
       const ids = [...some.map(({ subscription }) => subscription.id), newId()]
-      const found = await judgeSubscriptions(app.db, nodes, scope(), ids)
-      expect(new Map(found.map(({ id, userId, type, holds }) => [id, { userId, type, holds }]))).toEqual(
+      const found = await matchSubscriptions(app.db, nodes, scope(), ids)
+      expect(new Map(found.map(({ id, userId, type, matches: holds }) => [id, { userId, type, holds }]))).toEqual(
         new Map(
           some.map((subject) => {
             const { id, userId, type } = subject.subscription
-            return [id, { userId, type, holds: nodes.map((node) => matches(node, subject, NOW)) }]
+            return [id, { userId, type, holds: nodes.map((node) => matchesFilter(node, subject, NOW)) }]
           }),
         ),
       )
@@ -204,12 +209,12 @@ test('several trees judged at once for some users hold where they hold for any s
     fc.asyncProperty(lists, fc.subarray(subjects, { minLength: 1, maxLength: 20 }), async (given, some) => {
       const nodes = given.map((it) => readFilters(it).tree)
       const ids = [...new Set(some.map(({ subscription }) => subscription.userId))]
-      const found = await judgeUsers(app.db, nodes, scope(), [...ids, newId()])
+      const found = await matchUsers(app.db, nodes, scope(), [...ids, newId()])
       const holdsForAny = (id: UserId) => {
         const own = subjects.filter(({ subscription }) => subscription.userId === id)
-        return nodes.map((node) => own.some((subject) => matches(node, subject, NOW)))
+        return nodes.map((node) => own.some((subject) => matchesFilter(node, subject, NOW)))
       }
-      expect(new Map(found.map(({ userId, holds }) => [userId, holds]))).toEqual(
+      expect(new Map(found.map(({ userId, matches: holds }) => [userId, holds]))).toEqual(
         new Map(ids.map((id) => [id, holdsForAny(id)])),
       )
     }),
@@ -222,7 +227,7 @@ test('ranges of ids hold everybody once', async () => {
   const found: string[] = []
   let after: string | undefined
   do {
-    const upTo = await endOfRange(app.db, scope(), after, 37)
+    const upTo = await findRangeEnd(app.db, scope(), after, 37)
     found.push(...(await findInRange(app.db, tree, scope(), { after, upTo })).map(({ id }) => id))
     after = upTo
   } while (after !== undefined)

@@ -5,25 +5,34 @@ import type { AppId } from '../../lib/ids.ts'
 import { joined, type Sql, sql } from '../../storage/sql.ts'
 import { EXTERNAL_ID } from '../../users/aliases/identity.ts'
 import { pushTypeSql, reachableSql } from '../../users/subscriptions/reachable.ts'
-import type { Clause, Comparison, Field, Node, Test } from './tree.ts'
-import { DECIMAL, daysBefore, EMPTY_PARTS, hoursBefore, RADIANS, reach, secondsOf, VERSION } from './values.ts'
+import type { ClauseTest, Comparison, FilterClause, FilterField, FilterNode } from './tree.ts'
+import {
+  DECIMAL,
+  daysBefore,
+  EMPTY_PARTS,
+  haversineOfDistance,
+  hoursBefore,
+  RADIANS,
+  toUnixSeconds,
+  VERSION,
+} from './values.ts'
 
 /** Whose subscriptions, and at what time: every condition that speaks of time means this one. */
-export type Scope = { appId: AppId; now: Date }
+export type AudienceScope = { appId: AppId; now: Date }
 
-export type Table = 'subscription' | 'user' | 'activity'
+export type JoinedTable = 'subscription' | 'user' | 'activity'
 
-export type Compiled = {
+export type CompiledFilter = {
   /** True for those who are meant; false or null for all others. */
   condition: Sql
-  reads: ReadonlySet<Table>
+  reads: ReadonlySet<JoinedTable>
 }
 
-export function compile(node: Node, scope: Scope): Compiled {
-  return { condition: conditionOf(node, scope), reads: new Set(readsOf(node)) }
+export function compileFilter(node: FilterNode, scope: AudienceScope): CompiledFilter {
+  return { condition: compileNode(node, scope), reads: new Set(tablesReadBy(node)) }
 }
 
-const READS: Record<Field, readonly Table[]> = {
+const READS: Record<FilterField, readonly JoinedTable[]> = {
   tag: ['user'],
   external_user_id: ['user'],
   amount_spent: ['user'],
@@ -44,15 +53,15 @@ const READS: Record<Field, readonly Table[]> = {
   session_time: ['subscription', 'activity'],
 }
 
-function readsOf(node: Node): readonly Table[] {
+function tablesReadBy(node: FilterNode): readonly JoinedTable[] {
   if (node.kind === 'clause') return READS[node.field]
-  return 'of' in node ? node.of.flatMap(readsOf) : ['subscription']
+  return 'of' in node ? node.of.flatMap(tablesReadBy) : ['subscription']
 }
 
-function conditionOf(node: Node, scope: Scope): Sql {
+function compileNode(node: FilterNode, scope: AudienceScope): Sql {
   switch (node.kind) {
     case 'clause':
-      return clauseOf(node, scope)
+      return compileClause(node, scope)
     case 'users':
       return sql`s.user_id = any(${node.ids}::uuid[])`
     case 'channel':
@@ -60,7 +69,7 @@ function conditionOf(node: Node, scope: Scope): Sql {
       if (node.channel === 'sms') return sql`s.type = 'SMS'`
       return sql`${pushTypeSql(sql`s`)}`
     default: {
-      const inner = node.of.map((child) => conditionOf(child, scope))
+      const inner = node.of.map((child) => compileNode(child, scope))
       if (node.kind === 'all') return inner.length === 0 ? sql`true` : sql`(${joined(inner, ' and ')})`
       const any = inner.length === 0 ? sql`false` : sql`(${joined(inner, ' or ')})`
       // "not" would take those out of whom nothing is known.
@@ -69,16 +78,16 @@ function conditionOf(node: Node, scope: Scope): Sql {
   }
 }
 
-function clauseOf(clause: Clause, scope: Scope): Sql {
+function compileClause(clause: FilterClause, scope: AudienceScope): Sql {
   const { test } = clause
-  if (clause.field === 'external_user_id') return hasExternalId(test, scope)
-  if (test.kind === 'within') return isWithin(test)
-  const seen = seenBy(clause, scope)
+  if (clause.field === 'external_user_id') return hasExternalIdSql(test, scope)
+  if (test.kind === 'within') return isWithinSql(test)
+  const seen = valueSql(clause, scope)
   switch (test.kind) {
     case 'present':
       return test.want ? sql`${seen} is not null` : sql`${seen} is null`
     case 'oneOf':
-      return test.want ? isOneOf(seen, test.values) : sql`(${isOneOf(seen, test.values)} is not true)`
+      return test.want ? isOneOfSql(seen, test.values) : sql`(${isOneOfSql(seen, test.values)} is not true)`
     case 'is':
       return test.want ? seen : sql`(${seen} is not true)`
     case 'number':
@@ -86,10 +95,10 @@ function clauseOf(clause: Clause, scope: Scope): Sql {
         ? sql`case when ${seen} ~ ${DECIMAL} then ${seen}::numeric ${operator(test.relation)} ${test.value}::numeric end`
         : sql`${seen} ${operator(test.relation)} ${test.value}::numeric`
     case 'version':
-      return compareVersion(seen, test)
+      return compareVersionSql(seen, test)
     case 'elapsed':
       return sql`case when ${seen} ~ ${DECIMAL}
-        then ${secondsOf(scope.now)}::numeric - ${seen}::numeric ${operator(test.relation)} ${test.seconds}::numeric end`
+        then ${toUnixSeconds(scope.now)}::numeric - ${seen}::numeric ${operator(test.relation)} ${test.seconds}::numeric end`
     case 'ago':
       return test.relation === '>'
         ? sql`${seen} < ${hoursBefore(scope.now, test.hours)}::timestamptz`
@@ -100,7 +109,7 @@ function clauseOf(clause: Clause, scope: Scope): Sql {
 }
 
 /** The value that a clause looks at. */
-function seenBy({ field, key, test }: Clause, scope: Scope): Sql {
+function valueSql({ field, key, test }: FilterClause, scope: AudienceScope): Sql {
   const { appId } = scope
   switch (field) {
     case 'tag':
@@ -124,7 +133,7 @@ function seenBy({ field, key, test }: Clause, scope: Scope): Sql {
     case 'amount_spent':
       return sql`u.amount_spent`
     case 'bought_sku':
-      return sql`(select ${spent} from purchases p where p.app_id = ${appId} and p.user_id = u.id and p.sku = ${key})`
+      return sql`(select ${spentSql} from purchases p where p.app_id = ${appId} and p.user_id = u.id and p.sku = ${key})`
     case 'rooted':
       return sql`coalesce(s.rooted, false)`
     case 'test_users':
@@ -136,7 +145,7 @@ function seenBy({ field, key, test }: Clause, scope: Scope): Sql {
       return sql`(u.id = (select e.user_id from subscriptions e
         where e.app_id = ${appId} and e.type = 'Email' and e.token_hash = decode(${key}, 'hex')))`
     case 'event':
-      return countEvents(key, test, scope)
+      return countEventsSql(key, test, scope)
     default:
       // The two that are judged by a condition of their own, above.
       throw new Error(`${field} is not one value`)
@@ -144,11 +153,11 @@ function seenBy({ field, key, test }: Clause, scope: Scope): Sql {
 }
 
 /** What purchases `p` add up to. Amounts may begin with the sign of a currency. */
-export const spent = sql`sum(case when p.amount ~ '^[^0-9]?[0-9]{1,15}([.][0-9]{1,9})?$'
+export const spentSql = sql`sum(case when p.amount ~ '^[^0-9]?[0-9]{1,15}([.][0-9]{1,9})?$'
   then substring(p.amount from '[0-9.]+$')::numeric * p.count end)`
 
 /** One more than the relation needs to know is enough: nobody's thousands of events are counted to the end. */
-function countEvents(name: string, test: Test, { appId, now }: Scope): Sql {
+function countEventsSql(name: string, test: ClauseTest, { appId, now }: AudienceScope): Sql {
   if (test.kind !== 'happened') throw new Error('events are counted, and nothing else')
   const since = test.days === undefined ? sql`` : sql`and e.at > ${daysBefore(now, test.days)}::timestamptz`
   return sql`(select count(*) from (
@@ -157,17 +166,17 @@ function countEvents(name: string, test: Test, { appId, now }: Scope): Sql {
     limit ${test.count + 1}) counted)`
 }
 
-const isOneOf = (seen: Sql, values: string[]) =>
+const isOneOfSql = (seen: Sql, values: string[]) =>
   values.length === 1 ? sql`${seen} = ${values[0]}::text` : sql`${seen} = any(${values}::text[])`
 
-function hasExternalId(test: Test, { appId }: Scope): Sql {
+function hasExternalIdSql(test: ClauseTest, { appId }: AudienceScope): Sql {
   const among = test.kind === 'oneOf' ? sql`and a.value = any(${test.values}::text[])` : sql``
   const has = sql`exists (select 1 from aliases a
     where a.app_id = ${appId} and a.label = ${EXTERNAL_ID} and a.user_id = u.id ${among})`
   return 'want' in test && test.want ? has : sql`not ${has}`
 }
 
-function compareVersion(seen: Sql, { relation, value }: Extract<Test, { kind: 'version' }>): Sql {
+function compareVersionSql(seen: Sql, { relation, value }: Extract<ClauseTest, { kind: 'version' }>): Sql {
   const parts = (text: Sql) => sql`string_to_array(regexp_replace(${text}, ${EMPTY_PARTS}, ''), '.')::bigint[]`
   const compared = (by: Comparison) =>
     sql`case when ${seen} ~ ${VERSION} then ${parts(seen)} ${operator(by)} ${parts(sql`${value}::text`)} end`
@@ -175,7 +184,7 @@ function compareVersion(seen: Sql, { relation, value }: Extract<Test, { kind: 'v
 }
 
 /** Where the device was; where it says nothing, where the user was. */
-function isWithin({ metres, lat, long }: Extract<Test, { kind: 'within' }>): Sql {
+function isWithinSql({ metres, lat, long }: Extract<ClauseTest, { kind: 'within' }>): Sql {
   const own = sql`s.lat is not null and s.long is not null`
   const [atLat, atLong] = [
     sql`case when ${own} then s.lat else u.lat end`,
@@ -183,7 +192,7 @@ function isWithin({ metres, lat, long }: Extract<Test, { kind: 'within' }>): Sql
   ]
   const half = (degrees: Sql, from: number) => sql`sin((${degrees} - ${from}::float8) * ${RADIANS}::float8 / 2)`
   return sql`power(${half(atLat, lat)}, 2) + ${Math.cos(lat * RADIANS)}::float8 * cos((${atLat}) * ${RADIANS}::float8)
-    * power(${half(atLong, long)}, 2) <= ${reach(metres)}::float8`
+    * power(${half(atLong, long)}, 2) <= ${haversineOfDistance(metres)}::float8`
 }
 
 const OPERATORS: Record<Comparison, Sql> = {

@@ -6,22 +6,29 @@ import { EXTERNAL_ID } from '../../users/aliases/identity.ts'
 import { isPushType, isReachable } from '../../users/subscriptions/reachable.ts'
 import type { Subscription } from '../../users/subscriptions/subscription.ts'
 import type { User } from '../../users/user.ts'
-import { type Channel, type Clause, type Comparison, clausesOf, type Node, type Test } from './tree.ts'
+import {
+  type AudienceChannel,
+  type ClauseTest,
+  type Comparison,
+  clausesOf,
+  type FilterClause,
+  type FilterNode,
+} from './tree.ts'
 import {
   compareVersions,
+  type GeoPoint,
   haversine,
+  haversineOfDistance,
   hoursBefore,
   isVersion,
   lowerAscii,
-  type Place,
-  reach,
-  secondsOf,
-  unitsOf,
+  toUnits,
+  toUnixSeconds,
   upperAscii,
 } from './values.ts'
 
 /** A subscription, its user, and what only the database can count. */
-export type Subject = {
+export type FilterSubject = {
   user: User
   subscription: Subscription
   /** What the user spent on an SKU, as a decimal; null for one never bought. */
@@ -29,47 +36,50 @@ export type Subject = {
   countEvents: (name: string, days: number | undefined) => number
 }
 
-export type Value = string | number | boolean | null
+export type ObservedValue = string | number | boolean | null
 
-export type Finding = { clause: Clause; matches: boolean; seen: Value }
+export type ClauseResult = { clause: FilterClause; matches: boolean; value: ObservedValue }
 
-export function matches(node: Node, subject: Subject, now: Date): boolean {
+export function matchesFilter(node: FilterNode, subject: FilterSubject, now: Date): boolean {
   switch (node.kind) {
     case 'clause':
-      return judge(node, subject, now).matches
+      return evaluateClause(node, subject, now).matches
     case 'users':
       return node.ids.includes(subject.user.id as UserId)
     case 'channel':
-      return channelOf(subject.subscription.type) === node.channel
+      return channelOfType(subject.subscription.type) === node.channel
     case 'all':
-      return node.of.every((inner) => matches(inner, subject, now))
+      return node.of.every((inner) => matchesFilter(inner, subject, now))
     case 'any':
-      return node.of.some((inner) => matches(inner, subject, now))
+      return node.of.some((inner) => matchesFilter(inner, subject, now))
     case 'none':
-      return !node.of.some((inner) => matches(inner, subject, now))
+      return !node.of.some((inner) => matchesFilter(inner, subject, now))
   }
 }
 
 /** Each clause by itself, in the order it stands. */
-export const findings = (node: Node, subject: Subject, now: Date): Finding[] =>
-  [...clausesOf(node)].map((clause) => judge(clause, subject, now))
+export const evaluateClauses = (node: FilterNode, subject: FilterSubject, now: Date): ClauseResult[] =>
+  [...clausesOf(node)].map((clause) => evaluateClause(clause, subject, now))
 
-export function channelOf(type: Subscription['type']): Channel | undefined {
+export function channelOfType(type: Subscription['type']): AudienceChannel | undefined {
   if (type === 'Email') return 'email'
   if (type === 'SMS') return 'sms'
   return isPushType(type) ? 'push' : undefined
 }
 
-function judge(clause: Clause, subject: Subject, now: Date): Finding {
-  const seen = seenBy(clause, subject)
-  return { clause, seen, matches: holds(clause, seen, subject, now) }
+function evaluateClause(clause: FilterClause, subject: FilterSubject, now: Date): ClauseResult {
+  const seen = observe(clause, subject)
+  return { clause, value: seen, matches: passesTest(clause, seen, subject, now) }
 }
 
 /** The same for a clause on a tag, by the value of that tag alone; null: the user has none. */
-export const tagMatches = (clause: Clause, value: string | null, now: Date): boolean =>
-  holds(clause, value, undefined, now)
+export const matchesTag = (clause: FilterClause, value: string | null, now: Date): boolean =>
+  passesTest(clause, value, undefined, now)
 
-function seenBy({ field, key, test }: Clause, { user, subscription: it, spentOn, countEvents }: Subject): Value {
+function observe(
+  { field, key, test }: FilterClause,
+  { user, subscription: it, spentOn, countEvents }: FilterSubject,
+): ObservedValue {
   const { properties, aliases } = user
   switch (field) {
     case 'tag':
@@ -105,7 +115,7 @@ function seenBy({ field, key, test }: Clause, { user, subscription: it, spentOn,
     case 'email':
       return [...user.subscriptions.values()].some((own) => own.type === 'Email' && own.tokenHash === key)
     case 'location': {
-      const place = placeOf(user, it)
+      const place = locationOf(user, it)
       return place && `${place.lat},${place.long}`
     }
     case 'event':
@@ -113,30 +123,35 @@ function seenBy({ field, key, test }: Clause, { user, subscription: it, spentOn,
   }
 }
 
-function holds({ field, test }: Clause, seen: Value, subject: Subject | undefined, now: Date): boolean {
+function passesTest(
+  { field, test }: FilterClause,
+  seen: ObservedValue,
+  subject: FilterSubject | undefined,
+  now: Date,
+): boolean {
   switch (test.kind) {
     case 'present':
       return (seen !== null) === test.want
     case 'oneOf':
-      return (seen !== null && test.values.includes(folded(field, String(seen)))) === test.want
+      return (seen !== null && test.values.includes(foldCase(field, String(seen)))) === test.want
     case 'is':
       return seen === test.want
     case 'number':
-      return seen !== null && compareNumbers(unitsOf(String(seen)), test.relation, unitsOf(test.value))
+      return seen !== null && compareNumbers(toUnits(String(seen)), test.relation, toUnits(test.value))
     case 'version':
       return compareVersion(seen, test)
     case 'elapsed': {
-      const at = seen === null ? undefined : unitsOf(String(seen))
-      const elapsed = at === undefined ? undefined : (unitsOf(secondsOf(now)) as bigint) - at
-      return compareNumbers(elapsed, test.relation, unitsOf(test.seconds))
+      const at = seen === null ? undefined : toUnits(String(seen))
+      const elapsed = at === undefined ? undefined : (toUnits(toUnixSeconds(now)) as bigint) - at
+      return compareNumbers(elapsed, test.relation, toUnits(test.seconds))
     }
     case 'ago': {
       const [at, limit] = [Date.parse(String(seen)), hoursBefore(now, test.hours).getTime()]
       return test.relation === '>' ? at < limit : at > limit
     }
     case 'within': {
-      const place = subject ? placeOf(subject.user, subject.subscription) : null
-      return place !== null && haversine(test, place) <= reach(test.metres)
+      const place = subject ? locationOf(subject.user, subject.subscription) : null
+      return place !== null && haversine(test, place) <= haversineOfDistance(test.metres)
     }
     case 'happened':
       return compare(Number(seen) - test.count, test.relation)
@@ -144,7 +159,7 @@ function holds({ field, test }: Clause, seen: Value, subject: Subject | undefine
 }
 
 /** Languages and countries are the same in any case; everything else to the letter. */
-function folded(field: Clause['field'], text: string): string {
+function foldCase(field: FilterClause['field'], text: string): string {
   if (field === 'country') return upperAscii(text)
   return field === 'language' ? lowerAscii(text) : text
 }
@@ -154,7 +169,7 @@ function compareNumbers(left: bigint | undefined, relation: Comparison, right: b
   return compare(left < right ? -1 : left > right ? 1 : 0, relation)
 }
 
-function compareVersion(seen: Value, { relation, value }: Extract<Test, { kind: 'version' }>): boolean {
+function compareVersion(seen: ObservedValue, { relation, value }: Extract<ClauseTest, { kind: 'version' }>): boolean {
   if (typeof seen !== 'string' || !isVersion(seen)) return relation === '!='
   return compare(compareVersions(seen, value), relation)
 }
@@ -177,7 +192,7 @@ function compare(sign: number, relation: Comparison): boolean {
 }
 
 /** Where the device was; where it says nothing, where the user was. */
-function placeOf({ properties }: User, { lat, long }: Subscription): Place | null {
+function locationOf({ properties }: User, { lat, long }: Subscription): GeoPoint | null {
   if (lat !== null && long !== null) return { lat, long }
   return properties.lat !== null && properties.long !== null ? { lat: properties.lat, long: properties.long } : null
 }

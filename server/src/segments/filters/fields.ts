@@ -2,8 +2,8 @@
 
 import { ownProperty } from '../../lib/own-property.ts'
 import { hashToken, isEmail, subscriptionTypes, typeOfDeviceNumber } from '../../users/subscriptions/subscription.ts'
-import { Entry } from './filter-entry.ts'
-import type { Comparison, Field, Filter, Test } from './tree.ts'
+import { FilterEntry } from './filter-entry.ts'
+import type { ClauseTest, Comparison, FilterField, SegmentFilter } from './tree.ts'
 import { isVersion, lowerAscii, upperAscii } from './values.ts'
 
 const MAX_KEY = 255
@@ -14,24 +14,24 @@ const MAX_DAYS = 3_650
 const MAX_COUNT = 1_000_000
 const MAX_METRES = 100_000_000
 
-type ReadTest = (entry: Entry) => Test
-type Relations = Record<string, ReadTest>
+type ReadTest = (entry: FilterEntry) => ClauseTest
+type FieldRelations = Record<string, ReadTest>
 /** The text of a value as it is compared; throws where it can never be one. */
-type Normalize = (entry: Entry, text: string) => string
+type NormalizeValue = (entry: FilterEntry, text: string) => string
 
-const asGiven: Normalize = (_, text) => text
+const verbatim: NormalizeValue = (_, text) => text
 
-const choices = (normalize: Normalize): Relations => {
+const choiceRelations = (normalize: NormalizeValue): FieldRelations => {
   const one =
     (want: boolean) =>
-    (entry: Entry): Test => ({
+    (entry: FilterEntry): ClauseTest => ({
       kind: 'oneOf',
       values: [normalize(entry, entry.text('value'))],
       want,
     })
   const many =
     (want: boolean) =>
-    (entry: Entry): Test => ({
+    (entry: FilterEntry): ClauseTest => ({
       kind: 'oneOf',
       values: entry.list('value').map((text) => normalize(entry, text)),
       want,
@@ -46,7 +46,7 @@ const choices = (normalize: Normalize): Relations => {
   }
 }
 
-const comparisons = (read: (relation: Comparison) => ReadTest, ...relations: Comparison[]): Relations =>
+const comparisonRelations = (read: (relation: Comparison) => ReadTest, ...relations: Comparison[]): FieldRelations =>
   Object.fromEntries(relations.map((relation) => [relation, read(relation)]))
 
 const number =
@@ -80,36 +80,36 @@ const version =
     const value = entry.text('value', 256)
     if (isVersion(value)) return { kind: 'version', relation, value }
     if (relation === '=' || relation === '!=') return { kind: 'oneOf', values: [value], want: relation === '=' }
-    throw entry.wrong('value must be a version: numbers with dots between them, such as 1.10.2')
+    throw entry.error('value must be a version: numbers with dots between them, such as 1.10.2')
   }
 
-const flag: Relations = {
+const flag: FieldRelations = {
   '=': (entry) => ({ kind: 'is', want: readFlag(entry) }),
   '!=': (entry) => ({ kind: 'is', want: !readFlag(entry) }),
 }
 
-function readFlag(entry: Entry): boolean {
+function readFlag(entry: FilterEntry): boolean {
   const text = entry.text('value')
   if (text === 'true' || text === '1') return true
   if (text === 'false' || text === '0') return false
-  throw entry.wrong('value must be "true" or "false"')
+  throw entry.error('value must be "true" or "false"')
 }
 
-const countryCode: Normalize = (entry, text) => {
-  if (!/^[A-Za-z]{2}$/.test(text)) throw entry.wrong('value must be a country code of two letters')
+const countryCode: NormalizeValue = (entry, text) => {
+  if (!/^[A-Za-z]{2}$/.test(text)) throw entry.error('value must be a country code of two letters')
   return upperAscii(text)
 }
 
-const languageCode: Normalize = (entry, text) => {
-  if (!/^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*$/.test(text)) throw entry.wrong('value must be a language code')
+const languageCode: NormalizeValue = (entry, text) => {
+  if (!/^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*$/.test(text)) throw entry.error('value must be a language code')
   return lowerAscii(text)
 }
 
 const typesByName = new Map(subscriptionTypes.map((type) => [type.toLowerCase(), type]))
 
-const deviceType: Normalize = (entry, text) => {
+const deviceType: NormalizeValue = (entry, text) => {
   const type = /^\d{1,2}$/.test(text) ? typeOfDeviceNumber(Number(text)) : typesByName.get(text.toLowerCase())
-  if (!type) throw entry.wrong('value must be a device type: a number such as 0 for iOS, or a name such as "iOSPush"')
+  if (!type) throw entry.error('value must be a device type: a number such as 0 for iOS, or a name such as "iOSPush"')
   return type
 }
 
@@ -124,49 +124,49 @@ const happened =
   (relation: Comparison): ReadTest =>
   (entry) => {
     const count = entry.has('count') ? entry.number('count', 0, MAX_COUNT) : 1
-    if (!Number.isInteger(count)) throw entry.wrong('count must be a whole number')
+    if (!Number.isInteger(count)) throw entry.error('count must be a whole number')
     const days = entry.has('within_days') ? entry.number('within_days', MIN_DAYS, MAX_DAYS) : undefined
     return { kind: 'happened', relation, count, days }
   }
 
-const emailKey = (entry: Entry): string => {
+const emailKey = (entry: FilterEntry): string => {
   const address = entry.text('value')
-  if (!isEmail(address)) throw entry.wrong('value must be an email address')
+  if (!isEmail(address)) throw entry.error('value must be an email address')
   return hashToken('Email', address)
 }
 
-type Definition = {
-  relations: Relations
+type FieldDefinition = {
+  relations: FieldRelations
   /** The relation that is meant when none is given. */
   relation?: string
   operands: readonly string[]
   /** What the clause is about, beyond its field. */
-  key?: (entry: Entry) => string
+  key?: (entry: FilterEntry) => string
 }
 
 const VALUE = ['value'] as const
-const keyed = (entry: Entry) => entry.name('key', MAX_KEY)
+const readKey = (entry: FilterEntry) => entry.name('key', MAX_KEY)
 
-export const fields: Readonly<Record<Field, Definition>> = {
+export const filterFields: Readonly<Record<FilterField, FieldDefinition>> = {
   tag: {
     relations: {
-      ...choices(asGiven),
-      ...comparisons(number, '>', '<'),
+      ...choiceRelations(verbatim),
+      ...comparisonRelations(number, '>', '<'),
       time_elapsed_gt: elapsed('>'),
       time_elapsed_lt: elapsed('<'),
     },
     operands: ['key', 'value'],
-    key: keyed,
+    key: readKey,
   },
-  country: { relations: choices(countryCode), operands: VALUE },
-  language: { relations: choices(languageCode), operands: VALUE },
-  external_user_id: { relations: choices(asGiven), operands: VALUE },
-  device_type: { relations: choices(deviceType), operands: VALUE },
-  app_version: { relations: comparisons(version, '>', '<', '=', '!='), operands: VALUE },
-  session_count: { relations: comparisons(number, '>', '<', '=', '!='), operands: VALUE },
-  session_time: { relations: comparisons(number, '>', '<', '=', '!='), operands: VALUE },
-  amount_spent: { relations: comparisons(number, '>', '<', '=', '!='), operands: VALUE },
-  bought_sku: { relations: comparisons(number, '>', '<', '='), operands: ['key', 'value'], key: keyed },
+  country: { relations: choiceRelations(countryCode), operands: VALUE },
+  language: { relations: choiceRelations(languageCode), operands: VALUE },
+  external_user_id: { relations: choiceRelations(verbatim), operands: VALUE },
+  device_type: { relations: choiceRelations(deviceType), operands: VALUE },
+  app_version: { relations: comparisonRelations(version, '>', '<', '=', '!='), operands: VALUE },
+  session_count: { relations: comparisonRelations(number, '>', '<', '=', '!='), operands: VALUE },
+  session_time: { relations: comparisonRelations(number, '>', '<', '=', '!='), operands: VALUE },
+  amount_spent: { relations: comparisonRelations(number, '>', '<', '=', '!='), operands: VALUE },
+  bought_sku: { relations: comparisonRelations(number, '>', '<', '='), operands: ['key', 'value'], key: readKey },
   last_session: { relations: { '>': ago('>'), '<': ago('<') }, operands: ['hours_ago'] },
   first_session: { relations: { '>': ago('>'), '<': ago('<') }, operands: ['hours_ago'] },
   location: {
@@ -183,32 +183,36 @@ export const fields: Readonly<Record<Field, Definition>> = {
   test_users: { relations: flag, operands: VALUE },
   subscribed: { relations: flag, operands: VALUE },
   event: {
-    relations: comparisons(happened, '>=', '>', '<=', '<', '=', '!='),
+    relations: comparisonRelations(happened, '>=', '>', '<=', '<', '=', '!='),
     relation: '>=',
     operands: ['name', 'count', 'within_days'],
     key: (entry) => entry.name('name', 128),
   },
 }
 
-const isField = (name: unknown): name is Field => typeof name === 'string' && Object.hasOwn(fields, name)
+const isFilterField = (name: unknown): name is FilterField =>
+  typeof name === 'string' && Object.hasOwn(filterFields, name)
 /** Quoted in an error: short, and whole characters. What is no text is shown as it was sent. */
-const quoted = (given: unknown) => {
+const quoteForError = (given: unknown) => {
   const text = typeof given === 'string' ? given : JSON.stringify(given)
   return `"${[...text.slice(0, 200)].slice(0, 40).join('')}"`
 }
 
 /** One filter: what it asks, and itself without what means nothing to it. */
-export function readField(filter: Filter, place: string): { filter: Filter; field: Field; key: string; test: Test } {
-  const entry = new Entry(filter, place)
+export function readFilterField(
+  filter: SegmentFilter,
+  place: string,
+): { filter: SegmentFilter; field: FilterField; key: string; test: ClauseTest } {
+  const entry = new FilterEntry(filter, place)
   const { field } = filter
-  if (!entry.has('field')) throw entry.wrong('field is required')
-  if (!isField(field)) throw entry.wrong(`unknown field ${quoted(field)}`)
-  const { relations, operands, key, relation: implied } = fields[field]
+  if (!entry.has('field')) throw entry.error('field is required')
+  if (!isFilterField(field)) throw entry.error(`unknown field ${quoteForError(field)}`)
+  const { relations, operands, key, relation: implied } = filterFields[field]
   const relation = entry.has('relation') ? filter.relation : implied
-  if (relation === undefined) throw entry.wrong('relation is required')
+  if (relation === undefined) throw entry.error('relation is required')
   if (typeof relation !== 'string' || !Object.hasOwn(relations, relation))
-    throw entry.wrong(
-      `field "${field}" has no relation ${quoted(relation)}; it has ${Object.keys(relations).join(', ')}`,
+    throw entry.error(
+      `field "${field}" has no relation ${quoteForError(relation)}; it has ${Object.keys(relations).join(', ')}`,
     )
   const known = ['field', 'relation', ...operands].filter((name) => entry.has(name))
   return {

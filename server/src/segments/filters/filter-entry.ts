@@ -3,22 +3,22 @@
 import { type AppError, invalid } from '../../lib/errors.ts'
 import { ownProperty } from '../../lib/own-property.ts'
 import { codePoints } from '../../lib/text.ts'
-import type { Filter } from './tree.ts'
+import type { SegmentFilter } from './tree.ts'
 import { isDecimal } from './values.ts'
 
 const MAX_LIST = 20
 const MAX_TEXT = 1024
 
 /** One filter and where it stands, so that whatever is wrong with it can be told by its place. */
-export class Entry {
-  readonly filter: Filter
+export class FilterEntry {
+  readonly filter: SegmentFilter
   readonly entry: string
-  constructor(filter: Filter, entry: string) {
+  constructor(filter: SegmentFilter, entry: string) {
     this.filter = filter
     this.entry = entry
   }
 
-  wrong(says: string): AppError {
+  error(says: string): AppError {
     return invalid(`${this.entry}: ${says}`, { field: this.entry })
   }
 
@@ -31,17 +31,17 @@ export class Entry {
   }
 
   asText(name: string, value: unknown, max: number): string {
-    if (value === undefined || value === null) throw this.wrong(`${name} is required`)
+    if (value === undefined || value === null) throw this.error(`${name} is required`)
     if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean')
-      throw this.wrong(`${name} must be text or a number`)
+      throw this.error(`${name} must be text or a number`)
     const text = String(value)
-    if (codePoints(text) > max) throw this.wrong(`${name} must have at most ${max} characters`)
+    if (codePoints(text) > max) throw this.error(`${name} must have at most ${max} characters`)
     return text
   }
 
   name(name: string, max: number): string {
     const value = ownProperty(this.filter, name)
-    if (typeof value !== 'string' || value === '') throw this.wrong(`${name} is required, as text`)
+    if (typeof value !== 'string' || value === '') throw this.error(`${name} is required, as text`)
     return this.text(name, max)
   }
 
@@ -49,13 +49,13 @@ export class Entry {
   decimal(name: string): string {
     const text = this.text(name)
     if (typeof ownProperty(this.filter, name) === 'boolean' || !isDecimal(text))
-      throw this.wrong(`${name} must be a decimal number of at most 20 digits before and after the point`)
+      throw this.error(`${name} must be a decimal number of at most 20 digits before and after the point`)
     return text
   }
 
   number(name: string, min: number, max: number): number {
     const number = Number(this.decimal(name))
-    if (!(number >= min && number <= max)) throw this.wrong(`${name} must be from ${min} to ${max}`)
+    if (!(number >= min && number <= max)) throw this.error(`${name} must be from ${min} to ${max}`)
     return number
   }
 
@@ -67,10 +67,10 @@ export class Entry {
       : this.text(name, MAX_LIST * (MAX_TEXT + 2))
           .split(',')
           .map((item) => item.trim())
-    if (texts.length > MAX_LIST) throw this.wrong(`${name} must have at most ${MAX_LIST} values`)
-    if (texts.length === 0 || texts.includes('')) throw this.wrong(`${name} must not have empty values`)
+    if (texts.length > MAX_LIST) throw this.error(`${name} must have at most ${MAX_LIST} values`)
+    if (texts.length === 0 || texts.includes('')) throw this.error(`${name} must not have empty values`)
     for (const text of texts)
-      if (codePoints(text) > MAX_TEXT) throw this.wrong(`${name} must have values of at most ${MAX_TEXT} characters`)
+      if (codePoints(text) > MAX_TEXT) throw this.error(`${name} must have values of at most ${MAX_TEXT} characters`)
     return [...new Set(texts)]
   }
 }

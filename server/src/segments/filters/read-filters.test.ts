@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest'
 import { AppError } from '../../lib/errors.ts'
-import { fields } from './fields.ts'
+import { filterFields } from './fields.ts'
 import { readFilters } from './read-filters.ts'
-import type { Node } from './tree.ts'
+import type { FilterNode } from './tree.ts'
 
 const tag = (key: string, more: object = {}) => ({ field: 'tag', key, relation: '=', value: 'x', ...more })
 const OR = { operator: 'OR' }
 const AND = { operator: 'AND' }
 
 /** `a & b | c`, with groups in parentheses. */
-function shape(node: Node): string {
+function shape(node: FilterNode): string {
   if (node.kind === 'clause') return node.key
   if (!('of' in node)) return node.kind
   const inner = node.of.map(shape).join(node.kind === 'all' ? '&' : '|')
@@ -150,7 +150,7 @@ describe('what is refused names its entry', () => {
 
 describe('what is taken', () => {
   test.each<object>([
-    ...Object.keys(fields.tag.relations).map((relation) => tag('a', { relation, value: '5' })),
+    ...Object.keys(filterFields.tag.relations).map((relation) => tag('a', { relation, value: '5' })),
     tag('a', { value: 5 }),
     tag('a', { value: true }),
     tag('a', { relation: '<', value: -5.5 }),

@@ -2,81 +2,83 @@
 // a group stands for parentheses. Every error names the entry that it is about.
 
 import { type AppError, invalid } from '../../lib/errors.ts'
-import { readField } from './fields.ts'
-import type { Filter, Node } from './tree.ts'
+import { readFilterField } from './fields.ts'
+import type { FilterNode, SegmentFilter } from './tree.ts'
 
 export const MAX_ENTRIES = 200
 const MAX_DEPTH = 10
 
-export type Filters = {
-  tree: Node
+export type ParsedFilters = {
+  tree: FilterNode
   /** As given, without fields that mean nothing: what is stored, and reads back the same. */
-  filters: Filter[]
+  filters: SegmentFilter[]
 }
 
-export function readFilters(given: unknown): Filters {
+export function readFilters(given: unknown): ParsedFilters {
   const count = { entries: 0 }
-  return readList(given, 'filters', 1, count)
+  return readFilterList(given, 'filters', 1, count)
 }
 
-function readList(given: unknown, place: string, depth: number, count: { entries: number }): Filters {
-  if (!Array.isArray(given)) throw wrong(place, 'must be a list')
-  if (given.length === 0) throw wrong(place, 'must have at least one filter')
-  if (depth > MAX_DEPTH) throw wrong(place, `groups can be nested at most ${MAX_DEPTH} deep`)
+function readFilterList(given: unknown, place: string, depth: number, count: { entries: number }): ParsedFilters {
+  if (!Array.isArray(given)) throw filterError(place, 'must be a list')
+  if (given.length === 0) throw filterError(place, 'must have at least one filter')
+  if (depth > MAX_DEPTH) throw filterError(place, `groups can be nested at most ${MAX_DEPTH} deep`)
   count.entries += given.length
   if (count.entries > MAX_ENTRIES)
-    throw wrong('filters', `must have at most ${MAX_ENTRIES} entries, operators and groups included`)
+    throw filterError('filters', `must have at most ${MAX_ENTRIES} entries, operators and groups included`)
 
-  const alternatives: Node[][] = [[]]
+  const alternatives: FilterNode[][] = [[]]
   let afterOperator = false
-  const filters = given.map((item: unknown, i): Filter => {
+  const filters = given.map((item: unknown, i): SegmentFilter => {
     const entry = `${place}[${i}]`
-    if (typeof item !== 'object' || item === null || Array.isArray(item)) throw wrong(entry, 'must be an object')
-    const filter = item as Filter
+    if (typeof item !== 'object' || item === null || Array.isArray(item)) throw filterError(entry, 'must be an object')
+    const filter = item as SegmentFilter
     if (filter.operator !== undefined && filter.operator !== null) {
       const operator = readOperator(filter, entry)
-      if (i === 0) throw wrong(entry, 'a list cannot begin with an operator')
-      if (afterOperator) throw wrong(entry, 'an operator cannot follow another one')
-      if (i === given.length - 1) throw wrong(entry, 'a list cannot end with an operator')
+      if (i === 0) throw filterError(entry, 'a list cannot begin with an operator')
+      if (afterOperator) throw filterError(entry, 'an operator cannot follow another one')
+      if (i === given.length - 1) throw filterError(entry, 'a list cannot end with an operator')
       if (operator === 'OR') alternatives.push([])
       afterOperator = true
       return { operator }
     }
     afterOperator = false
     const { node, cleaned } = readItem(filter, entry, depth, count)
-    ;(alternatives.at(-1) as Node[]).push(node)
+    ;(alternatives.at(-1) as FilterNode[]).push(node)
     return cleaned
   })
   return {
-    tree: simplest(
+    tree: simplify(
       'any',
-      alternatives.map((nodes) => simplest('all', nodes)),
+      alternatives.map((nodes) => simplify('all', nodes)),
     ),
     filters,
   }
 }
 
 function readItem(
-  filter: Filter,
+  filter: SegmentFilter,
   entry: string,
   depth: number,
   count: { entries: number },
-): { node: Node; cleaned: Filter } {
+): { node: FilterNode; cleaned: SegmentFilter } {
   if (filter.group !== undefined && filter.group !== null) {
-    if (filter.field !== undefined && filter.field !== null) throw wrong(entry, 'cannot be both a group and a filter')
-    const { tree, filters } = readList(filter.group, `${entry}.group`, depth + 1, count)
+    if (filter.field !== undefined && filter.field !== null)
+      throw filterError(entry, 'cannot be both a group and a filter')
+    const { tree, filters } = readFilterList(filter.group, `${entry}.group`, depth + 1, count)
     return { node: tree, cleaned: { group: filters } }
   }
-  const { filter: cleaned, field, key, test } = readField(filter, entry)
+  const { filter: cleaned, field, key, test } = readFilterField(filter, entry)
   return { node: { kind: 'clause', entry, filter: cleaned, field, key, test }, cleaned }
 }
 
-function readOperator({ operator, field, group }: Filter, entry: string): 'AND' | 'OR' {
-  if ((field ?? group ?? null) !== null) throw wrong(entry, 'cannot be both an operator and a filter')
-  if (operator !== 'AND' && operator !== 'OR') throw wrong(entry, 'operator must be "AND" or "OR"')
+function readOperator({ operator, field, group }: SegmentFilter, entry: string): 'AND' | 'OR' {
+  if ((field ?? group ?? null) !== null) throw filterError(entry, 'cannot be both an operator and a filter')
+  if (operator !== 'AND' && operator !== 'OR') throw filterError(entry, 'operator must be "AND" or "OR"')
   return operator
 }
 
-const simplest = (kind: 'all' | 'any', of: Node[]): Node => (of.length === 1 ? (of[0] as Node) : { kind, of })
+const simplify = (kind: 'all' | 'any', of: FilterNode[]): FilterNode =>
+  of.length === 1 ? (of[0] as FilterNode) : { kind, of }
 
-const wrong = (entry: string, says: string): AppError => invalid(`${entry}: ${says}`, { field: entry })
+const filterError = (entry: string, says: string): AppError => invalid(`${entry}: ${says}`, { field: entry })

@@ -4,12 +4,12 @@
 import type { UserId } from '../../lib/ids.ts'
 
 /** One entry of a filter list as it was given, without fields that mean nothing to it. */
-export type Filter = Record<string, unknown>
+export type SegmentFilter = Record<string, unknown>
 
 export type Comparison = '>' | '<' | '=' | '!=' | '>=' | '<='
 
 /** What a clause asks of the value it sees. `want` is false for the negated relations, which also hold without a value. */
-export type Test =
+export type ClauseTest =
   | { kind: 'present'; want: boolean }
   | { kind: 'oneOf'; values: string[]; want: boolean }
   | { kind: 'is'; want: boolean }
@@ -22,7 +22,7 @@ export type Test =
   | { kind: 'within'; metres: number; lat: number; long: number }
   | { kind: 'happened'; relation: Comparison; count: number; days: number | undefined }
 
-export type Field =
+export type FilterField =
   | 'tag'
   | 'country'
   | 'language'
@@ -42,33 +42,33 @@ export type Field =
   | 'subscribed'
   | 'event'
 
-export type Clause = {
+export type FilterClause = {
   kind: 'clause'
   /** Where it stands: `filters[3]`. */
   entry: string
-  filter: Filter
-  field: Field
+  filter: SegmentFilter
+  field: FilterField
   /** The key of a tag, an SKU, an email address (hashed), the name of an event; empty for other fields. */
   key: string
-  test: Test
+  test: ClauseTest
 }
 
-export const channels = ['push', 'email', 'sms'] as const
-export type Channel = (typeof channels)[number]
+export const audienceChannels = ['push', 'email', 'sms'] as const
+export type AudienceChannel = (typeof audienceChannels)[number]
 
-export type Node =
-  | Clause
-  | { kind: 'all' | 'any' | 'none'; of: Node[] }
+export type FilterNode =
+  | FilterClause
+  | { kind: 'all' | 'any' | 'none'; of: FilterNode[] }
   | { kind: 'users'; ids: UserId[] }
-  | { kind: 'channel'; channel: Channel }
+  | { kind: 'channel'; channel: AudienceChannel }
 
-export function* clausesOf(node: Node): Generator<Clause> {
+export function* clausesOf(node: FilterNode): Generator<FilterClause> {
   if (node.kind === 'clause') yield node
   else if ('of' in node) for (const inner of node.of) yield* clausesOf(inner)
 }
 
 /** Whether somebody can come to be meant, or no longer be, by waiting alone. */
-export function dependsOnTime(node: Node): boolean {
+export function dependsOnTime(node: FilterNode): boolean {
   for (const { test } of clausesOf(node))
     if (test.kind === 'ago' || test.kind === 'elapsed' || (test.kind === 'happened' && test.days !== undefined))
       return true

@@ -12,7 +12,7 @@ const FRACTION_DIGITS = 20
 export const isDecimal = (text: string) => decimal.test(text)
 
 /** Exact: the number times 10^20. Undefined for what is no number. */
-export function unitsOf(text: string): bigint | undefined {
+export function toUnits(text: string): bigint | undefined {
   if (!isDecimal(text)) return undefined
   const [whole = '', fraction = ''] = text.replace('-', '').split('.')
   const units = BigInt(whole + fraction.padEnd(FRACTION_DIGITS, '0'))
@@ -45,26 +45,26 @@ export const upperAscii = (text: string) => text.replace(/[a-z]+/g, (letters) =>
 export const lowerAscii = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
 /** Of the sphere that has the Earth's volume, in metres. */
-const EARTH_RADIUS = 6_371_008.8
+const EARTH_RADIUS_METRES = 6_371_008.8
 export const RADIANS = Math.PI / 180
 
 /**
  * The haversine of the angle that a distance spans. Haversines grow with the distance, so they are compared instead of it.
  * Beyond half the circumference everything is within reach; rounding can carry a haversine a little above 1.
  */
-export const reach = (metres: number) =>
-  metres >= Math.PI * EARTH_RADIUS ? 2 : Math.sin(metres / EARTH_RADIUS / 2) ** 2
+export const haversineOfDistance = (metres: number) =>
+  metres >= Math.PI * EARTH_RADIUS_METRES ? 2 : Math.sin(metres / EARTH_RADIUS_METRES / 2) ** 2
 
-export type Place = { lat: number; long: number }
+export type GeoPoint = { lat: number; long: number }
 
-export function haversine(from: Place, to: Place): number {
+export function haversine(from: GeoPoint, to: GeoPoint): number {
   const across = Math.sin(((to.lat - from.lat) * RADIANS) / 2)
   const along = Math.sin(((to.long - from.long) * RADIANS) / 2)
   return across * across + Math.cos(from.lat * RADIANS) * Math.cos(to.lat * RADIANS) * along * along
 }
 
 /** Unix seconds with milliseconds, as text: exact where a floating-point number need not be. */
-export const secondsOf = (time: Date) => {
+export const toUnixSeconds = (time: Date) => {
   const ms = time.getTime()
   return `${Math.floor(ms / 1000)}.${String(((ms % 1000) + 1000) % 1000).padStart(3, '0')}`
 }

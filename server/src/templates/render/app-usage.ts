@@ -7,17 +7,17 @@ import type { AppId } from '../../lib/ids.ts'
 /** After this time half of what was used is forgotten. */
 const HALF_LIFE_MS = 10_000
 /** An app that has used more than this of late may not use the reserved process. */
-export const BUDGET_MS = 1_000
+export const MAX_RESERVED_USAGE_MS = 1_000
 /** Less than this counts as nothing; the account is removed when there are many. */
 const NEGLIGIBLE_MS = 1
 const MAX_ACCOUNTS = 1_000
 
-export type Budget = {
+export type AppUsage = {
   usedMs(appId: AppId): number
   charge(appId: AppId, ms: number): void
 }
 
-export function createBudget({ leaseMs }: Pick<Clock, 'leaseMs'>): Budget {
+export function createAppUsage({ leaseMs }: Pick<Clock, 'leaseMs'>): AppUsage {
   const accounts = new Map<AppId, { usedMs: number; atMs: number }>()
 
   function usedMs(appId: AppId): number {

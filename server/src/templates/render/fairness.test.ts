@@ -8,9 +8,9 @@ import type { JobLane } from '../../queue/job.ts'
 import { createRenderPool } from './pool.ts'
 import { createCall } from './render-call.ts'
 import { createRenderer, type Renderer } from './renderer.ts'
-import { newPace } from './step-timing.ts'
-import type { SliceOutcome, WorkerProcess } from './worker-process.ts'
-import type { Slice, StepResult } from './worker-protocol.ts'
+import { newTiming } from './step-timing.ts'
+import type { StepBatchOutcome, WorkerProcess } from './worker-process.ts'
+import type { StepBatch, StepResult } from './worker-protocol.ts'
 
 const now = new Date('2030-01-01T00:00:00Z')
 /** What the engine answers when a template hits its own limit. */
@@ -48,11 +48,11 @@ function aStage() {
     return process
   }
 
-  function run(process: WorkerProcess, { steps }: Slice): Promise<SliceOutcome> {
-    const { promise, resolve } = Promise.withResolvers<SliceOutcome>()
+  function run(process: WorkerProcess, { steps }: StepBatch): Promise<StepBatchOutcome> {
+    const { promise, resolve } = Promise.withResolvers<StepBatchOutcome>()
     const scopes = steps.map((step) => (step.do === 'render' ? step.scope : {}) as { app: string; ms: number })
     const app = scopes[0]?.app ?? ''
-    const end = async (outcome: SliceOutcome) => {
+    const end = async (outcome: StepBatchOutcome) => {
       running.splice(running.indexOf(entry), 1)
       resolve(outcome)
       await settled()
@@ -68,7 +68,7 @@ function aStage() {
       kill() {
         clock.advanceLease({ ms: 300 })
         alive.delete(process)
-        return end({ results: [], tookMs: [], because: 'takes too long' })
+        return end({ results: [], tookMs: [], endReason: 'takes too long' })
       },
     }
     running.push(entry)
@@ -336,7 +336,7 @@ describe('processes', () => {
     open.push(pool)
     const calls = Array.from({ length: 4 }, () => {
       const step = { do: 'render' as const, sources: {}, scope: { app: 'a', ms: 1 } }
-      return createCall({ appId: newId(), lane: 'direct', steps: [step], paces: [newPace()], nowMs: 0 })
+      return createCall({ appId: newId(), lane: 'direct', steps: [step], timings: [newTiming()], nowMs: 0 })
     })
     for (const { call } of calls) pool.add(call)
     await drain()

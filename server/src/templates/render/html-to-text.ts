@@ -197,10 +197,10 @@ function createLines() {
   }
 }
 
-type Token = { name: string | undefined; isEnd: boolean; attributes: string; text: string }
+type HtmlToken = { name: string | undefined; isEnd: boolean; attributes: string; text: string }
 
 /** Tags and the text between them. What looks like a tag and is none is text; comments are nothing. */
-function* tokens(html: string): Generator<Token> {
+function* tokens(html: string): Generator<HtmlToken> {
   let at = 0
   while (at < html.length) {
     const open = html.indexOf('<', at)

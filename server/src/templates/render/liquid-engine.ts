@@ -5,23 +5,23 @@
 import { Liquid, LiquidError, type Template, type Token, Tokenizer, TypeGuards } from 'liquidjs'
 import { ownProperty } from '../../lib/own-property.ts'
 import { isEmail } from '../../users/subscriptions/subscription.ts'
-import { chooseFilters } from './liquid-filters.ts'
-import type { Absent, Kind, Scope, Source } from './source.ts'
-import { TAKES_TOO_LONG } from './worker-protocol.ts'
+import { configureFilters } from './liquid-filters.ts'
+import type { AbsentObject, LiquidScope, SourceKind, TemplateSource } from './source.ts'
+import { TIMEOUT_MESSAGE } from './worker-protocol.ts'
 
 const ALLOWED_TAGS = new Set(
   '# assign break capture case comment continue cycle echo for if liquid raw unless'.split(' '),
 )
 
 /** Milliseconds; a little below the outer fence, because an error is cheaper than a new process. */
-const RENDER_MS = 200
+const RENDER_LIMIT_MS = 200
 /** The engine's count of characters and entries that filters make. */
-const MEMORY = 2_000_000
-const MAX_SOURCE = 1_100_000
+const MEMORY_LIMIT = 2_000_000
+const MAX_SOURCE_LENGTH = 1_100_000
 /** Parsed templates are some ten times their text, and have to fit the process with everything else. */
-const MAX_CACHED = 400_000
+const MAX_CACHED_LENGTH = 400_000
 
-export const MAX_RENDERED: Record<Kind, number> = {
+export const MAX_RENDERED_LENGTH: Record<SourceKind, number> = {
   line: 16_384,
   text: 16_384,
   url: 8_192,
@@ -30,7 +30,7 @@ export const MAX_RENDERED: Record<Kind, number> = {
   html: 2_000_000,
 }
 
-export class TextError extends Error {
+export class TemplateError extends Error {
   readonly line: number | undefined
   readonly column: number | undefined
   constructor(message: string, line?: number, column?: number) {
@@ -40,13 +40,13 @@ export class TextError extends Error {
   }
 }
 
-export type Engine = {
+export type LiquidEngine = {
   /** Throws a TextError where the text is not good Liquid, or does what its kind may not. */
-  check(source: Source, absent: readonly Absent[]): void
-  render(source: Source, scope: Scope, nowMs: number): string
+  check(source: TemplateSource, absent: readonly AbsentObject[]): void
+  render(source: TemplateSource, scope: LiquidScope, nowMs: number): string
 }
 
-export function createEngine(): Engine {
+export function createLiquidEngine(): LiquidEngine {
   let nowMs = 0
   const make = (options: { isHtml: boolean; hasLoops: boolean }) => {
     const liquid = new Liquid({
@@ -57,9 +57,9 @@ export function createEngine(): Engine {
       dynamicPartials: false,
       timezoneOffset: 0,
       locale: 'en-US',
-      parseLimit: MAX_SOURCE,
-      renderLimit: RENDER_MS,
-      memoryLimit: MEMORY,
+      parseLimit: MAX_SOURCE_LENGTH,
+      renderLimit: RENDER_LIMIT_MS,
+      memoryLimit: MEMORY_LIMIT,
       ...(options.isHtml && { outputEscape: 'escape' }),
     })
     for (const name of Object.keys(liquid.tags)) if (!ALLOWED_TAGS.has(name)) delete liquid.tags[name]
@@ -70,32 +70,32 @@ export function createEngine(): Engine {
         },
         render: () => '',
       })
-    chooseFilters(liquid, () => nowMs, options.isHtml)
+    configureFilters(liquid, () => nowMs, options.isHtml)
     return liquid
   }
   const plain = make({ isHtml: false, hasLoops: true })
   const line = make({ isHtml: false, hasLoops: false })
   const html = make({ isHtml: true, hasLoops: true })
-  const engines: Record<Kind, Liquid> = { line, text: plain, url: line, header: plain, address: plain, html }
+  const engines: Record<SourceKind, Liquid> = { line, text: plain, url: line, header: plain, address: plain, html }
 
   const cache = createCache()
-  function parse({ kind, text }: Source): Template[] {
+  function parse({ kind, text }: TemplateSource): Template[] {
     const liquid = engines[kind]
     return cache.get(liquid, text) ?? cache.put(liquid, text, liquid.parse(text))
   }
 
   return {
     check(source, absent) {
-      told(() => {
+      translateErrors(() => {
         refuseAbsent(engines[source.kind], parse(source), absent)
-        refuseHalfExpressions(engines[source.kind], source.text)
+        refuseIncompleteExpressions(engines[source.kind], source.text)
       })
     },
     render: (source, scope, now) =>
-      told(() => {
+      translateErrors(() => {
         nowMs = now
         const rendered: string = engines[source.kind].renderSync(parse(source), scope)
-        return finish(source.kind, rendered)
+        return sanitize(source.kind, rendered)
       }),
   }
 }
@@ -107,8 +107,8 @@ function createCache() {
   return {
     get: (liquid: Liquid, text: string) => parsed.get(liquid)?.get(text),
     put(liquid: Liquid, text: string, templates: Template[]): Template[] {
-      if (text.length > MAX_CACHED) return templates
-      if (size + text.length > MAX_CACHED) {
+      if (text.length > MAX_CACHED_LENGTH) return templates
+      if (size + text.length > MAX_CACHED_LENGTH) {
         parsed.clear()
         size = 0
       }
@@ -120,24 +120,25 @@ function createCache() {
   }
 }
 
-const WHY_ABSENT: Record<Absent, string> = {
+const ABSENCE_REASONS: Record<AbsentObject, string> = {
   data_feed: 'this server fetches no feeds. Send what they hold as custom_data',
   dynamic_content: 'only a template with a field dynamic_content has it',
 }
 
 /** It would be blank for everybody, and only they would see it. */
-function refuseAbsent(liquid: Liquid, templates: Template[], absent: readonly Absent[]): void {
+function refuseAbsent(liquid: Liquid, templates: Template[], absent: readonly AbsentObject[]): void {
   const { globals } = liquid.analyzeSync(templates, { partials: false })
   for (const name of absent) {
     const [use] = ownProperty(globals, name) ?? []
-    if (use) throw new TextError(`${name} is not available: ${WHY_ABSENT[name]}`, use.location.row, use.location.col)
+    if (use)
+      throw new TemplateError(`${name} is not available: ${ABSENCE_REASONS[name]}`, use.location.row, use.location.col)
   }
 }
 
 const CONDITIONS = new Set(['if', 'elsif', 'unless'])
 
 /** The engine takes `{{ first name }}` for `{{ name }}` and `{% if a == %}` for true; their author would not know. */
-function refuseHalfExpressions(liquid: Liquid, text: string): void {
+function refuseIncompleteExpressions(liquid: Liquid, text: string): void {
   let isComment = false
   for (const token of new Tokenizer(text).readTopLevelTokens(liquid.options)) {
     if (TypeGuards.isTagToken(token)) isComment = isComment ? token.name !== 'endcomment' : token.name === 'comment'
@@ -147,14 +148,14 @@ function refuseHalfExpressions(liquid: Liquid, text: string): void {
     const inner = isCondition
       ? token.tokenizer
       : new Tokenizer(token.input, liquid.options.operators, undefined, token.contentRange)
-    if (isWhole(inner.readFilteredValue().initial.postfix) && isAtEnd(inner)) continue
+    if (isCompleteExpression(inner.readFilteredValue().initial.postfix) && isAtEnd(inner)) continue
     const [line, column] = token.getPosition() as [number, number]
-    throw new TextError(`not a whole expression: ${clip(token.getText())}`, line, column)
+    throw new TemplateError(`not a whole expression: ${clip(token.getText())}`, line, column)
   }
 }
 
 /** Operands and operators make one value: nothing is missing, nothing is left over. */
-function isWhole(postfix: Token[]): boolean {
+function isCompleteExpression(postfix: Token[]): boolean {
   let values = 0
   for (const token of postfix) {
     if (!TypeGuards.isOperatorToken(token)) values++
@@ -173,40 +174,41 @@ function isAtEnd(tokenizer: Tokenizer): boolean {
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
 
 /** What came out, made fit for where it goes. */
-function finish(kind: Kind, rendered: string): string {
-  if (rendered.length > MAX_RENDERED[kind])
-    throw new TextError(`the result is longer than ${MAX_RENDERED[kind]} characters`)
+function sanitize(kind: SourceKind, rendered: string): string {
+  if (rendered.length > MAX_RENDERED_LENGTH[kind])
+    throw new TemplateError(`the result is longer than ${MAX_RENDERED_LENGTH[kind]} characters`)
   if (kind === 'html') return rendered.toWellFormed().replaceAll('\0', '')
   if (kind === 'line' || kind === 'text') return rendered.toWellFormed().replaceAll('\0', '')
   const single = rendered.toWellFormed().replaceAll(CONTROLS, ' ').trim()
   if (kind === 'url' && /^(javascript|data|vbscript|file|blob):/i.test(single.replaceAll(/\s/g, '')))
-    throw new TextError('the result is not an address that a message may open')
-  if (kind === 'address' && single !== '' && !isEmail(single)) throw new TextError('the result is not an email address')
+    throw new TemplateError('the result is not an address that a message may open')
+  if (kind === 'address' && single !== '' && !isEmail(single))
+    throw new TemplateError('the result is not an email address')
   return single
 }
 
 const clip = (text: string) => (text.length > 80 ? `${text.slice(0, 80).toWellFormed()}…` : text)
 
 /** Whatever the engine throws, in our words: where, and what, and nothing of how the engine is made. */
-function told<Result>(run: () => Result): Result {
+function translateErrors<Result>(run: () => Result): Result {
   try {
     return run()
   } catch (error) {
-    if (error instanceof TextError) throw error
-    if (!LiquidError.is(error)) throw new TextError(inWords(error as Error))
-    const { token, originalError = error } = error as LiquidError & Partial<Cause>
+    if (error instanceof TemplateError) throw error
+    if (!LiquidError.is(error)) throw new TemplateError(describeError(error as Error))
+    const { token, originalError = error } = error as LiquidError & Partial<LiquidErrorCause>
     const [line, column] = token?.getPosition() ?? []
-    throw new TextError(inWords(originalError as Error), line, column)
+    throw new TemplateError(describeError(originalError as Error), line, column)
   }
 }
 
-type Cause = { token: { getPosition(): [number, number] }; originalError: Error }
+type LiquidErrorCause = { token: { getPosition(): [number, number] }; originalError: Error }
 
-function inWords({ message }: Error): string {
+function describeError({ message }: Error): string {
   if (/call stack/.test(message)) return 'is nested too deeply'
-  if (/^template render limit/.test(message)) return TAKES_TOO_LONG
+  if (/^template render limit/.test(message)) return TIMEOUT_MESSAGE
   if (/^parse length limit/.test(message))
-    return `is too long: at most ${MAX_SOURCE} characters, MJML when it is compiled`
+    return `is too long: at most ${MAX_SOURCE_LENGTH} characters, MJML when it is compiled`
   if (/^memory alloc limit|Invalid (string|array) length/.test(message)) return 'takes too much memory'
   return clip(message.replace(/, line:\d+, col:\d+$/, ''))
 }

@@ -2,7 +2,7 @@
 
 import type { Liquid } from 'liquidjs'
 
-const ALLOWED = new Set(
+const ALLOWED_FILTERS = new Set(
   (
     'abs append at_least at_most base64_decode base64_encode capitalize ceil compact concat date default divided_by downcase ' +
     'escape escape_once find find_index first floor has join json last lstrip map minus modulo newline_to_br plus prepend raw ' +
@@ -12,29 +12,29 @@ const ALLOWED = new Set(
   ).split(' '),
 )
 
-type Handler = (this: unknown, ...values: unknown[]) => unknown
-type Filter = Handler | { handler: Handler; raw?: boolean }
+type FilterHandler = (this: unknown, ...values: unknown[]) => unknown
+type LiquidFilter = FilterHandler | { handler: FilterHandler; raw?: boolean }
 
-const handlerOf = (filter: Filter): Handler => (typeof filter === 'function' ? filter : filter.handler)
+const handlerOf = (filter: LiquidFilter): FilterHandler => (typeof filter === 'function' ? filter : filter.handler)
 
 /** `nowMs` is asked at each use: one engine renders at many times. */
-export function chooseFilters(liquid: Liquid, nowMs: () => number, isHtml: boolean): void {
-  const filters = liquid.filters as unknown as Record<string, Filter>
-  for (const name of Object.keys(filters)) if (!ALLOWED.has(name)) delete filters[name]
+export function configureFilters(liquid: Liquid, nowMs: () => number, isHtml: boolean): void {
+  const filters = liquid.filters as unknown as Record<string, LiquidFilter>
+  for (const name of Object.keys(filters)) if (!ALLOWED_FILTERS.has(name)) delete filters[name]
 
-  const formatDate = handlerOf(filters.date as Filter)
+  const formatDate = handlerOf(filters.date as LiquidFilter)
   filters.date = function (value, ...rest) {
-    return formatDate.call(this, readDate(value, nowMs()) ?? value, ...rest)
+    return formatDate.call(this, parseDate(value, nowMs()) ?? value, ...rest)
   }
   filters.pluralize = (count, singular, plural) =>
     Number(count) === 1 ? String(singular ?? '') : String(plural ?? `${singular ?? ''}s`)
 
   if (!isHtml) return
   // What is HTML already is not escaped once more on its way out.
-  const escapeHtml = handlerOf(filters.escape as Filter)
+  const escapeHtml = handlerOf(filters.escape as LiquidFilter)
   filters.escape = { handler: escapeHtml, raw: true }
-  filters.escape_once = { handler: handlerOf(filters.escape_once as Filter), raw: true }
-  const breakLines = handlerOf(filters.newline_to_br as Filter)
+  filters.escape_once = { handler: handlerOf(filters.escape_once as LiquidFilter), raw: true }
+  const breakLines = handlerOf(filters.newline_to_br as LiquidFilter)
   filters.newline_to_br = {
     raw: true,
     handler(value) {
@@ -46,7 +46,7 @@ export function chooseFilters(liquid: Liquid, nowMs: () => number, isHtml: boole
 const ZONE = /(?:[zZ]|[+-]\d{2}:?\d{2}|\b[A-Za-z]{1,5}|\))$/
 
 /** Unix seconds. A time without a zone is UTC's, whatever the zone of the machine; undefined for what is no time. */
-export function readDate(value: unknown, nowMs: number): number | undefined {
+export function parseDate(value: unknown, nowMs: number): number | undefined {
   if (typeof value === 'number') return value
   if (typeof value !== 'string') return undefined
   if (value === 'now' || value === 'today') return nowMs / 1000

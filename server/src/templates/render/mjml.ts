@@ -5,15 +5,15 @@
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { compileFunction } from 'node:vm'
-import { TextError } from './liquid-engine.ts'
+import { TemplateError } from './liquid-engine.ts'
 
-type Compile = (source: string, options: object) => Compiled | Promise<Compiled>
-type Compiled = { html: string; errors: { line: number; message: string; tagName: string }[] }
+type CompileMjml = (source: string, options: object) => MjmlOutput | Promise<MjmlOutput>
+type MjmlOutput = { html: string; errors: { line: number; message: string; tagName: string }[] }
 
-let compiler: Promise<Compile> | undefined
+let compiler: Promise<CompileMjml> | undefined
 
 /** Loaded when first needed, as it takes its time. */
-export function loadCompiler(): Promise<Compile> {
+export function loadCompiler(): Promise<CompileMjml> {
   compiler ??= load()
   return compiler
 }
@@ -23,10 +23,10 @@ export function loadCompiler(): Promise<Compile> {
  * asks for one of them, to move styles into elements; that is refused instead. So it is run as a function whose `require` is ours.
  * The packages that it names as dependencies are not in use and not installed (`overrides` in package.json).
  */
-async function load(): Promise<Compile> {
+async function load(): Promise<CompileMjml> {
   const file = createRequire(import.meta.url).resolve('mjml-browser')
   const run = compileFunction(await readFile(file, 'utf8'), ['module', 'exports', 'require'], { filename: file })
-  const module: { exports: { default?: Compile } } = { exports: {} }
+  const module: { exports: { default?: CompileMjml } } = { exports: {} }
   const treeOfHtml = {
     load() {
       throw new Error('styles with inline="inline" and mj-html-attributes are not supported')
@@ -36,72 +36,72 @@ async function load(): Promise<Compile> {
     if (name !== 'cheerio') throw new Error(`the MJML compiler asks for ${name}, which it has not been given`)
     return treeOfHtml
   })
-  return (module.exports.default ?? module.exports) as Compile
+  return (module.exports.default ?? module.exports) as CompileMjml
 }
 
 export const isMjml = (text: string) => /^\s*(<\?xml[^>]*>\s*)?(<!--[\s\S]{0,2000}?-->\s*)?<mjml[\s>]/i.test(text)
 
 const LIQUID = /\{%-?\s*(raw|comment)\s*-?%\}[\s\S]*?\{%-?\s*end\1\s*-?%\}|\{\{[\s\S]*?\}\}|\{%[\s\S]*?%\}/g
-const WORD = /lqd(\d+)zq/g
-const wordOf = (index: number) => `lqd${index}zq`
+const MARKER = /lqd(\d+)zq/g
+const markerOf = (index: number) => `lqd${index}zq`
 
-type Piece = { liquid: string; at: number }
+type LiquidPiece = { liquid: string; at: number }
 
 export async function compileMjml(text: string): Promise<string> {
   const include = text.search(/<mj-include\b/i)
   if (include >= 0) throw errorAt(text, include, 'mj-include is not supported: put the part itself here')
   // Not by `test`, which begins where it last found one.
-  const word = text.search(WORD)
+  const word = text.search(MARKER)
   if (word >= 0) throw errorAt(text, word, 'the text holds a word that the compiler needs for itself: lqd…zq')
-  const pieces: Piece[] = []
+  const pieces: LiquidPiece[] = []
   const worded = text.replaceAll(LIQUID, (liquid, ...rest) => {
     const at = rest.find((value) => typeof value === 'number') as number
     // Line breaks stay where they are, so that the compiler's line numbers are the author's.
-    return `${wordOf(pieces.push({ liquid, at }) - 1)}${'\n'.repeat(liquid.split('\n').length - 1)}`
+    return `${markerOf(pieces.push({ liquid, at }) - 1)}${'\n'.repeat(liquid.split('\n').length - 1)}`
   })
-  const first = await compileWorded(worded)
-  const [dropped] = missing(first, pieces.length)
+  const first = await compileSource(worded)
+  const [dropped] = findMissing(first, pieces.length)
   if (dropped === undefined) return restore(first, pieces)
-  const { liquid, at } = pieces[dropped] as Piece
+  const { liquid, at } = pieces[dropped] as LiquidPiece
   const noPlace = errorAt(text, at, `MJML has no place for ${liquid.slice(0, 80).toWellFormed()} here`)
-  const second = await compileWorded(wrap(worded, missing(first, pieces.length))).catch(() => {
+  const second = await compileSource(wrap(worded, findMissing(first, pieces.length))).catch(() => {
     throw noPlace
   })
-  if (missing(second, pieces.length).size > 0) throw noPlace
+  if (findMissing(second, pieces.length).size > 0) throw noPlace
   return restore(second, pieces)
 }
 
-async function compileWorded(source: string): Promise<string> {
+async function compileSource(source: string): Promise<string> {
   const compile = await loadCompiler()
-  let compiled: Compiled
+  let compiled: MjmlOutput
   try {
     compiled = await compile(source, { validationLevel: 'soft', keepComments: false, beautify: false, minify: false })
   } catch (error) {
     const { message } = error as Error
-    throw new TextError(
+    throw new TemplateError(
       `MJML: ${/call stack/.test(message) ? 'is nested too deeply' : message.slice(0, 200).toWellFormed()}`,
     )
   }
   // A width or a colour that Liquid will fill in is none yet.
   const [problem] = compiled.errors.filter(({ message }) => !/lqd\d+zq/.test(message))
-  if (problem) throw new TextError(`MJML: <${problem.tagName}> ${problem.message}`, problem.line, 1)
+  if (problem) throw new TemplateError(`MJML: <${problem.tagName}> ${problem.message}`, problem.line, 1)
   return compiled.html
 }
 
 /** The pieces whose words are not there. */
-function missing(html: string, count: number): Set<number> {
+function findMissing(html: string, count: number): Set<number> {
   const unseen = new Set(Array.from({ length: count }, (_, index) => index))
-  for (const [, index] of html.matchAll(WORD)) unseen.delete(Number(index))
+  for (const [, index] of html.matchAll(MARKER)) unseen.delete(Number(index))
   return unseen
 }
 
 const wrap = (worded: string, dropped: Set<number>) =>
-  worded.replaceAll(WORD, (word, index) => (dropped.has(Number(index)) ? `<mj-raw>${word}</mj-raw>` : word))
+  worded.replaceAll(MARKER, (word, index) => (dropped.has(Number(index)) ? `<mj-raw>${word}</mj-raw>` : word))
 
-const restore = (html: string, pieces: Piece[]) =>
-  html.replaceAll(WORD, (_, index) => pieces[Number(index)]?.liquid ?? '')
+const restore = (html: string, pieces: LiquidPiece[]) =>
+  html.replaceAll(MARKER, (_, index) => pieces[Number(index)]?.liquid ?? '')
 
-function errorAt(text: string, at: number, message: string): TextError {
+function errorAt(text: string, at: number, message: string): TemplateError {
   const before = text.slice(0, at).split('\n')
-  return new TextError(message, before.length, (before.at(-1) ?? '').length + 1)
+  return new TemplateError(message, before.length, (before.at(-1) ?? '').length + 1)
 }

@@ -6,10 +6,10 @@ import { type Clock, systemClock } from '../../lib/clock.ts'
 import { RateLimited, unavailable } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
-import { BUDGET_MS, createBudget } from './app-usage.ts'
+import { createAppUsage, MAX_RESERVED_USAGE_MS } from './app-usage.ts'
 import type { RenderCall } from './render-call.ts'
 import { startWorkerProcess, type WorkerProcess } from './worker-process.ts'
-import { MAX_SLICE } from './worker-protocol.ts'
+import { MAX_BATCH_STEPS } from './worker-protocol.ts'
 
 /** Calls of one app that may wait for a process; more than this is more than can be rendered. */
 const MAX_WAITING = 200
@@ -40,7 +40,7 @@ type AppCalls = { direct: RenderCall[]; bulk: RenderCall[]; running: Set<{ call:
 export function createRenderPool(options: RenderPoolOptions): RenderPool {
   const { log, clock = systemClock(), startProcess = startWorkerProcess } = options
   const size = Math.max(MIN_PROCESSES, options.processes ?? availableParallelism())
-  const budget = createBudget(clock)
+  const budget = createAppUsage(clock)
   const apps = new Map<AppId, AppCalls>()
   const ready = new Set<WorkerProcess>()
   const idle: { worker: WorkerProcess; sinceMs: number }[] = []
@@ -57,7 +57,7 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
   }
 
   const isUrgent = (call: RenderCall, appUsedMs: number) =>
-    call.lane === 'direct' && !call.isSlow() && appUsedMs <= BUDGET_MS
+    call.lane === 'direct' && !call.isSlow() && appUsedMs <= MAX_RESERVED_USAGE_MS
 
   /** Of the calls that may run now, one of the app that has used the least. */
   function chooseCall(): { call: RenderCall; isUrgent: boolean } | undefined {
@@ -83,18 +83,18 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
       if (idle.length === 0) break
       const chosen = chooseCall()
       if (!chosen) break
-      void runSlice(chosen.call, chosen.isUrgent)
+      void runBatch(chosen.call, chosen.isUrgent)
     }
     startMissing()
   }
 
-  async function runSlice(call: RenderCall, urgent: boolean) {
+  async function runBatch(call: RenderCall, urgent: boolean) {
     const { appId, lane } = call
     const app = apps.get(appId) as AppCalls
     const { worker } = idle.pop() as (typeof idle)[number]
     const started = { call, startedMs: clock.leaseMs() }
     app[lane].shift()
-    const slice = call.takeSlice()
+    const slice = call.takeBatch()
     // Calls of one app take turns too, and an app that was served goes to the end of those that used as little.
     if (call.waitingSteps() > 0) app[lane].push(call)
     apps.delete(appId)
@@ -108,9 +108,9 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
     if (worker.isAlive()) idle.push({ worker, sinceMs: clock.leaseMs() })
     else ready.delete(worker)
     if (isClosed) return call.fail(unavailable())
-    if (outcome.because !== undefined) {
+    if (outcome.endReason !== undefined) {
       killed++
-      log?.warn({ appId, reason: outcome.because }, 'a rendering process was ended because of a template')
+      log?.warn({ appId, reason: outcome.endReason }, 'a rendering process was ended because of a template')
       void start(appId)
     }
     call.settle(slice, outcome)
@@ -139,7 +139,7 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
       needsSpare ||= waiting.some((call) => !isUrgent(call, usedMs(appId, app)))
       // A process takes a while to start: few steps are done sooner by those that run.
       for (const call of new Set([...waiting, ...[...app.running].map(({ call }) => call)]))
-        wanted += Math.ceil(call.unsettledSteps() / MAX_SLICE)
+        wanted += Math.ceil(call.unsettledSteps() / MAX_BATCH_STEPS)
     }
     if (needsSpare) wanted++
     while (ready.size + starting < Math.min(size, wanted)) void start()

@@ -3,15 +3,27 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import type { JobLane } from '../../queue/job.ts'
-import { countSlice, isSlow, MAX_HITS_IN_A_ROW, notePace, type Pace } from './step-timing.ts'
-import type { SliceOutcome } from './worker-process.ts'
-import { DEADLINE_MS, type Slice, type Step, type StepResult, TAKES_TOO_LONG } from './worker-protocol.ts'
+import {
+  countBatchSteps,
+  isSlowStep,
+  MAX_CONSECUTIVE_TIMEOUTS,
+  recordDuration,
+  type StepTiming,
+} from './step-timing.ts'
+import type { StepBatchOutcome } from './worker-process.ts'
+import {
+  type RenderStep,
+  STEP_DEADLINE_MS,
+  type StepBatch,
+  type StepResult,
+  TIMEOUT_MESSAGE,
+} from './worker-protocol.ts'
 
 export type RenderFailure = Extract<StepResult, { ok: false }>
 
 /** `isSuspect`: one of these steps had its process ended, so they are handed out one by one until it is known which. */
-type Range = { from: number; to: number; isSuspect: boolean }
-export type CallSlice = Slice & Range
+type StepRange = { from: number; to: number; isSuspect: boolean }
+export type CallBatch = StepBatch & StepRange
 
 export type RenderCall = {
   appId: AppId
@@ -23,62 +35,68 @@ export type RenderCall = {
   /** Whether the template whose turn is next is known to be slow. */
   isSlow(): boolean
   /** Only while steps are waiting. */
-  takeSlice(): CallSlice
-  settle(slice: CallSlice, outcome: SliceOutcome): void
+  takeBatch(): CallBatch
+  settle(slice: CallBatch, outcome: StepBatchOutcome): void
   fail(error: unknown): void
 }
 
-export type CallParts = { appId: AppId; lane: JobLane; steps: readonly Step[]; paces: readonly Pace[]; nowMs: number }
+export type CallParts = {
+  appId: AppId
+  lane: JobLane
+  steps: readonly RenderStep[]
+  timings: readonly StepTiming[]
+  nowMs: number
+}
 
-export function createCall({ appId, lane, steps, paces, nowMs }: CallParts) {
+export function createCall({ appId, lane, steps, timings: paces, nowMs }: CallParts) {
   const { promise, resolve, reject } = Promise.withResolvers<StepResult[]>()
   const results: StepResult[] = new Array(steps.length)
-  const ranges: Range[] = [{ from: 0, to: steps.length, isSuspect: false }]
-  const givenUp = new Set<Pace>()
+  const ranges: StepRange[] = [{ from: 0, to: steps.length, isSuspect: false }]
+  const abandoned = new Set<StepTiming>()
   let unsettled = steps.length
 
-  const stepAt = (index: number) => steps[index] as Step
-  const paceAt = (index: number) => paces[index] as Pace
+  const stepAt = (index: number) => steps[index] as RenderStep
+  const timingAt = (index: number) => paces[index] as StepTiming
 
   function settleStep(index: number, result: StepResult) {
     results[index] = result
     unsettled--
   }
 
-  function settleHit(index: number, failure: RenderFailure) {
-    const pace = paceAt(index)
-    pace.hitsInARow++
-    if (pace.hitsInARow < MAX_HITS_IN_A_ROW) return settleStep(index, failure)
-    givenUp.add(pace)
+  function settleTimeout(index: number, failure: RenderFailure) {
+    const pace = timingAt(index)
+    pace.consecutiveTimeouts++
+    if (pace.consecutiveTimeouts < MAX_CONSECUTIVE_TIMEOUTS) return settleStep(index, failure)
+    abandoned.add(pace)
     // Whoever suspends it decides when it is tried again, and then it starts anew.
-    pace.hitsInARow = 0
-    settleStep(index, asGivenUp(pace, failure))
+    pace.consecutiveTimeouts = 0
+    settleStep(index, asSuspended(pace, failure))
   }
 
   /** Steps of templates that were given up need no process. */
-  function skipGivenUp() {
-    if (givenUp.size > 0)
+  function skipAbandoned() {
+    if (abandoned.size > 0)
       for (const range of ranges.splice(0)) {
         let from = range.from
         for (let index = range.from; index <= range.to; index++) {
-          const isGivenUp = index < range.to && givenUp.has(paceAt(index))
+          const isGivenUp = index < range.to && abandoned.has(timingAt(index))
           if (!isGivenUp && index < range.to) continue
           if (index > from) ranges.push({ ...range, from, to: index })
-          if (isGivenUp) settleStep(index, asGivenUp(paceAt(index), failureOf(stepAt(index), TAKES_TOO_LONG)))
+          if (isGivenUp) settleStep(index, asSuspended(timingAt(index), failureOf(stepAt(index), TIMEOUT_MESSAGE)))
           from = index + 1
         }
       }
     if (unsettled === 0) resolve(results)
   }
 
-  function settleEnded({ from, to, isSuspect }: Range, because: string) {
-    const pace = paceAt(from)
+  function settleKilled({ from, to, isSuspect }: StepRange, because: string) {
+    const pace = timingAt(from)
     const isAlone = to - from === 1
     // Ended alone and for the second time. A machine that paused, or a process filled by others of the slice, would be through.
-    const isCulprit = isAlone && (isSuspect || pace.hitsInARow > 0)
+    const isCulprit = isAlone && (isSuspect || pace.consecutiveTimeouts > 0)
     if (!isCulprit) return ranges.unshift({ from, to, isSuspect: true })
-    notePace(pace, DEADLINE_MS[stepAt(from).do])
-    settleHit(from, failureOf(stepAt(from), because))
+    recordDuration(pace, STEP_DEADLINE_MS[stepAt(from).do])
+    settleTimeout(from, failureOf(stepAt(from), because))
     const [next] = ranges
     if (isSuspect && next?.from === to) next.isSuspect = false
     return undefined
@@ -89,28 +107,28 @@ export function createCall({ appId, lane, steps, paces, nowMs }: CallParts) {
     lane,
     waitingSteps: () => ranges.reduce((sum, { from, to }) => sum + to - from, 0),
     unsettledSteps: () => unsettled,
-    isSlow: () => ranges[0] !== undefined && isSlow(stepAt(ranges[0].from), paceAt(ranges[0].from)),
-    takeSlice() {
-      const range = ranges[0] as Range
+    isSlow: () => ranges[0] !== undefined && isSlowStep(stepAt(ranges[0].from), timingAt(ranges[0].from)),
+    takeBatch() {
+      const range = ranges[0] as StepRange
       const { from, isSuspect } = range
-      const to = from + (isSuspect ? 1 : countSlice(steps, paces, from, range.to))
+      const to = from + (isSuspect ? 1 : countBatchSteps(steps, paces, from, range.to))
       if (to === range.to) ranges.shift()
       else range.from = to
       return { from, to, isSuspect, steps: steps.slice(from, to), nowMs }
     },
     settle({ from, to, isSuspect }, outcome) {
       for (const [offset, result] of outcome.results.entries()) {
-        const pace = paceAt(from + offset)
-        notePace(pace, outcome.tookMs[offset] ?? 0)
-        if (!result.ok && result.message === TAKES_TOO_LONG) settleHit(from + offset, result)
+        const pace = timingAt(from + offset)
+        recordDuration(pace, outcome.tookMs[offset] ?? 0)
+        if (!result.ok && result.message === TIMEOUT_MESSAGE) settleTimeout(from + offset, result)
         else {
-          pace.hitsInARow = 0
+          pace.consecutiveTimeouts = 0
           settleStep(from + offset, result)
         }
       }
       const ended = from + outcome.results.length
-      if (outcome.because !== undefined && ended < to) settleEnded({ from: ended, to, isSuspect }, outcome.because)
-      skipGivenUp()
+      if (outcome.endReason !== undefined && ended < to) settleKilled({ from: ended, to, isSuspect }, outcome.endReason)
+      skipAbandoned()
     },
     fail: reject,
   }
@@ -118,10 +136,10 @@ export function createCall({ appId, lane, steps, paces, nowMs }: CallParts) {
 }
 
 /** Content without a fingerprint cannot be suspended: it is given up in this call alone. */
-const asGivenUp = ({ fingerprint }: Pace, failure: RenderFailure): RenderFailure =>
+const asSuspended = ({ fingerprint }: StepTiming, failure: RenderFailure): RenderFailure =>
   fingerprint === undefined ? failure : { ...failure, reason: 'template_suspended' }
 
-function failureOf(step: Step, message: string): RenderFailure {
+function failureOf(step: RenderStep, message: string): RenderFailure {
   const field = step.do === 'compile' ? step.field : Object.keys(step.sources).join(', ')
   return { ok: false, reason: 'render_failed', field, message }
 }

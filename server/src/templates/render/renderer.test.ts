@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { newId } from '../../lib/ids.ts'
 import { createRenderer, type Renderer } from './renderer.ts'
-import type { Sources } from './source.ts'
+import type { TemplateSources } from './source.ts'
 
 const now = new Date('2030-01-01T00:00:00Z')
 let renderer: Renderer
@@ -10,7 +10,7 @@ beforeAll(() => {
 })
 afterAll(() => renderer.close())
 
-const template = (text: string, kind: 'text' | 'html' = 'text'): Sources => ({ text: { kind, text } })
+const template = (text: string, kind: 'text' | 'html' = 'text'): TemplateSources => ({ text: { kind, text } })
 const greeting = template('Hello {{ n }}')
 const item = (n: number, it = greeting) => ({ template: it, context: { n } })
 const hello = (n: number) => ({ ok: true, texts: { text: `Hello ${n}` } })

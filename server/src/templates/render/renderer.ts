@@ -6,13 +6,13 @@ import { ownProperty } from '../../lib/own-property.ts'
 import type { JobLane } from '../../queue/job.ts'
 import { createRenderPool, type RenderPool, type RenderPoolOptions } from './pool.ts'
 import { createCall, type RenderFailure } from './render-call.ts'
-import { type Absent, describe, type Scope, type Sources } from './source.ts'
-import { createPaces, newPace, type Pace } from './step-timing.ts'
-import type { Step, StepResult } from './worker-protocol.ts'
+import { type AbsentObject, describeProblem, type LiquidScope, type TemplateSources } from './source.ts'
+import { createTimings, newTiming, type StepTiming } from './step-timing.ts'
+import type { RenderStep, StepResult } from './worker-protocol.ts'
 
 export type { RenderFailure } from './render-call.ts'
 /** `fingerprint`: names content that is rendered in many calls. Its pace is remembered, and it can be suspended. */
-export type RenderItem = { template: Sources; context: Scope; fingerprint?: string }
+export type RenderItem = { template: TemplateSources; context: LiquidScope; fingerprint?: string }
 /** What came out, by field; beside `email_body` stands `email_text`, its text part. */
 export type Rendered = { ok: true; texts: Record<string, string> }
 
@@ -20,7 +20,7 @@ export type Renderer = {
   /** Items of one message share their `template` object. An item that fails fails alone. `lane` defaults to direct. */
   render(appId: AppId, items: readonly RenderItem[], now: Date, lane?: JobLane): Promise<(Rendered | RenderFailure)[]>
   /** Throws what is wrong with the first bad text: `email_body: line 3, column 12: …`. */
-  check(appId: AppId, sources: Sources, absent: readonly Absent[]): Promise<void>
+  check(appId: AppId, sources: TemplateSources, absent: readonly AbsentObject[]): Promise<void>
   compileMjml(appId: AppId, field: string, text: string): Promise<string>
   stats: RenderPool['stats']
   close(): Promise<void>
@@ -28,7 +28,7 @@ export type Renderer = {
 
 export function createRenderer(options: RenderPoolOptions = {}): Renderer {
   const pool = createRenderPool(options)
-  const paces = createPaces()
+  const paces = createTimings()
 
   async function run(parts: Parameters<typeof createCall>[0]): Promise<StepResult[]> {
     if (parts.steps.length === 0) return []
@@ -37,18 +37,18 @@ export function createRenderer(options: RenderPoolOptions = {}): Renderer {
     return results
   }
 
-  async function runOne(appId: AppId, step: Step): Promise<Record<string, string>> {
-    const [result] = await run({ appId, lane: 'direct', steps: [step], paces: [newPace()], nowMs: 0 })
+  async function runOne(appId: AppId, step: RenderStep): Promise<Record<string, string>> {
+    const [result] = await run({ appId, lane: 'direct', steps: [step], timings: [newTiming()], nowMs: 0 })
     if (result?.ok) return result.texts
     throw renderFailed(result as RenderFailure)
   }
 
   /** Of content without a fingerprint nothing is remembered from call to call. */
-  function pacesOf(appId: AppId, items: readonly RenderItem[]): Pace[] {
-    const known = new Map<unknown, Pace>()
+  function timingsOf(appId: AppId, items: readonly RenderItem[]): StepTiming[] {
+    const known = new Map<unknown, StepTiming>()
     return items.map(({ template, fingerprint }) => {
       const key = fingerprint ?? template
-      const pace = known.get(key) ?? (fingerprint === undefined ? newPace() : paces.find(appId, fingerprint))
+      const pace = known.get(key) ?? (fingerprint === undefined ? newTiming() : paces.find(appId, fingerprint))
       known.set(key, pace)
       return pace
     })
@@ -60,7 +60,7 @@ export function createRenderer(options: RenderPoolOptions = {}): Renderer {
         appId,
         lane,
         steps: items.map(({ template, context }) => ({ do: 'render', sources: template, scope: context })),
-        paces: pacesOf(appId, items),
+        timings: timingsOf(appId, items),
         nowMs: now.getTime(),
       }),
     async check(appId, sources, absent) {
@@ -74,4 +74,4 @@ export function createRenderer(options: RenderPoolOptions = {}): Renderer {
 }
 
 export const renderFailed = (failure: RenderFailure) =>
-  new AppError('invalid', { code: 'render_failed', title: describe(failure), meta: { field: failure.field } })
+  new AppError('invalid', { code: 'render_failed', title: describeProblem(failure), meta: { field: failure.field } })

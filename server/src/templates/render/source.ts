@@ -8,23 +8,23 @@
  *   address  the same, and an email address
  *   html     the body of a mail: values are escaped, unless the template says `| raw`
  */
-export type Kind = 'line' | 'text' | 'url' | 'header' | 'address' | 'html'
-export type Source = { kind: Kind; text: string }
+export type SourceKind = 'line' | 'text' | 'url' | 'header' | 'address' | 'html'
+export type TemplateSource = { kind: SourceKind; text: string }
 
 /** The texts of one message to one person, by field. Items of one message share the object: it travels once for all of them. */
-export type Sources = Record<string, Source>
+export type TemplateSources = Record<string, TemplateSource>
 
 /** Everything a template can see. Plain data: nothing in it can be called. */
-export type Scope = Record<string, unknown>
+export type LiquidScope = Record<string, unknown>
 
 /** Where a text is wrong; lines and columns count from 1. */
-export type TextProblem = { field: string; line?: number; column?: number; message: string }
+export type TemplateProblem = { field: string; line?: number; column?: number; message: string }
 
-export const describe = ({ field, line, column, message }: TextProblem) =>
+export const describeProblem = ({ field, line, column, message }: TemplateProblem) =>
   line === undefined ? `${field}: ${message}` : `${field}: line ${line}, column ${column}: ${message}`
 
 /** Objects of the public interface that can be missing altogether. Naming one that is would leave a gap in every message. */
-export const ABSENT = ['data_feed', 'dynamic_content'] as const
-export type Absent = (typeof ABSENT)[number]
+export const ABSENT_OBJECTS = ['data_feed', 'dynamic_content'] as const
+export type AbsentObject = (typeof ABSENT_OBJECTS)[number]
 
 export const hasLiquid = (text: string) => /\{[{%]/.test(text)

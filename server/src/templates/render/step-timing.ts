@@ -1,54 +1,63 @@
 // How long a template takes per recipient, which decides how many recipients a slice has; and how often in a row it has hit its limit.
 
 import type { AppId } from '../../lib/ids.ts'
-import { DEADLINE_MS, MAX_SLICE, type Step } from './worker-protocol.ts'
+import { MAX_BATCH_STEPS, type RenderStep, STEP_DEADLINE_MS } from './worker-protocol.ts'
 
 /** A slice is meant to take about this long: then it is the turn of another app. */
-const SLICE_MS = 50
+const BATCH_TARGET_MS = 50
 /** Assumed of templates that were not rendered yet. */
 const FIRST_GUESS_MS = 5
 /** Templates that take longer than this per recipient are kept away from the reserved process. */
 const SLOW_MS = 25
 /** Weight of the newest measurement. */
-const NEWEST = 0.3
+const NEWEST_WEIGHT = 0.3
 const MAX_REMEMBERED = 2_000
 /** A template that hits its limit so often in a row is given up. */
-export const MAX_HITS_IN_A_ROW = 5
+export const MAX_CONSECUTIVE_TIMEOUTS = 5
 
 /** `fingerprint`: of content that can be suspended. */
-export type Pace = { fingerprint: string | undefined; msPerStep: number | undefined; hitsInARow: number }
+export type StepTiming = { fingerprint: string | undefined; msPerStep: number | undefined; consecutiveTimeouts: number }
 
-export const newPace = (fingerprint?: string): Pace => ({ fingerprint, msPerStep: undefined, hitsInARow: 0 })
+export const newTiming = (fingerprint?: string): StepTiming => ({
+  fingerprint,
+  msPerStep: undefined,
+  consecutiveTimeouts: 0,
+})
 
-export function notePace(pace: Pace, ms: number): void {
-  pace.msPerStep = pace.msPerStep === undefined ? ms : pace.msPerStep + (ms - pace.msPerStep) * NEWEST
+export function recordDuration(pace: StepTiming, ms: number): void {
+  pace.msPerStep = pace.msPerStep === undefined ? ms : pace.msPerStep + (ms - pace.msPerStep) * NEWEST_WEIGHT
 }
 
 /** Compiling is slow by nature. */
-const expectedMs = (step: Step, { msPerStep }: Pace) =>
-  msPerStep ?? (step.do === 'compile' ? DEADLINE_MS.compile : FIRST_GUESS_MS)
+const expectedMs = (step: RenderStep, { msPerStep }: StepTiming) =>
+  msPerStep ?? (step.do === 'compile' ? STEP_DEADLINE_MS.compile : FIRST_GUESS_MS)
 
-export const isSlow = (step: Step, pace: Pace) => expectedMs(step, pace) > SLOW_MS
+export const isSlowStep = (step: RenderStep, pace: StepTiming) => expectedMs(step, pace) > SLOW_MS
 
 /** How many of these steps, from the first on, make a slice: one at least. */
-export function countSlice(steps: readonly Step[], paces: readonly Pace[], from: number, to: number): number {
+export function countBatchSteps(
+  steps: readonly RenderStep[],
+  paces: readonly StepTiming[],
+  from: number,
+  to: number,
+): number {
   let totalMs = 0
   let count = 0
-  while (count < MAX_SLICE && from + count < to) {
-    totalMs += expectedMs(steps[from + count] as Step, paces[from + count] as Pace)
-    if (count > 0 && totalMs > SLICE_MS) break
+  while (count < MAX_BATCH_STEPS && from + count < to) {
+    totalMs += expectedMs(steps[from + count] as RenderStep, paces[from + count] as StepTiming)
+    if (count > 0 && totalMs > BATCH_TARGET_MS) break
     count++
   }
   return count
 }
 
 /** The paces of content that is rendered in many calls; those used longest ago are forgotten first. */
-export function createPaces() {
-  const paces = new Map<string, Pace>()
+export function createTimings() {
+  const paces = new Map<string, StepTiming>()
   return {
-    find(appId: AppId, fingerprint: string): Pace {
+    find(appId: AppId, fingerprint: string): StepTiming {
       const key = `${appId} ${fingerprint}`
-      const pace = paces.get(key) ?? newPace(fingerprint)
+      const pace = paces.get(key) ?? newTiming(fingerprint)
       paces.delete(key)
       paces.set(key, pace)
       const [oldest] = paces.keys()

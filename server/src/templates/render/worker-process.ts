@@ -4,20 +4,20 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import {
-  DEADLINE_MS,
-  type FromWorker,
-  SEND_EVERY_MS,
-  type Slice,
+  SEND_INTERVAL_MS,
+  STEP_DEADLINE_MS,
+  type StepBatch,
   type StepResult,
-  TAKES_TOO_LONG,
+  TIMEOUT_MESSAGE,
+  type WorkerMessage,
 } from './worker-protocol.ts'
 
 const MEMORY_MB = 64
-const LOOK_EVERY_MS = 20
-const START_MS = 20_000
+const CHECK_INTERVAL_MS = 20
+const START_TIMEOUT_MS = 20_000
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
-const FLAGS = [
+const NODE_FLAGS = [
   `--max-old-space-size=${MEMORY_MB}`,
   '--max-semi-space-size=8',
   // What the code itself is read from; everything else, and every other process, is out of reach.
@@ -26,11 +26,11 @@ const FLAGS = [
 ]
 
 /** `because`: why the process was ended. Results are those of the first steps then. */
-export type SliceOutcome = { results: StepResult[]; tookMs: number[]; because?: string }
+export type StepBatchOutcome = { results: StepResult[]; tookMs: number[]; endReason?: string }
 
 export type WorkerProcess = {
   /** One slice at a time. */
-  run(slice: Slice): Promise<SliceOutcome>
+  run(slice: StepBatch): Promise<StepBatchOutcome>
   /** False when it was ended; a new one takes its place. */
   isAlive(): boolean
   close(): void
@@ -38,25 +38,25 @@ export type WorkerProcess = {
 
 export async function startWorkerProcess(): Promise<WorkerProcess> {
   const child = fork(path('./worker.ts'), [], {
-    execArgv: FLAGS,
+    execArgv: NODE_FLAGS,
     env: {},
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
   })
   let isAlive = true
-  let heard: (message: FromWorker) => void = () => {}
+  let heard: (message: WorkerMessage) => void = () => {}
   let ended: () => void = () => {}
   const end = () => {
     isAlive = false
     ended()
   }
-  child.on('message', (message: FromWorker) => heard(message))
+  child.on('message', (message: WorkerMessage) => heard(message))
   child.on('error', end)
   child.on('exit', end)
   const kill = () => child.kill('SIGKILL')
 
-  await whileWaited(child, (resolve: (done: true) => void, reject) => {
-    const timer = setTimeout(kill, START_MS)
+  await keepAliveDuring(child, (resolve: (done: true) => void, reject) => {
+    const timer = setTimeout(kill, START_TIMEOUT_MS)
     heard = () => {
       clearTimeout(timer)
       resolve(true)
@@ -69,10 +69,10 @@ export async function startWorkerProcess(): Promise<WorkerProcess> {
 
   return {
     run: (slice) =>
-      whileWaited(child, (resolve: (outcome: SliceOutcome) => void) => {
+      keepAliveDuring(child, (resolve: (outcome: StepBatchOutcome) => void) => {
         const results: StepResult[] = []
         const tookMs: number[] = []
-        const watch = watchOver(slice, kill)
+        const watch = createWatchdog(slice, kill)
         heard = (message) => {
           if (!('results' in message)) return
           watch.reset()
@@ -84,7 +84,7 @@ export async function startWorkerProcess(): Promise<WorkerProcess> {
         }
         ended = () => {
           watch.stop()
-          resolve({ results, tookMs, because: watch.isLate() ? TAKES_TOO_LONG : 'takes too much memory' })
+          resolve({ results, tookMs, endReason: watch.isLate() ? TIMEOUT_MESSAGE : 'takes too much memory' })
         }
         if (!isAlive) return ended()
         try {
@@ -100,7 +100,7 @@ export async function startWorkerProcess(): Promise<WorkerProcess> {
 }
 
 /** A process that nobody waits for does not keep this one from ending. */
-function whileWaited<Result>(
+function keepAliveDuring<Result>(
   child: ChildProcess,
   run: (resolve: (result: Result) => void, reject: (error: Error) => void) => void,
 ): Promise<Result> {
@@ -113,8 +113,8 @@ function whileWaited<Result>(
 }
 
 /** Ends the process when it has said nothing for as long as one step may take. */
-function watchOver({ steps }: Slice, kill: () => void) {
-  const limitMs = SEND_EVERY_MS + Math.max(...steps.map((step) => DEADLINE_MS[step.do]))
+function createWatchdog({ steps }: StepBatch, kill: () => void) {
+  const limitMs = SEND_INTERVAL_MS + Math.max(...steps.map((step) => STEP_DEADLINE_MS[step.do]))
   let sinceMs = performance.now()
   let isLate = false
   const isOver = () => performance.now() - sinceMs >= limitMs
@@ -127,7 +127,7 @@ function watchOver({ steps }: Slice, kill: () => void) {
       kill()
     })
   }
-  const timer = setInterval(look, LOOK_EVERY_MS)
+  const timer = setInterval(look, CHECK_INTERVAL_MS)
   return {
     reset: () => {
       sinceMs = performance.now()

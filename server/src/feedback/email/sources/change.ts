@@ -8,14 +8,20 @@ import type { AppId } from '../../../lib/ids.ts'
 import type { FeedbackContext } from '../../context.ts'
 import type { EventSourcesAnswer, EventSourcesBody } from './schema.ts'
 import { readPublicKey } from './sendgrid.ts'
-import { type Secrets, type Settings, type Source, sourceSecret, sources } from './source.ts'
+import {
+  type EmailEventSource,
+  emailEventSources,
+  type SourceSecrets,
+  type SourceSettings,
+  sourceSecret,
+} from './source.ts'
 import { deleteSource, findSource, findSources, type StoredSource, upsertSource } from './store.ts'
 
 export async function viewSources(ctx: FeedbackContext, appId: AppId): Promise<EventSourcesAnswer> {
   const found = new Map((await findSources(ctx.db, appId)).map((it) => [it.source, it]))
   const base = ctx.publicUrl?.replace(/\/+$/, '')
   return Object.fromEntries(
-    sources.map((source) => {
+    emailEventSources.map((source) => {
       const stored = found.get(source)
       const url = base === undefined ? null : `${base}/apps/${appId}/email/events/${source}`
       return [source, stored ? { ...stored.settings, ...masked(ctx, appId, stored), url } : null]
@@ -35,7 +41,7 @@ export async function changeSources(ctx: FeedbackContext, appId: AppId, body: Ev
     if (!(await lockApp(db, appId))) throw appNotFound()
     const changed: string[] = []
     const problems: Problem[] = []
-    for (const source of sources) {
+    for (const source of emailEventSources) {
       const given = body[source]
       if (given === undefined) continue
       changed.push(source)
@@ -59,11 +65,11 @@ export async function changeSources(ctx: FeedbackContext, appId: AppId, body: Ev
 
 type Refuse = (title: string) => void
 type Readers = {
-  [Name in Source]: (
+  [Name in EmailEventSource]: (
     given: NonNullable<EventSourcesBody[Name]>,
     known: Record<string, string | null>,
     refuse: Refuse,
-  ) => { settings: Settings[Name]; secrets: Secrets[Name] }
+  ) => { settings: SourceSettings[Name]; secrets: SourceSecrets[Name] }
 }
 
 const TOPIC = /^arn:aws(-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:\d{12}:[\w-]{1,256}(\.fifo)?$/

@@ -2,13 +2,13 @@
 
 import { scanJson } from '../../../lib/scan-json.ts'
 
-export type Fields = Record<string, unknown>
+export type JsonFields = Record<string, unknown>
 
 /** More than SendGrid sends at once; whoever is not who they say must not keep the server busy. */
 const LIMITS = { maxDepth: 32, maxKeys: 50_000, maxValues: 50_000 }
 
 /** Undefined for what is no JSON, and for what no provider would write. */
-export function parse(text: string): unknown {
+export function parseJson(text: string): unknown {
   if (scanJson(text, LIMITS) !== undefined) return undefined
   try {
     return JSON.parse(text)
@@ -17,8 +17,8 @@ export function parse(text: string): unknown {
   }
 }
 
-export const fieldsOf = (value: unknown): Fields =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Fields) : {}
+export const fieldsOf = (value: unknown): JsonFields =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as JsonFields) : {}
 export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 export const textOf = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
@@ -33,7 +33,7 @@ export function timeOf(value: unknown): Date | undefined {
 }
 
 /** `550 5.1.1 …`, as servers say it. */
-export function refusalOf(text: string | undefined, status?: string | undefined) {
+export function parseRefusal(text: string | undefined, status?: string | undefined) {
   const bare = text?.replace(/^smtp\s*;\s*/i, '')
   const code = /^\s*([245]\d\d)\b/.exec(bare ?? '')?.[1]
   const enhanced = /^[245]\.\d{1,3}\.\d{1,3}$/.test(status ?? '') ? status : undefined

@@ -2,24 +2,32 @@
 
 import { createHmac } from 'node:crypto'
 import type { ClassifyBounce } from '../context.ts'
-import { fieldsOf, parse, refusalOf, textOf, timeOf } from './json.ts'
-import { type Configured, isMachine, isSame, notGenuine, type Request, type Said, type Telling } from './source.ts'
+import { fieldsOf, parseJson, parseRefusal, textOf, timeOf } from './json.ts'
+import {
+  isMachine,
+  isSame,
+  notAuthentic,
+  type RecipientEvent,
+  type SourceConfig,
+  type SourceReport,
+  type SourceRequest,
+} from './source.ts'
 
 const WINDOW_MS = 15 * 60_000
 
 export function readMailgun(
-  { secrets }: Configured<'mailgun'>,
-  { body }: Request,
+  { secrets }: SourceConfig<'mailgun'>,
+  { body }: SourceRequest,
   now: Date,
   classify: ClassifyBounce,
-): Said {
-  const call = fieldsOf(parse(body.toString('utf8')))
+): SourceReport {
+  const call = fieldsOf(parseJson(body.toString('utf8')))
   const { timestamp, token, signature } = fieldsOf(call.signature)
   const [time, word, given] = [String(timestamp), textOf(token), textOf(signature)]
-  if (word === undefined || given === undefined || !/^\d{1,12}$/.test(time)) throw notGenuine()
+  if (word === undefined || given === undefined || !/^\d{1,12}$/.test(time)) throw notAuthentic()
   const expected = createHmac('sha256', secrets.signing_key).update(`${time}${word}`).digest('hex')
-  if (!isSame(expected, given.toLowerCase())) throw notGenuine()
-  if (Math.abs(now.getTime() - Number(time) * 1_000) > WINDOW_MS) throw notGenuine()
+  if (!isSame(expected, given.toLowerCase())) throw notAuthentic()
+  if (Math.abs(now.getTime() - Number(time) * 1_000) > WINDOW_MS) throw notAuthentic()
 
   const data = fieldsOf(call['event-data'])
   const news = readNews(data, classify)
@@ -29,12 +37,12 @@ export function readMailgun(
     reference: textOf(fieldsOf(data['user-variables']).carillon_ref) ?? textOf(headers['x-carillon-ref']),
     messageId: textOf(headers['message-id']),
     at: timeOf(data.timestamp),
-    told: [{ recipient: textOf(data.recipient), news }],
+    recipients: [{ recipient: textOf(data.recipient), event: news }],
   }
   return { events: event ? [event] : [], once: `token ${word}` }
 }
 
-function readNews(data: Record<string, unknown>, classify: ClassifyBounce): Telling['news'] | undefined {
+function readNews(data: Record<string, unknown>, classify: ClassifyBounce): RecipientEvent['event'] | undefined {
   const client = fieldsOf(data['client-info'])
   const isRobot =
     client['client-type'] === 'robot' || textOf(client.bot) !== undefined || isMachine(client['user-agent'])
@@ -55,7 +63,7 @@ function readNews(data: Record<string, unknown>, classify: ClassifyBounce): Tell
       // Never offered to anybody, because of what happened before.
       if (/^suppress-/.test(textOf(data.reason) ?? '')) return { kind: 'bounced', class: 'block', detail }
       const code = typeof status.code === 'number' ? { code: status.code } : {}
-      const found = classify({ ...refusalOf(detail, textOf(status['enhanced-code'])), ...code })
+      const found = classify({ ...parseRefusal(detail, textOf(status['enhanced-code'])), ...code })
       return { kind: 'bounced', class: found === 'transient' ? 'soft' : found, detail }
     }
     default:

@@ -1,13 +1,25 @@
 // Postmark signs nothing: it brings a name and password, or knows an address that nobody else knows.
 
 import { createHash } from 'node:crypto'
-import type { BounceClass, ClassifyBounce } from '../context.ts'
-import { type Fields, fieldsOf, parse, refusalOf, textOf, timeOf } from './json.ts'
-import { type Configured, isMachine, isSame, notGenuine, type Request, type Said, type Telling } from './source.ts'
+import type { ClassifyBounce, EmailBounceClass } from '../context.ts'
+import { fieldsOf, type JsonFields, parseJson, parseRefusal, textOf, timeOf } from './json.ts'
+import {
+  isMachine,
+  isSame,
+  notAuthentic,
+  type RecipientEvent,
+  type SourceConfig,
+  type SourceReport,
+  type SourceRequest,
+} from './source.ts'
 
-export function readPostmark(configured: Configured<'postmark'>, request: Request, classify: ClassifyBounce): Said {
-  if (!isGenuine(configured, request)) throw notGenuine()
-  const fields = fieldsOf(parse(request.body.toString('utf8')))
+export function readPostmark(
+  configured: SourceConfig<'postmark'>,
+  request: SourceRequest,
+  classify: ClassifyBounce,
+): SourceReport {
+  if (!isGenuine(configured, request)) throw notAuthentic()
+  const fields = fieldsOf(parseJson(request.body.toString('utf8')))
   const news = readNews(fields, classify)
   if (!news) return { events: [] }
   return {
@@ -17,13 +29,13 @@ export function readPostmark(configured: Configured<'postmark'>, request: Reques
         id: createHash('sha256').update(request.body).digest('hex'),
         reference: textOf(fieldsOf(fields.Metadata).carillon_ref),
         at: timeOf(fields.DeliveredAt ?? fields.BouncedAt ?? fields.ReceivedAt ?? fields.ChangedAt),
-        told: [{ recipient: textOf(fields.Email) ?? textOf(fields.Recipient), news }],
+        recipients: [{ recipient: textOf(fields.Email) ?? textOf(fields.Recipient), event: news }],
       },
     ],
   }
 }
 
-function isGenuine({ settings, secrets }: Configured<'postmark'>, { header, pathSecret }: Request): boolean {
+function isGenuine({ settings, secrets }: SourceConfig<'postmark'>, { header, pathSecret }: SourceRequest): boolean {
   if (pathSecret !== undefined) return secrets.path_secret !== null && isSame(pathSecret, secrets.path_secret)
   if (settings.username === null || secrets.password === null) return false
   const [, given = ''] = /^basic\s+(\S+)$/i.exec(header('authorization') ?? '') ?? []
@@ -31,7 +43,7 @@ function isGenuine({ settings, secrets }: Configured<'postmark'>, { header, path
 }
 
 /** Those that are about the mailbox; the other types are answers and oddities. */
-const CLASSES = new Map<string, BounceClass>(
+const CLASSES = new Map<string, EmailBounceClass>(
   Object.entries({
     HardBounce: 'hard',
     BadEmailAddress: 'hard',
@@ -45,7 +57,7 @@ const CLASSES = new Map<string, BounceClass>(
   } as const),
 )
 
-function readNews(fields: Fields, classify: ClassifyBounce): Telling['news'] | undefined {
+function readNews(fields: JsonFields, classify: ClassifyBounce): RecipientEvent['event'] | undefined {
   const detail = textOf(fields.Details) ?? textOf(fields.Description)
   switch (fields.RecordType) {
     case 'Delivery':
@@ -66,7 +78,7 @@ function readNews(fields: Fields, classify: ClassifyBounce): Telling['news'] | u
       const told = CLASSES.get(textOf(fields.Type) ?? '')
       if (!told) return undefined
       // It says soft of a mailbox that is full as of any other.
-      const isFull = told === 'soft' && classify(refusalOf(detail)) === 'full'
+      const isFull = told === 'soft' && classify(parseRefusal(detail)) === 'full'
       return { kind: 'bounced', class: isFull ? 'full' : told, detail }
     }
     default:

@@ -9,36 +9,53 @@ import { type AppId, isUuid } from '../../../lib/ids.ts'
 import type { EmailFeedback } from '../../../messages/email/record-feedback.ts'
 import type { Db } from '../../../storage/db.ts'
 import type { FeedbackContext } from '../../context.ts'
-import { findCopies, follow } from '../handle-email-event.ts'
-import { reasonOf } from '../handle-inbound-email.ts'
+import { findCopies, handleEmailEvent } from '../handle-email-event.ts'
+import { bounceReasonOf } from '../handle-inbound-email.ts'
 import { readMailgun } from './mailgun.ts'
 import { readPostmark } from './postmark.ts'
 import { readSendgrid } from './sendgrid.ts'
 import { readSes } from './ses.ts'
-import { notGenuine, type Request, type Said, type Source, type SourceEvent, sourceSecret } from './source.ts'
-import { areUnderWay, deleteOldReceipts, findSource, finishReceipts, giveBackReceipts, takeReceipts } from './store.ts'
+import {
+  type EmailEventSource,
+  notAuthentic,
+  type SourceEvent,
+  type SourceReport,
+  type SourceRequest,
+  sourceSecret,
+} from './source.ts'
+import { areClaimed, claimReceipts, deleteOldReceipts, findSource, finishReceipts, releaseReceipts } from './store.ts'
 
 /** Who took one and has not finished by then has died over it. */
 const STALE_MS = 60_000
 const AT_ONCE = 50
 /** Longer than any provider goes on telling, and than what is signed is believed. */
-const KEPT_MS = 8 * 86_400_000
+const RETENTION_MS = 8 * 86_400_000
 const DELETED_AT_ONCE = 10_000
 /** An event is counted when it happened, within reason. */
 const OLDEST_EVENT_MS = 31 * 86_400_000
 
-export async function takeSourceCall(ctx: FeedbackContext, appId: AppId, source: Source, request: Request) {
+export async function receiveEvents(
+  ctx: FeedbackContext,
+  appId: AppId,
+  source: EmailEventSource,
+  request: SourceRequest,
+) {
   const said = isUuid(appId) ? await read(ctx, appId, source, request) : undefined
-  if (!said) throw notGenuine()
-  await takeOnce(ctx, appId, source, said)
+  if (!said) throw notAuthentic()
+  await handleOnce(ctx, appId, source, said)
 }
 
-async function read(ctx: FeedbackContext, appId: AppId, source: Source, request: Request): Promise<Said | undefined> {
+async function read(
+  ctx: FeedbackContext,
+  appId: AppId,
+  source: EmailEventSource,
+  request: SourceRequest,
+): Promise<SourceReport | undefined> {
   const found = await findSource(ctx.db, appId, source)
   if (!found) return undefined
   const secrets = found.secret === null ? undefined : sourceSecret(ctx.secrets, appId, source).open(found.secret)
   const configured = { settings: found.settings, secrets } as never
-  const { classifyBounce: classify, fetchPage, findCertificate } = ctx.mail
+  const { classifyBounce: classify, fetchPage, findCertificate } = ctx.emailFeedback
   const now = ctx.clock.now()
   if (source === 'ses') return readSes(configured, request, { now, classify, findCertificate, fetchPage })
   if (source === 'mailgun') return readMailgun(configured, request, now, classify)
@@ -49,7 +66,12 @@ async function read(ctx: FeedbackContext, appId: AppId, source: Source, request:
 const nameOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 40)
 
 /** A request that was heard before is passed over whole; else each event that was not. */
-async function takeOnce(ctx: FeedbackContext, appId: AppId, source: Source, { once, events }: Said): Promise<void> {
+async function handleOnce(
+  ctx: FeedbackContext,
+  appId: AppId,
+  source: EmailEventSource,
+  { once, events }: SourceReport,
+): Promise<void> {
   const request = once === undefined ? [] : [nameOf(once)]
   if (request.length > 0 && (await claim(ctx, appId, source, request)).size === 0) return
   const named = new Map(events.map((event) => [nameOf(`event ${event.id}`), event]))
@@ -59,70 +81,81 @@ async function takeOnce(ctx: FeedbackContext, appId: AppId, source: Source, { on
     if (named.size > 0) mine.push(...(await claim(ctx, appId, source, [...named.keys()])))
     for (let at = 0; at < mine.length; at += AT_ONCE) {
       const batch = mine.slice(at, at + AT_ONCE)
-      const taken = await Promise.allSettled(batch.map((name) => takeEvent(ctx, appId, named.get(name) as SourceEvent)))
+      const taken = await Promise.allSettled(
+        batch.map((name) => handleEvent(ctx, appId, named.get(name) as SourceEvent)),
+      )
       done.push(...batch.filter((_, n) => taken[n]?.status === 'fulfilled'))
       const failed = taken.find((it) => it.status === 'rejected')
       if (failed) throw failed.reason
     }
   } catch (error) {
     await finishReceipts(ctx.db, appId, source, done)
-    await giveBackReceipts(ctx.db, appId, source, [...request, ...mine])
+    await releaseReceipts(ctx.db, appId, source, [...request, ...mine])
     throw error
   }
   await finishReceipts(ctx.db, appId, source, [...request, ...done])
 }
 
 /** Those that are ours to handle. Where another server is at one of them, the provider is to come again and see. */
-async function claim(ctx: FeedbackContext, appId: AppId, source: Source, names: string[]): Promise<Set<string>> {
+async function claim(
+  ctx: FeedbackContext,
+  appId: AppId,
+  source: EmailEventSource,
+  names: string[],
+): Promise<Set<string>> {
   const now = ctx.clock.now()
   const staleBefore = new Date(now.getTime() - STALE_MS)
-  const mine = await takeReceipts(ctx.db, appId, source, names, { now, staleBefore })
+  const mine = await claimReceipts(ctx.db, appId, source, names, { now, staleBefore })
   const others = names.filter((name) => !mine.has(name))
-  if (others.length > 0 && (await areUnderWay(ctx.db, appId, source, others))) {
-    await giveBackReceipts(ctx.db, appId, source, [...mine])
+  if (others.length > 0 && (await areClaimed(ctx.db, appId, source, others))) {
+    await releaseReceipts(ctx.db, appId, source, [...mine])
     throw unavailable()
   }
   return mine
 }
 
-async function takeEvent(ctx: FeedbackContext, appId: AppId, event: SourceEvent): Promise<void> {
+async function handleEvent(ctx: FeedbackContext, appId: AppId, event: SourceEvent): Promise<void> {
   const reference = referenceOf(ctx, appId, event)
   if (!reference) return
   const news = await newsOf(ctx, reference, event)
   if (!news) return
-  const about = { reference, at: within(event.at, ctx.clock.now()) }
-  if (news.kind !== 'bounced') return follow(ctx, { ...about, ...news } as EmailFeedback)
+  const about = { reference, at: clampTime(event.at, ctx.clock.now()) }
+  if (news.kind !== 'bounced') return handleEmailEvent(ctx, { ...about, ...news } as EmailFeedback)
   const kind = news.class === 'transient' ? 'soft' : news.class
-  await follow(ctx, { ...about, kind: 'bounced', class: kind, reason: reasonOf(kind) }, { detail: news.detail })
+  await handleEmailEvent(
+    ctx,
+    { ...about, kind: 'bounced', class: kind, reason: bounceReasonOf(kind) },
+    { detail: news.detail },
+  )
 }
 
 const GRAVE: readonly EmailFeedback['kind'][] = ['bounced', 'complained', 'unsubscribed']
 
 /** What is said of the mail itself; undefined where a grave thing is said of its copies alone. */
-async function newsOf(ctx: FeedbackContext, reference: EmailReference, { told }: SourceEvent) {
+async function newsOf(ctx: FeedbackContext, reference: EmailReference, { recipients: told }: SourceEvent) {
   const [first] = told
-  if (!first || !GRAVE.includes(first.news.kind)) return first?.news
+  if (!first || !GRAVE.includes(first.event.kind)) return first?.event
   const isCopy = await findCopies(ctx, reference)
-  return told.find(({ recipient }) => recipient === undefined || !isCopy([recipient]))?.news
+  return told.find(({ recipient }) => recipient === undefined || !isCopy([recipient]))?.event
 }
 
 /** Signed by us, or the Message-ID that we gave, now that it is known who says it. Another app's is none of its business. */
 function referenceOf(ctx: FeedbackContext, appId: AppId, event: SourceEvent): EmailReference | undefined {
-  const signed = event.reference && ctx.mail.references.read(event.reference.trim(), 'report')
+  const signed = event.reference && ctx.emailFeedback.references.read(event.reference.trim(), 'report')
   if (signed) return signed.appId === appId ? signed : undefined
   const [, id, year, month] = /^<?([a-z2-7]{13})\.(\d\d)(\d\d)@/.exec(event.messageId?.trim() ?? '') ?? []
   if (id === undefined || Number(month) < 1 || Number(month) > 12) return undefined
   return { appId, id, month: new Date(Date.UTC(2_000 + Number(year), Number(month) - 1)) }
 }
 
-function within(at: Date | undefined, now: Date): Date {
+function clampTime(at: Date | undefined, now: Date): Date {
   const age = at ? now.getTime() - at.getTime() : 0
   return at && age >= 0 && age <= OLDEST_EVENT_MS ? at : now
 }
 
 /** The schedule. */
-export async function forgetOldEmailEvents(db: Db, now: Date): Promise<void> {
-  const before = new Date(now.getTime() - KEPT_MS)
+export async function deleteExpiredReceipts(db: Db, now: Date): Promise<void> {
+  const before = new Date(now.getTime() - RETENTION_MS)
   for (const { id } of await findAllApps(db))
     while ((await deleteOldReceipts(db, id, before, DELETED_AT_ONCE)) === DELETED_AT_ONCE);
 }

@@ -6,11 +6,11 @@ import { splitAtPlaceholders } from '../../../lib/placeholders.ts'
 import type { ReferenceHeader } from '../../../messages/email/port.ts'
 import { referencePlaceholder } from '../../../messages/email/urls.ts'
 import type { Db } from '../../../storage/db.ts'
-import type { Source } from './source.ts'
+import type { EmailEventSource } from './source.ts'
 import { findSources } from './store.ts'
 
 const report = referencePlaceholder('report')
-const HEADERS: Record<Source, ReferenceHeader> = {
+const HEADERS: Record<EmailEventSource, ReferenceHeader> = {
   // SES shows the headers themselves.
   ses: ['X-Carillon-Ref', splitAtPlaceholders(report)],
   mailgun: ['X-Mailgun-Variables', splitAtPlaceholders(`{"carillon_ref":"${report}"}`)],

@@ -3,17 +3,17 @@ import type { Call, Route, RouteAccess } from '../../../http/route.ts'
 import { route } from '../../../http/route.ts'
 import type { FeedbackContext } from '../../context.ts'
 import { changeSources, viewSources } from './change.ts'
-import { takeSourceCall } from './receive-events.ts'
+import { receiveEvents } from './receive-events.ts'
 import { EventSourcesAnswer, EventSourcesBody, SecretPath, SourcesPath, TakenAnswer } from './schema.ts'
-import { type Source, sources } from './source.ts'
+import { type EmailEventSource, emailEventSources } from './source.ts'
 
-const NAMES: Record<Source, string> = {
+const NAMES: Record<EmailEventSource, string> = {
   ses: 'Amazon SES',
   mailgun: 'Mailgun',
   sendgrid: 'SendGrid',
   postmark: 'Postmark',
 }
-const PROOFS: Record<Source, string> = {
+const PROOFS: Record<EmailEventSource, string> = {
   ses: 'as messages of its SNS topic, whose signature is verified',
   mailgun: 'signed with the app’s key; each token is taken once, within 15 minutes',
   sendgrid: 'signed with its key over the time and the whole body',
@@ -44,11 +44,11 @@ export function eventSourceRoutes(ctx: FeedbackContext): Route[] {
     answers: { 200: TakenAnswer },
   }
   const take = async (
-    source: Source,
+    source: EmailEventSource,
     call: Pick<Call<{ app_id: string; secret?: string }>, 'params' | 'body' | 'header'>,
   ) => {
     const { params, body } = call
-    await takeSourceCall(ctx, params.app_id, source, {
+    await receiveEvents(ctx, params.app_id, source, {
       body: Buffer.isBuffer(body) ? body : Buffer.alloc(0),
       header: (name) => call.header(name),
       pathSecret: params.secret,
@@ -80,7 +80,7 @@ export function eventSourceRoutes(ctx: FeedbackContext): Route[] {
         return { status: 200, body: await viewSources(ctx, call.app.id) }
       },
     }),
-    ...sources.map((source) =>
+    ...emailEventSources.map((source) =>
       route({
         ...taking,
         operation: `take${NAMES[source].replaceAll(/\W/g, '')}Events`,

@@ -2,15 +2,15 @@
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { ClassifyBounce } from '../context.ts'
-import { type Fields, fieldsOf, listOf, parse, refusalOf, textOf, timeOf } from './json.ts'
+import { fieldsOf, type JsonFields, listOf, parseJson, parseRefusal, textOf, timeOf } from './json.ts'
 import {
-  type Configured,
   isMachine,
-  notGenuine,
-  type Request,
-  type Said,
+  notAuthentic,
+  type RecipientEvent,
+  type SourceConfig,
   type SourceEvent,
-  type Telling,
+  type SourceReport,
+  type SourceRequest,
 } from './source.ts'
 
 /** It tries for a day to bring what was not taken. Within that, what comes twice is known by its id. */
@@ -28,21 +28,21 @@ export function readPublicKey(text: string): KeyObject | undefined {
 }
 
 export function readSendgrid(
-  { settings }: Configured<'sendgrid'>,
-  { body, header }: Request,
+  { settings }: SourceConfig<'sendgrid'>,
+  { body, header }: SourceRequest,
   now: Date,
   classify: ClassifyBounce,
-): Said {
+): SourceReport {
   const signature = header('x-twilio-email-event-webhook-signature')
   const time = header('x-twilio-email-event-webhook-timestamp')
   const key = readPublicKey(settings.public_key)
-  if (!key || !signature || !time || !/^\d{1,12}$/.test(time)) throw notGenuine()
+  if (!key || !signature || !time || !/^\d{1,12}$/.test(time)) throw notAuthentic()
   const signed = Buffer.concat([Buffer.from(time), body])
-  if (!verify('sha256', signed, key, Buffer.from(signature, 'base64'))) throw notGenuine()
+  if (!verify('sha256', signed, key, Buffer.from(signature, 'base64'))) throw notAuthentic()
   const ageMs = now.getTime() - Number(time) * 1_000
-  if (ageMs > OLDEST_MS || ageMs < -NEWEST_MS) throw notGenuine()
+  if (ageMs > OLDEST_MS || ageMs < -NEWEST_MS) throw notAuthentic()
 
-  const events = listOf(parse(body.toString('utf8'))).flatMap((entry): SourceEvent[] => {
+  const events = listOf(parseJson(body.toString('utf8'))).flatMap((entry): SourceEvent[] => {
     const fields = fieldsOf(entry)
     const news = readNews(fields, classify)
     const id = textOf(fields.sg_event_id)
@@ -53,14 +53,14 @@ export function readSendgrid(
         reference: textOf(fields.carillon_ref) ?? textOf(fieldsOf(fields.unique_args).carillon_ref),
         messageId: textOf(fields['smtp-id']),
         at: timeOf(fields.timestamp),
-        told: [{ recipient: textOf(fields.email), news }],
+        recipients: [{ recipient: textOf(fields.email), event: news }],
       },
     ]
   })
   return { events }
 }
 
-function readNews(fields: Fields, classify: ClassifyBounce): Telling['news'] | undefined {
+function readNews(fields: JsonFields, classify: ClassifyBounce): RecipientEvent['event'] | undefined {
   const detail = textOf(fields.reason)
   switch (fields.event) {
     case 'delivered':
@@ -78,7 +78,7 @@ function readNews(fields: Fields, classify: ClassifyBounce): Telling['news'] | u
       return { kind: 'bounced', class: /bounced address|invalid/i.test(detail ?? '') ? 'hard' : 'block', detail }
     case 'bounce': {
       if (fields.type === 'blocked') return { kind: 'bounced', class: 'block', detail }
-      const found = classify(refusalOf(detail, textOf(fields.status)))
+      const found = classify(parseRefusal(detail, textOf(fields.status)))
       return { kind: 'bounced', class: found === 'transient' ? 'soft' : found, detail }
     }
     default:

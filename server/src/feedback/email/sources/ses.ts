@@ -4,16 +4,16 @@ import { type KeyObject, verify, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
 import { unavailable } from '../../../lib/errors.ts'
 import { ownProperty } from '../../../lib/own-property.ts'
-import type { BounceClass, ClassifyBounce, FetchPage } from '../context.ts'
-import { type Fields, fieldsOf, listOf, parse, refusalOf, textOf, timeOf } from './json.ts'
+import type { ClassifyBounce, EmailBounceClass, FetchPage } from '../context.ts'
+import { fieldsOf, type JsonFields, listOf, parseJson, parseRefusal, textOf, timeOf } from './json.ts'
 import {
-  type Configured,
   isMachine,
-  notGenuine,
-  type Request,
-  type Said,
+  notAuthentic,
+  type RecipientEvent,
+  type SourceConfig,
   type SourceEvent,
-  type Telling,
+  type SourceReport,
+  type SourceRequest,
 } from './source.ts'
 
 /** SNS gives up within hours. What is older would be forgotten as told, and could be told again. */
@@ -76,7 +76,7 @@ const ALGORITHMS = new Map([
   ['2', 'sha256'],
 ])
 
-async function isGenuine(message: Fields, findCertificate: FindCertificate): Promise<boolean> {
+async function isGenuine(message: JsonFields, findCertificate: FindCertificate): Promise<boolean> {
   const names = SIGNED_FIELDS.get(textOf(message.Type) ?? '')
   const algorithm = ALGORITHMS.get(textOf(message.SignatureVersion) ?? '')
   const [signature, url] = [textOf(message.Signature), textOf(message.SigningCertURL)]
@@ -91,13 +91,17 @@ async function isGenuine(message: Fields, findCertificate: FindCertificate): Pro
 
 type Ports = { now: Date; classify: ClassifyBounce; findCertificate: FindCertificate; fetchPage: FetchPage }
 
-export async function readSes({ settings }: Configured<'ses'>, { body }: Request, ports: Ports): Promise<Said> {
-  const message = fieldsOf(parse(body.toString('utf8')))
+export async function readSes(
+  { settings }: SourceConfig<'ses'>,
+  { body }: SourceRequest,
+  ports: Ports,
+): Promise<SourceReport> {
+  const message = fieldsOf(parseJson(body.toString('utf8')))
   const [id, at] = [textOf(message.MessageId), timeOf(message.Timestamp)]
   // Looked at first: nothing is fetched for a topic that is not the app's.
-  if (message.TopicArn !== settings.topic_arn || id === undefined || !at) throw notGenuine()
-  if (!(await isGenuine(message, ports.findCertificate))) throw notGenuine()
-  if (ports.now.getTime() - at.getTime() > OLDEST_MS) throw notGenuine()
+  if (message.TopicArn !== settings.topic_arn || id === undefined || !at) throw notAuthentic()
+  if (!(await isGenuine(message, ports.findCertificate))) throw notAuthentic()
+  if (ports.now.getTime() - at.getTime() > OLDEST_MS) throw notAuthentic()
   if (message.Type === 'SubscriptionConfirmation') await confirm(textOf(message.SubscribeURL) ?? '', ports.fetchPage)
   const event =
     message.Type === 'Notification' ? readEvent(id, textOf(message.Message) ?? '', ports.classify) : undefined
@@ -106,17 +110,17 @@ export async function readSes({ settings }: Configured<'ses'>, { body }: Request
 
 /** SNS asks whether the topic may send here: we say yes by looking at the address that it gave. */
 async function confirm(url: string, fetchPage: FetchPage): Promise<void> {
-  if (!isOfSns(url)) throw notGenuine()
+  if (!isOfSns(url)) throw notAuthentic()
   if (!(await fetchPage(url))) throw unavailable()
 }
 
 function readEvent(id: string, text: string, classify: ClassifyBounce): SourceEvent | undefined {
-  const said = fieldsOf(parse(text))
+  const said = fieldsOf(parseJson(text))
   const kind = textOf(said.eventType) ?? textOf(said.notificationType) ?? ''
   const detail = fieldsOf(ownProperty(said, kind.toLowerCase()))
-  const told = recipientsOf(detail).flatMap((it): Telling[] => {
+  const told = recipientsOf(detail).flatMap((it): RecipientEvent[] => {
     const news = readNews(kind, detail, it, classify)
-    return news ? [{ recipient: textOf(it.emailAddress), news }] : []
+    return news ? [{ recipient: textOf(it.emailAddress), event: news }] : []
   })
   if (told.length === 0) return undefined
   const mail = fieldsOf(said.mail)
@@ -130,12 +134,12 @@ function readEvent(id: string, text: string, classify: ClassifyBounce): SourceEv
     reference: header('x-carillon-ref') ?? textOf(listOf(fieldsOf(mail.tags).carillon_ref)[0]),
     messageId: header('message-id') ?? textOf(fieldsOf(mail.commonHeaders).messageId),
     at: timeOf(detail.timestamp) ?? timeOf(mail.timestamp),
-    told,
+    recipients: told,
   }
 }
 
 /** A mail and its copies may be in one notice. One without a name where nobody is named. */
-function recipientsOf(detail: Fields): Fields[] {
+function recipientsOf(detail: JsonFields): JsonFields[] {
   const named = [
     ...listOf(detail.bouncedRecipients),
     ...listOf(detail.complainedRecipients),
@@ -146,10 +150,10 @@ function recipientsOf(detail: Fields): Fields[] {
 
 function readNews(
   kind: string,
-  detail: Fields,
-  recipient: Fields,
+  detail: JsonFields,
+  recipient: JsonFields,
   classify: ClassifyBounce,
-): Telling['news'] | undefined {
+): RecipientEvent['event'] | undefined {
   switch (kind) {
     case 'Delivery':
       return { kind: 'delivered' }
@@ -169,14 +173,14 @@ function readNews(
 }
 
 /** What the other server said decides, where SES hands it on; else SES's own word for it. */
-function readBounce(detail: Fields, recipient: Fields, classify: ClassifyBounce): Telling['news'] {
+function readBounce(detail: JsonFields, recipient: JsonFields, classify: ClassifyBounce): RecipientEvent['event'] {
   const [status, diagnostic] = [textOf(recipient.status), textOf(recipient.diagnosticCode)]
-  const found = diagnostic === undefined ? undefined : classify(refusalOf(diagnostic, status))
+  const found = diagnostic === undefined ? undefined : classify(parseRefusal(diagnostic, status))
   const kind = found === undefined || found === 'transient' ? classOf(detail) : found
   return { kind: 'bounced', class: kind, detail: diagnostic }
 }
 
-function classOf({ bounceType, bounceSubType }: Fields): BounceClass {
+function classOf({ bounceType, bounceSubType }: JsonFields): EmailBounceClass {
   if (bounceType === 'Permanent') return 'hard'
   if (bounceSubType === 'MailboxFull') return 'full'
   if (bounceSubType === 'ContentRejected' || bounceSubType === 'AttachmentRejected') return 'block'

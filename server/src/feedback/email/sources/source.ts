@@ -5,33 +5,36 @@ import { forbidden } from '../../../lib/errors.ts'
 import type { AppId } from '../../../lib/ids.ts'
 import type { SecretBox } from '../../../lib/secrets.ts'
 import type { EmailFeedback } from '../../../messages/email/record-feedback.ts'
-import type { BounceClass } from '../context.ts'
+import type { EmailBounceClass } from '../context.ts'
 import { isMachineAgent } from '../tracking-guard.ts'
 import { textOf } from './json.ts'
 
-export const sources = ['ses', 'mailgun', 'sendgrid', 'postmark'] as const
-export type Source = (typeof sources)[number]
+export const emailEventSources = ['ses', 'mailgun', 'sendgrid', 'postmark'] as const
+export type EmailEventSource = (typeof emailEventSources)[number]
 
 /** As it is kept, in the words of the interface, without what is secret. */
-export type Settings = {
+export type SourceSettings = {
   ses: { topic_arn: string }
   mailgun: Record<string, never>
   sendgrid: { public_key: string }
   postmark: { username: string | null }
 }
-export type Secrets = {
+export type SourceSecrets = {
   ses: undefined
   mailgun: { signing_key: string }
   sendgrid: undefined
   postmark: { password: string | null; path_secret: string | null }
 }
 /** In clear: no answer or log may hold it. */
-export type Configured<Name extends Source> = { settings: Settings[Name]; secrets: Secrets[Name] }
+export type SourceConfig<Name extends EmailEventSource> = {
+  settings: SourceSettings[Name]
+  secrets: SourceSecrets[Name]
+}
 
-export type Request = { body: Buffer; header(name: string): string | undefined; pathSecret?: string | undefined }
+export type SourceRequest = { body: Buffer; header(name: string): string | undefined; pathSecret?: string | undefined }
 
-type Told<News> = News extends { kind: 'bounced' }
-  ? { kind: 'bounced'; class: BounceClass; detail?: string | undefined }
+type RecipientEventOf<News> = News extends { kind: 'bounced' }
+  ? { kind: 'bounced'; class: EmailBounceClass; detail?: string | undefined }
   : Omit<News, 'reference' | 'at'>
 
 export type SourceEvent = {
@@ -42,19 +45,19 @@ export type SourceEvent = {
   messageId?: string | undefined
   at: Date | undefined
   /** Of each recipient that it is about, at least one; nameless where the provider names none. */
-  told: Telling[]
+  recipients: RecipientEvent[]
 }
-export type Telling = { recipient?: string | undefined; news: Told<EmailFeedback> }
+export type RecipientEvent = { recipient?: string | undefined; event: RecipientEventOf<EmailFeedback> }
 
 /** What a request says once it is known to be the provider's. */
-export type Said = {
+export type SourceReport = {
   events: SourceEvent[]
   /** By which the request itself is known: it is heard once, whatever it says. */
   once?: string | undefined
 }
 
 /** Whoever it is learns nothing, not even whether the app or the source is there. */
-export const notGenuine = () => forbidden('The signature or the credentials do not fit')
+export const notAuthentic = () => forbidden('The signature or the credentials do not fit')
 
 /** In constant time, whatever their lengths. */
 export function isSame(a: string, b: string): boolean {
@@ -63,7 +66,7 @@ export function isSame(a: string, b: string): boolean {
 }
 
 /** Bound to its row: moved to another, a secret does not open. */
-export function sourceSecret(secrets: SecretBox, appId: AppId, source: Source) {
+export function sourceSecret(secrets: SecretBox, appId: AppId, source: EmailEventSource) {
   const context = `email_event_sources ${appId} ${source}`
   return {
     seal: (value: object) => secrets.seal(JSON.stringify(value), context),

@@ -15,7 +15,7 @@ import { newId } from '../../../lib/ids.ts'
 import { createLog } from '../../../lib/log.ts'
 import { certificateFor, type ServerCertificate } from '../../../sink/certificate.ts'
 import { sql } from '../../../storage/sql.ts'
-import { forgetOldEmailEvents } from './receive-events.ts'
+import { deleteExpiredReceipts } from './receive-events.ts'
 
 const HOST = 'sns.eu-west-1.amazonaws.com'
 const CERT_URL = `https://${HOST}/SimpleNotificationService-0123abcd.pem`
@@ -772,9 +772,9 @@ test('what was told is remembered for eight days', async () => {
     return row?.n ?? 0
   }
   clock.advance({ days: 8 })
-  await forgetOldEmailEvents(app.db, clock.now())
+  await deleteExpiredReceipts(app.db, clock.now())
   expect(await remembered()).toBeGreaterThan(0)
   clock.advance({ ms: 1 })
-  await forgetOldEmailEvents(app.db, clock.now())
+  await deleteExpiredReceipts(app.db, clock.now())
   expect(await remembered()).toBe(0)
 })

@@ -3,14 +3,14 @@
 import type { AppId } from '../../../lib/ids.ts'
 import type { Db } from '../../../storage/db.ts'
 import { sql } from '../../../storage/sql.ts'
-import type { Source } from './source.ts'
+import type { EmailEventSource } from './source.ts'
 
-export type StoredSource = { source: Source; settings: object; secret: string | null }
+export type StoredSource = { source: EmailEventSource; settings: object; secret: string | null }
 
 export const findSources = (db: Db, appId: AppId) =>
   db.query<StoredSource>(sql`select source, settings, secret from email_event_sources where app_id = ${appId}`)
 
-export async function findSource(db: Db, appId: AppId, source: Source): Promise<StoredSource | undefined> {
+export async function findSource(db: Db, appId: AppId, source: EmailEventSource): Promise<StoredSource | undefined> {
   const [found] = await db.query<StoredSource>(sql`
     select source, settings, secret from email_event_sources where app_id = ${appId} and source = ${source}`)
   return found
@@ -25,17 +25,17 @@ export const upsertSource = (db: Db, appId: AppId, { source, settings, secret }:
     on conflict (app_id, source) do update
     set settings = excluded.settings, secret = excluded.secret, updated_at = excluded.updated_at`)
 
-export const deleteSource = (db: Db, appId: AppId, source: Source) =>
+export const deleteSource = (db: Db, appId: AppId, source: EmailEventSource) =>
   db.query(sql`delete from email_event_sources where app_id = ${appId} and source = ${source}`)
 
 /** A plan from when there were few receipts would read all of them for every call. */
 const UNPREPARED = { prepare: false } as const
 
 /** Those that are now for the caller to handle: new ones, and ones that somebody took before `staleBefore` and did not finish. */
-export async function takeReceipts(
+export async function claimReceipts(
   db: Db,
   appId: AppId,
-  source: Source,
+  source: EmailEventSource,
   events: readonly string[],
   { now, staleBefore }: { now: Date; staleBefore: Date },
 ): Promise<Set<string>> {
@@ -52,7 +52,12 @@ export async function takeReceipts(
 }
 
 /** Whether somebody else is at one of them now. */
-export async function areUnderWay(db: Db, appId: AppId, source: Source, events: readonly string[]): Promise<boolean> {
+export async function areClaimed(
+  db: Db,
+  appId: AppId,
+  source: EmailEventSource,
+  events: readonly string[],
+): Promise<boolean> {
   const found = await db.query(
     sql`
     select event from email_event_receipts
@@ -63,7 +68,7 @@ export async function areUnderWay(db: Db, appId: AppId, source: Source, events: 
   return found.length > 0
 }
 
-export const finishReceipts = (db: Db, appId: AppId, source: Source, events: readonly string[]) =>
+export const finishReceipts = (db: Db, appId: AppId, source: EmailEventSource, events: readonly string[]) =>
   db.query(
     sql`
     update email_event_receipts set is_done = true
@@ -71,7 +76,7 @@ export const finishReceipts = (db: Db, appId: AppId, source: Source, events: rea
     UNPREPARED,
   )
 
-export const giveBackReceipts = (db: Db, appId: AppId, source: Source, events: readonly string[]) =>
+export const releaseReceipts = (db: Db, appId: AppId, source: EmailEventSource, events: readonly string[]) =>
   db.query(
     sql`
     delete from email_event_receipts
