@@ -3,14 +3,14 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Channel, ChannelOutcome, ProviderRoute } from '../channel.ts'
-import type { LiveActivity } from './apns/live-activity.ts'
+import type { LiveActivityContent } from './apns/live-activity.ts'
 import type { PushContent } from './content.ts'
 
 /** One message for one device or browser. Those that say the same share one content object, so that it is written once. */
 export type PushMessage = { token: string } & (
   | { kind: 'push'; content: PushContent; webAuth: string | null; webP256: string | null }
   /** The token is that of the activity, or of the app for its kind. */
-  | { kind: 'activity'; content: LiveActivity & { updatedAt: Date } }
+  | { kind: 'activity'; content: LiveActivityContent & { updatedAt: Date } }
 )
 
 export type PushProviderSettings = { clock: Clock; route: ProviderRoute; vapidSubject: string }

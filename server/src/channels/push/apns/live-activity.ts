@@ -5,7 +5,7 @@ import { compact, nearestPriority } from '../content.ts'
 import { toUnixSeconds } from '../jwt.ts'
 import type { ApnsPush } from './payload.ts'
 
-export type LiveActivity = {
+export type LiveActivityContent = {
   messageId: string
   expiresAt: Date
   priority: number
@@ -21,7 +21,7 @@ export type LiveActivity = {
 }
 
 /** `now` orders updates: iOS drops one that is older than what it shows. */
-export function writeLiveActivityPush(activity: LiveActivity, now: Date): ApnsPush {
+export function writeLiveActivityPush(activity: LiveActivityContent, now: Date): ApnsPush {
   const { messageId, state, start, isEnd, alert, staleAt, dismissAt, relevanceScore } = activity
   const aps = compact({
     timestamp: toUnixSeconds(now),
