@@ -3,7 +3,7 @@
 import { allHandlers, allSchedules, type JobsContext } from '../src/composition/jobs.ts'
 import { createJourneysContext } from '../src/journeys/context.ts'
 import { createRunsContext } from '../src/journeys/runs/context.ts'
-import { createNoteActions, createReadRunData } from '../src/journeys/runs/ports.ts'
+import { createReadRunData, createRecordRunActions } from '../src/journeys/runs/ports.ts'
 import type { Clock } from '../src/lib/clock.ts'
 import { newId } from '../src/lib/ids.ts'
 import { createLog } from '../src/lib/log.ts'
@@ -35,7 +35,7 @@ export function aWorker(app: Pick<TestApp, 'db'>, clock: Clock, parts: WorkerPar
   const renderer = theRenderer()
   const engine = {
     ...anEngine({ db: app.db, clock, sender, email }),
-    noteActions: createNoteActions(base),
+    recordRunActions: createRecordRunActions(base),
     readRunData: createReadRunData(app.db),
   }
   const context: JobsContext = {

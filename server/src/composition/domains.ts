@@ -12,7 +12,7 @@ import { createInAppContext, type InAppContext } from '../in-app/context.ts'
 import { createJourneysContext, type JourneysContext } from '../journeys/context.ts'
 import type { ReferenceKind } from '../journeys/document/reading.ts'
 import { createDryRunContext, type DryRunContext } from '../journeys/dry-run/simulate.ts'
-import { createNoteActions, createReadRunData } from '../journeys/runs/ports.ts'
+import { createReadRunData, createRecordRunActions } from '../journeys/runs/ports.ts'
 import { isUsedByLiveJourney } from '../journeys/store.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
@@ -105,7 +105,7 @@ export function createDomains(parts: DomainParts): Domains {
     readTwilioWebhook,
     publicUrl,
     sendWebhook,
-    noteActions: createNoteActions({ clock, newId }),
+    recordRunActions: createRecordRunActions({ clock, newId }),
     readRunData: createReadRunData(db),
     emailFeedback: mailParts({ secretKey, outbound, renderer }),
   })

@@ -5,7 +5,7 @@ import { KEYS_CHANNEL } from '../apps/store.ts'
 import { createDial } from '../channels/dial.ts'
 import { createAttachmentFetcher } from '../channels/email/fetch-attachments.ts'
 import { createRunsContext } from '../journeys/runs/context.ts'
-import { createNoteActions, createReadRunData } from '../journeys/runs/ports.ts'
+import { createReadRunData, createRecordRunActions } from '../journeys/runs/ports.ts'
 import { newId } from '../lib/ids.ts'
 import { createEngine, type Engine } from '../messages/engine/engine.ts'
 import { resumeMisconfigured } from '../messages/release/resume.ts'
@@ -61,7 +61,7 @@ export function startWorker(infrastructure: Infrastructure, resources: AsyncDisp
         maxBytes: config.emailAttachmentsMb * MEGABYTE,
       }),
     }),
-    recordRunActions: createNoteActions({ clock, newId }),
+    recordRunActions: createRecordRunActions({ clock, newId }),
     readRunData: createReadRunData(db),
     maxInFlight: config.maxInFlight,
   })

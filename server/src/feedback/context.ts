@@ -27,7 +27,7 @@ export type FeedbackParts = {
   sendWebhook: SendWebhook
   emailFeedback: EmailFeedbackParts
   /** Of whoever leads users through runs. */
-  noteActions?: RecordRunActions | undefined
+  recordRunActions?: RecordRunActions | undefined
   readRunData?: ReadRunData | undefined
 }
 

@@ -25,7 +25,7 @@ type ReceiptParts = {
   clock: Clock
   newId: NewId
   change: ChangeUsers
-  noteActions?: RecordRunActions | undefined
+  recordRunActions?: RecordRunActions | undefined
 }
 
 /** The answer to a text is written down moments after it came. */
@@ -52,10 +52,10 @@ export function createHandleReceipt(parts: ReceiptParts & { merger: Merger }): H
 
 /** Those that wait are looked at again after so long. */
 async function saveReceipts(parts: ReceiptParts, appId: AppId, receipts: readonly SmsReceipt[], retryMs: number) {
-  const { db, clock, newId, change, noteActions } = parts
+  const { db, clock, newId, change, recordRunActions } = parts
   const now = clock.now()
   const gone = await db.transaction(async (db) => {
-    const noted = await recordReceipts(db, appId, receipts, now, noteActions)
+    const noted = await recordReceipts(db, appId, receipts, now, recordRunActions)
     const runAt = new Date(now.getTime() + retryMs)
     const job = { appId, name: MATCH_RECEIPTS, key: 'waiting', runAt }
     if (noted.waiting > 0) await createQueue({ clock, newId }).enqueue(db, [job])

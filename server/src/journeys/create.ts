@@ -48,7 +48,7 @@ export async function insertNewJourney(
   { mayMiss = false, ...making }: NewJourneyOptions,
 ): Promise<Journey> {
   await checkLiquid(ctx, appId, reading)
-  const { reader, uses } = reading
+  const { reader, references } = reading
   const now = ctx.now()
   const journey: Journey = {
     id: ctx.newId(),
@@ -64,10 +64,11 @@ export async function insertNewJourney(
   }
   return ctx.db.transaction(async (db) => {
     if (!mayMiss)
-      for (const { use, demand } of await findBrokenReferences(db, appId, uses)) reader.report(use.path, demand)
+      for (const { reference, demand } of await findBrokenReferences(db, appId, references))
+        reader.report(reference.path, demand)
     reader.finish()
     await insertJourney(db, appId, journey)
-    await recordChange(ctx, db, appId, { journey, uses, fields: [], ...making })
+    await recordChange(ctx, db, appId, { journey, references, fields: [], ...making })
     return journey
   })
 }

@@ -7,7 +7,8 @@ import { insertNewJourney } from './create.ts'
 import { readDocument } from './document/read-document.ts'
 import { isPresent } from './document/reader.ts'
 import type { Journey, JourneyId } from './journey.ts'
-import { allNodes, type BranchCondition, type JourneyBranch, type JourneyNode } from './nodes/node.ts'
+import { allNodes, type JourneyBranch, type JourneyNode } from './nodes/kinds.ts'
+import type { BranchCondition } from './nodes/node.ts'
 import { getJourney } from './view.ts'
 
 const MAX_NAME = 300

@@ -4,31 +4,13 @@ import { hash } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
 import type { AppId, Id } from '../lib/ids.ts'
 import type { SegmentId } from '../segments/segment.ts'
-import type { JourneyNode } from './nodes/node.ts'
+import type { JourneyNode } from './nodes/kinds.ts'
+import type { EventMatch } from './nodes/node.ts'
 
 export type JourneyId = Id<'journey'>
 
 export const JOURNEY_STATES = ['draft', 'scheduled', 'processing', 'active', 'archived'] as const
 export type JourneyState = (typeof JOURNEY_STATES)[number]
-
-export const EVENT_OPERATORS = [
-  'equal',
-  'not_equal',
-  'less',
-  'less_or_equal',
-  'greater_or_equal',
-  'greater',
-  'is',
-  'is_not',
-  'exists',
-  'not_exists',
-  'before',
-  'after',
-] as const
-export type EventAttribute = { key: string; operator: (typeof EVENT_OPERATORS)[number]; value?: string }
-
-/** At most one group, all of which must hold. */
-export type EventMatch = { name: string; attributes: EventAttribute[][] }
 
 export type JourneyAudience =
   | {

@@ -21,7 +21,7 @@ const MAX_BAD_TEXTS = 20
 
 export type JourneyChange = {
   journey: Journey
-  uses: readonly Reference[]
+  references: readonly Reference[]
   fields: string[]
   by: RequestOrigin
   action: string
@@ -30,11 +30,11 @@ export type JourneyChange = {
 
 /** All but the row itself, which is inserted or updated. */
 export async function recordChange(ctx: JourneysContext, db: Db, appId: AppId, saved: JourneyChange): Promise<void> {
-  const { journey, uses, fields, by, action, detail } = saved
+  const { journey, references, fields, by, action, detail } = saved
   const actor = actorOf(by)
   const { id, version, document, state, updatedAt } = journey
   await deleteReferences(db, appId, id)
-  if (uses.length > 0) await insertReferences(db, appId, id, uses)
+  if (references.length > 0) await insertReferences(db, appId, id, references)
   await insertVersion(db, appId, id, {
     version,
     document,
@@ -67,9 +67,9 @@ function workOf(appId: AppId, { id, state, document: { schedule } }: Journey): N
 export async function checkLiquid(
   ctx: JourneysContext,
   appId: AppId,
-  { texts, reader }: DocumentReading,
+  { liquidTexts, reader }: DocumentReading,
 ): Promise<void> {
-  let rest = Object.entries(texts).filter(([, { text }]) => hasLiquid(text))
+  let rest = Object.entries(liquidTexts).filter(([, { text }]) => hasLiquid(text))
   for (let told = 0; told < MAX_BAD_TEXTS && rest.length > 0; told++) {
     const bad = await findBadText(ctx, appId, Object.fromEntries(rest))
     if (!bad) return

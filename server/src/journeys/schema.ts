@@ -2,11 +2,12 @@
 // schemas describe them.
 
 import Type from 'typebox'
+import { attributes, flag, object, schema, tags, text, time, uuid, uuids } from './document/json-schema.ts'
 import { MAX_NESTING, MAX_NODES } from './document/read-nodes.ts'
 import type { Fields } from './document/reader.ts'
 import { JOURNEY_STATES } from './journey.ts'
-import { NODE_KINDS } from './nodes/node.ts'
-import { attributes, flag, moment, nodeFields, nodes, object, schema, tags, text, uuid, uuids } from './nodes/schema.ts'
+import { NODE_KINDS } from './nodes/kinds.ts'
+import { nodeFields, nodes } from './nodes/schema.ts'
 import type { RunState } from './runs/run.ts'
 import { REQUESTABLE_STATES } from './states/transitions.ts'
 
@@ -54,8 +55,8 @@ const authored = {
   },
   schedule: {
     ...object({
-      start_at: moment('At least 5 minutes ahead.'),
-      stop_at: moment('After the start.'),
+      start_at: time('At least 5 minutes ahead.'),
+      stop_at: time('After the start.'),
       error: { type: ['string', 'null'], readOnly: true, description: 'Why it could not start.' },
     }),
     type: ['object', 'null'],
@@ -95,8 +96,8 @@ const summary = {
   state: { enum: [...JOURNEY_STATES] },
   created_at: { type: 'string', format: 'date-time' },
   updated_at: { type: 'string', format: 'date-time' },
-  started_at: moment('When it became active.'),
-  archived_at: moment('When it was stopped.'),
+  started_at: time('When it became active.'),
+  archived_at: time('When it was stopped.'),
   created_source: { type: 'string', description: 'As public_api.' },
 }
 const full = { ...summary, ...authored, concurrency_key: { type: 'string', description: 'Opaque.' } }
@@ -184,15 +185,15 @@ const run = {
   run_id: uuid(),
   state: { enum: [...RUN_STATES] },
   entered_at: { type: 'string', format: 'date-time' },
-  ended_at: moment(),
+  ended_at: time(),
   entry_event: { type: ['string', 'null'], description: 'The name of the event by which the user entered.' },
   node: {
     ...object({ id: uuid(), kind }, ['id', 'kind']),
     type: ['object', 'null'],
     description: 'Where the user is, or was when they left early.',
   },
-  since: moment('When the user came to the node.'),
-  moves_at: moment(
+  since: time('When the user came to the node.'),
+  moves_at: time(
     'When the user leaves the node if nothing happens before; null where only something that happens moves them.',
   ),
   waits_for: {
@@ -202,12 +203,12 @@ const run = {
   },
   held: { type: 'boolean', description: 'The user is at a node that sends, and the app may not send.' },
   held_reason: { type: ['string', 'null'] },
-  may_enter_again_at: moment('Of a run that is over.'),
+  may_enter_again_at: time('Of a run that is over.'),
   explanation: { type: 'string', description: 'All of it in words.' },
   path: {
     type: 'array',
     description: 'What the user came by, in order.',
-    items: object({ node_id: uuid(), branch_id: uuid(), kind, at: moment() }, ['kind', 'at']),
+    items: object({ node_id: uuid(), branch_id: uuid(), kind, at: time() }, ['kind', 'at']),
   },
 }
 export const TraceAnswer = schema(

@@ -4,7 +4,8 @@ import type { AppId } from '../lib/ids.ts'
 import { channelStats } from '../messages/counts/summary.ts'
 import type { JourneysContext } from './context.ts'
 import type { JourneyId } from './journey.ts'
-import { allNodes, branchesOf, CHANNEL_OF, type NodeKind, sendsTemplate } from './nodes/node.ts'
+import { allNodes, branchesOf, definitionOf, templateChannelOf } from './nodes/kinds.ts'
+import type { TemplateChannel } from './nodes/node.ts'
 import { findCounts, findMessageCounts, type JourneyCount, type NodeMessageCount } from './stats-store.ts'
 import { getJourney } from './view.ts'
 
@@ -32,9 +33,12 @@ export async function viewStats(ctx: JourneysContext, appId: AppId, id: JourneyI
           waiting: at(node.id, 'waiting'),
           completed: at(node.id, 'completed'),
           exited_early: at(node.id, 'exited_early'),
-          ...(isSend(node.kind) && {
+          ...(definitionOf(node).channel && {
             message_stats: {
-              totals: { ...totalsOf(countsAt.get(node.id) ?? []), ...sentBy(node.kind, messagesAt.get(node.id)) },
+              totals: {
+                ...totalsOf(countsAt.get(node.id) ?? []),
+                ...sentBy(templateChannelOf(node.kind), messagesAt.get(node.id)),
+              },
             },
           }),
         },
@@ -46,11 +50,9 @@ export async function viewStats(ctx: JourneysContext, appId: AppId, id: JourneyI
   }
 }
 
-const isSend = (kind: NodeKind) => kind.startsWith('send_')
-
 const totalsOf = (counts: readonly JourneyCount[]) =>
   Object.fromEntries(counts.filter(({ fact }) => !OF_RUNS.has(fact)).map(({ fact, total }) => [fact, total]))
 
 /** In the words in which a message tells how its own deliveries stand; nothing before the first one is sent. */
-const sentBy = (kind: NodeKind, counts: readonly NodeMessageCount[] | undefined) =>
-  sendsTemplate(kind) && counts ? channelStats(CHANNEL_OF[kind], counts) : {}
+const sentBy = (channel: TemplateChannel | undefined, counts: readonly NodeMessageCount[] | undefined) =>
+  channel && counts ? channelStats(channel, counts) : {}

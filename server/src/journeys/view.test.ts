@@ -21,7 +21,7 @@ import { virtualClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
 import type { Permission } from '../lib/permissions.ts'
 import { sql } from '../storage/sql.ts'
-import { branchesOf, type JourneyNode } from './nodes/node.ts'
+import { branchesOf, type JourneyNode } from './nodes/kinds.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-01-01T09:00:00Z')

@@ -37,15 +37,15 @@ let headers: Record<string, string>
 
 /** What whoever leads runs was told. */
 let actions: RunAction[]
-const noteActions: RecordRunActions = async (_db, _appId, told) => void actions.push(...told)
+const recordRunActions: RecordRunActions = async (_db, _appId, told) => void actions.push(...told)
 let note: RecordReport
 
 setStage((stage) => {
   ;({ app, clock, sender, appId } = stage)
-  engine = { ...stage.engine, recordRunActions: noteActions }
+  engine = { ...stage.engine, recordRunActions }
   headers = { authorization: `Key ${stage.tenant.key}` }
   actions = []
-  note = createRecordReport({ db: app.db, clock, merger: createMerger({ slots: 2 }), recordRunActions: noteActions })
+  note = createRecordReport({ db: app.db, clock, merger: createMerger({ slots: 2 }), recordRunActions })
 })
 
 const prepare = (templateId: string) => {
@@ -197,7 +197,7 @@ describe('whoever leads runs learns', () => {
     const content = { isSMS: true, contents: { en: 'Bells' } }
     const { runs } = await sentInRuns(2, { channel: 'sms', content }, user)
     const receive = (reference: string, state: 'delivered' | 'failed') =>
-      recordReceipts(app.db, appId, [{ reference, state }], clock.now(), noteActions)
+      recordReceipts(app.db, appId, [{ reference, state }], clock.now(), recordRunActions)
     await receive('text 2', 'failed')
     expect(actions).toEqual([])
     await receive('text 2', 'delivered')
@@ -214,7 +214,12 @@ describe('whoever leads runs learns', () => {
     const { id, runs } = await sentInRuns(2, { channel: 'email', content }, user)
     const [first, second] = runs.map((runId) => ({ userId: user.userId, runId }))
     expect(actions.splice(0)).toEqual([first, second])
-    const noteEmail = createRecordEmailFeedback({ db: app.db, clock, merger: createMerger({ slots: 2 }), noteActions })
+    const noteEmail = createRecordEmailFeedback({
+      db: app.db,
+      clock,
+      merger: createMerger({ slots: 2 }),
+      recordRunActions,
+    })
     const mail = mailsOf(sender)[0] as { reference: string }
     const reference = engine.email.references.read(mail.reference, 'report') as EmailReference
     await noteEmail(appId, { kind: 'opened', isMachine: false, reference, at: clock.now() })

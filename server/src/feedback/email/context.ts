@@ -41,11 +41,11 @@ export const createEmailFeedbackContext = (
     db,
     clock,
     merger,
-    noteActions,
-  }: { db: Db; clock: Clock; merger: Merger; noteActions?: RecordRunActions | undefined },
+    recordRunActions,
+  }: { db: Db; clock: Clock; merger: Merger; recordRunActions?: RecordRunActions | undefined },
 ): EmailFeedbackContext => ({
   ...parts,
-  noteEmail: createRecordEmailFeedback({ db, clock, merger, noteActions }),
+  noteEmail: createRecordEmailFeedback({ db, clock, merger, recordRunActions }),
   trackingGuard: createTrackingGuard(clock),
   findCertificate: createCertificates({ clock, fetchPage: parts.fetchPage }),
 })

@@ -1,7 +1,7 @@
 // Nodes and branches get their ids from us. One that is sent back with its id is the same one, and whoever waits there stays.
 
 import type { NewId } from '../../lib/ids.ts'
-import { allNodes, branchesOf, type JourneyNode, sendsTemplate } from '../nodes/node.ts'
+import { allNodes, branchesOf, type JourneyNode, type NodeKind, templateChannelOf } from '../nodes/kinds.ts'
 import type { DocumentReading } from './reading.ts'
 
 export function giveIds(reading: DocumentReading, before: readonly JourneyNode[], newId: NewId): void {
@@ -46,15 +46,16 @@ function giveBranchIds(
   }
 }
 
-function resolveSenders({ reader, nodes, senders }: DocumentReading): void {
-  for (const { path, condition, nodeId, clientNodeId } of senders) {
+function resolveSenders({ reader, nodes, messageConditions }: DocumentReading): void {
+  for (const { path, condition, nodeId, clientNodeId } of messageConditions) {
     if (nodeId === undefined && clientNodeId === undefined) continue
     const found = nodes.find(({ node }) =>
       nodeId === undefined ? node.client_node_id === clientNodeId : node.id === nodeId,
     )?.node
     const field = `${path}.${nodeId === undefined ? 'client_node_id' : 'sending_node_id'}`
     if (!found) reader.report(field, 'names no node of this journey')
-    else if (!sendsTemplate(found.kind)) reader.report(field, 'must name a node that sends push, email or SMS')
+    else if (!templateChannelOf(found.kind as NodeKind))
+      reader.report(field, 'must name a node that sends push, email or SMS')
     else condition.sending_node_id = found.id
   }
 }

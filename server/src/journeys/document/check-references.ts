@@ -21,10 +21,10 @@ const NOUNS: Record<ReferenceKind, string> = {
 export async function findBrokenReferences(
   db: Db,
   appId: AppId,
-  uses: readonly Reference[],
-): Promise<{ use: Reference; demand: string }[]> {
+  references: readonly Reference[],
+): Promise<{ reference: Reference; demand: string }[]> {
   const idsOf = (kind: ReferenceKind) =>
-    [...new Set(uses.filter((use) => use.kind === kind).map(({ id }) => id))].sort()
+    [...new Set(references.filter((reference) => reference.kind === kind).map(({ id }) => id))].sort()
   const stored = idsOf('segment').filter((id) => !isDefaultId(appId, id))
   const templates = new Map(
     (await held(idsOf('template'), (ids) => lockTemplatesForShare(db, appId, ids))).map((it) => [it.id, it]),
@@ -35,13 +35,13 @@ export async function findBrokenReferences(
     webhook: new Set((await held(idsOf('webhook'), (ids) => lockWebhooksForShare(db, appId, ids))).map(({ id }) => id)),
     iam: new Set((await held(idsOf('iam'), (ids) => lockMessagesForShare(db, appId, ids))).map(({ id }) => id)),
   }
-  return uses.flatMap((use) => {
-    const { kind, id, channel } = use
+  return references.flatMap((reference) => {
+    const { kind, id, channel } = reference
     if (kind === 'segment' && isDefaultId(appId, id)) return []
-    if (!found[kind].has(id)) return [{ use, demand: `names ${NOUNS[kind]} that is not there` }]
+    if (!found[kind].has(id)) return [{ reference, demand: `names ${NOUNS[kind]} that is not there` }]
     const actual = templates.get(id)?.channel
     if (channel !== undefined && actual !== channel)
-      return [{ use, demand: `must name a template for ${channel}; this one is for ${actual ?? 'nothing'}` }]
+      return [{ reference, demand: `must name a template for ${channel}; this one is for ${actual ?? 'nothing'}` }]
     return []
   })
 }

@@ -67,7 +67,7 @@ type ShownJourney = ReturnType<typeof journeyObject>
 
 /** All that a journey refers to, which was read before and need not be judged again. */
 export const referencesOf = (document: JourneyDocument): Reference[] =>
-  readDocument(document, { before: document, now: new Date(0), minWaitSeconds: 1, newId: () => '' }).reading.uses
+  readDocument(document, { before: document, now: new Date(0), minWaitSeconds: 1, newId: () => '' }).reading.references
 
 function readDescription({ reader }: DocumentReading, value: unknown): string {
   if (!isPresent(value)) return ''

@@ -6,10 +6,9 @@ import { listUsers, matchUsers, restrictToReachable } from '../../segments/audie
 import type { Db } from '../../storage/db.ts'
 import { findPresence } from '../../users/presence-store.ts'
 import type { JourneyAudience } from '../journey.ts'
+import { definitionOf, templateChannelOf } from '../nodes/kinds.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
-import { CHANNEL_OF, sendsTemplate } from '../nodes/node.ts'
 import { DAY_MS, pastDays, type SimulationOptions } from './options.ts'
-import type { Channel } from './rates.ts'
 import { type SimulatedRun, type Simulation, startRun } from './simulate-users.ts'
 import { createSimulatedUser, type SimulatedUser } from './simulated-user.ts'
 
@@ -91,12 +90,10 @@ async function learn(
 ): Promise<void> {
   if (people.length === 0) return
   const byId = new Map(people.map((person) => [person.userId, person]))
-  if (journey.nodes.some(({ kind }) => kind === 'time_window'))
+  if (journey.nodes.some((node) => definitionOf(node).usesPresence))
     for (const { userId, timezoneId, lastActive } of await findPresence(db, appId, [...byId.keys()]))
       Object.assign(byId.get(userId) as SimulatedUser, { zone: timezoneId, lastActive })
-  const channels = [
-    ...new Set(journey.nodes.flatMap(({ kind }): Channel[] => (sendsTemplate(kind) ? [CHANNEL_OF[kind]] : []))),
-  ]
+  const channels = [...new Set(journey.nodes.flatMap(({ kind }) => templateChannelOf(kind) ?? []))]
   if (channels.length === 0) return
   const trees = channels.map((channel) => restrictToReachable({ kind: 'all', of: [] }, channel))
   for (const { userId, matches: holds } of await matchUsers(db, trees, { appId, now }, [...byId.keys()]))

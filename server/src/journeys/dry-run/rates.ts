@@ -6,31 +6,28 @@ import type { AppId } from '../../lib/ids.ts'
 import { countByChannel } from '../../messages/counts/rate-store.ts'
 import type { Db } from '../../storage/db.ts'
 import { countActiveUsers, countUsers } from '../../users/presence-store.ts'
-import type { EventMatch } from '../journey.ts'
+import { conditionalBranchesOf, type JourneyNode, templateChannelOf, waitConditionsOf } from '../nodes/kinds.ts'
 import { matchesEvent } from '../nodes/match-event.ts'
-import { type BranchCondition, branchesOf, CHANNEL_OF, type JourneyNode, type MESSAGE_ACTIONS } from '../nodes/node.ts'
+import type { BranchCondition, EventMatch, MessageAction, NodeId, TemplateChannel } from '../nodes/node.ts'
 import type { CompiledJourney } from '../runs/compile-journey.ts'
 import { type Curve, LONGEST, scaleCurve, TIMES } from './curve.ts'
 import { DAY_MS, PAST_DAYS } from './options.ts'
-
-export type Channel = (typeof CHANNEL_OF)[keyof typeof CHANNEL_OF]
-export type Action = (typeof MESSAGE_ACTIONS)[number]
 
 export type Rates = {
   /** By nameOf. */
   events: Map<string, { name: string; curve: Curve }>
   sessions: Curve | undefined
   /** By channel and action. `sent`: the deliveries that it was learned from. */
-  actions: Map<string, { channel: Channel; action: Action; share: number; sent: number }>
+  actions: Map<string, { channel: TemplateChannel; action: MessageAction; share: number; sent: number }>
   users: number
 }
 
 /** Two conditions on the same event are the same question. */
 export const nameOf = ({ name, attributes }: EventMatch) => JSON.stringify([name, attributes])
-export const actionName = (channel: Channel, action: Action) => `${channel} ${action}`
+export const actionName = (channel: TemplateChannel, action: MessageAction) => `${channel} ${action}`
 
 const conditionsOf = (node: JourneyNode): BranchCondition[] =>
-  branchesOf(node).flatMap((branch) => ('condition' in branch ? [branch.condition as BranchCondition] : []))
+  conditionalBranchesOf(node).map(({ condition }) => condition)
 
 export async function estimateRates(db: Db, appId: AppId, journey: CompiledJourney, now: Date): Promise<Rates> {
   const past = { after: new Date(now.getTime() - PAST_DAYS * DAY_MS), upTo: now }
@@ -69,7 +66,7 @@ export async function estimateRates(db: Db, appId: AppId, journey: CompiledJourn
 }
 
 /** What was clicked was opened, and what was opened was received, whoever told of it. */
-function countAction(action: Action, count: (fact: string) => number): number {
+function countAction(action: MessageAction, count: (fact: string) => number): number {
   const opened = Math.max(count('opened'), count('clicked'))
   if (action === 'clicked') return count('clicked')
   if (action === 'opened') return opened
@@ -85,11 +82,12 @@ function askedEvents({ nodes, exit }: CompiledJourney): EventMatch[] {
   return [...new Map(matches.map((it) => [nameOf(it), it])).values()]
 }
 
-function askedActions({ nodes }: CompiledJourney): { channel: Channel; action: Action }[] {
+function askedActions({ nodes }: CompiledJourney): { channel: TemplateChannel; action: MessageAction }[] {
   const channels = new Map(
-    nodes.flatMap(({ id, kind }) =>
-      Object.hasOwn(CHANNEL_OF, kind) ? [[id, CHANNEL_OF[kind as keyof typeof CHANNEL_OF]]] : [],
-    ),
+    nodes.flatMap(({ id, kind }): [NodeId, TemplateChannel][] => {
+      const channel = templateChannelOf(kind)
+      return channel ? [[id, channel]] : []
+    }),
   )
   return nodes.flatMap(conditionsOf).flatMap((it) => {
     const channel = it.kind === 'on_notification_action' ? channels.get(it.sending_node_id) : undefined
@@ -99,9 +97,7 @@ function askedActions({ nodes }: CompiledJourney): { channel: Channel; action: A
 
 /** The waits of the journey too, so that what happens within one of them is counted and not guessed. */
 function timesOf({ nodes }: CompiledJourney): number[] {
-  const waits = nodes.flatMap((node) =>
-    node.kind === 'wait_until' && node.expiration ? [node.expiration.duration_seconds] : [],
-  )
+  const waits = nodes.flatMap((node) => waitConditionsOf(node)?.expiration?.duration_seconds ?? [])
   return [...new Set([...TIMES, ...waits.filter((seconds) => seconds <= LONGEST)])].sort((a, b) => a - b)
 }
 

@@ -1,6 +1,7 @@
 // What a dry run answers.
 
-import { branchesOf, CHANNEL_OF, type JourneyNode, type NodeId, type NodeKind } from '../nodes/node.ts'
+import { branchesOf, definitionOf, type JourneyNode } from '../nodes/kinds.ts'
+import type { NodeChannel, NodeId } from '../nodes/node.ts'
 import { describeAssumptions } from './describe-assumptions.ts'
 import { DAY_MS, type SimulationOptions } from './options.ts'
 import type { SampleSize } from './population.ts'
@@ -10,8 +11,6 @@ import type { Minutes, NodeTally, Tally } from './tally.ts'
 /** Of all who started, at one node, in one minute. */
 const PILE_SHARE = 0.2
 const MOST_PILES = 100
-
-const CHANNELS: Partial<Record<NodeKind, string>> = { ...CHANNEL_OF, send_iam: 'in_app', send_webhook: 'webhook' }
 
 export type SimulationReport = ReturnType<typeof writeReport>
 
@@ -53,15 +52,15 @@ export function writeReport(order: SimulationOptions, trip: Simulation, { looked
 
 const rounded = (value: number) => Math.round(value * 10_000) / 10_000
 
-type Send = { day: string; node_id: NodeId; channel: string; count: number; reachable: number }
+type Send = { day: string; node_id: NodeId; channel: NodeChannel; count: number; reachable: number }
 
 /** In the order of time. */
 function sendsOf(nodes: readonly JourneyNode[], tally: Tally): Send[] {
   return nodes
-    .flatMap(({ id, kind }) =>
-      [...tally.at(id).sends].map(([day, { count, reachable }]): Send => {
+    .flatMap((node) =>
+      [...tally.at(node.id).sends].map(([day, { count, reachable }]): Send => {
         const date = new Date(day * DAY_MS).toISOString().slice(0, 10)
-        return { day: date, node_id: id, channel: CHANNELS[kind] ?? kind, count, reachable }
+        return { day: date, node_id: node.id, channel: definitionOf(node).channel as NodeChannel, count, reachable }
       }),
     )
     .sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0))

@@ -1,6 +1,7 @@
 import Type from 'typebox'
-import { MESSAGE_ACTIONS, NODE_KINDS } from '../nodes/node.ts'
-import { object, schema, uuid } from '../nodes/schema.ts'
+import { object, schema, uuid } from '../document/json-schema.ts'
+import { NODE_KINDS } from '../nodes/kinds.ts'
+import { MESSAGE_ACTIONS } from '../nodes/node.ts'
 import { DAYS, SAMPLE, type SimulationRequest } from './options.ts'
 
 export const SimulateBody = Type.Unsafe<SimulationRequest>(

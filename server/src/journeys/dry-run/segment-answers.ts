@@ -9,7 +9,8 @@ import { filterTreeOf, getSegmentsById } from '../../segments/read.ts'
 import type { SegmentId } from '../../segments/segment.ts'
 import type { Db } from '../../storage/db.ts'
 import { hasLiquid } from '../../templates/render/source.ts'
-import { type BranchCondition, type BranchId, branchesOf } from '../nodes/node.ts'
+import { conditionalBranchesOf } from '../nodes/kinds.ts'
+import type { BranchId } from '../nodes/node.ts'
 import type { CompiledJourney } from '../runs/compile-journey.ts'
 import { audienceDemand, exitDemands, type SegmentDemand, splitIntoStatements } from '../runs/membership.ts'
 import { DAY_MS } from './options.ts'
@@ -44,11 +45,10 @@ export async function createSegmentAnswers(
   const exits = exitDemands(journey).map(({ demand, exitsWhen }) => ({ place: demands.push(demand) - 1, exitsWhen }))
   const entry = audience.kind === 'segment' ? demands.push(audienceDemand(audience)) - 1 : undefined
   const places = new Map<BranchId, number>()
-  for (const branch of journey.nodes.flatMap(branchesOf)) {
-    const condition = 'condition' in branch ? (branch.condition as BranchCondition) : undefined
-    if (condition?.kind !== 'segment_membership') continue
+  for (const { id, condition } of journey.nodes.flatMap(conditionalBranchesOf)) {
+    if (condition.kind !== 'segment_membership') continue
     const { included_segment_ids: included, excluded_segment_ids: excluded } = condition
-    places.set(branch.id, demands.push({ included, excluded }) - 1)
+    places.set(id, demands.push({ included, excluded }) - 1)
   }
   const ids = [...new Set(demands.flatMap(({ included, excluded }) => [...included, ...excluded]))]
   const segments = ids.length > 0 ? await getSegmentsById({ db }, appId, ids) : new Map()

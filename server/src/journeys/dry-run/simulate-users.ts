@@ -2,11 +2,12 @@
 // What becomes of each is for runs/interpret.ts to say, as it is for the engine. People know nothing of each other: those of a page
 // go side by side, a virtual day at a time, only so that what must be asked about them is asked for many at once.
 
-import type { BranchCondition, BranchId, JourneyNode, NodeId } from '../nodes/node.ts'
-import { CHANNEL_OF, sendsTemplate } from '../nodes/node.ts'
+import { definitionOf, type JourneyNode, templateChannelOf, waitConditionsOf } from '../nodes/kinds.ts'
+import type { BranchCondition, BranchId, NodeId } from '../nodes/node.ts'
+import type { Fact, RunQuestion } from '../nodes/node-kind.ts'
 import { pickNumber } from '../nodes/pick.ts'
 import type { CompiledJourney } from '../runs/compile-journey.ts'
-import { type Fact, interpretRun, listens, type RunOutcome, type RunQuestion } from '../runs/interpret.ts'
+import { interpretRun, type RunOutcome } from '../runs/interpret.ts'
 import type { Run, RunEvent, RunId } from '../runs/run.ts'
 import { secondsUntil } from './curve.ts'
 import { DAY_MS } from './options.ts'
@@ -192,9 +193,9 @@ function actionMoment(
   { sending_node_id: nodeId, action }: Extract<BranchCondition, { kind: 'on_notification_action' }>,
 ): number | undefined {
   const sentMs = sentAtMs.get(nodeId)
-  const kind = nodeOf.get(nodeId)?.kind
-  if (sentMs === undefined || kind === undefined || !sendsTemplate(kind)) return undefined
-  const channel = CHANNEL_OF[kind]
+  const node = nodeOf.get(nodeId)
+  const channel = node && templateChannelOf(node.kind)
+  if (sentMs === undefined || channel === undefined) return undefined
   const share = rates.actions.get(actionName(channel, action))?.share ?? 0
   // The same number for all that may be done with a message: who clicks has received it.
   const drawn = pickNumber('action', nodeId, journey.id, run.id)
@@ -247,8 +248,9 @@ function nextMoment(trip: Simulation, walker: SimulatedRun, dueMs: number): numb
   const node = run.nodeId && nodeOf.get(run.nodeId)
   const moments = [exitAtMs]
   if ((run.hasPassed || !run.exitsLater) && judge.isExitTimed) moments.push(nextDay(trip, nowMs))
-  if (node && listens(node))
-    for (const { id, condition } of node.branches)
+  const waiting = node ? waitConditionsOf(node) : undefined
+  if (waiting)
+    for (const { id, condition } of waiting.branches)
       if (condition.kind !== 'segment_membership') moments.push(momentOf(trip, walker, condition))
       else if (judge.isBranchTimed(id)) moments.push(nextDay(trip, nowMs))
   return moments.reduce<number>(
@@ -271,11 +273,12 @@ function count(trip: Simulation, walker: SimulatedRun, outcome: Exclude<RunOutco
   for (const id of outcome.trail) if (nodeOf.has(id as NodeId)) tally.at(id as NodeId).arrived++
   for (const id of outcome.branches) tally.take(id)
   for (const id of outcome.completed) {
-    const { kind } = nodeOf.get(id) as JourneyNode
+    const node = nodeOf.get(id) as JourneyNode
     tally.at(id).completed++
     if (id === run.nodeId && run.arrivedAt) tally.at(id).moved.add(ms, 1)
-    if (!kind.startsWith('send_')) continue
-    tally.send(id, ms, !sendsTemplate(kind) || person.channels.has(CHANNEL_OF[kind]))
+    if (!definitionOf(node).channel) continue
+    const channel = templateChannelOf(node.kind)
+    tally.send(id, ms, channel === undefined || person.channels.has(channel))
     sentAtMs.set(id, dueMs)
   }
   if (outcome.kind === 'rests') {

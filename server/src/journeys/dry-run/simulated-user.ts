@@ -1,14 +1,14 @@
 // Somebody who is walked through a journey, with what is known of them.
 
 import type { UserId } from '../../lib/ids.ts'
-import type { Channel } from './rates.ts'
+import type { TemplateChannel } from '../nodes/node.ts'
 
 export type SimulatedUser = {
   userId: UserId
   zone: string | null
   lastActive: Date | null
   /** Where something that is sent can reach them. */
-  channels: ReadonlySet<Channel>
+  channels: ReadonlySet<TemplateChannel>
   /** What the journey has done to their tags, as far as segments look at it; null: taken away. */
   tags: ReadonlyMap<string, string | null>
   /** The same as a text, and the day, for which `holds` was found out. */
@@ -18,7 +18,7 @@ export type SimulatedUser = {
 }
 
 const NO_TAGS: ReadonlyMap<string, string | null> = new Map()
-const NO_CHANNELS: ReadonlySet<Channel> = new Set()
+const NO_CHANNELS: ReadonlySet<TemplateChannel> = new Set()
 
 export const createSimulatedUser = (userId: UserId): SimulatedUser => ({
   userId,

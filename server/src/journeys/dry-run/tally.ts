@@ -1,6 +1,7 @@
 // What is counted while people walk. It grows with the nodes and the minutes of the journey, not with the people.
 
-import type { BranchId, JourneyNode, NodeId } from '../nodes/node.ts'
+import type { JourneyNode } from '../nodes/kinds.ts'
+import type { BranchId, NodeId } from '../nodes/node.ts'
 import { DAY_MS } from './options.ts'
 
 const MINUTE_MS = 60_000

@@ -7,8 +7,9 @@ import type { Db } from '../../storage/db.ts'
 import type { JourneysContext } from '../context.ts'
 import { advanceJobs } from '../jobs.ts'
 import type { Journey } from '../journey.ts'
-import { allNodes, type JourneyNode, type NodeOf } from '../nodes/node.ts'
-import { listens } from '../runs/interpret.ts'
+import { allNodes, type JourneyNode, waitConditionsOf } from '../nodes/kinds.ts'
+import type { NodeId } from '../nodes/node.ts'
+import type { WaitConditions } from '../nodes/node-kind.ts'
 import { makeDue } from '../runs/lifecycle-store.ts'
 
 /** In the transaction of the edit, under the lock of the journey: nobody moves its runs meanwhile. */
@@ -21,22 +22,23 @@ export async function recheckWaits(
 ): Promise<void> {
   const changed = findChanged(before.document.nodes, document.nodes)
   if (changed.length === 0) return
-  const list = changed.map(({ id, expiration }) => ({ nodeId: id, seconds: expiration?.duration_seconds ?? null }))
-  await makeDue(db, appId, id, list, now)
+  await makeDue(db, appId, id, changed, now)
   await queue.enqueue(db, advanceJobs(appId, { id, audience: document.audience }))
 }
 
-function findChanged(before: readonly JourneyNode[], after: readonly JourneyNode[]): NodeOf<'wait_until'>[] {
-  const known = new Map(allNodes(before).map((node) => [node.id, node]))
-  return allNodes(after)
-    .filter(listens)
-    .filter((node) => {
-      const old = known.get(node.id)
-      return old && listens(old) && !isDeepStrictEqual(waitOf(old), waitOf(node))
-    })
+type ChangedWait = { nodeId: NodeId; seconds: number | null }
+
+function findChanged(before: readonly JourneyNode[], after: readonly JourneyNode[]): ChangedWait[] {
+  const nodesBefore = new Map(allNodes(before).map((node) => [node.id, node]))
+  return allNodes(after).flatMap((node) => {
+    const nodeBefore = nodesBefore.get(node.id)
+    const [waitBefore, wait] = [nodeBefore && waitConditionsOf(nodeBefore), waitConditionsOf(node)]
+    if (!waitBefore || !wait || isDeepStrictEqual(rulesOf(waitBefore), rulesOf(wait))) return []
+    return [{ nodeId: node.id, seconds: wait.expiration?.duration_seconds ?? null }]
+  })
 }
 
-const waitOf = ({ branches, expiration }: NodeOf<'wait_until'>) => ({
+const rulesOf = ({ branches, ...rest }: WaitConditions) => ({
   conditions: branches.map(({ id, condition }) => ({ id, condition })),
-  expiration,
+  ...rest,
 })

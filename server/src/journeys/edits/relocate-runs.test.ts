@@ -7,7 +7,7 @@ import { aSegment, tagIs } from '../../../test/segments.ts'
 import { aUser } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
-import type { JourneyNode } from '../nodes/node.ts'
+import type { JourneyNode } from '../nodes/kinds.ts'
 import { findRemoved } from './relocate-runs.ts'
 
 let server: TestApp

@@ -110,9 +110,10 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
   const { document, reading } = read
   const now = ctx.now()
   const known = new Set(referencesOf(before.document).map(keyOf))
-  const bad = await findBrokenReferences(db, appId, reading.uses)
+  const bad = await findBrokenReferences(db, appId, reading.references)
   // What went missing under a journey that names it already keeps nobody from changing the rest.
-  for (const { use, demand } of bad) if (!known.has(keyOf(use))) reading.reader.report(use.path, demand)
+  for (const { reference, demand } of bad)
+    if (!known.has(keyOf(reference))) reading.reader.report(reference.path, demand)
   reading.reader.finish()
 
   const state = nextState(before.state, read.state)
@@ -121,7 +122,7 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
   if (isStart || state === 'scheduled') {
     const obstacles = [
       ...findObstacles(document, state === 'scheduled' ? 'later' : 'now', now),
-      ...bad.map(({ use, demand }) => ({ field: use.path, title: `${use.path} ${demand}` })),
+      ...bad.map(({ reference, demand }) => ({ field: reference.path, title: `${reference.path} ${demand}` })),
     ]
     if (obstacles.length > 0) throw journeyNotReady(obstacles)
   }
@@ -148,7 +149,7 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
   if (hasRun && state !== before.state) await ctx.queue.enqueue(db, [clearJob(appId, after.id)])
   await recordChange(ctx, db, appId, {
     journey: after,
-    uses: reading.uses,
+    references: reading.references,
     fields,
     by,
     action: 'journey.update',

@@ -2,9 +2,9 @@
 
 import type { UserId } from '../../lib/ids.ts'
 import type { FeedWatch } from '../../users/change-feed/feed.ts'
+import { waitConditionsOf } from '../nodes/kinds.ts'
 import type { BranchCondition, NodeId } from '../nodes/node.ts'
 import type { CompiledJourney } from '../runs/compile-journey.ts'
-import { listens } from '../runs/interpret.ts'
 import { audienceDemand, exitDemands, type SegmentDemand } from '../runs/membership.ts'
 import type { LiveRun } from '../runs/run-store.ts'
 
@@ -30,7 +30,10 @@ export function triggersOf(journey: CompiledJourney): Triggers {
 function findEars(journey: CompiledJourney): Triggers {
   const { audience, exit, nodes } = journey
   const waits = new Map(
-    nodes.filter(listens).map(({ id, branches }) => [id, branches.map(({ condition }) => condition)]),
+    nodes.flatMap((node): [NodeId, BranchCondition[]][] => {
+      const waiting = waitConditionsOf(node)
+      return waiting ? [[node.id, waiting.branches.map(({ condition }) => condition)]] : []
+    }),
   )
   const waitDemands = new Map(
     [...waits].map(([id, conditions]): [NodeId, SegmentDemand[]] => [

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { EventAttribute } from '../journey.ts'
 import { matchesEntry, matchesEvent } from './match-event.ts'
+import type { EventAttribute } from './node.ts'
 
 const properties = {
   plan: 'gold',

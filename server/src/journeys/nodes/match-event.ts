@@ -1,9 +1,9 @@
 // Whether an event is the one that is meant. Values are compared as numbers where both are, else as text; moments as moments.
 
 import { ownProperty } from '../../lib/own-property.ts'
-import type { EventAttribute, EventMatch } from '../journey.ts'
+
 import type { RunEvent } from '../runs/run.ts'
-import type { EventPair } from './node.ts'
+import type { EventAttribute, EventMatch, EventPair } from './node.ts'
 
 type Properties = Record<string, unknown>
 

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { newId } from '../../lib/ids.ts'
-import type { NodeOf } from './node.ts'
-import { pickBranch, pickNumber } from './pick.ts'
+import type { NodeOf } from './kinds.ts'
+import { pickNumber } from './pick.ts'
+import { pickBranch } from './split-range.ts'
 
 const split = (weights: number[], randomize = false): NodeOf<'split_range'> => ({
   kind: 'split_range',

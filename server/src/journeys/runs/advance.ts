@@ -126,12 +126,12 @@ const leaveEarly = (run: LockedRun): RunMove => ({
   run,
   outcome: {
     ...{ kind: 'ends', state: 'exited', nodeId: run.nodeId },
-    ...{ trail: [], effects: [], completed: [], branches: [], met: [] },
+    ...{ trail: [], effects: [], completed: [], branches: [], metEvents: [] },
   },
 })
 
 const sendsMail = ({ outcome }: RunMove) =>
-  outcome.effects.some((effect) => effect.kind === 'send' && effect.node.kind === 'send_email')
+  outcome.effects.some((effect) => effect.kind === 'send' && effect.channel === 'email')
 
 /** Interprets each until it rests or ends. What they ask for is found out for all of them together. */
 async function findMoves(
@@ -177,7 +177,7 @@ async function writeMoves(
     }
     return n
   })
-  const met = moves.map(({ outcome }) => outcome.met)
+  const met = moves.map(({ outcome }) => outcome.metEvents)
   await updateRuns(db, appId, changes, { places: moves.map(({ run }) => run.place), changes: which, met }, now)
 }
 

@@ -7,7 +7,8 @@ import type { AddOptions } from '../../messages/expand/add-recipients.ts'
 import type { Db } from '../../storage/db.ts'
 import { setTags } from '../../users/properties/set-tags.ts'
 import { webhookCallsJob } from '../jobs.ts'
-import type { NodeKind } from '../nodes/node.ts'
+import { templateChannelOf } from '../nodes/kinds.ts'
+import type { TemplateChannel } from '../nodes/node.ts'
 import { sendToRuns } from '../sends/send.ts'
 import { insertCalls } from '../webhooks/call-store.ts'
 import type { RunMove } from './advance.ts'
@@ -56,11 +57,14 @@ export async function applyEffects(
       webhooks.map((id) => webhookCallsJob(appId, id)),
     )
   }
-  const areSeveral = (kind: NodeKind) => journey.nodes.filter((node) => node.kind === kind).length > 1
-  const sends = effectsOf(moves, 'send').map(({ run, effect: { node, place } }) => ({
+  const hasSeveral = (channel: TemplateChannel) =>
+    journey.nodes.filter(({ kind }) => templateChannelOf(kind) === channel).length > 1
+  const sends = effectsOf(moves, 'send').map(({ run, effect: { nodeId, channel, templateId, trailLength } }) => ({
     run,
-    node,
-    step: areSeveral(node.kind) ? run.pathLength + place : 0,
+    nodeId,
+    channel,
+    templateId,
+    step: hasSeveral(channel) ? run.pathLength + trailLength : 0,
   }))
   if (adding && sends.length > 0) await sendToRuns(ctx, db, appId, journey, sends, adding, now)
 }

@@ -2,7 +2,7 @@
 
 import type { SegmentId } from '../../segments/segment.ts'
 import type { Journey, JourneyAudience, JourneyId } from '../journey.ts'
-import { allNodes, type JourneyNode } from '../nodes/node.ts'
+import { allNodes, type JourneyNode } from '../nodes/kinds.ts'
 import { compileProgram, type Program } from './program.ts'
 
 export type ExitRules = {

@@ -10,7 +10,7 @@ import { recordFeedEntries } from '../../users/change-feed/change-feed.ts'
 import { readRunData } from './run-data.ts'
 
 /** Tells journeys of it in the caller's transaction. */
-export function createNoteActions(parts: { clock: Clock; newId: NewId }): RecordRunActions {
+export function createRecordRunActions(parts: { clock: Clock; newId: NewId }): RecordRunActions {
   const queue = createQueue(parts)
   return async (db, appId, actions) => {
     const news = actions.map(({ userId, runId }) => ({ userId, runId, kind: 'action' as const }))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { allNodes, branchesOf, type JourneyNode } from '../nodes/node.ts'
+import { allNodes, branchesOf, type JourneyNode } from '../nodes/kinds.ts'
 import { compileProgram, END, type Program } from './program.ts'
 
 let made = 0

@@ -1,7 +1,8 @@
 // A journey compiled: its tree of nodes as a flat list of steps, each with the step that comes after it. Whoever moves users
 // needs to know no tree: a position is the number of a step.
 
-import { type BranchId, branchesOf, type JourneyNode, type NodeId } from '../nodes/node.ts'
+import { branchesOf, type JourneyNode } from '../nodes/kinds.ts'
+import type { BranchId, NodeId } from '../nodes/node.ts'
 
 /** The number of the step that comes next; END when the journey is over. */
 export type Next = number

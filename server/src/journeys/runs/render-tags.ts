@@ -16,8 +16,8 @@ import type { RunEvent } from './run.ts'
 import { runData } from './run-data.ts'
 import type { LockedRun } from './run-store.ts'
 
-/** `met`: by what has just moved it on, which its row does not know yet. */
-type Tagged = { run: LockedRun; assignments: Record<string, string>; met: readonly RunEvent[] }
+/** `metEvents`: by what has just moved it on, which its row does not know yet. */
+type Tagged = { run: LockedRun; assignments: Record<string, string>; metEvents: readonly RunEvent[] }
 
 const MAX_VALUE = 1_024
 
@@ -60,7 +60,7 @@ async function itemsFor(db: Db, appId: AppId, journey: CompiledJourney, list: re
     if (!user || !sender) continue
     const template = sources.get(it.assignments) ?? sourcesOf(it.assignments)
     sources.set(it.assignments, template)
-    const data = runData(journey.name, it.run.entryEvent, [...it.run.metEvents, ...it.met])
+    const data = runData(journey.name, it.run.entryEvent, [...it.run.metEvents, ...it.metEvents])
     items.set(it, { template, context: buildLiquidScope({ ...sender, ...OF_NO_MESSAGE, user, journey: data }) })
   }
   return items

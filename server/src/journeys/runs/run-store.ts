@@ -118,7 +118,7 @@ export type RunChange = {
   endedAt: Date | null
   exitsLater: boolean
   /** The nodes and branches that it came by. */
-  trail: string[]
+  trail: readonly string[]
 }
 
 /** Runs by their places, which of the changes is theirs, and the events by which conditions of each were met. */

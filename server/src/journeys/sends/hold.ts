@@ -4,7 +4,7 @@ import type { AppId } from '../../lib/ids.ts'
 import { readSending, type Sending } from '../../sending/read.ts'
 import type { Db } from '../../storage/db.ts'
 import { advanceJobs } from '../jobs.ts'
-import { sendsTemplate } from '../nodes/node.ts'
+import { templateChannelOf } from '../nodes/kinds.ts'
 import { type CompiledJourney, compileJourney } from '../runs/compile-journey.ts'
 import type { RunsContext } from '../runs/context.ts'
 import { makeDue } from '../runs/lifecycle-store.ts'
@@ -20,7 +20,7 @@ export const findSending = async (
   { nodes }: Pick<CompiledJourney, 'nodes'>,
   now: Date,
 ): Promise<Sending | undefined> =>
-  nodes.some(({ kind }) => sendsTemplate(kind)) ? readSending(db, appId, now) : undefined
+  nodes.some(({ kind }) => templateChannelOf(kind)) ? readSending(db, appId, now) : undefined
 
 /** Until when the app may not send, as far as can be told; undefined when it may. */
 export function sendsHeldUntil({ hold }: Sending, now: Date): Date | undefined {
@@ -32,7 +32,7 @@ export function sendsHeldUntil({ hold }: Sending, now: Date): Date | undefined {
 export async function wakeHeldRuns({ db, now, queue }: RunsContext, appId: AppId): Promise<void> {
   for (const journey of await findLiveJourneys(db, appId)) {
     const { nodes } = compileJourney(journey)
-    const senders = nodes.filter(({ kind }) => sendsTemplate(kind)).map(({ id }) => ({ nodeId: id, seconds: null }))
+    const senders = nodes.filter(({ kind }) => templateChannelOf(kind)).map(({ id }) => ({ nodeId: id, seconds: null }))
     if (senders.length === 0) continue
     await db.transaction(async (db) => {
       const current = await lockJourney(db, appId, journey.id)

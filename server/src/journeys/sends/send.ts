@@ -10,7 +10,7 @@ import type { JobLane, MessageId } from '../../messages/message.ts'
 import { openMessage, type PreparedMessage, prepareFromTemplate } from '../../messages/recipients.ts'
 import type { Db } from '../../storage/db.ts'
 import { findRevisions } from '../../templates/store.ts'
-import type { NodeOf } from '../nodes/node.ts'
+import type { NodeId, TemplateChannel } from '../nodes/node.ts'
 import type { CompiledJourney } from '../runs/compile-journey.ts'
 import type { RunsContext } from '../runs/context.ts'
 import type { Run } from '../runs/run.ts'
@@ -22,9 +22,14 @@ import {
   type NodePasses,
 } from './message-store.ts'
 
-type SendNode = NodeOf<'send_push' | 'send_email' | 'send_sms'>
 /** `step`: its place among all that the run sends; 0 where the journey has no other node like this one. */
-type Send = { run: Pick<Run, 'id' | 'userId'>; node: SendNode; step: number }
+type Send = {
+  run: Pick<Run, 'id' | 'userId'>
+  nodeId: NodeId
+  channel: TemplateChannel
+  templateId: string
+  step: number
+}
 
 /** Messages that are to be opened first: outside the transaction, because their content may take other processes. */
 export class MessageNotOpen extends Error {
@@ -79,24 +84,21 @@ async function findSendable(
   journey: CompiledJourney,
   sends: readonly Send[],
 ): Promise<Sendable[]> {
-  const byNode = Map.groupBy(sends, ({ node }) => node)
-  const revisions = await findRevisions(
-    db,
-    appId,
-    [...byNode.keys()].map(({ template_id }) => template_id),
-  )
-  return [...byNode].flatMap(([node, runs]) => {
-    const revision = revisions.get(node.template_id)
-    // Templates of live journeys cannot be deleted; if one is gone all the same, there is nothing to send.
+  const byTemplate = Map.groupBy(sends, ({ templateId }) => templateId)
+  const revisions = await findRevisions(db, appId, [...byTemplate.keys()])
+  return [...byTemplate].flatMap(([templateId, sends]) => {
+    const revision = revisions.get(templateId)
+    // Templates of active journeys cannot be deleted. If one is missing all the same, there is nothing to send.
     if (revision === undefined) {
+      const nodeIds = [...new Set(sends.map(({ nodeId }) => nodeId))]
       ctx.log.warn(
-        { appId, journeyId: journey.id, nodeId: node.id },
-        'a template of a journey is gone; nothing is sent',
+        { appId, journeyId: journey.id, nodeIds, templateId },
+        'Sent nothing at a journey node: its template is missing',
       )
       return []
     }
-    const isUnsendable = ctx.unsendable.has(nameOf({ templateId: node.template_id, revision }))
-    return isUnsendable ? [] : runs.map((send) => ({ ...send, revision }))
+    const isUnsendable = ctx.unsendable.has(nameOf({ templateId, revision }))
+    return isUnsendable ? [] : sends.map((send) => ({ ...send, revision }))
   })
 }
 
@@ -112,11 +114,11 @@ async function findPasses(
   now: Date,
 ): Promise<Pass[]> {
   const today = new Date(dayOf(now.getTime()))
-  const isCounted = ({ node }: Send) => node.kind === 'send_push' && comeAgain(journey)
-  const ofUser = Map.groupBy(sends.filter(isCounted), ({ run, node }) => `${run.userId} ${node.id}`)
+  const isCounted = ({ channel }: Send) => channel === 'push' && comeAgain(journey)
+  const ofUser = Map.groupBy(sends.filter(isCounted), ({ run, nodeId }) => `${run.userId} ${nodeId}`)
   const list = [...ofUser.values()].map((own): NodePasses => {
-    const { run, node } = own[0] as Sendable
-    return { userId: run.userId, nodeId: node.id, count: own.length }
+    const { run, nodeId } = own[0] as Sendable
+    return { userId: run.userId, nodeId, count: own.length }
   })
   const counted = list.length > 0 ? await countPasses(db, appId, journey.id, list, today) : []
   const next = new Map(
@@ -126,10 +128,10 @@ async function findPasses(
     }),
   )
   return sends.map((send) => {
-    const { run, node, revision } = send
-    const pass = next.get(`${run.userId} ${node.id}`)
+    const { run, nodeId, templateId, revision } = send
+    const pass = next.get(`${run.userId} ${nodeId}`)
     const nth = pass ? Math.min(pass.nth++, MOST_A_DAY - 1) : 0
-    return { ...send, key: { nodeId: node.id, day: pass?.day ?? today, templateId: node.template_id, revision, nth } }
+    return { ...send, key: { nodeId, day: pass?.day ?? today, templateId, revision, nth } }
   })
 }
 

@@ -149,7 +149,7 @@ const startJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId) =>
     const problems = [
       ...findObstacles(journey.document, 'now', now).map(({ title }) => title),
       ...(await findBrokenReferences(db, appId, referencesOf(journey.document))).map(
-        ({ use, demand }) => `${use.path} ${demand}`,
+        ({ reference, demand }) => `${reference.path} ${demand}`,
       ),
     ]
     if (problems.length > 0) return { scheduleError: problems.join('; ') }

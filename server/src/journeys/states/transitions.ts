@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { AppError } from '../../lib/errors.ts'
 import type { JourneyDocument, JourneyState } from '../journey.ts'
-import { allNodes, type JourneyNode } from '../nodes/node.ts'
+import { allNodes, definitionOf, type JourneyNode } from '../nodes/kinds.ts'
 
 /** What an author can ask for. `processing` is ours: it is what comes of asking for `active`. */
 export const REQUESTABLE_STATES = ['draft', 'scheduled', 'active', 'archived'] as const
@@ -85,18 +85,12 @@ function refusedSplits(before: readonly JourneyNode[], after: readonly JourneyNo
   const old = new Map(allNodes(before).map((node) => [node.id, node]))
   return allNodes(after).flatMap((node): Refused[] => {
     const was = old.get(node.id)
-    if (node.kind !== 'split_range' || was?.kind !== 'split_range' || isDeepStrictEqual(drawOf(was), drawOf(node)))
-      return []
+    if (!was || isDeepStrictEqual(definitionOf(was).frozen?.(was), definitionOf(node).frozen?.(node))) return []
     return [
       [`branches of the node ${node.id}`, 'cannot be added, removed or weighted anew while the journey is active'],
     ]
   })
 }
-
-const drawOf = (node: Extract<JourneyNode, { kind: 'split_range' }>) => ({
-  randomize: node.randomize_on_entry,
-  weights: node.branches.map(({ id, weight }) => [id, weight]),
-})
 
 export type Obstacle = { field: string; title: string }
 

@@ -1,7 +1,8 @@
 // How a run stands, in words that a person who asks can be told.
 
 import type { JourneyState } from '../journey.ts'
-import type { BranchCondition, JourneyNode } from '../nodes/node.ts'
+import { type JourneyNode, waitConditionsOf } from '../nodes/kinds.ts'
+import type { BranchCondition } from '../nodes/node.ts'
 import type { TracedRun } from '../runs/lifecycle-store.ts'
 import type { RunState } from '../runs/run.ts'
 
@@ -43,8 +44,9 @@ export function describeRun(
   if (run.nodeId === null) return 'The user has entered, and is about to come to the first node.'
   if (!run.arrivedAt || (run.dueAt && run.dueAt <= now)) return 'The user is about to go on.'
   const until = run.untilAt?.toISOString()
-  if (node?.kind === 'wait_until') {
-    const what = [...new Set(node.branches.map(({ condition }) => CONDITIONS[condition.kind]))].join(', or ')
+  const waiting = node && waitConditionsOf(node)
+  if (waiting) {
+    const what = [...new Set(waiting.branches.map(({ condition }) => CONDITIONS[condition.kind]))].join(', or ')
     return until
       ? `The user waits for this: ${what}; until ${until} at the latest.`
       : `The user waits for this, however long it takes: ${what}.`

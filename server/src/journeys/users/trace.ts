@@ -6,7 +6,7 @@ import { readSending } from '../../sending/read.ts'
 import type { JourneysContext } from '../context.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
 import type { Journey, JourneyId } from '../journey.ts'
-import { allNodes, branchesOf, type JourneyNode, sendsTemplate } from '../nodes/node.ts'
+import { allNodes, branchesOf, type JourneyNode, templateChannelOf, waitConditionsOf } from '../nodes/kinds.ts'
 import { findRunsOf, type TracedRun } from '../runs/lifecycle-store.ts'
 import { getJourney } from '../view.ts'
 import { describeRun } from './describe-run.ts'
@@ -55,8 +55,8 @@ function placesOf({ document }: Journey): Places {
 function runObject(journey: Journey, run: TracedRun, known: Places, heldBy: string | undefined, now: Date) {
   const isLive = run.state === 'waiting'
   const node = run.nodeId === null ? undefined : known.nodes.get(run.nodeId)
-  const isHeld = isLive && node !== undefined && sendsTemplate(node.kind) && heldBy !== undefined
-  const waitsFor = isLive && node?.kind === 'wait_until' ? node.branches.map(({ condition }) => condition.kind) : []
+  const isHeld = isLive && node !== undefined && templateChannelOf(node.kind) !== undefined && heldBy !== undefined
+  const waiting = isLive && node ? waitConditionsOf(node) : undefined
   return {
     run_id: run.id,
     state: run.state,
@@ -66,7 +66,7 @@ function runObject(journey: Journey, run: TracedRun, known: Places, heldBy: stri
     node: run.nodeId === null ? null : { id: run.nodeId, kind: node?.kind ?? null },
     since: run.arrivedAt?.toISOString() ?? null,
     moves_at: run.untilAt?.toISOString() ?? null,
-    waits_for: waitsFor,
+    waits_for: waiting?.branches.map(({ condition }) => condition.kind) ?? [],
     held: isHeld,
     held_reason: isHeld ? heldBy : null,
     may_enter_again_at: isLive ? null : (run.dueAt?.toISOString() ?? null),

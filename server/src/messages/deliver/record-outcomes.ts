@@ -38,7 +38,7 @@ type JudgedDelivery = { delivery: ComposedDelivery; outcome: ChannelOutcome; cha
  * Answers whether the provider wants a pause.
  */
 export async function recordOutcomes(
-  { random, recordRunActions: noteActions, queue }: Pick<Engine, 'random' | 'recordRunActions' | 'queue'>,
+  { random, recordRunActions, queue }: Pick<Engine, 'random' | 'recordRunActions' | 'queue'>,
   db: Db,
   attempt: Attempt,
   { sent, second }: MarkedBatch,
@@ -80,7 +80,7 @@ export async function recordOutcomes(
     emitEvents(db, appId, wanted, written, now),
   ])
   const arrived = written.filter(({ change }) => change.deliveredAt !== null).map(({ delivery: it }) => it.due)
-  await reportRunActions(noteActions, db, appId, arrived)
+  await reportRunActions(recordRunActions, db, appId, arrived)
   if (line.provider === 'email') await recordSoftBouncesOfAnswered(db, appId, written, now)
   const count = refused.filter(({ delivery: it }) => countsForLimit(it)).length
   if (second && count > 0) await releaseMessages(db, appId, [{ second, count }], now)

@@ -47,12 +47,13 @@ export type RecordedEmailFeedback = {
 /** Undefined where there is no such delivery (any more). */
 export type RecordEmailFeedback = (appId: AppId, news: EmailFeedback) => Promise<RecordedEmailFeedback | undefined>
 
-type Parts = { db: Db; clock: Clock; merger: Merger; noteActions?: RecordRunActions | undefined }
+type Parts = { db: Db; clock: Clock; merger: Merger; recordRunActions?: RecordRunActions | undefined }
 
-export function createRecordEmailFeedback({ db, clock, merger, noteActions }: Parts): RecordEmailFeedback {
+export function createRecordEmailFeedback({ db, clock, merger, recordRunActions }: Parts): RecordEmailFeedback {
   return merger.merged<EmailFeedback, RecordedEmailFeedback | undefined>({
     name: 'messages.note-email',
-    run: async (appId, news) => (await noteAll(db, appId, news, clock.now(), noteActions)).map((value) => ({ value })),
+    run: async (appId, news) =>
+      (await noteAll(db, appId, news, clock.now(), recordRunActions)).map((value) => ({ value })),
   })
 }
 
@@ -71,7 +72,7 @@ function noteAll(
   appId: AppId,
   list: readonly EmailFeedback[],
   now: Date,
-  noteActions: RecordRunActions | undefined,
+  recordRunActions: RecordRunActions | undefined,
 ): Promise<(RecordedEmailFeedback | undefined)[]> {
   return db.transaction(async (db) => {
     const known = await lockAll(
@@ -107,7 +108,7 @@ function noteAll(
     await changeCounts(db, appId, FACTS_PART, [...resolved, ...facts])
     if (counts.length > 0) await countEmails(db, appId, PART, counts)
     await insertDeliveryEvents(db, appId, events)
-    await reportRunActions(noteActions, db, appId, acted)
+    await reportRunActions(recordRunActions, db, appId, acted)
     const addresses = await findMeant(db, appId, list, known)
     const answers = noted.map((it): RecordedEmailFeedback | undefined => {
       if (!it) return undefined

@@ -32,7 +32,7 @@ export function recordReceipts(
   appId: AppId,
   receipts: readonly SmsReceipt[],
   now: Date,
-  noteActions?: RecordRunActions,
+  recordRunActions?: RecordRunActions,
 ): Promise<RecordedReceipts> {
   const strongest = new Map<string, SmsReceipt>()
   for (const receipt of receipts)
@@ -64,7 +64,7 @@ export function recordReceipts(
     const facts = counter.list()
     if (facts.length > 0) await addFacts(db, appId, facts)
     await insertDeliveryEvents(db, appId, events)
-    await reportRunActions(noteActions, db, appId, arrived)
+    await reportRunActions(recordRunActions, db, appId, arrived)
 
     const known = new Set(found.map(({ providerRef }) => providerRef))
     const early = [...strongest.values()].filter(({ reference }) => !known.has(reference))

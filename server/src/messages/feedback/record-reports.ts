@@ -26,11 +26,11 @@ export type RecordReport = (appId: AppId, report: DeviceReport) => Promise<void>
 
 type Parts = { db: Db; clock: Clock; merger: Merger; recordRunActions?: RecordRunActions | undefined }
 
-export function createRecordReport({ db, clock, merger, recordRunActions: noteActions }: Parts): RecordReport {
+export function createRecordReport({ db, clock, merger, recordRunActions }: Parts): RecordReport {
   return merger.merged<DeviceReport, void>({
     name: 'messages.note-feedback',
     async run(appId, reports) {
-      await recordReports(db, appId, reports, clock.now(), noteActions)
+      await recordReports(db, appId, reports, clock.now(), recordRunActions)
       return reports.map(() => ({ value: undefined }))
     },
   })
@@ -58,7 +58,7 @@ async function recordReports(
   appId: AppId,
   reports: readonly DeviceReport[],
   now: Date,
-  noteActions: RecordRunActions | undefined,
+  recordRunActions: RecordRunActions | undefined,
 ): Promise<void> {
   const byPair = sumByDelivery(reports)
   const times = await findExpandTimes(db, appId, [...new Set(reports.map(({ messageId }) => messageId))])
@@ -88,7 +88,7 @@ async function recordReports(
     const facts = counter.list()
     if (facts.length > 0) await addFacts(db, appId, facts)
     await insertDeliveryEvents(db, appId, events)
-    await reportRunActions(noteActions, db, appId, changed)
+    await reportRunActions(recordRunActions, db, appId, changed)
   })
 }
 

@@ -12,16 +12,16 @@ export type RecordRunActions = (db: Db, appId: AppId, actions: readonly RunActio
 
 /** Of these deliveries, those that are in a run. */
 export async function reportRunActions(
-  noteActions: RecordRunActions | undefined,
+  recordRunActions: RecordRunActions | undefined,
   db: Db,
   appId: AppId,
   deliveries: Iterable<RunAction>,
 ): Promise<void> {
-  if (!noteActions) return
+  if (!recordRunActions) return
   const actions = new Map<RunId, RunAction>()
   for (const { userId, runId } of deliveries) if (runId !== NO_RUN) actions.set(runId, { userId, runId })
   if (actions.size === 0) return
-  await noteActions(
+  await recordRunActions(
     db,
     appId,
     [...actions.values()].sort((a, b) => (a.runId < b.runId ? -1 : 1)),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { timeZoneOf } from '../../lib/time-zone.ts'
-import { findOpenTime, findSameTimeOfDay } from './window-times.ts'
+import { findOpenTime, findSameTimeOfDay } from './time-window.ts'
 
 const at = (text: string) => new Date(text)
 const nine = { hour: 9, minute: 0 }
