@@ -94,7 +94,9 @@ describe('made from a template', () => {
     const prepared = (await prepare(template.id)) as never
     const until = new Date(clock.now().getTime() + 3 * 86_400_000)
     const opening = { name: null, lane: 'bulk', until } as const
-    await expect(openMessage({ newId }, app.db, appId, prepared, opening, clock.now())).rejects.toThrow('so long')
+    await expect(openMessage({ newId }, app.db, appId, prepared, opening, clock.now())).rejects.toThrow(
+      'at most two days',
+    )
   })
 })
 

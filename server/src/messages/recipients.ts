@@ -1,26 +1,22 @@
-// Messages that take their recipients one by one while they are open: whoever leads users through steps adds each to the message of
-// the step that they are at (engine/add-recipients.ts). They stand in no list, and go the way of all others from there on.
+// Messages that take recipients while they are open: journeys add each user to the message of the node that the user is at
+// (expand/add-recipients.ts). They are unlisted; from there on they are sent like any other message.
 
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { TemplateId } from '../templates/template.ts'
 import { readMessageContent } from './accept/read-content.ts'
 import { readOptions } from './accept/read-options.ts'
-import type { Targeting } from './accept/read-targeting.ts'
+import { insertOpenMessage } from './accept/store.ts'
 import type { MessagesContext } from './context.ts'
 import type { JobLane, MessageId, NewMessage } from './message.ts'
 import type { CreateMessageBody } from './schema.ts'
-import { insertOpenMessage } from './store.ts'
 
-/** All that a template decides. */
+/** What a template decides about a message. */
 export type PreparedMessage = Pick<NewMessage, 'channel' | 'templateId' | 'content' | 'emailHtml' | 'options'>
 
-/** Nobody is named by the request that it would be. */
-const NOBODY: Targeting = { kind: 'segments', included: [], excluded: [] }
-
 /**
- * What a request would send that gave the template and nothing else. Undefined when there is no such template (any more). Not in a
- * transaction: content may have to be prepared by another process.
+ * Prepares what a request with this template and nothing else would send; undefined if there is no such template. Must not run
+ * in a transaction, because another process may have to prepare the content.
  */
 export async function prepareFromTemplate(
   { findTemplate, renderer }: Pick<MessagesContext, 'findTemplate' | 'renderer'>,
@@ -31,19 +27,17 @@ export async function prepareFromTemplate(
   const template = await findTemplate(appId, templateId)
   if (!template) return undefined
   const body = { app_id: appId, template_id: templateId } as CreateMessageBody
-  const { channel, content, emailHtml } = await readMessageContent(renderer, appId, body, NOBODY, template)
-  const { name, dynamicContent } = template
-  const options = { ...readOptions(body, channel, content, now), template: { name, dynamicContent } }
-  return { channel, templateId, content, emailHtml, options }
+  const content = await readMessageContent(renderer, appId, body, undefined, template)
+  return { ...content, templateId, options: readOptions(body, content, template, now) }
 }
 
-/** `until`: nobody is added after it, a day or two from now at most. */
+/** Nobody is added after `until`. */
 export type OpenMessageInput = { name: string | null; lane: JobLane; until: Date }
 
-/** Longer, and the month in which it began could be over and gone before the last one is added. */
-const LONGEST_OPEN_MS = 2 * 86_400_000
+/** All deliveries belong to the month in which the message was opened; its partition must still be there for the last one. */
+const MAX_OPEN_MS = 2 * 86_400_000
 
-/** In the caller's transaction. */
+/** Runs in the caller's transaction. */
 export async function openMessage(
   { newId }: { newId: NewId },
   db: Db,
@@ -52,7 +46,7 @@ export async function openMessage(
   { name, lane, until }: OpenMessageInput,
   now: Date,
 ): Promise<MessageId> {
-  if (until.getTime() - now.getTime() > LONGEST_OPEN_MS) throw new Error('a message cannot be open for so long')
+  if (until.getTime() - now.getTime() > MAX_OPEN_MS) throw new Error('A message can be open for at most two days.')
   const message: NewMessage = {
     ...prepared,
     id: newId(),

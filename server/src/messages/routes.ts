@@ -1,7 +1,6 @@
 import type { Call, Route, RouteAccess } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import { sendMessage } from './accept/send-message.ts'
-import { warnUnknownFields } from './accept/warn-unknown-fields.ts'
 import { cancelMessage } from './cancel.ts'
 import type { MessagesContext } from './context.ts'
 import { listMessages } from './list.ts'
@@ -22,7 +21,7 @@ const access = (appIn: 'query' | 'body'): RouteAccess => ({ kind: 'app', permiss
 
 const isLookback = ({ query }: Pick<Call, 'query'>) => Number(query.offset) > 0 || query.time_offset !== undefined
 
-/** Pictures and bodies of emails come in the request. */
+/** Bodies of emails, with their pictures inline, come in the request. */
 const MAX_BODY_BYTES = 5 * 1_048_576
 
 export function messageRoutes(ctx: MessagesContext): Route[] {
@@ -43,9 +42,7 @@ export function messageRoutes(ctx: MessagesContext): Route[] {
       answers: { 200: CreatedAnswer },
       async handle({ app, body }) {
         const { answer, isReplay } = await sendMessage(ctx, app.id, body)
-        const warnings = [...warnUnknownFields(body), ...(answer.warnings ?? [])]
-        const answered: CreatedAnswer = warnings.length > 0 ? { ...answer, warnings } : answer
-        return { status: 200, body: answered, ...(isReplay && { headers: { 'idempotent-replayed': 'true' } }) }
+        return { status: 200, body: answer, ...(isReplay && { headers: { 'idempotent-replayed': 'true' } }) }
       },
     }),
     route({

@@ -128,7 +128,7 @@ export const STATEMENT_EXCEPTIONS: readonly StatementException[] = [
     because: 'one job looks for open messages that are over; few rows, by an index of their own',
   },
   {
-    at: 'messages/store.ts insertWaiting',
+    at: 'messages/accept/store.ts insertSubmissions',
     rules: ['rows from apps'],
     because: 'the jobs in it could be the system’s, as far as can be read; messages are those of an app',
   },

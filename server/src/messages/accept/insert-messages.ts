@@ -1,7 +1,6 @@
-// Messages come in: concurrent requests of one app are one transaction, in which whom they name is looked up, their keys are
-// taken, and messages and jobs are written. Who is told the id of a message is told after the commit.
+// Stores messages. Concurrent requests of one app become one statement, which looks up their targets, takes their keys, and writes
+// messages and jobs; a request is answered after the commit.
 
-import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Queue } from '../../queue/enqueue.ts'
 import type { NewJob } from '../../queue/job.ts'
@@ -13,226 +12,178 @@ import type { MergeOutcome, Merger } from '../../storage/merge.ts'
 import { sql } from '../../storage/sql.ts'
 import { userIdOfRow } from '../../users/reference-store.ts'
 import { DIRECT, expandJob } from '../jobs.ts'
-import type { IdempotencyKey, MessageId, NewMessage } from '../message.ts'
-import {
-  findTakenKeys,
-  type InsertResult,
-  insertMessages,
-  insertSubmissions,
-  releaseKeys,
-  type Submission,
-  type TakenKey,
-} from '../store.ts'
-import { oldestKeyTime } from './idempotency.ts'
+import type { NewMessage } from '../message.ts'
+import { oldestKeyTime, replayOf } from './idempotency.ts'
+import { findTakenKeys, type InsertResult, insertSubmissions, releaseKeys, type TakenKey } from './store.ts'
+import type { AcceptedMessage, Submission } from './submission.ts'
 
-/** `unsubscribed` are places among the targets. */
-export type AcceptedMessage = { id: MessageId; recipients: number | null; unsubscribed: number[]; isReplay: boolean }
+/** Answers undefined when no target can be reached; then nothing was stored. */
+export type InsertMessage = (appId: AppId, submission: Submission) => Promise<AcceptedMessage | undefined>
 
-/** Undefined when nobody who is named can be reached; then nothing was stored. */
-export type InsertMessage = (appId: AppId, waiting: Submission) => Promise<AcceptedMessage | undefined>
-
-/** Is sending stopped because the app crossed its limit? */
+/** Whether sending is stopped because the app crossed its limit. */
 export type IsSendingDisabled = (appId: AppId) => Promise<boolean>
 
-const TARGETS_AT_ONCE = 5_000
-/** Each settles at least the first of those that share a key. */
-const ROUNDS = 600
+type InsertContext = { db: Db; now: () => Date; queue: Queue; isDisabled: IsSendingDisabled; merger: Merger }
 
-type Context = { db: Db; now: () => Date; queue: Queue; isDisabled: IsSendingDisabled; merger: Merger }
+/** A submission of a merged batch; it is settled once it has an outcome. */
+type Entry = { submission: Submission; outcome?: MergeOutcome<AcceptedMessage | undefined> }
 
-export function createInsertMessage({ db, now, queue, isDisabled, merger }: Context): InsertMessage {
-  /** Messages, keys and jobs are one statement, which is its own transaction. */
-  async function store(appId: AppId, list: Submission[], heedsHold: boolean) {
-    const at = now()
-    const times = { now: at, keysFrom: oldestKeyTime(at), heedsHold }
-    const messages = list.map(({ message }) => message)
-    const jobs = jobsFor(appId, messages, at)
-    const rows = queue.rowsOf(appId, jobs)
-    const insert = (db: Db) =>
-      insertSubmissions(
-        db,
-        appId,
-        userIdOfRow(appId),
-        wasDisabled(appId),
-        jobsInsert(appId, rows, at, IS_FOR_STORED),
-        list,
-        times,
-      )
-    const mayHalfTake = list.some(({ keys }) => keys.length > 1)
-    const probed = await (mayHalfTake ? db.transaction((db) => insertWhole(db, appId, list, insert)) : insert(db))
-    // Nobody has to wait for this to be told that the message was taken. A job that was waiting already is known.
-    if (probed[0]?.hasNewJobs) queue.announce(db, jobs).catch(() => {})
-    return probed
-  }
+const MAX_TARGETS_PER_STATEMENT = 5_000
+/** Each round settles at least the first of the submissions that share a key. */
+const MAX_ROUNDS = 600
 
-  /** Of two keys one can be free while the other is not: then neither is taken. */
-  async function insertWhole(db: Db, appId: AppId, list: Submission[], insert: (db: Db) => Promise<InsertResult[]>) {
-    const probed = await insert(db)
-    const halfTaken = list.filter(({ keys }, i) => keys.length > 1 && !probed[i]?.isStored)
-    if (halfTaken.length > 0) await releaseKeys(db, appId, halfTaken)
-    return probed
-  }
-
-  /** Settles what it can; those that lost a key to a message that was then not stored stay open. */
-  async function runRound(
-    appId: AppId,
-    list: Submission[],
-    open: number[],
-    outcomes: MergeOutcome<AcceptedMessage | undefined>[],
-    heedsHold: boolean,
-  ) {
-    const firsts = withoutSharedKeys(list, open)
-    const probed = await store(
-      appId,
-      firsts.map((i) => list[i] as Submission),
-      heedsHold,
-    )
-    if (probed.some(({ isHeld }) => isHeld)) throw new Held()
-    const unsettled: number[] = []
-    for (const [place, i] of firsts.entries()) {
-      const { isStored, recipients, unsubscribed } = probed[place] as (typeof probed)[number]
-      const { message, keys } = list[i] as Submission
-      if (isStored) outcomes[i] = { value: { id: message.id, recipients, unsubscribed, isReplay: false } }
-      else if (keys.length === 0) outcomes[i] = { value: undefined }
-      else unsettled.push(i)
-    }
-    const settledNow = new Set(firsts)
-    const rest = open.filter((i) => !settledNow.has(i))
-    const keyed = [...unsettled, ...rest]
-    if (keyed.length === 0) return []
-    const taken = await findTakenKeys(
-      db,
-      appId,
-      keyed.flatMap((i) => list[i]?.keys ?? []),
-      oldestKeyTime(now()),
-    )
-    for (const i of keyed) {
-      const replay = replayOf(list[i] as Submission, taken)
-      if (replay) outcomes[i] = replay
-    }
-    // Nobody took the key, and nobody could be reached.
-    for (const [place, i] of firsts.entries())
-      if (!outcomes[i] && probed[place]?.recipients === 0) outcomes[i] = { value: undefined }
-    return keyed.filter((i) => !outcomes[i])
-  }
-
-  async function settle(
-    appId: AppId,
-    list: Submission[],
-    group: number[],
-    outcomes: MergeOutcome<AcceptedMessage | undefined>[],
-    heedsHold: boolean,
-  ) {
-    let open = group
-    for (let round = 0; open.length > 0; round++) {
-      if (round === ROUNDS) throw new Error('keys of messages keep being taken and let go')
-      open = await runRound(appId, list, open, outcomes, heedsHold)
-    }
-  }
-
-  return merger.merged<Submission, AcceptedMessage | undefined>({
+export const createInsertMessage = (ctx: InsertContext): InsertMessage =>
+  ctx.merger.merged<Submission, AcceptedMessage | undefined>({
     name: 'messages.accept',
     share: 0.5,
-    async run(appId, inputs) {
-      const outcomes: MergeOutcome<AcceptedMessage | undefined>[] = new Array(inputs.length)
-      for (const group of bounded(inputs)) {
-        try {
-          await settle(appId, inputs, group, outcomes, true)
-        } catch (error) {
-          // What earlier rounds and groups committed is done: the error is for the others alone.
-          const open = group.filter((i) => !outcomes[i])
-          if (!(error instanceof Held)) for (const i of open) outcomes[i] = { error }
-          else await settleHeld(appId, inputs, open, outcomes)
-        }
-      }
-      return outcomes
+    async run(appId, submissions) {
+      const entries: Entry[] = submissions.map((submission) => ({ submission }))
+      for (const group of groupByTargetCount(entries)) await settleGroup(ctx, appId, group)
+      return entries.map(({ outcome }) => outcome as MergeOutcome<AcceptedMessage | undefined>)
     },
   })
 
-  /** Being disabled ends by itself. Only who finds the app so asks whether it has. */
-  async function settleHeld(
-    appId: AppId,
-    list: Submission[],
-    open: number[],
-    outcomes: MergeOutcome<AcceptedMessage | undefined>[],
-  ) {
-    try {
-      if (await isDisabled(appId)) await refuse(db, appId, list, open, outcomes, oldestKeyTime(now()))
-      else await settle(appId, list, open, outcomes, false)
-    } catch (error) {
-      for (const i of open) outcomes[i] ??= { error }
-    }
-  }
-}
-
-/** The app was disabled; nothing was stored. */
-class Held extends Error {}
-
-/** Of the jobs `r`: those of messages that were stored. */
-const IS_FOR_STORED = sql`
-  case when r.key = ${DIRECT} then exists (select 1 from stored s) else r.key in (select s.id::text from stored s) end`
-
-/** Retries of what was taken before are answered all the same. */
-async function refuse(
-  db: Db,
-  appId: AppId,
-  list: Submission[],
-  open: readonly number[],
-  outcomes: MergeOutcome<AcceptedMessage | undefined>[],
-  from: Date,
-) {
-  const keys = open.flatMap((i) => list[i]?.keys ?? [])
-  const taken = keys.length === 0 ? [] : await findTakenKeys(db, appId, keys, from)
-  for (const i of open) outcomes[i] = replayOf(list[i] as Submission, taken) ?? { error: sendingDisabled() }
-}
-
-/** The answer that a request with one of these keys got, or that the key belongs to another request. */
-export function replayOf(
-  { keys, requestHash }: Pick<Submission, 'keys' | 'requestHash'>,
-  taken: readonly TakenKey[],
-): MergeOutcome<AcceptedMessage> | undefined {
-  const known = taken.find((it) => keys.some((key) => isSame(key, it)))
-  if (!known) return undefined
-  if (known.requestHash !== requestHash)
-    return {
-      error: new AppError('invalid', { code: 'request-0', title: `${known.name} was used for another request` }),
-    }
-  return { value: { id: known.messageId, ...known.answer, isReplay: true } }
-}
-
-const isSame = (a: IdempotencyKey, b: IdempotencyKey) => a.name === b.name && a.key === b.key
-
-/** Of those that bring the same key the first alone; the others see what it made. */
-function withoutSharedKeys(list: readonly Submission[], open: readonly number[]): number[] {
-  const seen = new Set<string>()
-  return open.filter((i) => {
-    const waiting = list[i] as Submission
-    if (waiting.keys.length === 0) return true
-    const keys = waiting.keys.map(({ name, key }) => `${name} ${key}`)
-    if (keys.some((key) => seen.has(key))) return false
-    for (const key of keys) seen.add(key)
-    return true
-  })
-}
-
-/** Places in the list, in groups of at most so many targets; a request is never split. */
-function bounded(list: readonly Submission[]): number[][] {
-  const groups: number[][] = []
+/** Groups of at most so many targets; a submission is never split. */
+function groupByTargetCount(entries: readonly Entry[]): Entry[][] {
+  const groups: Entry[][] = []
   let room = -1
-  for (const [i, { targets }] of list.entries()) {
-    const size = targets?.length ?? 0
+  for (const entry of entries) {
+    const size = entry.submission.targets?.length ?? 0
     if (size > room) {
       groups.push([])
-      room = TARGETS_AT_ONCE
+      room = MAX_TARGETS_PER_STATEMENT
     }
-    groups.at(-1)?.push(i)
+    groups.at(-1)?.push(entry)
     room -= size
   }
   return groups
 }
 
-/** Direct messages that are due share one job, however many they are; all others have their own, at their time. */
-function jobsFor(appId: AppId, messages: readonly NewMessage[], now: Date): NewJob[] {
+/** Settles all entries. An error is the outcome only of those that no round settled before. */
+async function settleGroup(ctx: InsertContext, appId: AppId, group: readonly Entry[]): Promise<void> {
+  let open = group
+  let respectsHold = true
+  try {
+    for (let round = 0; open.length > 0; round++) {
+      if (round === MAX_ROUNDS) throw new Error('keys of messages keep being taken and released')
+      const isHeld = await settleRound(ctx, appId, open, respectsHold)
+      if (isHeld && (await ctx.isDisabled(appId))) await refuseDisabled(ctx, appId, open)
+      // A disabled app becomes enabled by itself; only a request that finds the hold asks whether that has happened.
+      if (isHeld) respectsHold = false
+      open = open.filter(({ outcome }) => !outcome)
+    }
+  } catch (error) {
+    for (const entry of open) entry.outcome ??= { error }
+  }
+}
+
+/** True if sending is on hold; then nothing was stored. Entries that lost a key to a message that was not stored stay open. */
+async function settleRound(
+  ctx: InsertContext,
+  appId: AppId,
+  open: readonly Entry[],
+  respectsHold: boolean,
+): Promise<boolean> {
+  const firsts = withoutSharedKeys(open)
+  const results = await insertAndAnnounce(
+    ctx,
+    appId,
+    firsts.map(({ submission }) => submission),
+    respectsHold,
+  )
+  if (results.some(({ isHeld }) => isHeld)) return true
+  for (const [i, entry] of firsts.entries()) settleInserted(entry, results[i] as InsertResult)
+  await settleReplays(ctx, appId, open)
+  // The keys of such an entry were free, and none of its targets could be reached.
+  for (const [i, entry] of firsts.entries()) if (results[i]?.recipients === 0) entry.outcome ??= { value: undefined }
+  return false
+}
+
+/** Of the entries that share a key only the first; the others find what became of it. */
+function withoutSharedKeys(open: readonly Entry[]): Entry[] {
+  const seen = new Set<string>()
+  return open.filter(({ submission: { keys } }) => {
+    const names = keys.map(({ name, key }) => `${name} ${key}`)
+    if (names.some((name) => seen.has(name))) return false
+    for (const name of names) seen.add(name)
+    return true
+  })
+}
+
+/** An entry with keys that was not stored stays open: another request may have taken them. */
+function settleInserted(entry: Entry, { isStored, recipients, unsubscribed }: InsertResult): void {
+  const { message, keys } = entry.submission
+  if (isStored) entry.outcome = { value: { id: message.id, recipients, unsubscribed, isReplay: false } }
+  else if (keys.length === 0) entry.outcome = { value: undefined }
+}
+
+async function settleReplays(ctx: InsertContext, appId: AppId, entries: readonly Entry[]): Promise<void> {
+  const open = entries.filter(({ outcome }) => !outcome)
+  const takenKeys = await findKeysOf(ctx, appId, open)
+  for (const entry of open) {
+    const replay = replayOf(entry.submission, takenKeys)
+    if (replay) entry.outcome = replay
+  }
+}
+
+/** Retries of requests that were accepted before get their answer even so. */
+async function refuseDisabled(ctx: InsertContext, appId: AppId, open: readonly Entry[]): Promise<void> {
+  const takenKeys = await findKeysOf(ctx, appId, open)
+  for (const entry of open) entry.outcome = replayOf(entry.submission, takenKeys) ?? { error: sendingDisabled() }
+}
+
+async function findKeysOf({ db, now }: InsertContext, appId: AppId, entries: readonly Entry[]): Promise<TakenKey[]> {
+  const keys = entries.flatMap(({ submission }) => submission.keys)
+  return keys.length === 0 ? [] : findTakenKeys(db, appId, keys, oldestKeyTime(now()))
+}
+
+async function insertAndAnnounce(
+  { db, now: clock, queue }: InsertContext,
+  appId: AppId,
+  submissions: readonly Submission[],
+  respectsHold: boolean,
+): Promise<InsertResult[]> {
+  const now = clock()
+  const jobs = expandJobs(
+    appId,
+    submissions.map(({ message }) => message),
+    now,
+  )
+  const rows = queue.rowsOf(appId, jobs)
+  const input = { submissions, respectsHold, now, oldestKeyTime: oldestKeyTime(now) }
+  const insert = (db: Db) =>
+    insertSubmissions(
+      db,
+      appId,
+      userIdOfRow(appId),
+      wasDisabled(appId),
+      jobsInsert(appId, rows, now, IS_JOB_OF_STORED),
+      input,
+    )
+  const hasCompositeKey = submissions.some(({ keys }) => keys.length > 1)
+  const results = hasCompositeKey
+    ? await db.transaction((db) => insertAllOrNoKeys(db, appId, submissions, insert))
+    : await insert(db)
+  // The answers need not wait for it: workers also find new jobs without being told.
+  if (results[0]?.hasNewJobs) queue.announce(db, jobs).catch(() => {})
+  return results
+}
+
+/** Of two keys of a request one can be free and the other taken: then it keeps neither. */
+async function insertAllOrNoKeys(
+  db: Db,
+  appId: AppId,
+  submissions: readonly Submission[],
+  insert: (db: Db) => Promise<InsertResult[]>,
+): Promise<InsertResult[]> {
+  const results = await insert(db)
+  const refused = submissions.filter(({ keys }, i) => keys.length > 1 && !results[i]?.isStored)
+  if (refused.length > 0) await releaseKeys(db, appId, refused)
+  return results
+}
+
+/** Direct messages that are due share one job; every other message has its own, at its time. */
+function expandJobs(appId: AppId, messages: readonly NewMessage[], now: Date): NewJob[] {
   const jobs: NewJob[] = messages
     .filter(({ lane, sendAfter }) => lane === 'bulk' || sendAfter > now)
     .map((message) => expandJob(appId, message, message.sendAfter))
@@ -240,17 +191,6 @@ function jobsFor(appId: AppId, messages: readonly NewMessage[], now: Date): NewJ
   return jobs
 }
 
-/**
- * Messages of the server's own making (journeys, live activities), in the caller's transaction. Their content was prepared
- * and their audience resolved by whoever makes them.
- */
-export async function addMessages(
-  { queue }: { queue: Queue },
-  db: Db,
-  appId: AppId,
-  messages: readonly NewMessage[],
-  now: Date,
-): Promise<void> {
-  await insertMessages(db, appId, messages, now)
-  await queue.enqueue(db, jobsFor(appId, messages, now))
-}
+/** Picks from the rows `r` of jobs those of messages that were stored. */
+const IS_JOB_OF_STORED = sql`
+  case when r.key = ${DIRECT} then exists (select 1 from stored s) else r.key in (select s.id::text from stored s) end`

@@ -1,13 +1,14 @@
-// Which types of subscription a push goes to.
+// Which types of subscription a message goes to, and through which lane.
 
 import { invalid } from '../../lib/errors.ts'
 import { type ContentChannel, type ContentFields, hasAny, PLATFORMS } from '../../templates/content.ts'
 import { isPushType } from '../../users/subscriptions/reachable.ts'
 import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
+import type { JobLane } from '../message.ts'
 
 const WEB: readonly SubscriptionType[] = ['ChromePush', 'FirefoxPush', 'SafariPush', 'SafariLegacyPush']
 
-/** Chrome-like browsers, Edge among them, are one type. */
+/** Chromium browsers, Edge among them, are one type. */
 const typesOf: Record<(typeof PLATFORMS)[number], readonly SubscriptionType[]> = {
   isAndroid: ['AndroidPush'],
   isIos: ['iOSPush'],
@@ -32,18 +33,24 @@ const platformFields: ReadonlySet<string> = new Set(PLATFORMS)
 export const namesPlatform = (content: ContentFields) =>
   hasAny(content, platformFields) && PLATFORMS.some((name) => content[name] === true)
 
-/** One that is named turns off the others; where none is, those said no to are left out. Undefined means all. */
+/** Naming a platform excludes the others; where none is named, those set to false are left out. Undefined means all. */
 export function readPlatforms(content: ContentFields): SubscriptionType[] | undefined {
   if (!hasAny(content, platformFields)) return undefined
   const named = PLATFORMS.filter((name) => content[name] === true).flatMap((name) => typesOf[name])
   if (named.length > 0) return [...new Set(named)]
-  const refused = PLATFORMS.filter((name) => content[name] === false)
-  if (refused.length === 0) return undefined
-  const out = new Set(refused.flatMap((name) => typesOf[name]))
-  const left = PUSH.filter((type) => !out.has(type))
-  if (left.length === 0) throw invalid(`No platform is left to send to: ${refused.join(', ')} are all false`)
-  return left
+  const excludedNames = PLATFORMS.filter((name) => content[name] === false)
+  if (excludedNames.length === 0) return undefined
+  const excluded = new Set(excludedNames.flatMap((name) => typesOf[name]))
+  const remaining = PUSH.filter((type) => !excluded.has(type))
+  if (remaining.length === 0) throw invalid(`No platform is left to send to: ${excludedNames.join(', ')} are all false`)
+  return remaining
 }
+
+/** Messages that name more recipients than this go through the bulk lane. */
+const MAX_DIRECT_TARGETS = 100
+
+export const laneFor = (targets: readonly unknown[] | undefined): JobLane =>
+  targets !== undefined && targets.length <= MAX_DIRECT_TARGETS ? 'direct' : 'bulk'
 
 export function subscriptionTypesFor(
   channel: ContentChannel,

@@ -3,7 +3,7 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { type Sql, sql } from '../../storage/sql.ts'
-import type { Submission } from '../store.ts'
+import type { Submission } from './submission.ts'
 
 /** `isReachable` is a condition on a row `s` of subscriptions. Of an app with fewer than `most` subscriptions; undefined for larger ones, at which nobody looks through. */
 export async function findSubscribedTypes(

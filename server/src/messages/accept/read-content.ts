@@ -1,4 +1,4 @@
-// What a message says and on which channel: the template as it is now, and the request's own fields on top of it.
+// The content of a message and its channel: the template as it is now, with the request's own fields on top.
 
 import { invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -10,77 +10,76 @@ import type { Renderer } from '../../templates/render/renderer.ts'
 import type { Template } from '../../templates/template.ts'
 import type { CreateMessageBody } from '../schema.ts'
 import { namesPlatform } from './platforms.ts'
-import { channelOfTargeting, type Targeting } from './read-targeting.ts'
 
 export type MessageContent = { channel: ContentChannel; content: ContentFields; emailHtml: EmailHtml }
 
-/** At hand at once, unless there is Liquid or MJML in it. */
-export function readMessageContent(
+/** `targetingChannel` is the channel that the way of naming recipients implies. */
+export async function readMessageContent(
   renderer: Renderer,
   appId: AppId,
   body: CreateMessageBody,
-  targeting: Targeting,
+  targetingChannel: ContentChannel | undefined,
   template: Template | undefined,
-): MessageContent | Promise<MessageContent> {
+): Promise<MessageContent> {
   const own = readContent(body)
-  const channel = readChannel(body, own, targeting, template)
+  const channel = readChannel(body, own, targetingChannel, template)
   if (own.url && (own.web_url || own.app_url))
     throw invalid(`url cannot be combined with ${own.web_url ? 'web_url' : 'app_url'}`)
-  const content = forChannel(channel, template ? onTopOf(template.content, own) : own)
-  // A template was checked when it was saved.
+  const content = withChannelFlags(channel, template ? mergeContent(template.content, own) : own)
+  // A template was prepared when it was saved.
   if (template && own.email_body === undefined && !usesLiquid(own)) {
     checkContent(content)
     return { channel, content, emailHtml: template.emailHtml }
   }
-  const prepared = prepareContent(renderer, appId, content, template?.dynamicContent ?? null)
-  if (prepared === null) return { channel, content, emailHtml: null }
-  return prepared.then((emailHtml) => ({ channel, content, emailHtml }))
+  const emailHtml = await prepareContent(renderer, appId, content, template?.dynamicContent ?? null)
+  return { channel, content, emailHtml }
 }
 
-/** All that the request says about the channel must agree; where it says nothing, its content does. */
+/** Everything in the request that names a channel must agree; if nothing does, its content decides. */
 function readChannel(
   body: CreateMessageBody,
   own: ContentFields,
-  targeting: Targeting,
-  template?: Template,
+  targetingChannel: ContentChannel | undefined,
+  template: Template | undefined,
 ): ContentChannel {
-  let channel: ContentChannel | undefined
-  const hear = (said: ContentChannel | null | undefined) => {
-    if (!said) return
-    if (channel !== undefined && channel !== said) throw invalid(ONE_CHANNEL)
-    channel = said
-  }
-  hear(body.target_channel)
-  hear(body.channel_for_external_user_ids)
-  hear(channelOfTargeting(targeting))
-  if (own.isEmail) hear('email')
-  if (own.isSMS) hear('sms')
-  if (namesPlatform(own)) hear('push')
-  if (template) {
-    if (channel !== undefined && channel !== template.channel)
-      throw invalid(`template_id names a template for ${template.channel}, and the message is for ${channel}`)
-    return template.channel
-  }
-  if (channel !== undefined) return channel
+  const channel = oneChannelOf([
+    body.target_channel,
+    body.channel_for_external_user_ids,
+    targetingChannel,
+    own.isEmail ? 'email' : undefined,
+    own.isSMS ? 'sms' : undefined,
+    namesPlatform(own) ? 'push' : undefined,
+  ])
+  if (template && channel !== undefined && channel !== template.channel)
+    throw invalid(`template_id names a template for ${template.channel}, and the message is for ${channel}`)
+  return template?.channel ?? channel ?? channelOfContent(own)
+}
+
+function oneChannelOf(named: readonly (ContentChannel | null | undefined)[]): ContentChannel | undefined {
+  const channels = new Set(named.filter((channel) => channel !== null && channel !== undefined))
+  if (channels.size > 1) throw invalid(ONE_CHANNEL)
+  return [...channels][0]
+}
+
+function channelOfContent(own: ContentFields): ContentChannel {
   if (own.email_subject !== undefined || own.email_body !== undefined) return 'email'
-  const ofSms =
-    own.sms_from !== undefined ? 'sms_from' : own.sms_media_urls !== undefined ? 'sms_media_urls' : undefined
-  if (ofSms) throw invalid(`${ofSms} needs target_channel sms`)
+  for (const field of ['sms_from', 'sms_media_urls'] as const)
+    if (own[field] !== undefined) throw invalid(`${field} needs target_channel sms`)
   return 'push'
 }
 
-/** Fields that mean the same or exclude each other go together. */
-function onTopOf(template: ContentFields, own: ContentFields): ContentFields {
-  const below: ContentFields = { ...template }
-  if (PLATFORMS.some((name) => own[name] !== undefined)) for (const name of PLATFORMS) delete below[name]
+/** The request's own fields replace those of the template, and also the fields that mean the same or exclude them. */
+function mergeContent(template: ContentFields, own: ContentFields): ContentFields {
+  const base: ContentFields = { ...template }
+  if (PLATFORMS.some((name) => own[name] !== undefined)) for (const name of PLATFORMS) delete base[name]
   if (own.url || own.web_url || own.app_url)
-    for (const name of ['url', 'web_url', 'app_url'] as const) delete below[name]
-  return { ...below, ...own }
+    for (const name of ['url', 'web_url', 'app_url'] as const) delete base[name]
+  return { ...base, ...own }
 }
 
-function forChannel(channel: ContentChannel, given: ContentFields): ContentFields {
-  if (channel === 'push' && given.isEmail === undefined && given.isSMS === undefined) return given
-  const { isEmail: _, isSMS: __, ...content } = given
-  if (channel === 'email') return { ...content, isEmail: true }
-  return channel === 'sms' ? { ...content, isSMS: true } : content
+function withChannelFlags(channel: ContentChannel, content: ContentFields): ContentFields {
+  if (channel === 'push' && content.isEmail === undefined && content.isSMS === undefined) return content
+  const { isEmail: _, isSMS: __, ...rest } = content
+  if (channel === 'email') return { ...rest, isEmail: true }
+  return channel === 'sms' ? { ...rest, isSMS: true } : rest
 }

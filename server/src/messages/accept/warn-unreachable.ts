@@ -13,8 +13,8 @@ import { userIdOfRow } from '../../users/reference-store.ts'
 import { reachableSql } from '../../users/subscriptions/reachable.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import { type Provider, providerOf } from '../delivery.ts'
-import type { Submission } from '../store.ts'
 import { findSubscribedTypes, findSubscribedTypesOfTargets } from './reach-store.ts'
+import type { Submission } from './submission.ts'
 
 type SetUp = { has: (app: AppOverview) => boolean; warning: string }
 

@@ -4,14 +4,13 @@ import { invalid } from '../../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import { type ContentFields, readContent } from '../../templates/content.ts'
 import { prepareContent } from '../../templates/prepare-content.ts'
-import { oldestKeyTime, readKeys } from '../accept/idempotency.ts'
-import { replayOf } from '../accept/insert-messages.ts'
+import { findReplay, readKeys } from '../accept/idempotency.ts'
+import { laneFor } from '../accept/platforms.ts'
 import { readTargeting } from '../accept/read-targeting.ts'
 import { resolveAudience, targetsOf } from '../accept/resolve-audience.ts'
-import { MAX_DIRECT_TARGETS, NO_SUBSCRIBERS } from '../accept/send-message.ts'
+import { NO_SUBSCRIBERS } from '../accept/write-answer.ts'
 import type { Audience, LiveActivity, MessageId } from '../message.ts'
 import { type CreateMessageBody, MAX_TARGETS } from '../schema.ts'
-import { findTakenKeys } from '../store.ts'
 import type { ActivitiesContext } from './context.ts'
 import type { StartActivityBody, UpdateActivityBody } from './schema.ts'
 import { findTokenHolders } from './store.ts'
@@ -33,8 +32,9 @@ export async function startActivity(ctx: ActivitiesContext, appId: AppId, type: 
   }
   checkSize(body.event_updates, body.event_attributes)
   const request = { ...body, activity_type: type }
-  const replay = await findReplay(ctx, appId, request)
-  if (replay) return replay
+  // The first answer stays, whichever devices have a token by now.
+  const replay = await findReplay(ctx.messages, appId, keysOf(request))
+  if (replay) return { id: replay.id, isReplay: true }
   const targeting = readTargeting({ ...body, target_channel: 'push' } as unknown as CreateMessageBody)
   const audience = await resolveAudience(ctx.messages, appId, targeting)
   return accept(ctx, appId, activity, audience, request)
@@ -50,8 +50,9 @@ export async function updateActivity(ctx: ActivitiesContext, appId: AppId, id: s
   }
   checkSize(body.event_updates)
   const request = { ...body, activity_id: id }
-  const replay = await findReplay(ctx, appId, request)
-  if (replay) return replay
+  // The first answer stays, whichever devices have a token by now.
+  const replay = await findReplay(ctx.messages, appId, keysOf(request))
+  if (replay) return { id: replay.id, isReplay: true }
   const holders = await findTokenHolders(ctx.db, appId, { purpose: 'update', name: id }, MAX_TARGETS + 1)
   if (holders.length === 0) throw invalid('No device shows this live activity')
   return accept(ctx, appId, activity, audienceOf(id, holders), request)
@@ -83,19 +84,6 @@ function checkSize(...objects: object[]) {
 
 const keysOf = (request: Request) => readKeys(request as unknown as CreateMessageBody)
 
-/** The first answer stays, whoever has a token by now. */
-async function findReplay(
-  { messages: { db, now } }: ActivitiesContext,
-  appId: AppId,
-  request: Request,
-): Promise<SendActivityResult | undefined> {
-  const keys = keysOf(request)
-  if (keys.keys.length === 0) return undefined
-  const replay = replayOf(keys, await findTakenKeys(db, appId, keys.keys, oldestKeyTime(now())))
-  if (replay && 'error' in replay) throw replay.error
-  return replay && { id: replay.value.id, isReplay: true }
-}
-
 async function accept(
   { messages }: ActivitiesContext,
   appId: AppId,
@@ -114,7 +102,7 @@ async function accept(
       kind: 1,
       // One activity is many messages; in lists they would hide the others.
       isListed: false,
-      lane: targets !== undefined && targets.length <= MAX_DIRECT_TARGETS ? 'direct' : 'bulk',
+      lane: laneFor(targets),
       name: request.name,
       templateId: null,
       audience,

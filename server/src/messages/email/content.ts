@@ -80,7 +80,7 @@ export function envelopeOf(
     envelopeFrom: `b-${reference}@${domain.returnPathHost}`,
     date,
     dkim: domain.dkim,
-    inboxProvider: inboxProvider,
+    inboxProvider,
     ...(bcc && bcc.length > 0 && { bcc }),
   }
 }

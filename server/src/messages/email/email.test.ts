@@ -90,7 +90,7 @@ test('a mail is brought with all that it needs to come back', async () => {
     messageIdHeader: `<${emailIdOf(key)}.3001@news.example.com>`,
     date: clock.now(),
     bcc: ['archive@example.com'],
-    lane: 'other',
+    inboxProvider: 'other',
     content: {
       from: { name: 'The tower', address: 'tower@News.Example.com' },
       replyTo: 'keeper@example.com',
@@ -195,7 +195,7 @@ test('a mail without an address of its own is from the app; one that is caught n
   await runEngine(nameless)
   expect(await tally(app.db, appId, id)).toEqual({ 'skipped no_from_address': 1 })
 
-  const catching = { ...port, findCatcher: async () => ({ appName: 'Tower' }) }
+  const catching = { ...port, findDevelopmentMailbox: async () => ({ appName: 'Tower' }) }
   await mailTo([anEmail()], { email_subject: 'Caught' })
   await runEngine(anEngine({ db: app.db, clock, sender, email: catching }))
   expect(mailsOf(sender).at(-1)?.content.from).toEqual({ name: 'Tower', address: 'no-reply@localhost.localdomain' })
@@ -486,7 +486,10 @@ test('mail whose Liquid cannot be rendered failed, and is counted so', async () 
 
 test('hosts of mailboxes are looked up when a message is expanded, each domain once, and for mail alone', async () => {
   const asked: string[][] = []
-  const email = { ...anEmailPort(), lookUpHosts: async (domains: readonly string[]) => void asked.push([...domains]) }
+  const email = {
+    ...anEmailPort(),
+    lookUpMailHosts: async (domains: readonly string[]) => void asked.push([...domains]),
+  }
   const looking = anEngine({ db: app.db, clock, sender, email })
   await mailTo(['ann@One.example', 'bob@one.example', 'cas@two.example'])
   await runEngine(looking)
@@ -503,7 +506,7 @@ test('hosts of mailboxes are looked up when a message is expanded, each domain o
   await runEngine(looking)
   expect(asked.map((it) => it.sort())).toEqual([['one.example', 'two.example']])
   // What cannot be looked up holds up nothing.
-  email.lookUpHosts = () => Promise.reject(new Error('no network'))
+  email.lookUpMailHosts = () => Promise.reject(new Error('no network'))
   const id = await mailTo([anEmail()])
   await runEngine(looking)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })

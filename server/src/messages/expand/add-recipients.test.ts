@@ -80,7 +80,7 @@ test.each<['push' | 'email' | 'sms', SubscriptionType, object]>([
 
 test('the hosts of the mailboxes of users can be looked up before', async () => {
   const asked: string[] = []
-  const email = { ...anEmailPort(), lookUpHosts: async (domains: readonly string[]) => void asked.push(...domains) }
+  const email = { ...anEmailPort(), lookUpMailHosts: async (domains: readonly string[]) => void asked.push(...domains) }
   engine = anEngine({ db: app.db, clock, sender, email })
   const [one, two] = (await recipients(engine, appId, 2, { type: 'Email' })) as [Recipient, Recipient]
   await app.db.query(sql`
