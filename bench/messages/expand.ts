@@ -2,12 +2,13 @@
 // rows into a table with the same columns, key and indexes, interleaved.
 
 import pg from 'pg'
+import { createMessageChannels } from '../../server/src/composition/message-channels.ts'
 import { createReferences } from '../../server/src/email/reference.ts'
 import { systemClock } from '../../server/src/lib/clock.ts'
 import { createLog } from '../../server/src/lib/log.ts'
 import type { EmailPort } from '../../server/src/messages/email/port.ts'
 import { createEngine } from '../../server/src/messages/engine/engine.ts'
-import type { DeliverySender } from '../../server/src/messages/engine/sender.ts'
+import type { DeliverySender } from '../../server/src/messages/engine/types.ts'
 import { expandMessages } from '../../server/src/messages/expand/expand.ts'
 import type { JobRun } from '../../server/src/queue/job.ts'
 import { createScanAudience } from '../../server/src/segments/scan.ts'
@@ -69,7 +70,8 @@ export async function measureExpansion(
   const db = createPool({ connection, clock, size: 2, statementTimeoutMs: 600_000 })
   const renderer = createRenderer()
   const engine = createEngine({
-    ...{ db, clock, log: createLog('warn'), sender, renderer, email, maxInFlight: 400 },
+    ...{ db, clock, log: createLog('warn'), sender, renderer, maxInFlight: 400 },
+    channels: createMessageChannels(email),
     directDb: db,
     scanAudience: createScanAudience(createSharedPool({ pool: db, connections: 2 })),
   })

@@ -3,6 +3,7 @@
 
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest'
 import type { ChannelOutcome } from '../src/channels/channel.ts'
+import { createMessageChannels } from '../src/composition/message-channels.ts'
 import { createReferences } from '../src/email/reference.ts'
 import { type Clock, type VirtualClock, virtualClock } from '../src/lib/clock.ts'
 import { type AppId, newId } from '../src/lib/ids.ts'
@@ -10,11 +11,12 @@ import { createLog } from '../src/lib/log.ts'
 import { findMiscounts } from '../src/messages/counts/store.ts'
 import { type Provider, providers } from '../src/messages/delivery.ts'
 import type { EmailPort } from '../src/messages/email/port.ts'
-import { createEngine, type Engine } from '../src/messages/engine/engine.ts'
+import { createEngine } from '../src/messages/engine/engine.ts'
 import { messageHandlers } from '../src/messages/engine/handlers.ts'
-import type { DeliverySender, OutgoingMessage } from '../src/messages/engine/sender.ts'
+import type { DeliverySender, Engine } from '../src/messages/engine/types.ts'
 import { closeJob, DIRECT, expandJob } from '../src/messages/jobs.ts'
 import type { Audience, Message, MessageOptions } from '../src/messages/message.ts'
+import type { OutgoingMessage } from '../src/messages/outgoing-message.ts'
 import { createQueue } from '../src/queue/enqueue.ts'
 import { createWorker, type WorkerOptions } from '../src/queue/work.ts'
 import { createScanAudience, type ScanAudience } from '../src/segments/scan.ts'
@@ -27,7 +29,7 @@ import { createRenderer } from '../src/templates/render/renderer.ts'
 import { hashToken, type SubscriptionType } from '../src/users/subscriptions/subscription.ts'
 import { type Tenant, type TestApp, type TestAppOptions, testApp } from './app.ts'
 
-export type Call = { provider: Provider; parcel: OutgoingMessage }
+export type Call = { provider: Provider; outgoing: OutgoingMessage }
 
 export type FakeSender = DeliverySender & {
   /** What it was asked to bring, in order. */
@@ -48,12 +50,12 @@ export function fakeSender(): FakeSender {
     script: (token, ...outcomes) => scripts.set(token, [...(scripts.get(token) ?? []), ...outcomes]),
     otherwise: () => SENT,
     ready: async () => new Set(providers),
-    send: (_appId, { provider }, parcels) =>
+    send: (_appId, { provider }, messages) =>
       Promise.all(
-        parcels.map((parcel) => {
-          const call = { provider, parcel }
+        messages.map((outgoing) => {
+          const call = { provider, outgoing }
           sender.calls.push(call)
-          return scripts.get(parcel.token)?.shift() ?? sender.otherwise(call)
+          return scripts.get(outgoing.token)?.shift() ?? sender.otherwise(call)
         }),
       ),
   }
@@ -73,9 +75,12 @@ export async function closeRenderer() {
   await open?.close()
 }
 
-/** Every domain may send, and mail leads nowhere. */
+/** Reads and writes the references of emails that the engines of these tests send. */
+export const testReferences = createReferences('the secret of the tests')
+
+/** Every domain may send, and email leads nowhere. */
 export const anEmailPort = (): EmailPort => ({
-  references: createReferences('the secret of the tests'),
+  references: testReferences,
   findSendingDomain: async (_appId, domain) => ({
     domain,
     returnPathHost: `bounces.${domain}`,
@@ -112,7 +117,7 @@ export function anEngine(bench: Bench): Engine {
     clock,
     sender,
     renderer: theRenderer(),
-    email,
+    channels: createMessageChannels(email),
     maxInFlight,
     log: createLog('error'),
     random: () => 1,

@@ -9,14 +9,16 @@ import type { FakeSender } from './engine.ts'
 
 /** What the sender was given, as each recipient would read it. */
 export const mailsOf = ({ calls }: Pick<FakeSender, 'calls'>) =>
-  calls.flatMap(({ parcel }) => {
-    if (parcel.kind !== 'email') return []
-    const { content, reference, token: to, ...envelope } = parcel
+  calls.flatMap(({ outgoing }) => {
+    if (outgoing.kind !== 'email') return []
+    const { content, reference, token: to, ...envelope } = outgoing
     const headers = Object.fromEntries(
-      content.headers.map(([name, pieces]) => [name, fillPieces(pieces, parcel.referenceFor)]),
+      content.headers.map(([name, pieces]) => [name, fillPieces(pieces, outgoing.referenceFor)]),
     )
-    const text = fillPieces(content.text, parcel.referenceFor)
-    return [{ ...envelope, to, reference, content, headers, html: fillPieces(content.html, parcel.referenceFor), text }]
+    const text = fillPieces(content.text, outgoing.referenceFor)
+    return [
+      { ...envelope, to, reference, content, headers, html: fillPieces(content.html, outgoing.referenceFor), text },
+    ]
   })
 export type SentMail = ReturnType<typeof mailsOf>[number]
 export type { EmailContent }

@@ -3,7 +3,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { virtualClock } from '../src/lib/clock.ts'
-import type { OutgoingMessage } from '../src/messages/engine/sender.ts'
+import type { OutgoingMessage } from '../src/messages/outgoing-message.ts'
 import { type TestApp, testApp } from './app.ts'
 import { closeRenderer, fakeSender } from './engine.ts'
 import { anAppOf } from './entry.ts'
@@ -61,13 +61,13 @@ function dynamicContent([title, price]: string[], isCsv: boolean): string {
 
 type Said = { push?: object; sms?: string | undefined; email?: object }
 
-function saidIn(parcels: readonly OutgoingMessage[]): Said {
+function saidIn(messages: readonly OutgoingMessage[]): Said {
   const said: Said = {}
-  for (const parcel of parcels) {
-    if (parcel.kind === 'push') said.push = { title: parcel.content.title, body: parcel.content.body }
-    if (parcel.kind === 'sms') said.sms = parcel.content.text
-    if (parcel.kind === 'email') {
-      const [mail] = mailsOf({ calls: [{ provider: 'email', parcel }] })
+  for (const outgoing of messages) {
+    if (outgoing.kind === 'push') said.push = { title: outgoing.content.title, body: outgoing.content.body }
+    if (outgoing.kind === 'sms') said.sms = outgoing.content.text
+    if (outgoing.kind === 'email') {
+      const [mail] = mailsOf({ calls: [{ provider: 'email', outgoing }] })
       const html = mail?.html.replace(/<img [^>]*>$/, '')
       said.email = { subject: mail?.content.subject, html, text: mail?.text }
     }
@@ -118,7 +118,7 @@ test('what a preview shows is what push, SMS and email say, sent at once and by 
       }
       const sender = fakeSender()
       const work = () => aWorker(app, clock, { sender }).runDue()
-      const sent = () => saidIn(sender.calls.splice(0).map(({ parcel }) => parcel))
+      const sent = () => saidIn(sender.calls.splice(0).map(({ outgoing }) => outgoing))
 
       const custom_data = { code: words[2] }
       for (const [target_channel, template_id] of Object.entries(ids)) {
@@ -182,5 +182,5 @@ test('what is only known when a message is sent is there too', async () => {
     })
   ).body
   await aWorker(app, clock, { sender }).runDue()
-  expect(saidIn(sender.calls.map(({ parcel }) => parcel)).push).toMatchObject({ body: `${id} Bells` })
+  expect(saidIn(sender.calls.map(({ outgoing }) => outgoing)).push).toMatchObject({ body: `${id} Bells` })
 })

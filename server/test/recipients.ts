@@ -2,8 +2,9 @@
 
 import type { AppId } from '../src/lib/ids.ts'
 import { newId } from '../src/lib/ids.ts'
-import type { Engine } from '../src/messages/engine/engine.ts'
-import { addRecipients, findReadyProviders, type RunRecipient } from '../src/messages/expand/add-recipients.ts'
+import type { Engine } from '../src/messages/engine/types.ts'
+import { addRecipients, findReadyProviders } from '../src/messages/expand/add-recipients.ts'
+import type { RunRecipient } from '../src/messages/expand/candidates.ts'
 import type { Message } from '../src/messages/message.ts'
 import { openMessage, type PreparedMessage } from '../src/messages/recipients.ts'
 import { readSending } from '../src/sending/read.ts'

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { EmailItem } from '../channels/email/message.ts'
 import { systemClock } from '../lib/clock.ts'
 import { newId } from '../lib/ids.ts'
-import type { OutgoingMessage } from '../messages/engine/sender.ts'
+import type { OutgoingMessage } from '../messages/outgoing-message.ts'
 import { createSenders } from './senders.ts'
 
 test('what was never handed to a provider, because the credentials could not be read, may be tried again', async () => {

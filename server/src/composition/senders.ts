@@ -12,8 +12,9 @@ import type { SmsItem } from '../channels/sms/message.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
 import type { Provider } from '../messages/delivery.ts'
-import type { ActivityContent, DeliverySender, OutgoingMessage } from '../messages/engine/sender.ts'
+import type { DeliverySender } from '../messages/engine/types.ts'
 import type { LiveActivity } from '../messages/message.ts'
+import type { ActivityContent, OutgoingMessage } from '../messages/outgoing-message.ts'
 
 /** How an app sends texts: a channel with its account. */
 export type SmsRoute = { channel: Channel<SmsItem>; statusCallback?: string | undefined }

@@ -7,7 +7,8 @@ import { createAttachmentFetcher } from '../channels/email/fetch-attachments.ts'
 import { createRunsContext } from '../journeys/runs/context.ts'
 import { createReadRunData, createRecordRunActions } from '../journeys/runs/ports.ts'
 import { newId } from '../lib/ids.ts'
-import { createEngine, type Engine } from '../messages/engine/engine.ts'
+import { createEngine } from '../messages/engine/engine.ts'
+import type { Engine } from '../messages/engine/types.ts'
 import { resumeMisconfigured } from '../messages/release/resume.ts'
 import { createWorker } from '../queue/work.ts'
 import { createScanAudience } from '../segments/scan.ts'
@@ -21,6 +22,7 @@ import { createSendMail } from './email-notices.ts'
 import { createEmailPort } from './email-port.ts'
 import type { Infrastructure } from './infrastructure.ts'
 import { allHandlers, allSchedules } from './jobs.ts'
+import { createMessageChannels } from './message-channels.ts'
 import { mergeSlots } from './pools.ts'
 import { createSenders, type Senders } from './senders.ts'
 import { createTextChannels, type TextChannels } from './sms-channels.ts'
@@ -51,16 +53,18 @@ export function startWorker(infrastructure: Infrastructure, resources: AsyncDisp
     log,
     sender: channels.senders,
     renderer,
-    email: createEmailPort({
-      ...{ email: domains.email, clock, secretKey: infrastructure.secretKey, mails: channels.email },
-      inboxProviders: config.inboxProviders,
-      files: createAttachmentFetcher({
-        outbound: infrastructure.outbound,
-        clock,
-        log,
-        maxBytes: config.emailAttachmentsMb * MEGABYTE,
+    channels: createMessageChannels(
+      createEmailPort({
+        ...{ email: domains.email, clock, secretKey: infrastructure.secretKey, mails: channels.email },
+        inboxProviders: config.inboxProviders,
+        files: createAttachmentFetcher({
+          outbound: infrastructure.outbound,
+          clock,
+          log,
+          maxBytes: config.emailAttachmentsMb * MEGABYTE,
+        }),
       }),
-    }),
+    ),
     recordRunActions: createRecordRunActions({ clock, newId }),
     readRunData: createReadRunData(db),
     maxInFlight: config.maxInFlight,

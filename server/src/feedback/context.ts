@@ -3,7 +3,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'
-import type { ReadRunData } from '../messages/engine/engine.ts'
+import type { ReadRunData } from '../messages/engine/types.ts'
 import { createRecordReport, type RecordReport } from '../messages/feedback/record-reports.ts'
 import type { RecordRunActions } from '../messages/feedback/run-actions.ts'
 import type { SendWebhook } from '../sending/send-notice.ts'

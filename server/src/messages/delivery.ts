@@ -1,18 +1,19 @@
-// One message to one subscription: which states it goes through, and in which line it waits.
+// Deliveries: one message to one subscription, its state, and the shard in which it waits.
 
 import { type PushProviderName, pushCatalog, pushProviderNames } from '../channels/push/catalog.ts'
 import type { InboxProvider } from '../email/inbox-providers/providers.ts'
 import type { SubscriptionId } from '../lib/ids.ts'
+import type { ContentChannel } from '../templates/content.ts'
 import type { SubscriptionType } from '../users/subscriptions/subscription.ts'
 import { type JobLane, lanes, type MessageId, type RunId } from './message.ts'
 
 /** The type of the subscription that it goes to. */
 export type Platform = SubscriptionType
 
-/** What a mail is counted under, beside its message. */
+/** What an email is counted under beside its message. */
 export type EmailDimensions = { sendingDomain: string | null; inboxProvider: InboxProvider | null }
 
-/** What names one delivery; its month comes first, so that one partition is looked at. */
+/** The key of a delivery. `expandAt` comes first, because it selects the partition. */
 export type DeliveryKey = { expandAt: Date; messageId: MessageId; subscriptionId: SubscriptionId; runId: RunId }
 
 export const deliveryStates = ['pending', 'sent', 'failed', 'skipped', 'unknown', 'expired', 'canceled'] as const
@@ -21,7 +22,7 @@ export type DeliveryState = (typeof deliveryStates)[number]
 export type Provider = PushProviderName | 'email' | 'sms'
 export const providers: readonly Provider[] = [...pushProviderNames, 'email', 'sms']
 
-/** Who delivers to subscriptions of a type. Types without a provider are skipped: nobody serves their devices any more. */
+/** Deliveries to types without a provider are skipped: the server does not support their services. */
 const providerOfType = new Map<string, Provider>([
   ...pushProviderNames.flatMap((name) => pushCatalog[name].subscriptionTypes.map((type) => [type, name] as const)),
   ['Email', 'email'],
@@ -30,11 +31,14 @@ const providerOfType = new Map<string, Provider>([
 
 export const providerOf = (type: SubscriptionType): Provider | undefined => providerOfType.get(type)
 
-/** Parts of a line can be worked through side by side, by one server or several. */
+export const channelOf = (provider: Provider): ContentChannel =>
+  provider === 'email' || provider === 'sms' ? provider : 'push'
+
+/** Shards of one lane and provider, which run in parallel on one server or several. */
 export const SHARD_COUNT = 4
 
-/** The name of a line, and the key of the job that works through it. */
-export const shardOf = (lane: JobLane, provider: Provider, part: number) => `${lane}/${provider}/${part}`
+/** The name of a shard, and the key of its job. */
+export const shardOf = (lane: JobLane, provider: Provider, number: number) => `${lane}/${provider}/${number}`
 
 export type Shard = { lane: JobLane; provider: Provider; number: number }
 
@@ -43,19 +47,18 @@ export function parseShard(name: string): Shard {
   return { lane: lane as JobLane, provider: provider as Provider, number: Number(part) }
 }
 
-/** What all parts of it share: lane and provider. */
+/** Lane and provider, which the shards of one provider have in common. */
 export const shardPrefixOf = (shard: string) => shard.slice(0, shard.lastIndexOf('/') + 1)
 
-/** Of those that are never sent. */
+/** The shard of deliveries that are never sent. */
 export const NO_SHARD = 'none'
 
 export const shardsOf = (provider: Provider): string[] =>
   lanes.flatMap((lane) => Array.from({ length: SHARD_COUNT }, (_, part) => shardOf(lane, provider, part)))
 
 /**
- * Counts are kept in parts, so that no two workers wait for each other: one for each part of the lines, one each for those who
- * write deliveries and who close those of a canceled message, and one for each of those who add recipients. A part alone may be below
- * zero; their sum is the count.
+ * Each count is split into parts, so that no two workers wait for each other: one per shard number, one for expanding, one for closing
+ * canceled messages, and one for each writer that adds recipients. A part alone may be negative; their sum is the count.
  */
 export const EXPAND_COUNT_PART = SHARD_COUNT
 export const CLOSE_COUNT_PART = SHARD_COUNT + 1

@@ -1,4 +1,4 @@
-// The names of the engine's jobs, and what it takes to ask for them.
+// The engine's jobs: their names, and how to enqueue them.
 
 import type { AppId } from '../lib/ids.ts'
 import type { NewJob } from '../queue/job.ts'
@@ -6,16 +6,16 @@ import { parseShard } from './delivery.ts'
 import type { JobLane, MessageId } from './message.ts'
 
 export const EXPAND = 'messages.expand'
-/** The same for messages of the bulk lane, which wait for their turn to look for their audience. */
+/** The same for the bulk lane, where jobs take turns to read audiences. */
 export const EXPAND_BULK = 'messages.expand-bulk'
 export const DELIVER = 'messages.deliver'
 export const CLOSE = 'messages.close'
 export const REPORT_UNKNOWN = 'messages.tell-unknown'
 
-/** Of the job that expands all direct messages of an app whose time has come. */
+/** The key of the job that expands all direct messages of an app whose time has come. */
 export const DIRECT = 'direct'
 
-/** Direct messages that are to go out at once share a job; every other message has one of its own, due when it is. */
+/** Direct messages that are due at once share a job; every other message has its own, due when the message is. */
 export function expandJob(
   appId: AppId,
   message: { id: MessageId; lane: JobLane } | typeof DIRECT,
@@ -25,9 +25,9 @@ export function expandJob(
   return { appId, name: lane === 'bulk' ? EXPAND_BULK : EXPAND, key, lane, ...(runAt && { runAt }) }
 }
 
-/** One for each line in which something waits, due with the first of it. */
+/** One job for each shard, due with its first delivery. */
 export const deliverJobs = (appId: AppId, waiting: readonly { shard: string; dueAt: Date }[]): NewJob[] =>
   waiting.map(({ shard, dueAt }) => ({ appId, name: DELIVER, key: shard, lane: parseShard(shard).lane, runAt: dueAt }))
 
-/** Closes what is left of a canceled message. */
+/** Closes the pending deliveries of a canceled message. */
 export const closeJob = (appId: AppId, id: MessageId): NewJob => ({ appId, name: CLOSE, key: id })

@@ -18,7 +18,7 @@ import type { AppId } from '../lib/ids.ts'
 import { sql } from '../storage/sql.ts'
 import { cancelMessage } from './cancel.ts'
 import { lockForSending } from './cancel-lock.ts'
-import type { Engine } from './engine/engine.ts'
+import type { Engine } from './engine/types.ts'
 import { lockUncanceled } from './settle/store.ts'
 
 let app: TestApp
@@ -49,8 +49,8 @@ test('what was sent is not unknown because writing that down ran into a deadlock
   sender.otherwise = async () => {
     other ??= app.db.transaction(async (db) => {
       const sending = (await deliveriesOf(db, appId, id)).filter(({ state }) => state === 'sending')
-      const slice = sender.calls.flatMap(({ parcel }) => {
-        const to = people.find(({ token }) => token === parcel.token)
+      const slice = sender.calls.flatMap(({ outgoing }) => {
+        const to = people.find(({ token }) => token === outgoing.token)
         return sending.filter(({ subscriptionId, line }) => subscriptionId === to?.id && line === sending[0]?.line)
       })
       const lock = (it: (typeof slice)[number] | undefined) =>

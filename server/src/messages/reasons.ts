@@ -1,26 +1,29 @@
-// The words for why a delivery ended as it did, where somebody must tell them apart.
+// The reasons of deliveries that code tells apart.
 
-/** Nobody is there any more: known before sending, or told by the provider, whose own word follows. */
+/** The recipient is gone: known before sending, or reported by the provider, whose own word follows. */
 export const UNSUBSCRIBED = 'unsubscribed'
-/** The subscription was there when the message was expanded, and was deleted since. */
+/** The subscription was deleted after the message was expanded. */
 export const DELETED = 'deleted'
 const GONE = 'gone: '
 export const goneReason = (word: string) => `${GONE}${word}`
 export const isGone = (reason: string) => reason.startsWith(GONE)
-/** So a provider of texts calls who has told it to stop. */
+/** The SMS provider's word for a recipient who replied STOP. */
 export const OPTED_OUT = 'opted out'
 
-/** The person has had enough messages. */
+/** The device never sent a token for the live activity, or has withdrawn it. */
+export const NO_ACTIVITY_TOKEN = 'no_activity_token'
+
+/** The user's frequency cap is reached. */
 export const CAPPED = 'frequency_cap'
 
-/** The app has no account with the service. */
+/** The app has no credentials for the provider. */
 export const NOT_CONFIGURED = 'not_configured'
-/** The server does not speak to the service. */
+/** The server does not support the provider. */
 export const NOT_SUPPORTED = 'not_supported'
-/** The app has nobody whom its mail could come from. */
+/** The app has no address to send email from. */
 export const NO_FROM_ADDRESS = 'no_from_address'
 export const DOMAIN_INACTIVE = 'domain_inactive'
 
-/** Reasons for which a delivery could not go, whatever rules say: somebody has to set up something. */
+/** Reasons that somebody has to fix in the app's settings. */
 const CANNOT_GO: readonly string[] = [NOT_CONFIGURED, NOT_SUPPORTED, NO_FROM_ADDRESS, DOMAIN_INACTIVE]
 export const cannotGo = (reason: string) => CANNOT_GO.includes(reason)

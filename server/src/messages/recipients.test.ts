@@ -8,6 +8,7 @@ import {
   runEngine,
   setStage,
   tally,
+  testReferences,
 } from '../../test/engine.ts'
 import { factsBeside, mailsOf } from '../../test/mail.ts'
 import { add, anOpenMessage, runDeliveries } from '../../test/recipients.ts'
@@ -20,7 +21,7 @@ import { createMerger } from '../storage/merge.ts'
 import { sql } from '../storage/sql.ts'
 import { createFindTemplate } from '../templates/find-template.ts'
 import { createRecordEmailFeedback } from './email/record-feedback.ts'
-import type { Engine } from './engine/engine.ts'
+import type { Engine } from './engine/types.ts'
 import { recordReceipts } from './feedback/record-receipts.ts'
 import { createRecordReport, type RecordReport } from './feedback/record-reports.ts'
 import type { RecordRunActions, RunAction } from './feedback/run-actions.ts'
@@ -223,7 +224,7 @@ describe('whoever leads runs learns', () => {
       recordRunActions,
     })
     const mail = mailsOf(sender)[0] as { reference: string }
-    const reference = engine.email.references.read(mail.reference, 'report') as EmailReference
+    const reference = testReferences.read(mail.reference, 'report') as EmailReference
     await noteEmail(appId, { kind: 'opened', isMachine: false, reference, at: clock.now() })
     await noteEmail(appId, { kind: 'opened', isMachine: false, reference, at: clock.now() })
     await noteEmail(appId, { kind: 'clicked', isMachine: false, reference, at: clock.now() })
@@ -261,7 +262,7 @@ test('Liquid sees what is known of the run, asked for once for all that go out t
   const content = { contents: { en: '{{ journey.name | default: "?" }} {{ journey.first_event.properties.n }}' } }
   await add(engine, appId, await anOpenMessage(engine, appId, { content }), inRuns)
   await runEngine(engine)
-  const texts = sender.calls.map(({ parcel }) => (parcel.content as { body: string }).body)
+  const texts = sender.calls.map(({ outgoing }) => (outgoing.content as { body: string }).body)
   expect(texts.sort()).toEqual(['? ', 'Welcome 0', 'Welcome 1'])
   expect(asked).toEqual([runs])
 })

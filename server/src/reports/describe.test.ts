@@ -4,6 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { type Tenant, type TestApp, testApp } from '../../test/app.ts'
 import {
   aMessage,
+  anEmailPort,
   anEngine,
   closeRenderer,
   type FakeSender,
@@ -15,9 +16,10 @@ import {
   runEngine,
 } from '../../test/engine.ts'
 import type { ChannelOutcome } from '../channels/channel.ts'
+import { createMessageChannels } from '../composition/message-channels.ts'
 import { suppressAddresses } from '../email/suppressions/store.ts'
 import { type VirtualClock, virtualClock } from '../lib/clock.ts'
-import type { Engine } from '../messages/engine/engine.ts'
+import type { Engine } from '../messages/engine/types.ts'
 import { resumeServer } from '../sending/control-server.ts'
 import { sql } from '../storage/sql.ts'
 import { describeState } from './describe.ts'
@@ -81,12 +83,14 @@ describe('what was decided without asking a provider', () => {
   test('mail from nobody, from a domain that may not send, or to an address that is left alone', async () => {
     const mailbox = await aPerson({ type: 'Email' })
     const mail = { channel: 'email', content: { isEmail: true, email_subject: 'Ring', email_body: 'Ring' } } as const
-    engine.email.defaultFrom = async () => undefined
+    const email = anEmailPort()
+    engine.channels = createMessageChannels(email)
+    email.defaultFrom = async () => undefined
     expect(await words(await send(mailbox, mail), mailbox)).toBe(
       `${SKIPPED}: neither the message nor the app says whom the mail is from.`,
     )
-    engine.email.defaultFrom = async () => ({ address: 'bells@example.com' })
-    engine.email.findSendingDomain = async () => undefined
+    email.defaultFrom = async () => ({ address: 'bells@example.com' })
+    email.findSendingDomain = async () => undefined
     expect(await words(await send(mailbox, mail), mailbox)).toBe(
       `${SKIPPED}: the domain that the mail is from is not an active sending domain of the app.`,
     )

@@ -1,7 +1,6 @@
 // What became of a delivery, and why there is none, in words that a person who asks can be told.
 
 import { ownProperty } from '../lib/own-property.ts'
-import { NO_ACTIVITY_TOKEN } from '../messages/activities/resolve-tokens.ts'
 import { INTERRUPTED } from '../messages/deliver/batch.ts'
 import { THROTTLED } from '../messages/deliver/throttle.ts'
 import { ATTACHMENT_FAILED, ATTACHMENT_PENDING } from '../messages/email/attach-files.ts'
@@ -12,6 +11,7 @@ import {
   DELETED,
   DOMAIN_INACTIVE,
   isGone,
+  NO_ACTIVITY_TOKEN,
   NO_FROM_ADDRESS,
   NOT_CONFIGURED,
   NOT_SUPPORTED,

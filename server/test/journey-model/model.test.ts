@@ -152,7 +152,7 @@ async function play({ isOnce, fields }: Plan, list: readonly Moment[]) {
     const told = model.told.get(user.id) as { sends: number; calls: number; grantedUntil: unknown }
     const { subscriptions, properties } = await view(app, user)
     const tokens = subscriptions.map(({ token }: { token: string }) => token)
-    expect(sender.calls.filter(({ parcel }) => tokens.includes(parcel.token))).toHaveLength(told.sends)
+    expect(sender.calls.filter(({ outgoing }) => tokens.includes(outgoing.token))).toHaveLength(told.sends)
     expect(calls.filter((id) => id === user.id)).toHaveLength(told.calls)
     expect(properties.tags).toEqual(model.people.get(user.id)?.tags)
   }

@@ -199,7 +199,7 @@ describe('sending', () => {
     const users = [await somebody(), await somebody()]
     const [run = ''] = await enter(journey, users)
     await work()
-    expect(sender.calls.map(({ parcel }) => parcel.kind).sort()).toEqual([
+    expect(sender.calls.map(({ outgoing }) => outgoing.kind).sort()).toEqual([
       ...['email', 'email'],
       ...['push', 'push'],
       ...['sms', 'sms'],
@@ -222,7 +222,7 @@ describe('sending', () => {
     const journey = await aLive([{ kind: 'send_push', template_id: template.body.id }], { name: 'Bells' })
     await enter(journey, [await somebody({ tags: { nick: 'Kim' } })], { item: 'a rope' })
     await work()
-    const content = sender.calls[0]?.parcel.content as { body?: string } | undefined
+    const content = sender.calls[0]?.outgoing.content as { body?: string } | undefined
     expect(JSON.stringify(content)).toContain('Bells: a rope for Kim')
   })
 
@@ -262,7 +262,7 @@ describe('sending', () => {
     await does('paid', { item: 'a hammer' })
     await does('rated', { item: 'a book' })
     await later(60)
-    const sent = sender.calls.map(({ parcel }) => /"(a rope[^"]*)"/.exec(JSON.stringify(parcel.content))?.[1])
+    const sent = sender.calls.map(({ outgoing }) => /"(a rope[^"]*)"/.exec(JSON.stringify(outgoing.content))?.[1])
     expect(sent).toEqual([
       `a rope | ${ENTRY} a rope | `,
       'a rope | paid a bell | a bell',
@@ -284,7 +284,7 @@ describe('sending', () => {
     clock.advance({ seconds: 1 })
     await record(app, [{ name: 'paid', external_id: user.externalId }])
     await work()
-    const sent = sender.calls.map(({ parcel }) => /First: (\w+)/.exec(JSON.stringify(parcel.content))?.[1])
+    const sent = sender.calls.map(({ outgoing }) => /First: (\w+)/.exec(JSON.stringify(outgoing.content))?.[1])
     expect(sent).toEqual(['none', 'paid'])
   })
 
@@ -300,7 +300,7 @@ describe('sending', () => {
     expect(changed.status).toBe(200)
     await enter(journey, [await somebody()])
     await work()
-    expect(sender.calls.map(({ parcel }) => JSON.stringify(parcel.content).match(/Old|New/)?.[0])).toEqual([
+    expect(sender.calls.map(({ outgoing }) => JSON.stringify(outgoing.content).match(/Old|New/)?.[0])).toEqual([
       'Old',
       'New',
     ])
@@ -711,6 +711,6 @@ describe('emails', () => {
     const journey = await aLive([{ kind: 'send_email', template_id: made.body.id }])
     await enter(journey, [await somebody({ tags: { nick: 'Kim' } })])
     await work()
-    expect(JSON.stringify(sender.calls[0]?.parcel.content)).toContain('Hello Kim')
+    expect(JSON.stringify(sender.calls[0]?.outgoing.content)).toContain('Hello Kim')
   })
 })

@@ -3,7 +3,7 @@
 
 import type { AppId } from '../../lib/ids.ts'
 import { type AddOptions, findReadyProviders } from '../../messages/expand/add-recipients.ts'
-import { lookUpUsers } from '../../messages/expand/look-up-hosts.ts'
+import { prepareUsers } from '../../messages/expand/prepare-candidates.ts'
 import type { JobRun } from '../../queue/job.ts'
 import type { Db } from '../../storage/db.ts'
 import { findExistingUsers } from '../../users/presence-store.ts'
@@ -66,7 +66,7 @@ async function preparing(
       return await run(areLookedUp)
     } catch (error) {
       if (error instanceof HostsNotLookedUp) {
-        await lookUpUsers(ctx.engine, appId, error.userIds)
+        await prepareUsers(ctx.engine, appId, error.userIds)
         areLookedUp = true
         continue
       }

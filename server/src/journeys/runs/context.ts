@@ -3,7 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
-import type { Engine } from '../../messages/engine/engine.ts'
+import type { Engine } from '../../messages/engine/types.ts'
 import { createQueue, type Queue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
-import type { ReadRunData } from '../../messages/engine/engine.ts'
+import type { ReadRunData } from '../../messages/engine/types.ts'
 import type { RecordRunActions } from '../../messages/feedback/run-actions.ts'
 import { createQueue } from '../../queue/enqueue.ts'
 import type { Db } from '../../storage/db.ts'

@@ -61,13 +61,13 @@ async function enter(users: readonly MadeUser[]) {
   await work()
 }
 
-const textOf = ({ parcel }: Call) => /Push (\w)/.exec(JSON.stringify(parcel.content))?.[1] ?? ''
+const textOf = ({ outgoing }: Call) => /Push (\w)/.exec(JSON.stringify(outgoing.content))?.[1] ?? ''
 
 /** What each address was handed, in that order. */
 const handed = () =>
   tokens.map((token) =>
     sender.calls
-      .filter(({ parcel }) => parcel.token === token)
+      .filter(({ outgoing }) => outgoing.token === token)
       .map(textOf)
       .join(''),
   )
@@ -86,8 +86,8 @@ const RETRY: ChannelOutcome = { kind: 'retry', reason: 'busy', afterMs: 60_000 }
 function firstOf(text: string, outcome: ChannelOutcome) {
   const seen = new Set<string>()
   sender.otherwise = (call) => {
-    if (textOf(call) !== text || seen.has(call.parcel.token)) return { kind: 'sent' }
-    seen.add(call.parcel.token)
+    if (textOf(call) !== text || seen.has(call.outgoing.token)) return { kind: 'sent' }
+    seen.add(call.outgoing.token)
     return outcome
   }
 }
@@ -95,12 +95,12 @@ function firstOf(text: string, outcome: ChannelOutcome) {
 test('a push in a branch is settled before the push after it is handed over', async () => {
   await live([inBranches(await push('Push A')), await push('Push B')])
   const [open, early] = [new Set<string>(), new Set<string>()]
-  sender.otherwise = async ({ parcel }) => {
-    if (open.has(parcel.token)) early.add(parcel.token)
-    open.add(parcel.token)
+  sender.otherwise = async ({ outgoing }) => {
+    if (open.has(outgoing.token)) early.add(outgoing.token)
+    open.add(outgoing.token)
     await Promise.resolve()
     await Promise.resolve()
-    open.delete(parcel.token)
+    open.delete(outgoing.token)
     return { kind: 'sent' }
   }
   await enter(await people(10))

@@ -200,7 +200,7 @@ test('whoever dies while moving runs has neither moved nor sent to them; two oth
   await work()
   expect(await stateOfAll(db)).toEqual({ waiting: 0, sent: 20 })
   for (const user of users) expect(await messagesTo(user)).toHaveLength(1)
-  expect(new Set(sender.calls.map(({ parcel }) => parcel.token)).size).toBe(sender.calls.length)
+  expect(new Set(sender.calls.map(({ outgoing }) => outgoing.token)).size).toBe(sender.calls.length)
 })
 
 test('what was counted goes with the user and with the journey', async () => {

@@ -55,7 +55,7 @@ async function scheduled() {
 async function sentTo() {
   clock.advance({ ms: Math.max(0, Date.parse('2030-01-01T10:00:00Z') - clock.now().getTime()) })
   await aWorker(app, clock, { sender }).runDue()
-  return sender.calls.map(({ parcel }) => parcel.token).filter((token) => [gold, silver, staff].includes(token))
+  return sender.calls.map(({ outgoing }) => outgoing.token).filter((token) => [gold, silver, staff].includes(token))
 }
 
 test('a segment that was edited since', async () => {

@@ -3,7 +3,7 @@ import { type TestApp, testApp } from '../../../test/app.ts'
 import { aMessage, anEngine, closeRenderer, fakeSender, only, runEngine, tally } from '../../../test/engine.ts'
 import { aName, aUser, NOBODY } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { findTokens } from './store.ts'
 
 let app: TestApp
@@ -50,7 +50,7 @@ describe('live activities are delivered', () => {
     expect(sender.calls).toMatchObject([
       {
         provider: 'apns',
-        parcel: {
+        outgoing: {
           kind: 'activity',
           token: 'start token',
           content: {
@@ -116,8 +116,8 @@ describe('live activities are delivered', () => {
     const change = { name: 'Baked', event: 'update', event_updates: { status: 'baked' } }
     const { body } = await app.app(`/live_activities/${activity}/notifications`, { body: change })
     await runEngine(engine)
-    expect(sender.calls.map(({ parcel }) => parcel.token).sort()).toEqual([`${activity} one`, `${activity} two`])
-    expect(sender.calls[0]?.parcel).toMatchObject({ kind: 'activity', content: { alert: undefined } })
+    expect(sender.calls.map(({ outgoing }) => outgoing.token).sort()).toEqual([`${activity} one`, `${activity} two`])
+    expect(sender.calls[0]?.outgoing).toMatchObject({ kind: 'activity', content: { alert: undefined } })
     expect(await tally(app.db, app.tenant.id, body.id)).toMatchObject({ sent: 1 })
     const ids = [...one.subscriptionIds, ...two.subscriptionIds]
     const left = await findTokens(app.db, app.tenant.id, { purpose: 'update', name: activity }, ids)
@@ -140,7 +140,7 @@ describe('live activities are delivered', () => {
     })
     await runEngine(engine)
     expect(await tally(app.db, app.tenant.id, id)).toEqual({ sent: 10 })
-    expect(sender.calls.map(({ parcel }) => parcel.token).sort()).toEqual(
+    expect(sender.calls.map(({ outgoing }) => outgoing.token).sort()).toEqual(
       phones
         .slice(0, 10)
         .flatMap(({ subscriptionIds }) => subscriptionIds)
@@ -154,6 +154,6 @@ describe('live activities are delivered', () => {
     await allow('Order', id, 'start token')
     await aMessage(engine, app.tenant.id, { lane: 'direct', audience: only(id) })
     await runEngine(engine)
-    expect(sender.calls).toMatchObject([{ parcel: { kind: 'push', token: expect.stringMatching(/^own/) } }])
+    expect(sender.calls).toMatchObject([{ outgoing: { kind: 'push', token: expect.stringMatching(/^own/) } }])
   })
 })

@@ -6,9 +6,6 @@ import type { DueDelivery, SentMessage } from '../deliver/store.ts'
 import type { LiveActivity, MessageId } from '../message.ts'
 import { type ActivityTokenName, findTokens } from './store.ts'
 
-/** The device never told one, or has taken it back. */
-export const NO_ACTIVITY_TOKEN = 'no_activity_token'
-
 export const tokenNameOf = ({ event, id, type }: LiveActivity): ActivityTokenName =>
   event === 'start' ? { purpose: 'start', name: type ?? '' } : { purpose: 'update', name: id }
 

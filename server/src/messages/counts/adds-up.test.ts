@@ -8,7 +8,7 @@ import type { VirtualClock } from '../../lib/clock.ts'
 import { sql } from '../../storage/sql.ts'
 import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
 import { type Provider, providerOf, providers } from '../delivery.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 
 let app: TestApp
 let clock: VirtualClock

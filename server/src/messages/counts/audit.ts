@@ -1,14 +1,14 @@
-// Counts and deliveries are written together and must agree. Looked at every night; a difference is our mistake, and told.
+// Checks every night that counts agree with deliveries, since both change together. A difference is a bug, and logged as an alarm.
 
 import { findAllApps } from '../../apps/store.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { findExpandedSince } from '../settle/store.ts'
 import { findMiscounts } from './store.ts'
 
 const DAY_MS = 86_400_000
-/** Twice: what happens after the night in which a message was sent is looked at too. */
+/** Each message is checked twice, because feedback arrives after the first night. */
 const DAYS = 2
-/** A message can be made so long before it is sent. */
+/** How long before it is sent a message can be made. */
 const DAYS_AHEAD = 400
 
 export type CountAudit = { checked: number; wrong: number }
@@ -22,7 +22,7 @@ export async function auditCounts({ db, clock, log }: Pick<Engine, 'db' | 'clock
       result.checked++
       if (wrong.length === 0) continue
       result.wrong++
-      log.error({ appId, messageId: id, wrong, alarm: true }, 'the counts of a message differ from its deliveries')
+      log.error({ appId, messageId: id, wrong, alarm: true }, 'Counts of a message differ from its deliveries')
     }
   return result
 }

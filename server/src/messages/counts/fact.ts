@@ -1,19 +1,17 @@
-// What comes back of deliveries, and is counted beside their states.
+// Facts: what recipients and providers report about deliveries, counted beside their states.
 
-import type { SubscriptionId, UserId } from '../../lib/ids.ts'
+import type { UserId } from '../../lib/ids.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
-import type { MessageId, RunId } from '../message.ts'
+import type { DeliveryKey } from '../delivery.ts'
+import type { MessageId } from '../message.ts'
 
-/** Of a delivery, without its app. */
-export type DeliveryKey = { expandAt: Date; messageId: MessageId; subscriptionId: SubscriptionId; runId: RunId }
-
-/** A delivery that somebody has something to tell of. */
+/** A delivery that feedback is about. */
 export type FeedbackDelivery = DeliveryKey & { userId: UserId; platform: SubscriptionType }
 
 /**
- * `received` and `clicked` count deliveries, `clicks` counts every click. The `provider_` ones are what providers of texts report:
- * it was delivered, it was not, or they do not know. The rest is of email; like `clicks`, `opens` counts every time, and the
- * `machine_` ones say how many of them programs made that look at mail before people do.
+ * `received` and `clicked` count deliveries, `clicks` counts every click. The `provider_` facts are what SMS providers report: delivered, not
+ * delivered, not known. The rest is about email: `opens` counts every open, and the `machine_` facts count the opens and clicks of programs
+ * that scan email before people see it.
  */
 export type Fact =
   | 'received'
@@ -33,7 +31,7 @@ export type Fact =
 
 export type FactCount = { messageId: MessageId; platform: SubscriptionType; fact: Fact; count: number }
 
-/** Adds up by message and platform, so that a batch writes each counter once. */
+/** Sums up by message and platform, so that a batch writes each counter once. */
 export function factCounter() {
   const counts = new Map<string, FactCount>()
   return {

@@ -1,4 +1,4 @@
-// SQL on what usually becomes of messages: what a dry run expects of the future.
+// SQL on the usual outcomes of an app's messages, by which dry runs simulate.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -6,7 +6,7 @@ import { sql } from '../../storage/sql.ts'
 
 export type ChannelFactCount = { channel: 'push' | 'email' | 'sms'; fact: string; count: number }
 
-/** Of messages that were queued in this time: deliveries that were sent, and what came back of them. */
+/** Sent deliveries and facts of messages that were queued in this time. */
 export const countByChannel = (db: Db, appId: AppId, { after, upTo }: { after: Date; upTo: Date }) =>
   db.query<ChannelFactCount>(
     sql`

@@ -1,4 +1,4 @@
-// All SQL on how many deliveries of a message are in which state. Written in the transaction that changes the deliveries.
+// All SQL on how many deliveries of a message are in which state. Counts change in the transaction that changes the deliveries.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -10,7 +10,7 @@ import type { Fact } from './fact.ts'
 export type CountChange = {
   messageId: MessageId
   platform: Platform
-  /** Or what is counted beside the states. */
+  /** A state of deliveries, or a fact counted beside the states. */
   state: DeliveryState | Fact
   reason: string | null
   count: number
@@ -18,7 +18,7 @@ export type CountChange = {
 
 type Counted = Omit<CountChange, 'count'>
 
-/** Deliveries that went from one state to the one they are in now. */
+/** The changes for deliveries that went from one state to their current one. */
 export const transitionsFrom = (
   from: { state: DeliveryState; reason?: string },
   list: readonly Counted[],
@@ -28,7 +28,7 @@ export const transitionsFrom = (
     { messageId, platform, state, reason, count },
   ])
 
-/** Those of a slice are nearly all alike: as many in a row are one. */
+/** Deliveries of a batch are nearly all alike: equal ones in a row become one change. */
 export function groupConsecutive(list: readonly Counted[]): CountChange[] {
   const runs: CountChange[] = []
   for (const { messageId, platform, state, reason } of list) {
@@ -41,11 +41,11 @@ export function groupConsecutive(list: readonly Counted[]): CountChange[] {
   return runs
 }
 
-/** Why something is not sent yet is told by its row; it is counted as pending. */
+/** Pending deliveries are counted without their reason, which stands in their rows. */
 const countedReason = ({ state, reason }: Pick<CountChange, 'state' | 'reason'>) =>
   state === 'pending' ? '' : (reason ?? '')
 
-/** Adds up changes, so that a batch writes each counter once, and everybody writes them in the same order. */
+/** Sums up changes, so that a batch writes each counter once and all writers lock counters in the same order. */
 function sumChanges(changes: readonly CountChange[]) {
   const sums = new Map<string, CountChange & { reason: string }>()
   for (const change of changes) {
@@ -75,7 +75,7 @@ export async function changeCounts(db: Db, appId: AppId, part: number, changes: 
     set count = message_counts.count + excluded.count`)
 }
 
-/** Of these messages, those that are expanded, and of which nothing waits or is under way. */
+/** Of these messages, the expanded ones of which nothing is pending. */
 export async function findSettled(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
   const found = await db.query<{ id: MessageId }>(sql`
     select m.id
@@ -87,7 +87,7 @@ export async function findSettled(db: Db, appId: AppId, ids: readonly MessageId[
   return found.map(({ id }) => id)
 }
 
-/** Whether any message of the app ever reached one of these platforms. Goes through all its counts: not for every day. */
+/** Whether any message of the app ever reached one of these platforms. Reads all its counts, so call it rarely. */
 export async function hasEverSent(db: Db, appId: AppId, platforms: readonly string[]): Promise<boolean> {
   const found = await db.query(sql`
     select 1 from message_counts c

@@ -1,4 +1,4 @@
-// How the deliveries of a message stand, in the words of the interface and in our own.
+// Sums up the deliveries of a message, in the fields of the interface and in our own.
 
 import { ownProperty } from '../../lib/own-property.ts'
 import type { ContentChannel } from '../../templates/content.ts'
@@ -7,7 +7,7 @@ import type { MessageState } from '../message.ts'
 import { CAPPED, cannotGo, DELETED, isGone, UNSUBSCRIBED } from '../reasons.ts'
 import type { MessageCount } from '../store.ts'
 
-/** The interface's names for types of subscription; the rest are ours. Edge is told apart from Chrome by nobody. */
+/** The interface's names for types of subscription; the rest are ours. Edge is not told apart from Chrome. */
 const PLATFORM_NAMES: Record<string, string> = {
   iOSPush: 'ios',
   AndroidPush: 'android',
@@ -28,11 +28,11 @@ const PLATFORM_NAMES: Record<string, string> = {
 
 type Counted = Pick<MessageCount, 'state' | 'reason' | 'count'>
 
-const sum = (counts: readonly Counted[], test: (it: Counted) => boolean) =>
-  counts.reduce((total, it) => (test(it) ? total + it.count : total), 0)
+const sum = (counts: readonly Counted[], test: (entry: Counted) => boolean) =>
+  counts.reduce((total, entry) => (test(entry) ? total + entry.count : total), 0)
 const inState = (counts: readonly Counted[], ...states: string[]) => sum(counts, ({ state }) => states.includes(state))
 
-/** Nobody was there: known before it was sent, or found out by sending. */
+/** The recipient was gone before sending, or found gone by sending. */
 const isFailed = ({ state, reason }: Counted) =>
   (state === 'skipped' && (reason === UNSUBSCRIBED || reason === DELETED)) || (state === 'failed' && isGone(reason))
 const isErrored = ({ state, reason }: Counted) =>
@@ -40,15 +40,15 @@ const isErrored = ({ state, reason }: Counted) =>
   state === 'expired' ||
   (state === 'failed' && !isGone(reason)) ||
   (state === 'skipped' && cannotGo(reason))
-/** Left out on purpose: by a rule, or because the message was canceled. With the other counts, these are all recipients. */
-const isLeftOut = (it: Counted) =>
-  (it.state === 'skipped' && !isFailed(it) && !isErrored(it)) || it.state === 'canceled'
+/** Skipped by a rule, or canceled. With the other counts, this covers all recipients. */
+const isSkipped = (entry: Counted) =>
+  (entry.state === 'skipped' && !isFailed(entry) && !isErrored(entry)) || entry.state === 'canceled'
 
 const summary = (counts: readonly Counted[]) => ({
   successful: inState(counts, 'sent'),
   failed: sum(counts, isFailed),
   errored: sum(counts, isErrored),
-  skipped: sum(counts, isLeftOut),
+  skipped: sum(counts, isSkipped),
   converted: inState(counts, 'clicked'),
   received: inState(counts, 'received'),
 })
@@ -81,13 +81,13 @@ function platformStats(name: string, counts: readonly Counted[]) {
   }
 }
 
-/** Of all that one channel brought, in the words of the platforms. */
+/** The stats of one channel, in the form of the platforms' stats. */
 export const channelStats = (channel: ContentChannel, counts: readonly Counted[]) =>
   platformStats(channel === 'push' ? '' : channel, counts)
 
 export function countsObject(state: MessageState, counts: readonly MessageCount[]) {
   const byPlatform = Map.groupBy(counts, ({ platform }) => ownProperty(PLATFORM_NAMES, platform) ?? platform)
-  // Nobody knows yet how many there will be.
+  // The number of deliveries is not known yet.
   const isOpen = state === 'scheduled' || state === 'expanding'
   return {
     ...summary(counts),
@@ -96,12 +96,12 @@ export function countsObject(state: MessageState, counts: readonly MessageCount[
     platform_delivery_stats: Object.fromEntries(
       [...byPlatform].map(([name, some]) => [name, platformStats(name, some)]),
     ),
-    delivery: { state, ...ledger(counts) },
+    delivery: { state, ...totalsByState(counts) },
   }
 }
 
-/** Every delivery is in one state, for one reason; they add up. What is counted beside the states is left out. */
-function ledger(counts: readonly MessageCount[]) {
+/** Every delivery is in one state for one reason, so these add up to all deliveries. Facts are left out. */
+function totalsByState(counts: readonly MessageCount[]) {
   const states: Record<string, number> = {}
   const reasons: Record<string, Record<string, number>> = {}
   for (const { state, reason, count } of counts) {

@@ -1,6 +1,5 @@
-// All SQL on what is being sent at this moment. A slice is written down as a whole, and its deliveries stay pending until it is known
-// what became of them: to write each of them twice would cost the database about a third more for a mail. A line sends one
-// slice at a time; its key sees to that.
+// All SQL on batches that are being sent. A batch is one row of `slices`, and its deliveries stay pending until their outcomes are known:
+// to update each of them twice would cost the database about a third more per email. The key lets a shard have one batch at a time.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -9,13 +8,13 @@ import type { DeliveryKey, EmailDimensions } from '../delivery.ts'
 import type { MessageId } from '../message.ts'
 import { type CountedDelivery, UNPREPARED } from './store.ts'
 
-/** A mail is known by its own name from the beginning: what comes back of it may be faster than the answer. */
+/** Emails carry their reference from the start: feedback can arrive before the provider's answer. */
 export type InFlightDelivery = DeliveryKey & EmailDimensions & { providerRef: string | null }
 
-/** Whose: of one attempt at one line. */
+/** Names the batch of one attempt at one shard. */
 export type BatchClaim = { shard: string; fence: number }
 
-/** False when the app is gone. */
+/** False when the app was deleted. */
 export async function insertBatch(
   db: Db,
   appId: AppId,
@@ -35,28 +34,28 @@ export async function insertBatch(
   return inserted.length > 0
 }
 
-/** False when somebody else has taken the line over, and said of the slice what could be said. */
+/** False when another worker has recovered the shard and interrupted the batch. */
 export async function deleteBatch(db: Db, appId: AppId, { shard, fence }: BatchClaim): Promise<boolean> {
   const deleted = await db.query(sql`
     delete from slices where app_id = ${appId} and line = ${shard} and fence = ${fence} returning fence`)
   return deleted.length > 0
 }
 
-/** The messages of which a worker that no longer has this line left something in the middle. */
+/** The messages of a batch that another attempt at this shard left behind. */
 export async function findInterrupted(db: Db, appId: AppId, { shard, fence }: BatchClaim): Promise<MessageId[]> {
   const found = await db.query<{ messageIds: MessageId[] }>(sql`
     select s.message_ids from slices s where s.app_id = ${appId} and s.line = ${shard} and s.fence <> ${fence}`)
   return [...new Set(found.flatMap(({ messageIds }) => messageIds))]
 }
 
-/** What a slice holds, one row for each delivery. */
+/** The deliveries of a batch, one row each. */
 const each = sql`unnest(s.expand_ats, s.message_ids, s.subscription_ids, s.run_ids, s.provider_refs, s.sending_domains,
     s.inbox_providers)
   as r(expand_at, message_id, subscription_id, run_id, provider_ref, sending_domain, inbox_provider)`
 
 /**
- * Nobody knows whether they were sent. Only those of messages that ask for it are sent again. Each keeps the fence of its slice: who
- * was thought dead may still say what came of it.
+ * Whether these deliveries were sent is unknown. Only those of messages that ask for it are sent again. Each keeps the fence of its batch:
+ * a worker that was taken for dead may still write its outcomes.
  */
 export const interruptBatch = (
   db: Db,
@@ -86,11 +85,11 @@ export const interruptBatch = (
     UNPREPARED,
   )
 
-/** Of one message. */
+/** Deliveries of one message that are being sent. */
 export const inFlightOf = (appId: AppId, id: MessageId) => sql`
   select r.subscription_id, r.run_id from slices s cross join ${each} where s.app_id = ${appId} and r.message_id = ${id}`
 
-/** Those that are known by these names already. */
+/** Deliveries that are being sent and have one of these references. */
 export const inFlightByReference = (appId: AppId, shards: readonly string[], names: readonly string[]) => sql`
   select r.expand_at, r.message_id, r.subscription_id, r.run_id, r.provider_ref, r.sending_domain, r.inbox_provider
   from slices s cross join ${each}

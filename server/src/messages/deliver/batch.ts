@@ -1,45 +1,44 @@
-// A slice of a line's due deliveries, on its way through one attempt.
+// One batch: deliveries of a shard that are marked, sent and recorded together in one attempt.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { JobRun } from '../../queue/job.ts'
 import type { DeliverySettings, FrequencyCap } from '../../sending/settings.ts'
 import type { EmailDimensions, Shard } from '../delivery.ts'
-import type { ComposedDelivery, ReadyDelivery } from './compose.ts'
+import type { ComposedDelivery, MessageChannel, ReadyDelivery } from '../engine/channel.ts'
 
-/** So many are sent at once. */
 export const BATCH_SIZE = 100
 
+/** One run of a shard's job. */
 export type Attempt = {
   work: JobRun
   appId: AppId
   shard: Shard
-  /** Of this attempt alone: a slice with it was begun by nobody else. */
+  /** Unique to this attempt: no other attempt started a batch with it. */
   fence: number
   settings: DeliverySettings
+  channel: MessageChannel
 }
 
-/** What a slice of it is known by. */
+/** The key of the attempt's batch in the database. */
 export const claimOf = ({ work, fence }: Pick<Attempt, 'work' | 'fence'>) => ({ shard: work.job.key, fence })
 
-/** Of what a worker left in the middle. */
+/** The reason of deliveries whose worker died after they were marked as being sent. */
 export const INTERRUPTED = 'interrupted'
 
-export const messageIdsOf = (slice: readonly ComposedDelivery[]) => [...new Set(slice.map(({ message }) => message.id))]
+export const messageIdsOf = (batch: readonly ComposedDelivery[]) => [...new Set(batch.map(({ message }) => message.id))]
 
-/** A line carries one channel, so that all that is capped in a slice has the same cap. */
-export const capOf = ({ frequencyCaps }: DeliverySettings, { message }: ComposedDelivery): FrequencyCap | undefined =>
+/** A shard has one channel, so all capped deliveries of a batch have the same cap. */
+export const capOf = ({ frequencyCaps }: DeliverySettings, { message }: ReadyDelivery): FrequencyCap | undefined =>
   message.options.frequencyCap === false || message.options.isTest
     ? undefined
     : frequencyCaps.find(({ channel }) => channel === message.channel)
 
-/** What a mail is counted under beside its message; a test is counted nowhere. */
-export const dimensionsOf = ({ message, mailing }: ReadyDelivery): EmailDimensions =>
-  mailing && !message.options.isTest
-    ? { sendingDomain: mailing.domain.domain, inboxProvider: mailing.inboxProvider }
-    : { sendingDomain: null, inboxProvider: null }
+const NO_DIMENSIONS: EmailDimensions = { sendingDomain: null, inboxProvider: null }
 
-/** The name of a mail stands in the mail itself; other providers give theirs. */
-export const ownReferenceOf = ({ mailing }: ReadyDelivery): string | null => mailing?.id ?? null
+export const dimensionsOf = ({ details }: ReadyDelivery): EmailDimensions => details.dimensions ?? NO_DIMENSIONS
 
-/** Tests are outside the limit. */
-export const countsForLimit = ({ message }: ComposedDelivery) => !message.options.isTest
+/** The reference that the message itself carries; providers of other messages return theirs. */
+export const ownReferenceOf = ({ details }: ReadyDelivery): string | null => details.reference ?? null
+
+/** Tests do not count towards the application limit. */
+export const countsForLimit = ({ message }: ReadyDelivery) => !message.options.isTest

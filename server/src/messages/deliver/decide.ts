@@ -1,15 +1,15 @@
-// What becomes of a delivery that is due, before anybody is asked to bring it.
+// Decides what becomes of a due delivery before it is composed and sent.
 
 import { quietHoursOf, quietUntil } from '../../sending/quiet-hours.ts'
 import type { DeliverySettings } from '../../sending/settings.ts'
 import { isSubscribed } from '../../users/subscriptions/reachable.ts'
-import { NO_ACTIVITY_TOKEN } from '../activities/resolve-tokens.ts'
 import type { DeliveryState } from '../delivery.ts'
+import { DELETED, NO_ACTIVITY_TOKEN, UNSUBSCRIBED } from '../reasons.ts'
 import type { DeliveryChange, DueDelivery, SentMessage } from './store.ts'
 
 export const QUIET_HOURS = 'quiet_hours'
 
-/** One that is not to be sent now, and what becomes of it. */
+/** A delivery that is not sent now, and what it becomes. */
 export type Decision = { due: DueDelivery; change: DeliveryChange }
 
 export type DecisionRules = { settings: DeliverySettings; discardBefore: Date | undefined }
@@ -33,7 +33,7 @@ export const changeTo = (due: DueDelivery, state: DeliveryState, reason: string 
   settledAt: state === 'pending' ? null : now,
 })
 
-/** Undefined: it is to be sent now. `refusal`: why it must not be, found out by who knows its channel. */
+/** Undefined means: send it now. `refusal` is the channel's reason not to. */
 export function decide(
   due: DueDelivery,
   message: SentMessage,
@@ -43,18 +43,18 @@ export function decide(
 ): DeliveryChange | undefined {
   const { options, channel } = message
   if (rules.discardBefore && due.dueAt < rules.discardBefore) return changeTo(due, 'skipped', 'discarded', now)
-  if (due.ownerId === null) return changeTo(due, 'skipped', 'deleted', now)
+  if (due.ownerId === null) return changeTo(due, 'skipped', DELETED, now)
   if (options.activity && due.token === null) return changeTo(due, 'skipped', NO_ACTIVITY_TOKEN, now)
   if (due.token === null || !(isSubscribed(due) || options.includeUnsubscribed))
-    return changeTo(due, 'skipped', 'unsubscribed', now)
+    return changeTo(due, 'skipped', UNSUBSCRIBED, now)
   if (refusal !== undefined) return changeTo(due, 'skipped', refusal, now)
-  // Why it could not be sent before, if it was tried.
+  // It keeps the reason of its last attempt, if there was one.
   if (due.expiresAt <= now) return changeTo(due, 'expired', due.reason, now)
-  // A live activity shows what is so now: later it is of no use, and it began by day.
+  // A live activity shows the current state, so it cannot wait, and it was started by day.
   const quiet = options.isTest || options.activity ? undefined : quietHoursOf(rules.settings, channel)
   const until = quiet && quietUntil(quiet, due.timeZone, now)
   if (!until) return undefined
-  // To wait for what cannot be would only hide it.
+  // It would expire before quiet hours end.
   if (due.expiresAt <= until) return changeTo(due, 'expired', QUIET_HOURS, now)
   return { ...changeTo(due, 'pending', QUIET_HOURS, now), dueAt: until }
 }

@@ -1,61 +1,60 @@
-// A slice of deliveries on its way: committed as sending before anybody outside is asked, and what came of it written down after.
-// Whoever dies in between leaves deliveries of which nobody knows; they are never sent again by themselves.
+// Sends one batch. It is committed as being sent before the provider is asked, and its outcomes are written afterwards. A worker that
+// dies in between leaves deliveries with unknown outcomes, which are never sent again without somebody asking for it.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { whenDatabaseIsBack } from '../../queue/settle.ts'
 import type { SendingHold } from '../../sending/hold.ts'
-import { suppressBounced } from '../email/suppress-bounced.ts'
-import type { Engine } from '../engine/engine.ts'
-import { quarantineGone } from '../push/quarantine.ts'
+import type { ComposedDelivery } from '../engine/channel.ts'
+import type { Engine } from '../engine/types.ts'
 import type { Attempt } from './batch.ts'
-import type { ComposedDelivery } from './compose.ts'
 import type { PauseRequest } from './judge-outcome.ts'
 import { markSending } from './mark-sending.ts'
 import { recordOutcomes } from './record-outcomes.ts'
 import { unsubscribeGone } from './unsubscribe-gone.ts'
 
-/** `lost`: the line is somebody else's now. `held`: why the line is to be left alone for a while. */
+/** `isLost`: another worker has the shard now. `hold`: why the shard has to wait. */
 export type BatchResult = { isLost?: true; hold?: SendingHold | PauseRequest | undefined }
 
 export async function deliverBatch(
   engine: Engine,
   attempt: Attempt,
-  slice: readonly ComposedDelivery[],
+  batch: readonly ComposedDelivery[],
 ): Promise<BatchResult> {
   const { db, clock } = engine
-  const isOver = () => attempt.work.signal.aborted
-  const marked = await db.transaction((db) => markSending(db, attempt, slice, clock.now()))
+  const { work, appId, shard, channel } = attempt
+  const isOver = () => work.signal.aborted
+  const marked = await db.transaction((db) => markSending(db, attempt, batch, clock.now()))
   if (!marked) return { isLost: true }
   const { sent, hold } = marked
-  if (sent.length === 0) return { hold: hold }
+  if (sent.length === 0) return { hold }
   const answers = await send(engine, attempt, sent)
   const outcomes = await whenDatabaseIsBack(
-    () => quarantineGone(db, attempt.appId, attempt.shard.provider, answers),
+    async () => (await channel.reviewOutcomes?.(db, appId, shard.provider, answers)) ?? answers,
     isOver,
   )
   const pause = await whenDatabaseIsBack(
-    () => db.transaction((db) => recordOutcomes(engine, db, attempt, marked, outcomes, clock.now())),
+    () => db.transaction((db) => recordOutcomes(engine, db, attempt, { ...marked, outcomes }, clock.now())),
     isOver,
   )
-  await attempt.work.recordProgress(db)
-  await unsubscribeGone(engine, attempt.appId, sent, outcomes)
-  if (attempt.shard.provider === 'email') await suppressBounced(engine, attempt.appId, sent, outcomes)
+  await work.recordProgress(db)
+  await unsubscribeGone(engine, attempt, sent, outcomes)
+  await channel.afterOutcomes?.(engine, appId, sent, outcomes)
   return { hold: hold ?? pause }
 }
 
 async function send(
   { sender, stats, log }: Engine,
-  { appId, shard: line }: Attempt,
-  sent: readonly ComposedDelivery[],
-) {
-  const parcels = sent.map(({ outgoing: parcel }) => parcel)
+  { appId, shard }: Attempt,
+  batch: readonly ComposedDelivery[],
+): Promise<ChannelOutcome[]> {
+  const messages = batch.map(({ outgoing }) => outgoing)
   let outcomes: ChannelOutcome[]
   try {
-    outcomes = await sender.send(appId, line, parcels)
+    outcomes = await sender.send(appId, shard, messages)
   } catch (error) {
-    log.error({ appId, provider: line.provider, reason: (error as Error).message }, 'a sender failed')
-    outcomes = parcels.map(() => ({ kind: 'unknown', reason: 'fault in the server' }))
+    log.error({ appId, provider: shard.provider, reason: (error as Error).message }, 'Sender failed unexpectedly')
+    outcomes = messages.map(() => ({ kind: 'unknown', reason: 'fault in the server' }))
   }
-  for (const { kind } of outcomes) stats.count(line.provider, kind)
+  for (const { kind } of outcomes) stats.count(shard.provider, kind)
   return outcomes
 }

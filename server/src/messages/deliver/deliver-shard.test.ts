@@ -18,7 +18,7 @@ import type { VirtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
 import { pauseServer, resumeServer } from '../../sending/control-server.ts'
 import { sql } from '../../storage/sql.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import type { EventKind } from '../feedback/delivery-event.ts'
 import { resumeMisconfigured } from '../release/resume.ts'
 import { findPauses } from './provider-pause-store.ts'
@@ -69,7 +69,7 @@ test.each([
 test('a direct message is expanded, sent and done', async () => {
   const { to, id } = await toOne()
   await runEngine(engine)
-  expect(sender.calls.map(({ provider, parcel }) => [provider, parcel.token])).toEqual([['apns', to.token]])
+  expect(sender.calls.map(({ provider, outgoing }) => [provider, outgoing.token])).toEqual([['apns', to.token]])
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
   expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'done', completedAt: clock.now() })
   expect(await deliveriesOf(app.db, appId, id)).toMatchObject([{ attempts: 1 }])
@@ -200,7 +200,7 @@ test('who has told the provider of texts to stop has unsubscribed', async () => 
   const { to, id } = await toOne({ channel: 'sms', content: { contents: { en: 'Bells' } } }, { type: 'SMS' })
   sender.script(to.token, { kind: 'gone', reason: 'opted out' })
   await runEngine(engine)
-  expect(sender.calls[0]?.parcel.content).toMatchObject({ messageId: id, text: 'Bells' })
+  expect(sender.calls[0]?.outgoing.content).toMatchObject({ messageId: id, text: 'Bells' })
   expect(await subscription(to.id)).toBe(-2)
 })
 
@@ -237,8 +237,8 @@ test('an app of which Apple knows no token at all has the wrong environment: nob
   sender.otherwise = () => ({ kind: 'sent' })
   await toOne()
   await runEngine(engine)
-  sender.otherwise = ({ parcel }) =>
-    parcel.token < '8' ? { kind: 'sent' } : { kind: 'gone', reason: 'BadDeviceToken' }
+  sender.otherwise = ({ outgoing }) =>
+    outgoing.token < '8' ? { kind: 'sent' } : { kind: 'gone', reason: 'BadDeviceToken' }
   clock.advance({ minutes: 10 })
   await runEngine(engine)
   const counts = await tally(app.db, appId, id)
@@ -314,7 +314,7 @@ test('whoever is gone, unsubscribed or moved before it is sent', async () => {
   clock.advance({ hours: 1 })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ 'skipped deleted': 1, 'skipped unsubscribed': 1, sent: 1 })
-  expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([moved.token])
+  expect(sender.calls.map(({ outgoing }) => outgoing.token)).toEqual([moved.token])
 })
 
 test('quiet hours put off what is due in them, and end what does not outlive them', async () => {
@@ -483,7 +483,7 @@ test('each is told in their own language and with their own words; who cannot be
   const [bob] = (await recipients(engine, appId, 1, { tags: { name: 'Bob' } })) as [Recipient]
   await aMessage(engine, appId, { content: { contents, url: 'https://example.com/{{ name }}' } })
   await runEngine(engine)
-  const said = sender.calls.map(({ parcel }) => [parcel.token, parcel.kind === 'push' && parcel.content.body])
+  const said = sender.calls.map(({ outgoing }) => [outgoing.token, outgoing.kind === 'push' && outgoing.content.body])
   expect(new Map(said as [string, string][])).toEqual(
     new Map([
       [anna.token, 'Salut Anna'],
@@ -504,7 +504,7 @@ test('those who get the same share one content', async () => {
   await recipients(engine, appId, 30)
   await aMessage(engine, appId, { content: { contents: { en: 'Bells' }, headings: { en: 'Hear' } } })
   await runEngine(engine)
-  const contents = sender.calls.map(({ parcel }) => parcel.content)
+  const contents = sender.calls.map(({ outgoing }) => outgoing.content)
   // Once for each batch of a line.
   expect(new Set(contents).size).toBeLessThanOrEqual(4)
   expect(contents[0]).toMatchObject({ title: 'Hear', body: 'Bells', priority: 10 })

@@ -1,6 +1,6 @@
-// Frequency caps: at most so many messages of a channel to one user within any window. Decided and noted under the lock of the
-// user's row, in the transaction that marks deliveries as sending; one message to several devices is one message, and in another run it
-// is another.
+// Frequency caps: at most a number of messages of a channel to one user within any window. Decided and recorded under the lock of the
+// user's row, in the transaction that marks deliveries as being sent. One message to several devices counts once; in another run it counts
+// again.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { type FrequencyCap, windowMsOf } from '../../sending/settings.ts'
@@ -19,7 +19,7 @@ const usersOf = (deliveries: readonly CappedDelivery[]): UserId[] =>
 
 export type Admission = {
   isAdmitted(it: CappedDelivery): boolean
-  /** Notes those of the admitted that are really sent. */
+  /** Records the admitted deliveries that are really sent. */
   recordSent(sent: readonly CappedDelivery[]): Promise<void>
 }
 
@@ -38,7 +38,7 @@ export async function admitUnderCap(
   for (const it of deliveries) {
     const ofUser = messages.get(it.userId) ?? new Set()
     if (!ofUser.has(messageOf(it)) && ofUser.size >= cap.count) continue
-    // What is admitted of this slice counts for the rest of it.
+    // An admitted delivery counts for the rest of the batch.
     ofUser.add(messageOf(it))
     admitted.add(it)
   }
@@ -52,7 +52,7 @@ export async function admitUnderCap(
   }
 }
 
-/** What a provider refused was not sent. */
+/** Deliveries that the provider refused were not sent. */
 export async function removeSends(
   db: Db,
   appId: AppId,

@@ -1,83 +1,87 @@
-// Before anybody outside is asked, what is to be sent is committed as being sent. Order of the locks: the job, turns, messages, users
-// of a cap, deliveries, counts, the slice, and last the app's limit, for which all lines of the app wait.
+// Commits a batch as being sent, before the provider is asked. Order of the locks: the job, the cancel lock, messages, users of a cap,
+// deliveries, counts, the batch, and last the application limit, which all shards of the app share.
 
 import type { SendingHold } from '../../sending/hold.ts'
 import { reserveMessages } from '../../sending/reserve.ts'
 import type { Db } from '../../storage/db.ts'
 import { lockForSending } from '../cancel-lock.ts'
 import { changeCounts, transitionsFrom } from '../counts/store.ts'
+import type { ComposedDelivery } from '../engine/channel.ts'
+import { CAPPED } from '../reasons.ts'
 import { lockUncanceled } from '../settle/store.ts'
 import { type Attempt, capOf, claimOf, countsForLimit, dimensionsOf, messageIdsOf, ownReferenceOf } from './batch.ts'
 import { deleteBatch, type InFlightDelivery, insertBatch } from './batch-store.ts'
-import type { ComposedDelivery } from './compose.ts'
 import { changeTo } from './decide.ts'
 import { admitUnderCap } from './frequency-cap.ts'
 import { changeDeliveries } from './store.ts'
 
 export type MarkedBatch = {
   sent: ComposedDelivery[]
-  /** Where they are counted in the app's limit. */
+  /** The second of the application limit in which they are counted. */
   second: Date | undefined
-  /** Why not all of them may be sent. */
+  /** Set when the limit did not grant all of them. */
   hold: SendingHold | undefined
 }
 
-/** Undefined when the line is somebody else's now, or the app is gone. */
+const NOTHING: MarkedBatch = { sent: [], second: undefined, hold: undefined }
+
+/** Returns undefined when another worker has the shard now, or the app was deleted. */
 export async function markSending(
   db: Db,
   attempt: Attempt,
-  slice: readonly ComposedDelivery[],
+  batch: readonly ComposedDelivery[],
   now: Date,
 ): Promise<MarkedBatch | undefined> {
   const { work } = attempt
-  const [isMine, uncanceled] = await Promise.all([work.isStillHeld(db), queueAndLock(db, attempt, slice)])
+  const [isMine, uncanceled] = await Promise.all([work.isStillHeld(db), lockMessages(db, attempt, batch)])
   if (!isMine) return undefined
-  // Nobody but who has the line, and who cancels, changes what waits in it: it is as it was found.
-  const wanted = slice.filter(({ message }) => uncanceled.has(message.id))
-  const { admitted, refused, note } = await admitCapped(db, attempt, wanted, now)
+  // Only the owner of the shard and a cancel change its pending deliveries, so they are still as they were fetched.
+  const wanted = batch.filter(({ message }) => uncanceled.has(message.id))
+  const { admitted, refused, recordSent } = await admitCapped(db, attempt, wanted, now)
   await skipCapped(db, attempt, refused, now)
-  if (admitted.length === 0) return { sent: [], second: undefined, hold: undefined }
-  const [isThere, { granted, second, hold }] = await Promise.all([
-    begin(db, attempt, admitted),
+  if (admitted.length === 0) return NOTHING
+  const [isInserted, { granted, second, hold }] = await Promise.all([
+    insertInFlight(db, attempt, admitted),
     reserveFor(db, attempt, admitted, now),
   ])
-  if (!isThere) return undefined
-  if (granted.length < admitted.length) await beginWithFewer(db, attempt, granted)
-  await note(granted)
+  if (!isInserted) return undefined
+  if (granted.length < admitted.length) await replaceInFlight(db, attempt, granted)
+  await recordSent(granted)
   return { sent: granted, second, hold }
 }
 
-/** Answers which messages are not canceled, and remain so until the transaction ends. */
-async function queueAndLock(db: Db, { appId, shard: line }: Attempt, slice: readonly ComposedDelivery[]) {
-  const ids = messageIdsOf(slice)
-  if (line.lane === 'bulk') await lockForSending(db, ids)
+/** Returns the messages that are not canceled. They stay so until the transaction ends. */
+async function lockMessages(db: Db, { appId, shard }: Attempt, batch: readonly ComposedDelivery[]) {
+  const ids = messageIdsOf(batch)
+  if (shard.lane === 'bulk') await lockForSending(db, ids)
   return lockUncanceled(db, appId, ids)
 }
 
-const begin = (db: Db, attempt: Attempt, list: readonly ComposedDelivery[]) =>
-  insertBatch(db, attempt.appId, claimOf(attempt), list.map(underWay))
+const insertInFlight = (db: Db, attempt: Attempt, deliveries: readonly ComposedDelivery[]) =>
+  insertBatch(db, attempt.appId, claimOf(attempt), deliveries.map(inFlight))
 
-const underWay = (it: ComposedDelivery): InFlightDelivery => {
-  const { expandAt, messageId, subscriptionId, runId } = it.due
-  return { expandAt, messageId, subscriptionId, runId, providerRef: ownReferenceOf(it), ...dimensionsOf(it) }
+function inFlight(delivery: ComposedDelivery): InFlightDelivery {
+  const { expandAt, messageId, subscriptionId, runId } = delivery.due
+  const providerRef = ownReferenceOf(delivery)
+  return { expandAt, messageId, subscriptionId, runId, providerRef, ...dimensionsOf(delivery) }
 }
 
-/** What the limit does not let through waits as before. */
-async function beginWithFewer(db: Db, attempt: Attempt, granted: readonly ComposedDelivery[]) {
+/** What the limit did not grant stays pending. */
+async function replaceInFlight(db: Db, attempt: Attempt, granted: readonly ComposedDelivery[]) {
   await deleteBatch(db, attempt.appId, claimOf(attempt))
-  if (granted.length > 0) await begin(db, attempt, granted)
+  if (granted.length > 0) await insertInFlight(db, attempt, granted)
 }
 
-async function skipCapped(db: Db, { appId, shard: line }: Attempt, refused: readonly ComposedDelivery[], now: Date) {
-  const skips = refused.map(({ due }) => changeTo(due, 'skipped', 'frequency_cap', now))
+async function skipCapped(db: Db, { appId, shard }: Attempt, refused: readonly ComposedDelivery[], now: Date) {
+  const skips = refused.map(({ due }) => changeTo(due, 'skipped', CAPPED, now))
   const changed = await changeDeliveries(db, appId, skips, { state: 'pending' })
-  await changeCounts(db, appId, line.number, transitionsFrom({ state: 'pending' }, changed))
+  await changeCounts(db, appId, shard.number, transitionsFrom({ state: 'pending' }, changed))
 }
 
-type Admitted = {
+type CapResult = {
   admitted: ComposedDelivery[]
   refused: ComposedDelivery[]
-  note(sent: readonly ComposedDelivery[]): Promise<void>
+  recordSent(sent: readonly ComposedDelivery[]): Promise<void>
 }
 
 async function admitCapped(
@@ -85,37 +89,40 @@ async function admitCapped(
   { appId, settings }: Attempt,
   wanted: readonly ComposedDelivery[],
   now: Date,
-): Promise<Admitted> {
-  const capped = wanted.filter((it) => capOf(settings, it))
+): Promise<CapResult> {
+  const capped = wanted.filter((delivery) => capOf(settings, delivery))
   const cap = capped[0] && capOf(settings, capped[0])
-  if (!cap) return { admitted: [...wanted], refused: [], note: async () => {} }
-  const { isAdmitted, recordSent: note } = await admitUnderCap(
+  if (!cap) return { admitted: [...wanted], refused: [], recordSent: async () => {} }
+  const { isAdmitted, recordSent } = await admitUnderCap(
     db,
     appId,
     cap,
     capped.map(({ due }) => due),
     now,
   )
-  const isFree = (it: ComposedDelivery) => !capped.includes(it) || isAdmitted(it.due)
+  const isCapped = new Set(capped)
+  const mayGo = (delivery: ComposedDelivery) => !isCapped.has(delivery) || isAdmitted(delivery.due)
   return {
-    admitted: wanted.filter(isFree),
-    refused: wanted.filter((it) => !isFree(it)),
-    note: (sent) => note(sent.filter((it) => capped.includes(it)).map(({ due }) => due)),
+    admitted: wanted.filter(mayGo),
+    refused: wanted.filter((delivery) => !mayGo(delivery)),
+    recordSent: (sent) => recordSent(sent.filter((delivery) => isCapped.has(delivery)).map(({ due }) => due)),
   }
 }
+
+type LimitResult = { granted: ComposedDelivery[] } & Omit<MarkedBatch, 'sent'>
 
 async function reserveFor(
   db: Db,
   { appId }: Attempt,
-  marked: readonly ComposedDelivery[],
+  admitted: readonly ComposedDelivery[],
   now: Date,
-): Promise<{ granted: ComposedDelivery[] } & Omit<MarkedBatch, 'sent'>> {
-  const counted = marked.filter(countsForLimit)
-  if (counted.length === 0) return { granted: [...marked], second: undefined, hold: undefined }
+): Promise<LimitResult> {
+  const counted = admitted.filter(countsForLimit)
+  if (counted.length === 0) return { granted: [...admitted], second: undefined, hold: undefined }
   const { granted, second, hold } = await reserveMessages(db, appId, counted.length, now)
   const isGranted = new Set(counted.slice(0, granted))
   return {
-    granted: marked.filter((it) => isGranted.has(it) || !countsForLimit(it)),
+    granted: admitted.filter((delivery) => isGranted.has(delivery) || !countsForLimit(delivery)),
     second,
     hold: granted < counted.length ? hold : undefined,
   }

@@ -1,4 +1,4 @@
-// All SQL on providers that take nothing of an app for a while.
+// All SQL on pauses of one provider for one app.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -20,14 +20,14 @@ export async function findPause(
   provider: Provider,
   now: Date,
 ): Promise<ProviderPause | undefined> {
-  const [found] = await db.query<ProviderPause>(sql`
+  const [pause] = await db.query<ProviderPause>(sql`
     select p.provider, p.reason, p.is_misconfigured, p.since, p.until
     from provider_pauses p
     where p.app_id = ${appId} and p.provider = ${provider} and p.until > ${now}`)
-  return found
+  return pause
 }
 
-/** Of several at once the one counts that lasts longest. */
+/** Of several pauses the longest wins. */
 export const putPause = (db: Db, appId: AppId, { provider, reason, isMisconfigured, since, until }: ProviderPause) =>
   db.query(sql`
     insert into provider_pauses (app_id, provider, reason, is_misconfigured, since, until)
@@ -39,7 +39,7 @@ export const putPause = (db: Db, appId: AppId, { provider, reason, isMisconfigur
       since = case when provider_pauses.until >= excluded.since then provider_pauses.since else excluded.since end
     where provider_pauses.until <= excluded.until`)
 
-/** Those that new credentials may have ended. */
+/** Deletes pauses that new credentials may have made obsolete. */
 export const deleteMisconfigured = (db: Db, appId: AppId) =>
   db.query<{ provider: Provider }>(sql`
     delete from provider_pauses p where p.app_id = ${appId} and p.is_misconfigured returning p.provider`)

@@ -1,15 +1,15 @@
-// All SQL on what users were sent of late, for frequency caps.
+// All SQL on what users were sent recently, for frequency caps.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 import type { Message } from '../message.ts'
 
-/** By `message subscription`, in a run `message/run subscription`: when, in milliseconds. */
+/** The time of each send in milliseconds, by `message subscription`, or `message/run subscription` in a run. */
 export type SendTimes = Record<string, number>
 export type RecentSends = { userId: UserId; sends: SendTimes }
 
-/** Locks a row for each of them, in the order of their ids. */
+/** Locks a row for each user, in the order of their ids. */
 export async function lockRecentSends(
   db: Db,
   appId: AppId,
@@ -48,6 +48,6 @@ export const writeRecentSends = (
 export const deleteRecentSendsOf = (db: Db, appId: AppId, userId: UserId) =>
   db.query(sql`delete from recent_sends s where s.app_id = ${appId} and s.user_id = ${userId}`)
 
-/** What no cap can look back to. */
+/** Deletes what no cap looks back to. */
 export const deleteRecentSendsBefore = (db: Db, appId: AppId, before: Date) =>
   db.query(sql`delete from recent_sends s where s.app_id = ${appId} and s.updated_at < ${before}`)

@@ -1,12 +1,12 @@
-// SQL on the order in which one run's deliveries to the same subscription go out. All of them are in one line, so that whoever works
-// through it settles the earlier one before it finds the next.
+// SQL on the order of one run's deliveries to the same subscription. All of them are in one shard, so the earlier one is settled before the
+// next one is fetched.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { type Sql, sql } from '../../storage/sql.ts'
 import type { RunId } from '../message.ts'
 
-/** Those before `d` that are not settled. What was canceled is never sent, even if nobody has closed it yet. */
+/** Deliveries before `d` that are not settled. Canceled ones are never sent, even if they are not closed yet. */
 const unsettledBefore = (appId: AppId): Sql => sql`
   from deliveries p
   where p.app_id = ${appId} and p.run_id = d.run_id and p.subscription_id = d.subscription_id and p.state = 'pending'
@@ -16,8 +16,8 @@ const unsettledBefore = (appId: AppId): Sql => sql`
 export const isNextOfRun = (appId: AppId): Sql => sql`(d.step <= 1 or not exists (select 1 ${unsettledBefore(appId)}))`
 
 /**
- * What waits for one that was put off is due with it, so that the line is not gone through for it again and again. The order does not
- * depend on it. Answers how many; of these runs only, where they are given.
+ * Makes deliveries due with the postponed one that they wait for, so that the shard is not run for them again and again; the order does not
+ * depend on it. Only of these runs, if given. Returns how many.
  */
 export async function postponeFollowers(
   db: Db,

@@ -1,16 +1,16 @@
-// How many messages are under way at once, in this process. Every app has a share of its own with every provider, so an app whose
-// messages hang fills its own share and nobody else's: what several apps really have in common, such as the connections to the server's
-// relay, is divided where it is used (channels/email/smtp/fair-shares.ts). Within a share, bulk leaves a quarter for direct messages.
+// Limits how many messages this process has in flight. Every app has its own share with every provider, so an app whose messages hang
+// fills only its own share. What apps really share, such as the connections to the server's relay, is divided where it is used
+// (channels/email/smtp/fair-shares.ts). Within a share, bulk leaves a quarter for direct messages.
 //
-// The shares of all apps together are bounded too. Each takes at most a quarter of what is left, so that the next app finds something even
-// where dozens of others hang.
+// The shares of all apps together are bounded too. Each takes at most a quarter of what is left, so that the next app gets something even
+// while dozens of others hang.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Provider } from '../delivery.ts'
 import { type JobLane, lanes } from '../message.ts'
 
 export type Slots = {
-  /** Waits for a free permit, and takes up to so many. */
+  /** Waits for a free slot, and takes at most `wanted`. Returns how many. */
   acquire(from: SlotOwner, wanted: number): Promise<number>
   release(from: SlotOwner, count: number): void
   stats(): { inFlight: number; waiting: number; most: number }
@@ -19,21 +19,21 @@ export type Slots = {
 export type SlotOwner = { appId: AppId; provider: Provider; lane: JobLane }
 
 type SlotRequest = { wanted: number; resolve: (taken: number) => void }
-/** Of one app. */
+/** The slots of one app with one provider. */
 type AppShare = { taken: Record<JobLane, number>; waiting: Record<JobLane, SlotRequest[]> }
-/** With one provider. */
+/** The shares of all apps with one provider. */
 type ProviderShares = { byApp: Map<AppId, AppShare>; taken: number }
 
-/** All apps together have this many times what one app may have. */
+/** All apps together have this many times the slots of one app. */
 const ALL_APPS_FACTOR = 5
 
-/** `most`: of one app with one provider. */
+/** `most`: slots of one app with one provider. */
 export function createSlots(most: number): Slots {
-  const known = new Map<Provider, ProviderShares>()
+  const byProvider = new Map<Provider, ProviderShares>()
 
   function sharesOf(provider: Provider): ProviderShares {
-    const shares = known.get(provider) ?? { byApp: new Map(), taken: 0 }
-    known.set(provider, shares)
+    const shares = byProvider.get(provider) ?? { byApp: new Map(), taken: 0 }
+    byProvider.set(provider, shares)
     return shares
   }
 
@@ -43,7 +43,7 @@ export function createSlots(most: number): Slots {
     return share
   }
 
-  /** Of this app, by what the others have. */
+  /** What this app may have, given what the others have. */
   function mostNow({ taken: all }: ProviderShares, { taken }: AppShare): number {
     const left = ALL_APPS_FACTOR * most - all + taken.direct + taken.bulk
     return Math.min(most, left, Math.max(1, Math.floor(left / 4)))
@@ -65,7 +65,7 @@ export function createSlots(most: number): Slots {
   }
 
   const sum = (of: (share: AppShare, lane: JobLane) => number) =>
-    [...known.values()]
+    [...byProvider.values()]
       .flatMap(({ byApp }) => [...byApp.values()])
       .reduce((total, share) => total + of(share, 'direct') + of(share, 'bulk'), 0)
 
@@ -83,7 +83,7 @@ export function createSlots(most: number): Slots {
       const share = shareOf(shares, appId)
       share.taken[lane] -= given
       shares.taken -= given
-      // There is more left for everybody. The app that had it comes last.
+      // Every app may have more now. The app that released its slots comes last.
       shares.byApp.delete(appId)
       if (!isIdle(share)) shares.byApp.set(appId, share)
       for (const each of shares.byApp.values()) serve(shares, each)

@@ -1,6 +1,6 @@
-// All SQL on deliveries that wait, are sent, and are settled. What every slice asks is prepared: planning it for all months took as
-// long as running it. A plan made for a small month is not kept for a large one: who makes it grow has it analyzed (see growth.ts and
-// refreshStatistics). What is asked rarely is planned for its values.
+// All SQL on pending and settled deliveries. What every batch asks is prepared: planning it for all months took as long as running it. A
+// plan for a small month does not survive its growth, because the month is analyzed then (expand/growth.ts, refreshStatistics). Rare
+// statements are planned for their values.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -11,7 +11,7 @@ import { isNextOfRun } from './run-order-store.ts'
 
 export const UNPREPARED = { prepare: false } as const
 
-/** One that is due, with its address as it is now; without `ownerId` the subscription is gone. */
+/** A due delivery with its current address. Without `ownerId`, the subscription was deleted. */
 export type DueDelivery = DeliveryKey &
   EmailDimensions & {
     userId: UserId
@@ -32,12 +32,12 @@ export type DueDelivery = DeliveryKey &
   }
 
 /**
- * In the order in which they are due. Those of canceled messages are left to who closes them; those that come after another one of
- * their run wait until it is settled.
+ * Deliveries in the order in which they are due. Those of canceled messages are left to the job that closes them; those that follow
+ * another one of their run wait until it is settled.
  */
 export async function findDue(db: Db, appId: AppId, shard: string, now: Date, limit: number): Promise<DueDelivery[]> {
   const due = await findDueWhere(db, appId, shard, now, limit, emptySql)
-  // Nearly always nothing comes after anything: only where something does is it asked for, which makes the statement dearer.
+  // Deliveries with an order are rare, and the condition makes the statement more expensive.
   return due.some(({ step }) => step > 1)
     ? findDueWhere(db, appId, shard, now, limit, sql`and ${isNextOfRun(appId)}`)
     : due
@@ -67,7 +67,7 @@ const findDueWhere = (db: Db, appId: AppId, shard: string, now: Date, limit: num
     order by d.due_at`,
   )
 
-/** When the next delivery of each of these lines is due; lines in which nothing waits are left out. */
+/** When the next delivery of each shard is due. Shards without pending deliveries are left out. */
 export const findNextDue = (db: Db, appId: AppId, shards: readonly string[]) =>
   db.query<{ shard: string; dueAt: Date }>(
     sql`
@@ -81,7 +81,7 @@ export const findNextDue = (db: Db, appId: AppId, shards: readonly string[]) =>
     where n.due_at is not null`,
   )
 
-/** What a delivery is to become. What it is known by and counted under stays where it is null here. */
+/** What a delivery becomes. References, dimensions and arrival times that are null here stay as they are. */
 export type DeliveryChange = DeliveryKey &
   EmailDimensions & {
     platform: Platform
@@ -96,26 +96,28 @@ export type DeliveryChange = DeliveryKey &
     settledAt: Date | null
   }
 
-/** What a change may find: a state, whose, and whether nothing may have come back of it yet. */
+/** The state a change expects, the fence of the attempt, and whether no feedback may have arrived yet. */
 export type ExpectedState = { state: DeliveryState; fence?: number; isUnheard?: boolean }
 
-/** Named, so that no other months are looked at. */
+/** Lets the planner skip all other months. */
 const monthsOf = (list: readonly DeliveryKey[]) =>
   [...new Set(list.map(({ expandAt }) => expandAt.getTime()))].map((ms) => new Date(ms))
 
-/** What deliveries of one slice become is nearly the same for all of them: it is said once, and each says which it is. */
+/** Deliveries of one batch become nearly the same: each distinct target is passed once, and each delivery names its target. */
 type ChangeTarget = Omit<DeliveryChange, 'subscriptionId' | 'runId' | 'platform' | 'providerRef'>
 
 function targetsOf(changes: readonly DeliveryChange[]) {
   const numbers = new Map<string, number>()
   const targets: ChangeTarget[] = []
-  const which = changes.map((it) => {
-    const times = [it.expandAt, it.dueAt, it.settledAt, it.deliveredAt, it.bouncedAt].map((time) => time?.getTime())
-    const { messageId, state, reason, attempts, fence, sendingDomain, inboxProvider } = it
+  const which = changes.map((change) => {
+    const times = [change.expandAt, change.dueAt, change.settledAt, change.deliveredAt, change.bouncedAt].map((time) =>
+      time?.getTime(),
+    )
+    const { messageId, state, reason, attempts, fence, sendingDomain, inboxProvider } = change
     const key = JSON.stringify([messageId, state, reason, attempts, fence, sendingDomain, inboxProvider, times])
     const known = numbers.get(key)
     if (known !== undefined) return known
-    numbers.set(key, targets.push(it))
+    numbers.set(key, targets.push(change))
     return targets.length
   })
   return { targets, which }
@@ -123,7 +125,7 @@ function targetsOf(changes: readonly DeliveryChange[]) {
 
 const orderOf = ({ messageId, subscriptionId, runId }: DeliveryKey) => `${messageId} ${subscriptionId} ${runId}`
 
-/** As everybody locks them. */
+/** The order in which all transactions lock deliveries. */
 const inOrder = (changes: readonly DeliveryChange[]) =>
   changes
     .map((change) => ({ change, key: orderOf(change) }))
@@ -131,8 +133,8 @@ const inOrder = (changes: readonly DeliveryChange[]) =>
     .map(({ change }) => change)
 
 /**
- * Answers the changes that were made: those whose delivery was as expected. The state is compared in a form that no index holds:
- * there are indexes by state, and with figures that are a minute old the planner would go through all that is pending.
+ * Returns the changes that were made: those whose delivery was as expected. The state is compared as an expression that has no index:
+ * with statistics that are a minute old, the planner would read all pending deliveries by the index on the state.
  */
 export async function changeDeliveries(
   db: Db,
@@ -141,8 +143,8 @@ export async function changeDeliveries(
   { state, fence, isUnheard = false }: ExpectedState,
 ): Promise<DeliveryChange[]> {
   if (changes.length === 0) return []
-  const given = inOrder(changes)
-  const { targets, which } = targetsOf(given)
+  const ordered = inOrder(changes)
+  const { targets, which } = targetsOf(ordered)
   const each = <Value>(of: (target: ChangeTarget) => Value) => targets.map(of)
   const changed = await db.query<{ n: number }>(
     sql`
@@ -156,8 +158,8 @@ export async function changeDeliveries(
       inbox_provider = coalesce((${each((it) => it.inboxProvider)}::text[])[r.target], d.inbox_provider),
       delivered_at = coalesce(d.delivered_at, (${each((it) => it.deliveredAt)}::timestamptz[])[r.target]),
       bounced_at = coalesce(d.bounced_at, (${each((it) => it.bouncedAt)}::timestamptz[])[r.target])
-    from unnest(${given.map((it) => it.subscriptionId)}::uuid[], ${given.map((it) => it.runId)}::uuid[],
-      ${given.map((it) => it.providerRef)}::text[], ${which}::integer[]) with ordinality
+    from unnest(${ordered.map((it) => it.subscriptionId)}::uuid[], ${ordered.map((it) => it.runId)}::uuid[],
+      ${ordered.map((it) => it.providerRef)}::text[], ${which}::integer[]) with ordinality
       as r(subscription_id, run_id, provider_ref, target, n)
     where d.app_id = ${appId} and d.expand_at = any(${monthsOf(changes)}::timestamptz[])
       and d.expand_at = (${each((it) => it.expandAt)}::timestamptz[])[r.target]
@@ -167,14 +169,14 @@ export async function changeDeliveries(
       and (not ${isUnheard}::boolean or (d.delivered_at is null and d.bounced_at is null))
     returning r.n`,
   )
-  return changed.map(({ n }) => given[n - 1] as DeliveryChange)
+  return changed.map(({ n }) => ordered[n - 1] as DeliveryChange)
 }
 
 export type CountedDelivery = { messageId: MessageId; platform: Platform; state: DeliveryState; reason: string | null }
 
 export type ExpiredDelivery = CountedDelivery & EmailDimensions & Pick<DueDelivery, 'attempts' | 'subscriptionId'>
 
-/** Of a line whose sending is held: what has become too late meanwhile. */
+/** Ends deliveries that expired while the sending of their shard was held. */
 export const expireDue = (db: Db, appId: AppId, shard: string, now: Date, limit: number) =>
   db.query<ExpiredDelivery>(
     sql`

@@ -5,7 +5,7 @@ import { anEmailTemplate } from '../../../test/templates.ts'
 import { anEmail } from '../../../test/users.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 
 let app: TestApp
 let clock: VirtualClock

@@ -1,4 +1,4 @@
-// Suspend what keeps hitting its time limit, and tell the administrators. One transaction, and one notice however many workers see it.
+// Suspends content that keeps hitting its time limit and notifies the administrators, once however many workers see it.
 
 import { SYSTEM } from '../../apps/app.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
@@ -6,7 +6,7 @@ import { type AppId, newId } from '../../lib/ids.ts'
 import { notifyAdministrators } from '../../sending/notify-administrators.ts'
 import { SUSPENSION_MS } from '../../templates/suspension.ts'
 import { deleteEndedSuspensions, insertSuspension } from '../../templates/suspension-store.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import type { SentMessage } from './store.ts'
 
 export async function suspendContent(

@@ -1,5 +1,5 @@
-// At most so many in a minute. A delivery gets its place among the others when it is made. One that was not sent at its time, because
-// sending was held or it was night, takes a new place behind them: otherwise all that waited would go out at once.
+// Throttles messages to a number per minute. Deliveries get their send times when they are written. One that missed its time, because
+// sending was held or it was quiet hours, gets a new time after all others; otherwise all that waited would be sent at once.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { DeliverySettings } from '../../sending/settings.ts'
@@ -11,14 +11,14 @@ import type { DueDelivery } from './store.ts'
 
 export const THROTTLED = 'throttled'
 
-/** What a busy server may be late by. */
+/** How late a busy server may send a delivery without a new send time. */
 export const MAX_LATE_MS = 2_000
-/** What would have its place so soon may go now. */
+/** A delivery whose new time is this close is sent now. */
 const SOON_MS = 1_000
 
 type ThrottledMessage = Pick<Message, 'channel' | 'options'>
 
-/** How many in a minute, where that is limited. What goes out at an hour of each user's own is not. */
+/** Undefined where there is no throttle, as for messages at an hour of each recipient's own. */
 export const throttlePerMinuteOf = ({ channel, options }: ThrottledMessage, { throttlePerMinute }: DeliverySettings) =>
   channel === 'push' && !options.delayedOption
     ? (options.throttlePerMinute ?? throttlePerMinute) || undefined
@@ -26,36 +26,41 @@ export const throttlePerMinuteOf = ({ channel, options }: ThrottledMessage, { th
 
 export const intervalMs = (perMinute: number) => 60_000 / perMinute
 
-type Due = { due: DueDelivery; message: ThrottledMessage & { id: MessageId } }
+type DueThrottled = { due: DueDelivery; message: ThrottledMessage & { id: MessageId } }
 
-/** Of those that are due: who goes now, and who waits for a new place. */
-export async function applyThrottle<It extends Due>(
+/** Splits due deliveries into those that are sent now and those that wait for a new send time. */
+export async function applyThrottle<Delivery extends DueThrottled>(
   db: Db,
   appId: AppId,
-  list: readonly It[],
+  deliveries: readonly Delivery[],
   settings: DeliverySettings,
   now: Date,
-): Promise<{ going: readonly It[]; waiting: Decision[] }> {
-  const late = list.filter(({ due, message }) => throttlePerMinuteOf(message, settings) && hasMissedItsTime(due, now))
-  const waiting = new Map<It, Decision>()
+): Promise<{ going: readonly Delivery[]; waiting: Decision[] }> {
+  const late = deliveries.filter(
+    ({ due, message }) => throttlePerMinuteOf(message, settings) && hasMissedItsTime(due, now),
+  )
+  const waiting = new Map<Delivery, Decision>()
   for (const group of Map.groupBy(late, ({ message }) => message.id).values()) {
-    const [{ message }] = group as [It]
+    const [{ message }] = group as [Delivery]
     const stepMs = intervalMs(throttlePerMinuteOf(message, settings) as number)
     const firstMs = await reserveTimes(db, appId, message.id, group.length * stepMs, now)
-    for (const [n, it] of group.entries()) {
+    for (const [n, delivery] of group.entries()) {
       const dueAt = new Date(firstMs + n * stepMs)
       if (dueAt.getTime() > now.getTime() + SOON_MS)
-        waiting.set(it, { due: it.due, change: { ...changeTo(it.due, 'pending', THROTTLED, now), dueAt } })
+        waiting.set(delivery, {
+          due: delivery.due,
+          change: { ...changeTo(delivery.due, 'pending', THROTTLED, now), dueAt },
+        })
     }
   }
-  return { going: list.filter((it) => !waiting.has(it)), waiting: [...waiting.values()] }
+  return { going: deliveries.filter((delivery) => !waiting.has(delivery)), waiting: [...waiting.values()] }
 }
 
-/** What is tried again was let through before. */
+/** Retries passed the throttle before. */
 const hasMissedItsTime = ({ attempts, reason, dueAt }: DueDelivery, now: Date) =>
   attempts === 0 && (reason === QUIET_HOURS || now.getTime() - dueAt.getTime() > MAX_LATE_MS)
 
-/** Behind all that were given away. Answers when the first of them is. */
+/** After all send times that are taken. Returns the first in milliseconds. */
 async function reserveTimes(db: Db, appId: AppId, id: MessageId, lastsMs: number, now: Date): Promise<number> {
   const [taken] = await db.query<{ throttledTo: Date }>(sql`
     update messages m

@@ -23,7 +23,7 @@ import type { AppId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
 import { createMerger } from '../../storage/merge.ts'
 import { createFindTemplate } from '../../templates/find-template.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { type PreparedMessage, prepareFromTemplate } from '../recipients.ts'
 
 let app: TestApp

@@ -1,4 +1,4 @@
-// The content of a message, rendered or the same for all, as the channel for mail takes it. The recipient's references are left open.
+// Composes emails: the content from rendered texts, with placeholders for the recipient's references, and the envelope.
 
 import type { EmailAttachment, EmailContent } from '../../channels/email/message.ts'
 import type { EmailReferences, ReferencePurpose } from '../../email/reference.ts'
@@ -7,38 +7,49 @@ import { ownProperty } from '../../lib/own-property.ts'
 import { PLACEHOLDER_MARK, splitAtPlaceholders } from '../../lib/placeholders.ts'
 import { htmlToText } from '../../templates/render/html-to-text.ts'
 import type { DueDelivery, SentMessage } from '../deliver/store.ts'
-import type { EmailEnvelope } from '../engine/sender.ts'
-import type { RenderedTexts } from '../push/content.ts'
-import type { EmailMetadata } from './prepare.ts'
+import type { ComposeContext, ReadyDelivery, RenderedTexts } from '../engine/channel.ts'
+import type { EmailEnvelope, OutgoingMessage } from '../outgoing-message.ts'
+import type { EmailDetails, EmailMetadata } from './prepare.ts'
 import { type EmailUrls, emailUrls, fillPlaceholders, hasUnsubscribePlaceholder, referencePlaceholder } from './urls.ts'
 import { writeEmailHtml } from './write-html.ts'
 
-type Said = Pick<SentMessage, 'id' | 'lane' | 'content'>
-type Sender = { appId: AppId; references: Pick<EmailReferences, 'sign'> }
+type EmailMessage = Pick<SentMessage, 'id' | 'lane' | 'content'>
+type ContentSigner = { appId: AppId; references: Pick<EmailReferences, 'sign'> }
+
+export function composeEmail(
+  references: Pick<EmailReferences, 'sign'>,
+  { due, message, details: { metadata, files } }: ReadyDelivery<EmailDetails>,
+  texts: RenderedTexts,
+  { appId, now, share }: ComposeContext,
+): OutgoingMessage {
+  const content = share('', () => emailContent({ appId, references }, metadata, message, texts, files))
+  const address = { platform: due.platform, token: due.token ?? '' }
+  return { ...address, kind: 'email', content, ...envelopeOf(due, message, metadata, now) }
+}
 
 export function emailContent(
-  { appId, references }: Sender,
+  { appId, references }: ContentSigner,
   { from, domain, referenceHeaders }: Pick<EmailMetadata, 'from' | 'domain' | 'referenceHeaders'>,
-  { id, lane, content }: Said,
+  { id, lane, content }: EmailMessage,
   texts: RenderedTexts,
   files?: readonly EmailAttachment[],
 ): EmailContent {
   const urls = emailUrls(domain.trackingUrl)
-  // Liquid can make what cannot be written; it must not be taken for the place of a reference.
-  const said = (field: string) => ownProperty(texts, field)?.replaceAll(PLACEHOLDER_MARK, '')
-  const body = said('email_body') ?? ''
+  // Liquid can output the mark of placeholders, which nobody can write by hand. It must not become a placeholder.
+  const textOf = (field: string) => ownProperty(texts, field)?.replaceAll(PLACEHOLDER_MARK, '')
+  const body = textOf('email_body') ?? ''
   const html = writeEmailHtml(body, {
     urls,
     sign: content.disable_email_click_tracking ? undefined : (url) => references.sign(appId, url),
     hasPixel: !content.disable_email_open_tracking,
-    preheader: said('email_preheader'),
+    preheader: textOf('email_preheader'),
   })
-  const text = textPart(said('email_text') ?? htmlToText(body), hasUnsubscribePlaceholder(body), urls)
-  const replyTo = said('email_reply_to_address')
+  const text = textPart(textOf('email_text') ?? htmlToText(body), hasUnsubscribePlaceholder(body), urls)
+  const replyTo = textOf('email_reply_to_address')
   return {
     from,
     ...(replyTo && { replyTo }),
-    subject: said('email_subject') ?? '',
+    subject: textOf('email_subject') ?? '',
     html: splitAtPlaceholders(html),
     text: splitAtPlaceholders(text),
     headers: [
@@ -52,23 +63,23 @@ export function emailContent(
   }
 }
 
-/** Its links are those that were written. Who can unsubscribe in the HTML can do so here. */
+/** Links are not tracked in the text part. If the HTML has an unsubscribe link, so has the text. */
 function textPart(text: string, isUnsubscribed: boolean, urls: EmailUrls): string {
   const filled = fillPlaceholders(text, urls)
   if (!isUnsubscribed || filled.includes(urls.unsubscribe)) return filled
   return `${filled}\n\nUnsubscribe: ${urls.unsubscribe}`
 }
 
-/** By one request, or by a mail to where bounces go. */
+/** By one request, or by an email to the address of bounces. */
 const unsubscribeHeader = ({ unsubscribe }: EmailUrls, returnPathHost: string) =>
   returnPathHost === ''
     ? `<${unsubscribe}>`
     : `<${unsubscribe}>, <mailto:u-${referencePlaceholder('unsubscribe')}@${returnPathHost}>`
 
-/** What is each recipient's own. */
+/** What differs from one recipient to the next. */
 export function envelopeOf(
   { expandAt }: Pick<DueDelivery, 'expandAt'>,
-  { content: { email_bcc: bcc } }: Said,
+  { content: { email_bcc: bcc } }: EmailMessage,
   { domain, id, referenceFor, inboxProvider }: EmailMetadata,
   date: Date,
 ): EmailEnvelope {

@@ -5,23 +5,17 @@ import { isBounce } from '../../channels/email/classify-bounce.ts'
 import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { type CountChange, groupConsecutive } from '../counts/store.ts'
-import { dimensionsOf } from '../deliver/batch.ts'
-import type { ComposedDelivery } from '../deliver/compose.ts'
-import type { DeliveryChange, ExpiredDelivery } from '../deliver/store.ts'
-import type { EmailDimensions } from '../delivery.ts'
+import type { JudgedDelivery, UnsentDelivery } from '../engine/channel.ts'
 import { deliveryKey, lockArrivals } from './store.ts'
-
-type Judged = { delivery: ComposedDelivery; outcome: ChannelOutcome; change: DeliveryChange }
 
 /** Refused for its recipient, and so an end. */
 export const isBounced = (outcome: ChannelOutcome) =>
   (outcome.kind === 'gone' || outcome.kind === 'failed') && isBounce(outcome.reason)
 
-const isArrival = ({ outcome }: Judged) => outcome.kind === 'sent' || isBounced(outcome)
+const isArrival = ({ outcome }: JudgedDelivery) => outcome.kind === 'sent' || isBounced(outcome)
 
 /** When a mail was taken, or bounced, as if nobody had said so before. */
-export function markArrivals(judged: readonly Judged[], now: Date): void {
+export function markArrivals(judged: readonly JudgedDelivery[], now: Date): void {
   for (const { outcome, change } of judged.filter(isArrival))
     if (outcome.kind === 'sent') change.deliveredAt = now
     else change.bouncedAt = now
@@ -31,7 +25,12 @@ export function markArrivals(judged: readonly Judged[], now: Date): void {
  * The same, said once: by this or by who heard of it before, since the answer and a report can cross. What is not news stays null.
  * The deliveries are locked by it.
  */
-export async function recordArrivals(db: Db, appId: AppId, judged: readonly Judged[], now: Date): Promise<void> {
+export async function recordArrivals(
+  db: Db,
+  appId: AppId,
+  judged: readonly JudgedDelivery[],
+  now: Date,
+): Promise<void> {
   const arrived = judged.filter(isArrival)
   if (arrived.length === 0) return
   const found = await lockArrivals(
@@ -48,32 +47,16 @@ export async function recordArrivals(db: Db, appId: AppId, judged: readonly Judg
   }
 }
 
-/** Beside the states of their message. */
-export const arrivalCounts = (judged: readonly Judged[]): CountChange[] => {
-  const factsOf = (state: 'delivered' | 'bounced', list: readonly Judged[]) =>
-    groupConsecutive(list.map(({ change: { messageId, platform } }) => ({ messageId, platform, state, reason: null })))
-  return [
-    ...factsOf(
-      'delivered',
-      judged.filter(({ change }) => change.deliveredAt),
-    ),
-    ...factsOf(
-      'bounced',
-      judged.filter(({ change }) => change.bouncedAt),
-    ),
-  ]
-}
-
 /** Sent is what was answered for good, taken or not; failed is what was never handed over. */
 export async function countEmailOutcomes(
   db: Db,
   appId: AppId,
   part: number,
-  judged: readonly Judged[],
+  judged: readonly JudgedDelivery[],
   at: Date,
 ): Promise<void> {
   const counts = judged.flatMap(({ delivery, outcome, change }): EmailCount[] => {
-    const { sendingDomain: domain, inboxProvider: provider } = dimensionsOf(delivery)
+    const { sendingDomain: domain = null, inboxProvider: provider = null } = delivery.details.dimensions ?? {}
     if (domain === null || provider === null || (change.state !== 'sent' && change.state !== 'failed')) return []
     if (change.state === 'failed' && !isBounced(outcome)) return [{ domain, provider, at, failed: 1 }]
     return [{ domain, provider, at, sent: 1, delivered: change.deliveredAt ? 1 : 0, bounced: change.bouncedAt ? 1 : 0 }]
@@ -81,10 +64,14 @@ export async function countEmailOutcomes(
   if (counts.length > 0) await countEmails(db, appId, part, counts)
 }
 
-type Ended = Pick<ExpiredDelivery, 'state' | 'attempts' | keyof EmailDimensions>
-
 /** Those that ended before they were handed over: tried until their time was over, or never put together. */
-export async function countFailedEmails(db: Db, appId: AppId, part: number, ended: readonly Ended[], at: Date) {
+export async function countFailedEmails(
+  db: Db,
+  appId: AppId,
+  part: number,
+  ended: readonly UnsentDelivery[],
+  at: Date,
+) {
   const counts = ended.flatMap(({ state, attempts, sendingDomain, inboxProvider }): EmailCount[] => {
     if (sendingDomain === null || inboxProvider === null) return []
     const isFailed = state === 'failed' || (state === 'expired' && attempts > 0)

@@ -10,6 +10,7 @@ import {
   runEngine,
   setStage,
   tally,
+  testReferences,
 } from '../../../test/engine.ts'
 import { emailCounts, factsBeside, mailsOf } from '../../../test/mail.ts'
 import { anEmail } from '../../../test/users.ts'
@@ -21,7 +22,7 @@ import type { VirtualClock } from '../../lib/clock.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
 import { SHARD_COUNT } from '../delivery.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { NO_RUN } from '../message.ts'
 
 let app: TestApp
@@ -79,7 +80,7 @@ test('a mail is brought with all that it needs to come back', async () => {
   const [mail] = mailsOf(sender)
   const { id: subscriptionId } = await subscriptionOf(address)
   const key = { messageId: id, subscriptionId, runId: NO_RUN }
-  const { references } = engine.email
+  const references = testReferences
   const writtenFor = (purpose: ReferencePurpose) =>
     references.write(emailReferenceOf({ ...key, appId, expandAt: clock.now() }), purpose)
   const signature = references.sign(appId, 'https://shop.example/?a=1&b=2')

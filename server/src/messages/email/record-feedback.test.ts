@@ -9,6 +9,7 @@ import {
   runEngine,
   setStage,
   tally,
+  testReferences,
 } from '../../../test/engine.ts'
 import { emailCounts, factsBeside, mailsOf } from '../../../test/mail.ts'
 import { anEmail } from '../../../test/users.ts'
@@ -19,7 +20,7 @@ import { type AppId, newId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
 import { createMerger } from '../../storage/merge.ts'
 import { sql } from '../../storage/sql.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { createRecordEmailFeedback, type EmailFeedback, type RecordEmailFeedback } from './record-feedback.ts'
 import { findEmailDelivery } from './store.ts'
 
@@ -37,7 +38,7 @@ setStage((stage) => {
   note = createRecordEmailFeedback({ db: app.db, clock, merger: createMerger({ slots: 2 }) })
 })
 
-const read = (text: string) => engine.email.references.read(text, 'report') as EmailReference
+const read = (text: string) => testReferences.read(text, 'report') as EmailReference
 
 /** Sent to so many; the message and their references. */
 async function mailed(count = 1, fields: object = {}) {
@@ -154,11 +155,11 @@ test('a reference that names nothing changes nothing', async () => {
 })
 
 test('a report that comes before the answer is not counted again by it', async () => {
-  sender.otherwise = async ({ parcel }) => {
-    if (parcel.kind !== 'email') return { kind: 'sent' }
-    const reference = read(parcel.reference)
+  sender.otherwise = async ({ outgoing }) => {
+    if (outgoing.kind !== 'email') return { kind: 'sent' }
+    const reference = read(outgoing.reference)
     await note(appId, said(reference, 'delivered'))
-    if (parcel.token.startsWith('bounce')) {
+    if (outgoing.token.startsWith('bounce')) {
       await note(appId, bounced(reference))
       return { kind: 'gone', reason: 'hard_bounce' }
     }
@@ -172,8 +173,8 @@ test('a report that comes before the answer is not counted again by it', async (
 
 test('a mail that came back before its answer was written down had arrived by then', async () => {
   const cameBack = clock.now()
-  sender.otherwise = async ({ parcel }) => {
-    if (parcel.kind === 'email') await note(appId, bounced(read(parcel.reference)))
+  sender.otherwise = async ({ outgoing }) => {
+    if (outgoing.kind === 'email') await note(appId, bounced(read(outgoing.reference)))
     clock.advance({ seconds: 1 })
     return { kind: 'sent' }
   }
@@ -211,8 +212,8 @@ test('of what nobody knew whether it arrived, any news says that it did', async 
 
 test('a mail that a dead worker was sending is known by its name, before and after somebody took its line over', async () => {
   const asked = Promise.withResolvers<EmailReference>()
-  sender.otherwise = ({ parcel }) => {
-    if (parcel.kind === 'email') asked.resolve(read(parcel.reference))
+  sender.otherwise = ({ outgoing }) => {
+    if (outgoing.kind === 'email') asked.resolve(read(outgoing.reference))
     return new Promise(() => {})
   }
   const { body } = await app.request('/notifications', {

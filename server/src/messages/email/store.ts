@@ -3,10 +3,10 @@
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import type { DeliveryKey, FeedbackDelivery } from '../counts/fact.ts'
+import type { FeedbackDelivery } from '../counts/fact.ts'
 import { inFlightByReference } from '../deliver/batch-store.ts'
 import { UNPREPARED } from '../deliver/store.ts'
-import { type DeliveryState, type EmailDimensions, shardsOf } from '../delivery.ts'
+import { type DeliveryKey, type DeliveryState, type EmailDimensions, shardsOf } from '../delivery.ts'
 
 export const deliveryKey = ({ messageId, subscriptionId, runId }: Omit<DeliveryKey, 'expandAt'>) =>
   `${messageId} ${subscriptionId} ${runId}`

@@ -6,15 +6,14 @@ import { bounceReasons } from '../../channels/email/classify-bounce.ts'
 import { recordSoftBounces, suppressAddresses } from '../../email/suppressions/store.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import type { ComposedDelivery } from '../deliver/compose.ts'
-import type { DeliveryChange, ExpiredDelivery } from '../deliver/store.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { DeliveryChange } from '../deliver/store.ts'
+import type { ChannelContext, ComposedDelivery, JudgedDelivery, UnsentDelivery } from '../engine/channel.ts'
 import { isBounced } from './count.ts'
 import { findEmailAddresses } from './store.ts'
 
 /** What fails here is found out again by the next message. */
 export async function suppressBounced(
-  { db, clock, log }: Pick<Engine, 'db' | 'clock' | 'log'>,
+  { db, clock, log }: ChannelContext,
   appId: AppId,
   sent: readonly ComposedDelivery[],
   outcomes: readonly ChannelOutcome[],
@@ -30,7 +29,7 @@ export async function suppressBounced(
   try {
     await suppressAddresses(db, appId, list, clock.now())
   } catch (error) {
-    log.warn({ appId, reason: (error as Error).message }, 'addresses that bounced were not suppressed')
+    log.warn({ appId, reason: (error as Error).message }, 'Could not suppress addresses that bounced')
   }
 }
 
@@ -40,13 +39,11 @@ const SOFT: readonly (string | null)[] = [bounceReasons.soft, bounceReasons.full
 const isSoftEnd = ({ state, reason }: Pick<DeliveryChange, 'state' | 'reason'>) =>
   (state === 'failed' || state === 'expired') && SOFT.includes(reason)
 
-type Judged = { delivery: ComposedDelivery; outcome: ChannelOutcome; change: DeliveryChange }
-
 /** Of what was answered. A bounce that was reported before its answer came is noted. */
 export async function recordSoftBouncesOfAnswered(
   db: Db,
   appId: AppId,
-  judged: readonly Judged[],
+  judged: readonly JudgedDelivery[],
   now: Date,
 ): Promise<void> {
   const addresses = judged.flatMap(({ delivery: { due }, outcome, change }) => {
@@ -60,7 +57,7 @@ export async function recordSoftBouncesOfAnswered(
 export async function recordSoftBouncesOfExpired(
   db: Db,
   appId: AppId,
-  ended: readonly Pick<ExpiredDelivery, 'subscriptionId' | 'state' | 'reason'>[],
+  ended: readonly UnsentDelivery[],
   now: Date,
 ): Promise<void> {
   const ids = ended.filter(isSoftEnd).map(({ subscriptionId }) => subscriptionId)

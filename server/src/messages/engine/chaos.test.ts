@@ -65,7 +65,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 function watch(repeated: string[]) {
   const answered = new Map<string, ChannelOutcome | 'nothing'>()
   return (call: Call, next: () => ChannelOutcome | undefined): ChannelOutcome | Promise<ChannelOutcome> => {
-    const { content, token } = call.parcel
+    const { content, token } = call.outgoing
     const name = `${'messageId' in content ? content.messageId : ''} ${token}`
     const before = answered.get(name)
     if (before !== undefined && (before === 'nothing' || !isRefused(before))) repeated.push(name)

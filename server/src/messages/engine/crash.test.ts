@@ -27,7 +27,7 @@ import { maintainDeliveryMonths } from '../expand/months.ts'
 import { completeMessagesAcrossApps } from '../settle/complete-messages.ts'
 import { deleteExpiredMessages } from '../settle/delete-expired.ts'
 import { closeUnknown, listUnknown, resendUnknown } from '../settle/unknowns.ts'
-import type { Engine } from './engine.ts'
+import type { Engine } from './types.ts'
 
 let app: TestApp
 let clock: VirtualClock

@@ -1,4 +1,4 @@
-// The engine's background jobs.
+// The engine's background jobs and schedules.
 
 import type { JobHandler, JobHandlers } from '../../queue/job.ts'
 import type { Schedule } from '../../queue/schedule.ts'
@@ -17,36 +17,37 @@ import { closeCanceled } from '../settle/close-canceled.ts'
 import { completeMessagesAcrossApps } from '../settle/complete-messages.ts'
 import { deleteExpiredMessages } from '../settle/delete-expired.ts'
 import { reportUnknown } from '../settle/report-unknown.ts'
-import type { Engine } from './engine.ts'
+import type { Engine } from './types.ts'
 
-/** An outage of an hour must not need somebody to release what was given up: about a day. */
+/** About a day of retries: after an outage of an hour, nobody should have to release parked jobs. */
 const RETRIED_FOR_A_DAY = { maxAttempts: 100 }
+
 /**
- * A mail server may take five minutes over one mail, and is asked for more than one in a slice. Who is cut off before it has answered
- * leaves a slice of which nobody knows, until the answers come after all.
+ * A mail server may take five minutes over one email, and gets several from a batch. A worker that is cut off earlier leaves a batch
+ * with unknown outcomes until the answers arrive after all.
  */
 const MAX_BATCH_MS = 15 * 60_000
 
 /**
- * Lines of all apps that wait for a provider at once, in one lane; an app has four. Texts wait for somebody else in each app, and take
- * little memory while they do. Mail may wait for somebody else too, but a line has 500 mails at hand: 6 MB, when each is made for one
- * person.
+ * How many shards of all apps may wait for one provider at once, in one lane; an app has four. SMS waits for each app's own message
+ * centre and takes little memory meanwhile. A shard of emails holds up to 500, which is 6 MB where each has its own content.
  */
 const MAX_WAITING_SHARDS = { sms: 40, others: 16 }
-
-/** Direct messages never wait for a connection behind those of the bulk lane. */
-const onReserved = (engine: Engine): Engine => ({ ...engine, db: engine.directDb })
-
-function deliverInLane(engine: Engine): JobHandler['run'] {
-  const [direct, bulk] = [deliverShard(onReserved(engine)), deliverShard(engine)]
-  return (work) => (parseShard(work.job.key).lane === 'direct' ? direct(work) : bulk(work))
-}
 
 const maxWaitingShards = (shard: string) =>
   parseShard(shard).provider === 'sms' ? MAX_WAITING_SHARDS.sms : MAX_WAITING_SHARDS.others
 
+/** Direct messages never wait for a connection behind the bulk lane. */
+const onReservedConnections = (engine: Engine): Engine => ({ ...engine, db: engine.directDb })
+
+function deliverInLane(engine: Engine): JobHandler['run'] {
+  const deliverDirect = deliverShard(onReservedConnections(engine))
+  const deliverBulk = deliverShard(engine)
+  return (work) => (parseShard(work.job.key).lane === 'direct' ? deliverDirect(work) : deliverBulk(work))
+}
+
 export const messageHandlers = (engine: Engine): JobHandlers => ({
-  [EXPAND]: { run: expandMessages(onReserved(engine)), ...RETRIED_FOR_A_DAY },
+  [EXPAND]: { run: expandMessages(onReservedConnections(engine)), ...RETRIED_FOR_A_DAY },
   [EXPAND_BULK]: { run: expandMessages(engine), ...AUDIENCE_SCAN_HANDLER, ...RETRIED_FOR_A_DAY },
   [DELIVER]: {
     run: deliverInLane(engine),

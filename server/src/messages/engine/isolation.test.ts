@@ -25,7 +25,7 @@ import type { Worker } from '../../queue/work.ts'
 import { createScanAudience } from '../../segments/scan.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
-import type { Engine } from './engine.ts'
+import type { Engine } from './types.ts'
 
 const clock = virtualClock()
 /** As many as one app may have under way of all jobs of the bulk lane. */
@@ -140,6 +140,6 @@ test('an expansion that is limited in time goes on by smaller ranges, and everyb
   expect(ranges[0]).toBe(1_250)
   expect(ranges.reduce((sum, count) => sum + count, 0)).toBe(6_000)
   expect(await tally(app.db, other, id)).toEqual({ sent: 6_000 })
-  expect(new Set(sender.calls.map(({ parcel }) => parcel.token)).size).toBe(6_000)
+  expect(new Set(sender.calls.map(({ outgoing }) => outgoing.token)).size).toBe(6_000)
   expect(sender.calls).toHaveLength(6_000)
 })

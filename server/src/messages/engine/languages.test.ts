@@ -9,7 +9,7 @@ import { anEmail } from '../../../test/users.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
 import { NO_RUN } from '../message.ts'
-import type { Engine } from './engine.ts'
+import type { Engine } from './types.ts'
 
 let app: TestApp
 let sender: FakeSender
@@ -74,9 +74,9 @@ test.each(['iOSPush', 'SMS'] as const)('%s is in the language of each, by any na
     contents: NAMES,
     ...(type === 'SMS' && { target_channel: 'sms' }),
   })
-  const read = sender.calls.map(({ parcel }) => {
-    const text = parcel.kind === 'push' ? parcel.content.body : parcel.kind === 'sms' ? parcel.content.text : ''
-    return [tokens.get(parcel.token), text]
+  const read = sender.calls.map(({ outgoing }) => {
+    const text = outgoing.kind === 'push' ? outgoing.content.body : outgoing.kind === 'sms' ? outgoing.content.text : ''
+    return [tokens.get(outgoing.token), text]
   })
   expect(new Map(read as [string, string][])).toEqual(new Map(READ))
 })

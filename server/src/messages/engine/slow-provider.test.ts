@@ -17,7 +17,7 @@ import { sql } from '../../storage/sql.ts'
 import { BATCH_SIZE } from '../deliver/batch.ts'
 import { DELIVER } from '../jobs.ts'
 import { lanes } from '../message.ts'
-import type { Engine } from './engine.ts'
+import type { Engine } from './types.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -77,8 +77,8 @@ const underWay = async (of: AppId, id: string) => (await tally(app.db, of, id)).
 function hangFor(apps: ReadonlySet<AppId>) {
   const { promise: thawed, resolve: thaw } = Promise.withResolvers<ChannelOutcome>()
   const { send } = sender
-  sender.send = (of, provider, parcels) =>
-    apps.has(of) ? Promise.all(parcels.map(() => thawed)) : send(of, provider, parcels)
+  sender.send = (of, provider, messages) =>
+    apps.has(of) ? Promise.all(messages.map(() => thawed)) : send(of, provider, messages)
   const worker = anEngineWorker(engine, { timing: { sweepMs: 20 } })
   worker.start()
   end = async () => {

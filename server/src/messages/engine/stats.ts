@@ -1,4 +1,4 @@
-// What became of deliveries in this process, for the metrics page.
+// Counts outcomes of this process for the metrics page.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { ownProperty } from '../../lib/own-property.ts'

@@ -18,10 +18,10 @@ import { type AppId, newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import { cancelMessages } from '../cancel.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { findReadyProviders } from './add-recipients.ts'
 import { closeOpenMessages } from './close-open-messages.ts'
-import { lookUpUsers } from './look-up-hosts.ts'
+import { prepareUsers } from './prepare-candidates.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -48,7 +48,7 @@ test('who is added is sent to at once, and the message stays open for others', a
   expect(await add(engine, appId, id, [{ ...two, runId }])).toBe(true)
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 2 })
-  expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([one.token, two.token])
+  expect(sender.calls.map(({ outgoing }) => outgoing.token)).toEqual([one.token, two.token])
   const [, second] = await runDeliveries(app.db, appId, id)
   // Of the month in which the message was made, due when they were added, and for as long from then.
   const lastMoment = new Date(clock.now().getTime() + 3_600_000)
@@ -75,7 +75,7 @@ test.each<['push' | 'email' | 'sms', SubscriptionType, object]>([
   await add(engine, appId, id, [user, noMore, other, { userId: newId() }])
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 2, 'skipped unsubscribed': 1 })
-  expect(new Set(sender.calls.map(({ parcel }) => parcel.token))).toEqual(new Set([user.token, more[0].token]))
+  expect(new Set(sender.calls.map(({ outgoing }) => outgoing.token))).toEqual(new Set([user.token, more[0].token]))
 })
 
 test('the hosts of the mailboxes of users can be looked up before', async () => {
@@ -85,7 +85,7 @@ test('the hosts of the mailboxes of users can be looked up before', async () => 
   const [one, two] = (await recipients(engine, appId, 2, { type: 'Email' })) as [Recipient, Recipient]
   await app.db.query(sql`
     update subscriptions set token = 'a@Bell.Example' where app_id = ${appId} and id = ${one.id}`)
-  await lookUpUsers(engine, appId, [one.userId])
+  await prepareUsers(engine, appId, [one.userId])
   expect(asked).toEqual(['bell.example'])
   expect(two.token).not.toContain('bell.example')
 })
@@ -104,7 +104,7 @@ test('a second run of the same user is a second delivery; the same run again is 
   await add(engine, appId, id, [first])
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 2 })
-  expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([one.token, one.token])
+  expect(sender.calls.map(({ outgoing }) => outgoing.token)).toEqual([one.token, one.token])
   const runs = (await runDeliveries(app.db, appId, id)).map(({ runId }) => runId)
   expect(new Set(runs)).toEqual(new Set([first.runId, second.runId]))
 })
@@ -144,7 +144,7 @@ test('whoever dies before the commit has added nobody, and who adds them again s
   await add(engine, appId, id, people)
   await Promise.all([runEngine(engine), runEngine(engine)])
   expect(await tally(app.db, appId, id)).toEqual({ sent: 50 })
-  expect(new Set(sender.calls.map(({ parcel }) => parcel.token)).size).toBe(50)
+  expect(new Set(sender.calls.map(({ outgoing }) => outgoing.token)).size).toBe(50)
   expect(sender.calls).toHaveLength(50)
 })
 

@@ -1,21 +1,21 @@
-// Whom a message means, in the words of segments, or by name.
+// Reads a message's audience: as a filter tree, or as names of recipients.
 
 import { type AppId, isUuid } from '../../lib/ids.ts'
 import { readFilters } from '../../segments/filters/read-filters.ts'
 import type { FilterNode } from '../../segments/filters/tree.ts'
 import type { Db } from '../../storage/db.ts'
 import { ONESIGNAL_ID } from '../../users/aliases/identity.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { readSegmentTrees } from '../frozen-segments.ts'
 import type { Audience, MessageId } from '../message.ts'
-import type { NamedRecipient } from './insert-deliveries.ts'
+import type { NamedRecipient } from './candidates.ts'
 import type { UnexpandedMessage } from './store.ts'
 
 export const isByRange = ({ kind }: Audience) => kind === 'segments' || kind === 'filters' || kind === 'activity'
 
 const NOBODY: FilterNode = { kind: 'any', of: [] }
 
-/** Of those that go by ranges. */
+/** Only for audiences that are read by ranges. */
 export async function audienceOf(
   { log }: Pick<Engine, 'log'>,
   db: Db,
@@ -24,15 +24,15 @@ export async function audienceOf(
 ): Promise<FilterNode> {
   if (audience.kind !== 'segments' && audience.kind !== 'filters') return NOBODY
   const excluded = await readSegmentTrees(db, appId, audience.excluded)
-  // Whom to leave out cannot be told any more: better nobody than one of them.
-  if (!excluded.every((it) => it !== undefined)) {
-    log.warn({ appId, messageId: id }, 'a segment to be left out is gone; the message goes to nobody')
+  // Nobody can tell any more who is excluded, and sending to nobody is better than sending to one of them.
+  if (!excluded.every((tree) => tree !== undefined)) {
+    log.warn({ appId, messageId: id }, 'Sending the message to nobody: an excluded segment was deleted')
     return NOBODY
   }
   const included =
     audience.kind === 'filters'
       ? [readFilters(audience.filters).tree]
-      : (await readSegmentTrees(db, appId, audience.included)).filter((it) => it !== undefined)
+      : (await readSegmentTrees(db, appId, audience.included)).filter((tree) => tree !== undefined)
   return {
     kind: 'all',
     of: [

@@ -1,4 +1,4 @@
-// Which subscriptions a message can go to, by their type, and who brings it there.
+// Chooses the provider for each type of subscription that a message can go to.
 
 import { isPushType } from '../../users/subscriptions/reachable.ts'
 import { type SubscriptionType, subscriptionTypes } from '../../users/subscriptions/subscription.ts'
@@ -7,7 +7,7 @@ import type { Message } from '../message.ts'
 import { NOT_CONFIGURED, NOT_SUPPORTED } from '../reasons.ts'
 import type { ProviderChoice } from './insert-deliveries.ts'
 
-const ofChannel: Record<Message['channel'], (type: SubscriptionType) => boolean> = {
+const hasChannel: Record<Message['channel'], (type: SubscriptionType) => boolean> = {
   email: (type) => type === 'Email',
   sms: (type) => type === 'SMS',
   push: isPushType,
@@ -17,7 +17,7 @@ export function chooseProviders(
   { id, channel, options }: Pick<Message, 'id' | 'channel' | 'options'>,
   ready: ReadonlySet<Provider>,
 ): ProviderChoice[] {
-  const types = subscriptionTypes.filter(ofChannel[channel])
+  const types = subscriptionTypes.filter(hasChannel[channel])
   const wanted =
     channel === 'push' && options.platforms ? types.filter((type) => options.platforms?.includes(type)) : types
   return wanted.map((type) => {

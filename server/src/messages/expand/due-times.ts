@@ -1,4 +1,4 @@
-// When each delivery of a message is due: at once, at an hour of each user's own, or one after the other.
+// Decides when the deliveries of a message are due: at once, at an hour of each recipient's own, or one after the other.
 
 import type { AppId } from '../../lib/ids.ts'
 import { dayOf, nextTimeOfDay, timeZoneOf, UTC, wallOf } from '../../lib/time-zone.ts'
@@ -6,14 +6,15 @@ import type { DeliverySettings } from '../../sending/settings.ts'
 import type { Db } from '../../storage/db.ts'
 import { intervalMs, throttlePerMinuteOf } from '../deliver/throttle.ts'
 import type { WarmUp } from '../message.ts'
-import { type DueTiming, type Expansion, findZones } from './insert-deliveries.ts'
+import type { Candidates } from './candidates.ts'
+import { type DueTiming, findZones } from './insert-deliveries.ts'
 import { countPlanned, type UnexpandedMessage } from './store.ts'
 
-export async function timingOf(
+export async function dueTimingOf(
   db: Db,
   appId: AppId,
   message: UnexpandedMessage,
-  candidates: Expansion['candidates'],
+  candidates: Candidates,
   settings: DeliverySettings,
 ): Promise<DueTiming> {
   const { options } = message
@@ -25,13 +26,13 @@ export async function timingOf(
   return perMinute ? { kind: 'throttled', perMinute } : { kind: 'at once' }
 }
 
-/** From when on they are due: with a throttle from the first place that is free. Who was added to an open message is to get it now. */
+/** With a throttle, the first free send time. Recipients of open messages get them at once. */
 export function firstDue({ audience, sendAfter, throttledTo }: UnexpandedMessage, timing: DueTiming, now: Date): Date {
   if (timing.kind === 'throttled' && throttledTo && throttledTo > now) return throttledTo
   return timing.kind === 'throttled' || audience.kind === 'recipients' ? now : sendAfter
 }
 
-/** Until when places are taken, after so many more. */
+/** Until when send times are taken, after that many more deliveries. */
 export const throttledUntil = (message: UnexpandedMessage, timing: DueTiming, count: number, now: Date): Date | null =>
   timing.kind === 'throttled'
     ? new Date(firstDue(message, timing, now).getTime() + count * intervalMs(timing.perMinute))
@@ -43,19 +44,22 @@ const stagesOf = ({ stages }: WarmUp) =>
 type RecipientZone = { zone: string | null; seconds: number | null }
 
 /**
- * The first time, at or after that of the message, that the user's clock shows the hour; without one given, the message's own. Clocks
- * show seconds: by less than one nobody is late, who would otherwise wait for a day.
+ * The first time, at or after the message's, at which the recipient's clock shows the hour; without an hour, the message's own. Times are
+ * cut to seconds: a recipient who is late by less than one would otherwise wait for a day.
  */
-function zoneTiming({ options, sendAfter: given }: UnexpandedMessage, found: readonly RecipientZone[]): DueTiming {
-  const sendAfter = new Date(Math.floor(given.getTime() / 1_000) * 1_000)
+function zoneTiming(
+  { options, sendAfter: exactSendAfter }: UnexpandedMessage,
+  zones: readonly RecipientZone[],
+): DueTiming {
+  const sendAfter = new Date(Math.floor(exactSendAfter.getTime() / 1_000) * 1_000)
   const wall = wallOf(UTC, sendAfter)
   const time = options.timeOfDay === undefined ? wall - dayOf(wall) : options.timeOfDay * 1_000
   const dueIn = (zone: typeof UTC) => nextTimeOfDay(zone, time, sendAfter)
   return {
     kind: 'zones',
     fallback: dueIn(UTC),
-    byZone: found.flatMap(({ zone }) => (zone === null ? [] : [{ zone, dueAt: dueIn(timeZoneOf(zone)) }])),
-    byOffset: found.flatMap(({ seconds }) =>
+    byZone: zones.flatMap(({ zone }) => (zone === null ? [] : [{ zone, dueAt: dueIn(timeZoneOf(zone)) }])),
+    byOffset: zones.flatMap(({ seconds }) =>
       seconds === null ? [] : [{ seconds, dueAt: dueIn({ name: 'offset', offsetMs: () => seconds * 1_000 }) }],
     ),
   }

@@ -19,7 +19,7 @@ import type { AppId } from '../../lib/ids.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -41,7 +41,7 @@ test('everybody of a large audience gets one delivery, and all are sent', async 
   const id = await aMessage(engine, appId, {})
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 10_520 })
-  expect(new Set(sender.calls.map(({ parcel }) => parcel.token)).size).toBe(10_520)
+  expect(new Set(sender.calls.map(({ outgoing }) => outgoing.token)).size).toBe(10_520)
   expect(sender.calls).toHaveLength(10_520)
   expect(await messageRow(app.db, appId, id)).toMatchObject({ state: 'done', expandedCount: 10_520 })
 })
@@ -63,7 +63,7 @@ test('each candidate has a decision: wanted or not, by somebody or by nobody', a
     ...{ 'skipped not_configured': 5, 'skipped not_supported': 3 },
   })
   expect(await tally(app.db, appId, email)).toEqual({ 'skipped not_configured': 4 })
-  expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([wants?.token])
+  expect(sender.calls.map(({ outgoing }) => outgoing.token)).toEqual([wants?.token])
   expect(await messageRow(app.db, appId, email)).toMatchObject({ state: 'done' })
 })
 
@@ -150,7 +150,7 @@ test('expansion goes on where it was broken off, by whoever comes next', async (
   const counts = await tally(app.db, appId, id)
   expect(counts.sent).toBeGreaterThanOrEqual(25_000)
   expect(counts.sent).toBeLessThanOrEqual(25_000 + late.length)
-  expect(new Set(sender.calls.map(({ parcel }) => parcel.token)).size).toBe(sender.calls.length)
+  expect(new Set(sender.calls.map(({ outgoing }) => outgoing.token)).size).toBe(sender.calls.length)
 })
 
 test('throttled: so many a minute', async () => {
@@ -192,7 +192,7 @@ test("an hour of each user's own, also in the nights in which clocks are put for
   ])
   clock.advance({ hours: 9 })
   await runEngine(engine)
-  expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([people[2]?.token])
+  expect(sender.calls.map(({ outgoing }) => outgoing.token)).toEqual([people[2]?.token])
   clock.advance({ hours: 10 })
   await runEngine(engine)
   expect(await tally(app.db, appId, forward)).toEqual({ sent: 4 })
@@ -245,7 +245,7 @@ test('without an hour, each at the time of day of send_after, to the second: who
   }
   expect(await dueOf(now)).toEqual(['2030-01-01T12:00:00.000Z', '2030-01-01T12:00:00.000Z', '2030-01-02T11:00:00.000Z'])
   expect(await tally(app.db, appId, now)).toEqual({ sent: 2, pending: 1 })
-  const tokens = new Set(sender.calls.map(({ parcel }) => parcel.token))
+  const tokens = new Set(sender.calls.map(({ outgoing }) => outgoing.token))
   expect([utc, none, paris].map(({ token }) => tokens.has(token))).toEqual([true, true, false])
   clock.advance({ hours: 9 })
   await runEngine(engine)

@@ -11,17 +11,9 @@ import { newId } from '../../lib/ids.ts'
 import { audienceInRange, idsStatement } from '../../segments/audience.ts'
 import { readFilters } from '../../segments/filters/read-filters.ts'
 import { sql } from '../../storage/sql.ts'
-import {
-  ALL_SHARDS,
-  candidatesById,
-  candidatesByName,
-  candidatesInRuns,
-  candidatesOfUsers,
-  type DueTiming,
-  emailDomainsStatement,
-  expandStatement,
-  zonesStatement,
-} from './insert-deliveries.ts'
+import { emailDomainsStatement } from '../email/look-up-hosts.ts'
+import { candidatesById, candidatesByName, candidatesInRuns, candidatesOfUsers } from './candidates.ts'
+import { ALL_SHARDS, type DueTiming, expandStatement, zonesStatement } from './insert-deliveries.ts'
 
 let database: TestDatabase
 let known: KnownTables
@@ -83,5 +75,5 @@ test('the statement that looks for time zones keeps the rules', () => {
 
 test('the statement that looks for domains of mailboxes keeps the rules', () => {
   for (const candidates of [...audiences, candidatesOfUsers(scope.appId, [newId()])])
-    expect(checkStatement(emailDomainsStatement(candidates).text, known)).toEqual([])
+    expect(checkStatement(emailDomainsStatement(candidates.rows).text, known)).toEqual([])
 })

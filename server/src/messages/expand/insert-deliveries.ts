@@ -1,8 +1,8 @@
-// The statement that makes deliveries: who is meant, and the decision about each of them, at once. It is made of parts at run time,
-// because audience and times take different forms; expand-statement.test.ts holds every form to the rules of all statements.
+// The statement that writes deliveries: it joins candidates with what holds for them and decides about each. It is composed at run time,
+// because audience and times take different forms; insert-deliveries.test.ts checks every form against the rules of all statements.
 
 import { randomInt } from 'node:crypto'
-import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
+import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { emptySql, rows, type Sql, sql } from '../../storage/sql.ts'
 import { subscribedSql } from '../../users/subscriptions/reachable.ts'
@@ -10,7 +10,7 @@ import { BATCH_SIZE } from '../deliver/batch.ts'
 import { UNPREPARED } from '../deliver/store.ts'
 import { type DeliveryState, NO_SHARD, type Platform, type Provider, SHARD_COUNT } from '../delivery.ts'
 import { type Message, type MessageId, NO_RUN } from '../message.ts'
-import type { RunRecipient } from './add-recipients.ts'
+import type { Candidates } from './candidates.ts'
 
 /** What holds for all deliveries of a message. */
 export type MessagePlan = {
@@ -18,25 +18,16 @@ export type MessagePlan = {
   lane: Message['lane']
   expandAt: Date
   dueAt: Date
-  /** From due until it is too late. */
+  /** From due to expired. */
   lifetimeSeconds: number
-  /** Also to those who do not want any. */
+  /** Unsubscribed recipients get it too. */
   includesUnsubscribed: boolean
 }
 
-/** What holds for all deliveries to one type of subscription: who brings them, or why nobody does. */
+/** What holds for all deliveries to one type of subscription: the provider, or the reason why they are skipped. */
 export type ProviderChoice = { messageId: MessageId; type: Platform; provider: Provider | null; reason: string | null }
 
-/** Whom a message names. An alias may lead to several subscriptions, and several names to one. */
-export type NamedRecipient = {
-  messageId: MessageId
-  subscriptionId?: SubscriptionId
-  userId?: string
-  label?: string
-  value?: string
-}
-
-/** What decides about the time of each: by its zone, its last activity, or its place in the queue. */
+/** How the time of each delivery is decided: by the recipient's zone, their last activity, or their position. */
 export type DueTiming =
   | { kind: 'at once' }
   | {
@@ -47,9 +38,10 @@ export type DueTiming =
     }
   | { kind: 'last active' }
   | { kind: 'throttled'; perMinute: number }
-  /** The first `quota` spread over the first stage, and so on; who is beyond the last stage is left out. */
+  /** The first `quota` recipients are spread over the first stage, and so on; those after the last stage are skipped. */
   | { kind: 'staged'; stages: readonly { start: Date; end: Date; quota: number }[]; after: number }
 
+/** Deliveries that were written, summed up. */
 export type ExpandedGroup = {
   messageId: MessageId
   platform: Platform
@@ -61,16 +53,20 @@ export type ExpandedGroup = {
 }
 
 const DAY_SECONDS = 86_400
-/** More people than all stages of a warm-up take. */
+/** The reason of recipients after the last stage of a warm-up. */
 export const BEYOND_WARM_UP = 'beyond_warm_up'
 
-/** Where somebody stands among all who are sent to, from 0. */
+/** The position of a candidate among those who are sent to, from 0. */
 const positionOf = (after: number): Sql =>
   sql`(${after}::bigint + row_number() over (partition by c.reason is null order by c.id) - 1)`
 
-/** Of a candidate `c`, of which it also needs what `joins` brings. `reason`: where the time is why it is left out. */
-function dueTimeOf(appId: AppId, timing: DueTiming): { dueAt: Sql; joins: Sql; reason?: Sql } {
+/** Expressions on a candidate `c`; `joins` brings what they need. `reason` is set where the time can be the reason to skip. */
+type DueTimeSql = { dueAt: Sql; joins: Sql; reason?: Sql }
+
+function dueTimeOf(appId: AppId, timing: DueTiming): DueTimeSql {
   switch (timing.kind) {
+    case 'at once':
+      return { dueAt: sql`c."dueAt"`, joins: emptySql }
     case 'zones':
       return {
         dueAt: sql`coalesce(zr."dueAt", zo."dueAt", ${timing.fallback}::timestamptz)`,
@@ -84,7 +80,7 @@ function dueTimeOf(appId: AppId, timing: DueTiming): { dueAt: Sql; joins: Sql; r
       }
     case 'last active':
       return {
-        // The same time of day within the next 24 hours, to the minute: whoever delivers need not look every second.
+        // The same time of day within the next 24 hours, to the minute, so that shards do not run every second.
         dueAt: sql`c."dueAt" + interval '1 minute' * floor(mod(mod(
           extract(epoch from coalesce(la.last_active, c.created_at)) - extract(epoch from c."dueAt"), ${DAY_SECONDS}::numeric)
           + ${DAY_SECONDS}::numeric, ${DAY_SECONDS}::numeric) / 60)`,
@@ -99,92 +95,36 @@ function dueTimeOf(appId: AppId, timing: DueTiming): { dueAt: Sql; joins: Sql; r
           ${positionOf(0)} * 60.0 / ${timing.perMinute}::integer)`,
         joins: emptySql,
       }
-    case 'staged': {
-      const place = positionOf(timing.after)
-      // The place at which each stage begins, and the one at which the last has ended.
-      const begins = [0]
-      for (const { quota } of timing.stages) begins.push((begins.at(-1) as number) + quota)
-      const secondsEach = timing.stages.map(
-        ({ start, end, quota }) => (end.getTime() - start.getTime()) / 1_000 / quota,
-      )
-      const stage = sql`width_bucket(${place}, ${begins}::bigint[])`
-      return {
-        dueAt: sql`coalesce(
-          (${timing.stages.map(({ start }) => start)}::timestamptz[])[${stage}] + interval '1 second' * floor(
-            (${place} - (${begins}::bigint[])[${stage}]) * (${secondsEach}::double precision[])[${stage}]),
-          c."dueAt")`,
-        joins: emptySql,
-        reason: sql`case when c.reason is null and ${place} >= ${begins.at(-1)}::bigint then ${BEYOND_WARM_UP} else c.reason end`,
-      }
-    }
-    default:
-      return { dueAt: sql`c."dueAt"`, joins: emptySql }
+    case 'staged':
+      return stagedTimeOf(timing)
   }
 }
 
-/** The subscriptions that names lead to, each once for a message. */
-const namedCandidates = (appId: AppId, named: readonly NamedRecipient[]): Sql => sql`
-  select distinct on (r."messageId", s.id) r."messageId" as message_id, s.id, s.user_id, s.type, s.token, s.enabled,
-    s.notification_types, s.timezone_seconds, s.created_at
-  from jsonb_to_recordset(${rows(named)}::jsonb)
-    as r("messageId" uuid, "subscriptionId" uuid, "userId" uuid, label text, value text)
-  cross join lateral (
-    select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
-    from subscriptions s where s.app_id = ${appId} and s.id = r."subscriptionId"
-    union all
-    select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
-    from subscriptions s where s.app_id = ${appId} and s.user_id = coalesce(r."userId", (
-      select l.user_id from aliases l where l.app_id = ${appId} and l.label = r.label and l.value = r.value))
-  ) s`
+function stagedTimeOf({ stages, after }: Extract<DueTiming, { kind: 'staged' }>): DueTimeSql {
+  const position = positionOf(after)
+  // The position at which each stage begins, and at which the last one ends.
+  const begins = [0]
+  for (const { quota } of stages) begins.push((begins.at(-1) as number) + quota)
+  const secondsEach = stages.map(({ start, end, quota }) => (end.getTime() - start.getTime()) / 1_000 / quota)
+  const stage = sql`width_bucket(${position}, ${begins}::bigint[])`
+  return {
+    dueAt: sql`coalesce(
+      (${stages.map(({ start }) => start)}::timestamptz[])[${stage}] + interval '1 second' * floor(
+        (${position} - (${begins}::bigint[])[${stage}]) * (${secondsEach}::double precision[])[${stage}]),
+      c."dueAt")`,
+    joins: emptySql,
+    reason: sql`case when c.reason is null and ${position} >= ${begins.at(-1)}::bigint then ${BEYOND_WARM_UP} else c.reason end`,
+  }
+}
 
-/**
- * Rows of candidates, and which message each is for. Where they `haveRuns`, each row says which one it is in. Those who `areNamed`
- * are looked up one by one, by one plan that is kept: to plan it took a fifth of its time for seventy of them.
- */
-type Candidates = { rows: Sql; isOfMessage: Sql; haveRuns?: true; areNamed?: true }
-
-export const candidatesByName = (appId: AppId, names: readonly NamedRecipient[]): Candidates => ({
-  rows: namedCandidates(appId, names),
-  isOfMessage: sql`c.message_id = m.id`,
-  areNamed: true,
-})
-
-/**
- * Subscriptions that were found before, all for the one message; those that are gone since are left out. `ids` is a list in
- * PostgreSQL's own notation. Each is looked up by itself (`offset 0`): without statistics the planner goes through the app for each.
- */
-export const candidatesById = (appId: AppId, ids: string): Candidates => ({
-  rows: sql`
-    select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
-    from unnest(${ids}::uuid[]) f(id)
-    cross join lateral (
-      select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
-      from subscriptions s where s.app_id = ${appId} and s.id = f.id offset 0) s`,
-  isOfMessage: sql`true`,
-})
-
-/** Everything that the users have, once for each of their runs. */
-export const candidatesInRuns = (appId: AppId, recipients: readonly RunRecipient[]): Candidates => ({
-  rows: sql`
-    select r."messageId" as message_id, r."runId" as run_id, r.step, s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds,
-      s.created_at
-    from jsonb_to_recordset(${rows(recipients)}::jsonb) as r("messageId" uuid, "runId" uuid, "userId" uuid, step integer)
-    cross join lateral (
-      select s.id, s.user_id, s.type, s.token, s.enabled, s.notification_types, s.timezone_seconds, s.created_at
-      from subscriptions s where s.app_id = ${appId} and s.user_id = r."userId" offset 0) s`,
-  isOfMessage: sql`c.message_id = m.id`,
-  haveRuns: true,
-  areNamed: true,
-})
-
-/** Over how many parts of their lines deliveries are spread, and which is the first. */
+/** How many shards deliveries are spread over, and which one is the first. */
 export type ShardSpread = { first: number; count: number }
 
 export const ALL_SHARDS: ShardSpread = { first: 0, count: SHARD_COUNT }
 
 /**
- * To work through a part costs nearly the same for one delivery and for all that are sent at once: those who are few go into one, by
- * turns, and the others into as many as they fill.
+ * A run of a shard costs nearly the same for one delivery as for a batch: few recipients go into one shard, which changes each time,
+ * and more recipients into as many as they fill.
  */
 export const shardsFor = (candidates: number): ShardSpread => ({
   first: randomInt(SHARD_COUNT),
@@ -197,13 +137,13 @@ export type Expansion = {
   candidates: Candidates
   timing: DueTiming
   shards: ShardSpread
-  /** Everybody else is left out, and told so. */
+  /** Everybody else is skipped. */
   onlyTestUsers: boolean
 }
 
 /**
- * One row for each candidate, with what was decided about it. Order of the decisions: whether anybody wants it, whether it is a
- * test, whether anybody can bring it.
+ * One row for each candidate, with the decision about it. Order of the decisions: whether the recipient is subscribed, whether it is a
+ * test for others, whether a provider can deliver it.
  */
 export function expandStatement(
   appId: AppId,
@@ -215,9 +155,10 @@ export function expandStatement(
     ? sql`left join lateral (
         select u.test_user_name from users u where u.app_id = ${appId} and u.id = c.user_id offset 0) tu on true`
     : emptySql
+  const isOfMessage = candidates.areOfOneMessage ? sql`true` : sql`c.message_id = m.id`
   const runId = candidates.haveRuns ? sql`c.run_id` : sql`${NO_RUN}::uuid`
   const step = candidates.haveRuns ? sql`c.step` : sql`0`
-  // Who was added once more gets nothing more.
+  // A run that is added again gets nothing more.
   const butOnce = candidates.haveRuns
     ? sql`on conflict (app_id, expand_at, message_id, subscription_id, run_id) do nothing`
     : emptySql
@@ -249,7 +190,7 @@ export function expandStatement(
           from jsonb_to_recordset(${rows(plans)}::jsonb)
             as m(id uuid, lane text, "expandAt" timestamptz, "dueAt" timestamptz, "lifetimeSeconds" integer,
               "includesUnsubscribed" boolean)
-          join (${candidates.rows}) c on ${candidates.isOfMessage}
+          join (${candidates.rows}) c on ${isOfMessage}
           join jsonb_to_recordset(${rows(providers)}::jsonb) as w("messageId" uuid, type text, provider text, reason text)
             on w."messageId" = m.id and w.type = c.type
           ${testers}
@@ -264,30 +205,16 @@ export function expandStatement(
     group by i.message_id, i.platform, i.state, i.reason, i.line`
 }
 
-/** Answers what was written, summed up. */
+/** Returns what was written, summed up. */
 export const insertDeliveries = (db: Db, appId: AppId, expansion: Expansion, now: Date) =>
   db.query<ExpandedGroup>(expandStatement(appId, expansion, now), { prepare: expansion.candidates.areNamed ?? false })
 
-/** The time zones of those who are meant, for what is sent at an hour of their own. */
+/** The time zones of candidates, for messages that are sent at an hour of the recipient's own. */
 export const zonesStatement = (appId: AppId, candidates: Candidates): Sql => sql`
   select distinct u.timezone_id as zone, case when u.timezone_id is null then c.timezone_seconds end as seconds
   from (${candidates.rows}) c
   left join lateral (
     select u.timezone_id from users u where u.app_id = ${appId} and u.id = c.user_id offset 0) u on true`
-
-/** All that users have, of which no deliveries are made. */
-export const candidatesOfUsers = (appId: AppId, userIds: readonly UserId[]): Pick<Candidates, 'rows'> => ({
-  rows: sql`select s.type, s.token from subscriptions s where s.app_id = ${appId} and s.user_id = any(${userIds}::uuid[])`,
-})
-
-/** The domains of the mailboxes of those who are meant. */
-export const emailDomainsStatement = (candidates: Pick<Candidates, 'rows'>): Sql => sql`
-  select distinct lower(substring(c.token from '[^@]+$')) as domain
-  from (${candidates.rows}) c
-  where c.type = 'Email' and c.token is not null`
-
-export const findEmailDomains = (db: Db, candidates: Pick<Candidates, 'rows'>) =>
-  db.query<{ domain: string }>(emailDomainsStatement(candidates), UNPREPARED)
 
 export const findZones = (db: Db, appId: AppId, candidates: Candidates) =>
   db.query<{ zone: string | null; seconds: number | null }>(zonesStatement(appId, candidates), UNPREPARED)

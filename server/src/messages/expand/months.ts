@@ -1,16 +1,16 @@
-// Deliveries are stored by the month in which their message began to be expanded. Months exist some time ahead.
+// Deliveries are partitioned by the month in which their message was expanded first. Partitions are created ahead of time.
 
 import type { Db } from '../../storage/db.ts'
 import { addMonths, dropMonths } from '../../storage/partitions.ts'
 
 const DAY_MS = 86_400_000
 const DAYS_AHEAD = 62
-/** What takes recipients for a day or two is of the month in which that began. */
+/** Open messages take recipients for a day or two, in the month in which they were opened. */
 const DAYS_BEHIND = 3
 
 const daysAfter = (time: Date, days: number) => new Date(time.getTime() + days * DAY_MS)
 
-/** A place for what is expanded now. The schedule makes months long before; a server that finds it has not makes them itself. */
+/** Makes sure the current month exists. The schedule creates months long before; a server that starts late creates its own. */
 export type PrepareMonths = (now: Date) => Promise<void>
 
 export function createPrepareMonths(db: Db): PrepareMonths {
@@ -23,7 +23,7 @@ export function createPrepareMonths(db: Db): PrepareMonths {
   }
 }
 
-/** What is older than the retention goes, a month at a time. */
+/** Creates months ahead and drops those older than the retention. */
 export async function maintainDeliveryMonths(db: Db, now: Date, retentionDays: number): Promise<void> {
   await createPrepareMonths(db)(now)
   await dropMonths(db, 'deliveries', daysAfter(now, -retentionDays))

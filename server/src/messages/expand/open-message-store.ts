@@ -1,4 +1,4 @@
-// SQL on messages that take recipients while they are open.
+// SQL on open messages, to which recipients can be added.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -13,22 +13,22 @@ const selectOpen = (appId: AppId, ids: readonly MessageId[], now: Date) => sql`
     and (m.audience ->> 'until')::timestamptz >= ${now}
   order by m.id`
 
-/** Those to which somebody can be added; they stay so until the transaction ends. Others may add meanwhile. */
+/** Open messages; they stay open until the transaction ends. Others may add recipients meanwhile. */
 export const lockOpenForShare = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
   db.query<ExpandingMessage>(sql`${selectOpen(appId, ids, now)} for key share`)
 
-/** The same, and others wait: who is added takes a place among all. */
+/** The same, and others wait: recipients of a throttled message take send times one after the other. */
 export const lockOpenForUpdate = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
   db.query<ExpandingMessage>(sql`${selectOpen(appId, ids, now)} for no key update`)
 
-/** Until when the places of its throttle are taken. */
+/** Until when the throttle's send times are taken. */
 export const writeThrottledTo = (db: Db, appId: AppId, id: MessageId, throttledTo: Date) =>
   db.query(sql`
     update messages m set throttled_to = ${throttledTo} where m.app_id = ${appId} and m.id = ${id}`)
 
 export type ExpiredOpenMessage = { appId: AppId } & Pick<UnexpandedMessage, 'id'>
 
-/** Open messages whose time was over by then. */
+/** Open messages whose time ended by then. */
 export const findExpiredOpenAcrossApps = (db: Db, overBy: Date) =>
   db.query<ExpiredOpenMessage>(
     sql`
@@ -39,7 +39,7 @@ export const findExpiredOpenAcrossApps = (db: Db, overBy: Date) =>
     { prepare: false },
   )
 
-/** Whoever is adding to one of them is waited for, and nobody adds from then on. */
+/** Waits for those who are adding recipients; nobody can add more from then on. */
 export const lockExpanding = (db: Db, appId: AppId, ids: readonly MessageId[]) =>
   db.query(sql`
     select m.id from messages m

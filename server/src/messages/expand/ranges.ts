@@ -1,28 +1,27 @@
-// The next of those whom a message means, where it does not name them: it goes through the app's subscriptions in the order of their
-// ids, so many at a time.
+// Finds the next range of a message's audience, where the message does not name its recipients: subscriptions in the order of their ids.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import { audienceInRange, type IdsRow, idsStatement } from '../../segments/audience.ts'
 import { sql } from '../../storage/sql.ts'
 import { findTokenHolders } from '../activities/store.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import type { MessageId } from '../message.ts'
 import { audienceOf } from './audience.ts'
-import { candidatesById, candidatesByName, type Expansion } from './insert-deliveries.ts'
+import { type Candidates, candidatesById, candidatesByName } from './candidates.ts'
 import type { UnexpandedMessage } from './store.ts'
 
 export const RANGE_SIZE = 10_000
 
-/** `upTo` is undefined for the last one. `nextSize`: how many subscriptions the next one is to look at. */
+/** `upTo` is undefined for the last range. `nextSize`: how many subscriptions the next range should look at. */
 export type ExpansionRange = {
-  candidates: Expansion['candidates']
+  candidates: Candidates
   upTo: SubscriptionId | undefined
   nextSize?: number | undefined
 }
 
 export type RangeOptions = { expandAt: Date; size: number | undefined; signal: AbortSignal }
 
-/** `expandAt`: what is said of time in filters means one moment for all ranges. Nothing is locked meanwhile. */
+/** Times in filters are relative to `expandAt`, so all ranges mean the same time. Locks nothing. */
 export function nextRange(
   engine: Pick<Engine, 'db' | 'log' | 'scanAudience'>,
   appId: AppId,
@@ -55,7 +54,7 @@ async function nextOfAudience(
   return { candidates: candidatesById(appId, rows[0]?.ids ?? '{}'), upTo, nextSize }
 }
 
-/** Of those that show a live activity, however few they are among all. */
+/** Subscriptions that show a live activity, found without looking at all others. */
 async function nextHolders(
   { db }: Pick<Engine, 'db'>,
   appId: AppId,

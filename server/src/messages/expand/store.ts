@@ -1,4 +1,4 @@
-// All SQL on messages that are being expanded: which ones, and how far they came.
+// All SQL on messages that are being expanded, and their progress.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -19,7 +19,7 @@ export type UnexpandedMessage = Pick<
   | 'expandedTo'
   | 'expandedCount'
 > & {
-  /** Until when the places of its throttle are taken. */
+  /** Until when the throttle's send times are taken. */
   throttledTo: Date | null
 }
 
@@ -27,8 +27,8 @@ export const columns = sql`m.id, m.channel, m.lane, m.state, m.audience, m.optio
   m.expanded_count, m.throttled_to`
 
 /**
- * Direct messages whose time has come. One that somebody has locked is waited for: were it left out, and left as it was by who
- * has it, nobody would come back to it.
+ * Direct messages whose time has come. Locked ones are waited for: if one was skipped and its owner rolled back, nobody would come back
+ * to it.
  */
 export const lockUnexpandedDirect = (db: Db, appId: AppId, now: Date, limit: number) =>
   db.query<UnexpandedMessage>(sql`
@@ -38,7 +38,7 @@ export const lockUnexpandedDirect = (db: Db, appId: AppId, now: Date, limit: num
     limit ${limit}
     for update`)
 
-/** Undefined when there is nothing (more) to expand: it is done, was canceled, or is gone. */
+/** Undefined when there is nothing (more) to expand: the message is expanded, canceled or deleted. */
 export async function lockUnexpanded(db: Db, appId: AppId, id: MessageId): Promise<UnexpandedMessage | undefined> {
   const [found] = await db.query<UnexpandedMessage>(sql`
     select ${columns} from messages m
@@ -47,7 +47,7 @@ export async function lockUnexpanded(db: Db, appId: AppId, id: MessageId): Promi
   return found
 }
 
-/** The same without the lock: what it says may have changed by the time it is acted on. */
+/** The same without the lock, so the message may have changed by the time the caller acts on it. */
 export async function findUnexpanded(db: Db, appId: AppId, id: MessageId): Promise<UnexpandedMessage | undefined> {
   const [found] = await db.query<UnexpandedMessage>(sql`
     select ${columns} from messages m
@@ -55,11 +55,18 @@ export async function findUnexpanded(db: Db, appId: AppId, id: MessageId): Promi
   return found
 }
 
-export const findUnexpandedEmails = (db: Db, appId: AppId, now: Date, limit: number) =>
-  db.query<Pick<UnexpandedMessage, 'id' | 'audience'>>(sql`
-    select m.id, m.audience from messages m
+/** The direct messages of some channels whose time has come. */
+export const findUnexpandedDirectOf = (
+  db: Db,
+  appId: AppId,
+  channels: readonly UnexpandedMessage['channel'][],
+  now: Date,
+  limit: number,
+) =>
+  db.query<Pick<UnexpandedMessage, 'id' | 'channel' | 'audience'>>(sql`
+    select m.id, m.channel, m.audience from messages m
     where m.app_id = ${appId} and m.state = 'scheduled' and m.lane = 'direct' and m.send_after <= ${now}
-      and m.channel = 'email'
+      and m.channel = any(${channels}::text[])
     order by m.send_after
     limit ${limit}`)
 
@@ -82,7 +89,7 @@ export const writeProgress = (db: Db, appId: AppId, list: readonly ExpandProgres
       as r(id uuid, "expandAt" timestamptz, "expandedTo" uuid, count bigint, "isDone" boolean, "throttledTo" timestamptz)
     where m.app_id = ${appId} and m.id = r.id`)
 
-/** How many of a message's deliveries were given a time so far; only who expands it writes that part of its counts. */
+/** How many of the message's deliveries have a send time so far. Only the worker that expands it writes this part of its counts. */
 export async function countPlanned(db: Db, appId: AppId, id: MessageId): Promise<number> {
   const [found] = await db.query<{ count: number }>(sql`
     select coalesce(sum(c.count), 0)::bigint as count

@@ -5,7 +5,7 @@ import { mailsOf } from '../../../test/mail.ts'
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 
 let app: TestApp
 let clock: VirtualClock

@@ -1,4 +1,4 @@
-// Candidates of messages become deliveries: the rows with what was decided about each, and their counts.
+// Writes the deliveries of candidates, with a decision about each, and their counts.
 
 import type { AppId } from '../../lib/ids.ts'
 import { readSending } from '../../sending/read.ts'
@@ -10,7 +10,7 @@ import { throttlePerMinuteOf } from '../deliver/throttle.ts'
 import type { Provider } from '../delivery.ts'
 import { lifetimeSecondsOf } from '../lifetime.ts'
 import { chooseProviders } from './choose-providers.ts'
-import { firstDue, throttledUntil, timingOf } from './due-times.ts'
+import { dueTimingOf, firstDue, throttledUntil } from './due-times.ts'
 import {
   type DueTiming,
   type ExpandedGroup,
@@ -20,53 +20,57 @@ import {
 } from './insert-deliveries.ts'
 import type { UnexpandedMessage } from './store.ts'
 
-/** What is asked once for many. */
+/** How the app can send; read once for many messages. */
 export type SendingSetup = { ready: ReadonlySet<Provider>; settings: DeliverySettings }
 
 export type ExpandingMessage = UnexpandedMessage & { expandAt: Date }
 
-/** `throttledTo`: until when places are taken now, where so many a minute are sent. */
+export type WriteInput = Pick<Expansion, 'candidates' | 'shards'> & {
+  setup: SendingSetup
+  /** Several messages only if they are plain. */
+  messages: readonly [ExpandingMessage, ...ExpandingMessage[]]
+  /** The writer's own part of the counts. */
+  countPart: number
+}
+
+/** `throttledTo`: until when send times are taken, for a throttled message. */
 export type WrittenDeliveries = { written: ExpandedGroup[]; throttledTo: Date | null }
 
-/** All that is due is due at once, and everybody may get it: many of these are one statement. */
+/** A plain message is due at once for everybody and open to everybody, so one statement can expand many of them. */
 export const isPlainMessage = (message: UnexpandedMessage, settings: DeliverySettings) =>
   !message.options.delayedOption &&
   !message.options.warmUp &&
   !message.options.isTest &&
   !throttlePerMinuteOf(message, settings)
 
-/** Of several messages only where they are plain. `part`: of the counts, the writer's own. */
 export async function writeDeliveries(
   db: Db,
   appId: AppId,
-  { ready, settings: known }: SendingSetup,
-  messages: readonly [ExpandingMessage, ...ExpandingMessage[]],
-  { candidates, shards }: Pick<Expansion, 'candidates' | 'shards'>,
-  part: number,
+  { setup, messages, candidates, shards, countPart }: WriteInput,
   now: Date,
 ): Promise<WrittenDeliveries> {
   const [first] = messages
-  // Places of a throttle that is gone meanwhile would be let go by nobody.
-  const isCurrent = !throttlePerMinuteOf(first, known) || (await areHoldsUnchanged(db, appId, known))
-  const settings = isCurrent ? known : (await readSending(db, appId, now)).settings
-  const timing = await timingOf(db, appId, first, candidates, settings)
+  // If the throttle was removed meanwhile, nobody would release the send times of these deliveries.
+  const isCurrent = !throttlePerMinuteOf(first, setup.settings) || (await areHoldsUnchanged(db, appId, setup.settings))
+  const settings = isCurrent ? setup.settings : (await readSending(db, appId, now)).settings
+  const timing = await dueTimingOf(db, appId, first, candidates, settings)
   const expansion: Expansion = {
     plans: messages.map((message) => planOf(message, timing, now)),
-    providers: messages.flatMap((message) => chooseProviders(message, ready)),
+    providers: messages.flatMap((message) => chooseProviders(message, setup.ready)),
     candidates,
     timing,
     shards,
     onlyTestUsers: first.options.isTest ?? false,
   }
   const written = await insertDeliveries(db, appId, expansion, now)
-  await changeCounts(db, appId, part, written)
+  await changeCounts(db, appId, countPart, written)
   return { written, throttledTo: throttledUntil(first, timing, totalOf(pendingOf(written)), now) }
 }
 
-/** What is to be delivered. */
+/** The deliveries that are to be sent. */
 export const pendingOf = (written: readonly ExpandedGroup[]) => written.filter(({ state }) => state === 'pending')
 
-export const totalOf = (list: readonly { count: number }[]) => list.reduce((sum, { count }) => sum + count, 0)
+export const totalOf = (groups: readonly { count: number }[]) => groups.reduce((sum, { count }) => sum + count, 0)
 
 const planOf = (message: ExpandingMessage, timing: DueTiming, now: Date): MessagePlan => ({
   id: message.id,

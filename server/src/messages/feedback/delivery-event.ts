@@ -1,4 +1,4 @@
-// What becomes of a message, as those are told who asked for it.
+// Delivery events: what event webhooks receive about deliveries.
 
 import type { SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
@@ -18,13 +18,13 @@ export const eventKinds = [
 ] as const
 export type EventKind = (typeof eventKinds)[number]
 
-/** About a message and not one of its deliveries: of so many nobody knows whether they arrived. */
+/** About a message: how many of its deliveries have unknown outcomes. */
 export type UnknownEvent = { messageId: MessageId; count: number; at: Date }
 
 export type DeliveryEvent = {
   kind: Exclude<EventKind, 'message.unknown'>
   at: Date
-  /** Null where no message in particular led to it. */
+  /** Null where no particular message led to it. */
   messageId: MessageId | null
   subscriptionId: SubscriptionId
   userId: UserId

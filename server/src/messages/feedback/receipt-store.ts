@@ -1,15 +1,16 @@
-// SQL on receipts of texts: with the deliveries that they are about, and those that wait for theirs.
+// SQL on receipts of SMS: on deliveries, and waiting for theirs.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import type { DeliveryKey, FeedbackDelivery } from '../counts/fact.ts'
+import type { FeedbackDelivery } from '../counts/fact.ts'
 import { UNPREPARED } from '../deliver/store.ts'
+import type { DeliveryKey } from '../delivery.ts'
 import type { SmsReceipt, StoredReceiptState } from './receipt.ts'
 
 export type DeliveryWithReceipt = FeedbackDelivery & { providerRef: string; receipt: StoredReceiptState | null }
 
-/** Locked in the order of their keys. `since`: no provider reports of a text for longer, and older months need not be looked at. */
+/** Locked in the order of their keys. No provider sends receipts of an SMS from before `since`, so older months are skipped. */
 export const lockDeliveriesByReference = (db: Db, appId: AppId, references: readonly string[], since: Date) =>
   db.query<DeliveryWithReceipt>(
     sql`
@@ -37,7 +38,7 @@ export const updateReceipts = (
     UNPREPARED,
   )
 
-/** For later: nobody has written its reference down yet. One that waits already gives way to one that says more. */
+/** Keeps receipts whose reference is not recorded yet. One that outranks a waiting one replaces it. */
 export const insertWaitingReceipts = (db: Db, appId: AppId, receipts: readonly SmsReceipt[], now: Date) =>
   db.query(sql`
     insert into sms_receipts (app_id, reference, state, reason, received_at)

@@ -1,22 +1,22 @@
-// What a provider reports of a text that it took.
+// Receipts: what a provider reports later about an SMS that it accepted.
 
 import type { Fact } from '../counts/fact.ts'
 
 /** `gone` is a failure after which the number is not worth another try. */
 export type SmsReceipt = {
-  /** The provider's own name for the text. */
+  /** The provider's reference of the SMS. */
   reference: string
   state: 'delivered' | 'failed' | 'gone' | 'unknown'
   reason?: string | undefined
 }
 
-/** As it stands with the delivery. */
+/** As it is stored with the delivery. */
 export type StoredReceiptState = 'delivered' | 'failed' | 'unknown'
 
 export const storedStateOf = ({ state }: Pick<SmsReceipt, 'state'>): StoredReceiptState =>
   state === 'gone' ? 'failed' : state
 
-/** Reports come in any order and more than once: what says more wins, whenever it comes. */
+/** Receipts arrive in any order and more than once: the higher rank wins, whenever it arrives. */
 const RANK: Record<SmsReceipt['state'], number> = { unknown: 1, failed: 2, gone: 3, delivered: 4 }
 
 export const outranks = (a: SmsReceipt['state'], b: SmsReceipt['state'] | null) => RANK[a] > (b === null ? 0 : RANK[b])

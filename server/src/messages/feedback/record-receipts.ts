@@ -1,9 +1,10 @@
-// Receipts of texts are noted with their deliveries and counted, each delivery under one fact at a time. A receipt can be here
-// before the answer to its text is: then it waits.
+// Records receipts of SMS with their deliveries and counts them; a delivery is counted under one fact at a time. A receipt can arrive
+// before the provider's answer: then it waits.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
-import { type DeliveryKey, type FeedbackDelivery, factCounter } from '../counts/fact.ts'
+import { type FeedbackDelivery, factCounter } from '../counts/fact.ts'
+import type { DeliveryKey } from '../delivery.ts'
 import type { DeliveryEvent } from './delivery-event.ts'
 import { insertDeliveryEvents } from './delivery-event-store.ts'
 import { factOf, outranks, type SmsReceipt, type StoredReceiptState, storedStateOf } from './receipt.ts'
@@ -17,13 +18,13 @@ import { addFacts } from './report-store.ts'
 import { type RecordRunActions, reportRunActions } from './run-actions.ts'
 
 const DAY_MS = 86_400_000
-/** Message centres keep trying for a few days. */
+/** Message centres retry for a few days. */
 const MAX_RECEIPT_AGE_MS = 8 * DAY_MS
 
 export type RecordedReceipts = {
-  /** How many wait for their delivery. */
+  /** How many receipts wait for their delivery. */
   waiting: number
-  /** Deliveries of which the provider says that their number leads nowhere. */
+  /** Deliveries whose number the provider calls gone. */
   gone: (FeedbackDelivery & { reason: string | undefined })[]
 }
 

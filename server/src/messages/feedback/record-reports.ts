@@ -1,6 +1,6 @@
-// Devices tell that a message arrived, and that somebody opened it. They do so by the hundred thousand after a broadcast, so what
-// comes at once is noted in one transaction. Each delivery is received once and clicked once, however often it is told; only
-// `clicks` counts every time. Of several runs of the same message each is told of by itself.
+// Records what devices report: that a message was received, and that somebody clicked it. A broadcast causes hundreds of thousands of
+// reports, so concurrent ones are recorded in one transaction. A delivery is received once and clicked once, however often it is reported;
+// only `clicks` counts every report. Several runs of the same message are reported one by one.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
@@ -21,7 +21,7 @@ import { type RecordRunActions, reportRunActions } from './run-actions.ts'
 
 export type DeviceReport = { kind: 'received' | 'clicked'; messageId: MessageId; subscriptionId: SubscriptionId }
 
-/** Resolves when it is written down. What names no delivery of this app changes nothing. */
+/** Resolves when the report is committed. A report that names no delivery of this app changes nothing. */
 export type RecordReport = (appId: AppId, report: DeviceReport) => Promise<void>
 
 type Parts = { db: Db; clock: Clock; merger: Merger; recordRunActions?: RecordRunActions | undefined }
@@ -37,7 +37,7 @@ export function createRecordReport({ db, clock, merger, recordRunActions }: Part
 }
 
 type PairName = Omit<DeviceReport, 'kind'>
-/** How often each was told of one pair. */
+/** How often each was reported for one message and subscription. */
 type ReportTotals = PairName & { received: number; clicked: number }
 
 const keyOf = ({ messageId, subscriptionId }: PairName) => `${messageId} ${subscriptionId}`
@@ -46,9 +46,9 @@ function sumByDelivery(reports: readonly DeviceReport[]): Map<string, ReportTota
   const byPair = new Map<string, ReportTotals>()
   for (const { kind, messageId, subscriptionId } of reports) {
     const pair = { messageId, subscriptionId }
-    const told = byPair.get(keyOf(pair)) ?? { ...pair, received: 0, clicked: 0 }
-    told[kind]++
-    byPair.set(keyOf(pair), told)
+    const totals = byPair.get(keyOf(pair)) ?? { ...pair, received: 0, clicked: 0 }
+    totals[kind]++
+    byPair.set(keyOf(pair), totals)
   }
   return byPair
 }
@@ -72,11 +72,11 @@ async function recordReports(
     const events: DeliveryEvent[] = []
     const counter = factCounter()
     for (const [pair, deliveries] of Map.groupBy(await lockReportedDeliveries(db, appId, pairs), keyOf)) {
-      const told = byPair.get(pair) as ReportTotals
+      const totals = byPair.get(pair) as ReportTotals
       const newest = deliveries.sort(newestFirst)
-      counter.add(newest[0] as ReportedDelivery, 'clicks', told.clicked)
+      counter.add(newest[0] as ReportedDelivery, 'clicks', totals.clicked)
       for (const kind of ['received', 'clicked'] as const)
-        for (const delivery of newest.filter((it) => it[`${kind}At`] === null).slice(0, told[kind])) {
+        for (const delivery of newest.filter((delivery) => delivery[`${kind}At`] === null).slice(0, totals[kind])) {
           const { messageId, subscriptionId, userId, platform } = delivery
           delivery[`${kind}At`] = now
           changed.add(delivery)
@@ -92,7 +92,7 @@ async function recordReports(
   })
 }
 
-/** A device does not know of runs: what it tells is of the last that was sent to it. What was never tried comes after all others. */
+/** Devices do not know runs, so reports are about the last one that was sent. Deliveries that were never attempted come last. */
 function newestFirst(a: ReportedDelivery, b: ReportedDelivery): number {
   const isTried = ({ attempts }: ReportedDelivery) => (attempts > 0 ? 1 : 0)
   return isTried(b) - isTried(a) || b.dueAt.getTime() - a.dueAt.getTime()

@@ -1,13 +1,14 @@
-// SQL on what comes back of deliveries: reports of devices, receipts of providers.
+// SQL on what devices report about deliveries, and on the counts of facts.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
-import type { DeliveryKey, FactCount, FeedbackDelivery } from '../counts/fact.ts'
+import type { FactCount, FeedbackDelivery } from '../counts/fact.ts'
 import { UNPREPARED } from '../deliver/store.ts'
+import type { DeliveryKey } from '../delivery.ts'
 import type { MessageId } from '../message.ts'
 
-/** Part of the key of a message's deliveries; messages that have none yet are left out. */
+/** Part of the key of a message's deliveries. Messages that are not expanded yet are left out. */
 export async function findExpandTimes(
   db: Db,
   appId: AppId,
@@ -20,14 +21,14 @@ export async function findExpandTimes(
   return new Map(found.map(({ id, expandAt }) => [id, expandAt]))
 }
 
-/** Since when it is known to have arrived, and to have been clicked. */
+/** When the delivery was first reported as received and clicked. */
 export type ReportTimes = { receivedAt: Date | null; clickedAt: Date | null }
 
 export type DeliveryPair = { expandAt: Date; messageId: MessageId; subscriptionId: SubscriptionId }
 
 export type ReportedDelivery = FeedbackDelivery & ReportTimes & { attempts: number; dueAt: Date }
 
-/** All runs of each pair that may have reached somebody, locked in the order of their keys. */
+/** The deliveries of each pair, one per run, that may have reached the recipient; locked in the order of their keys. */
 export const lockReportedDeliveries = (db: Db, appId: AppId, pairs: readonly DeliveryPair[]) =>
   db.query<ReportedDelivery>(
     sql`
@@ -54,7 +55,7 @@ export const writeReports = (db: Db, appId: AppId, deliveries: readonly (Deliver
     UNPREPARED,
   )
 
-/** A count is negative where a fact gives way to another. Written in the order of their keys, each key once. */
+/** A count is negative where a fact replaces another. Give each key once; they are written in the order of their keys. */
 export const addFacts = (db: Db, appId: AppId, facts: readonly FactCount[]) =>
   db.query(sql`
     insert into message_counts (app_id, message_id, platform, state, part, count)

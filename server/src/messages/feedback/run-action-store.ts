@@ -1,4 +1,4 @@
-// SQL on what recipients did with what a run sent them.
+// SQL on what recipients did with the messages of a run.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -9,7 +9,9 @@ import type { MessageId, RunId } from '../message.ts'
 export type RunSend = { messageId: MessageId; runId: RunId }
 export type RunEngagement = { messageId: MessageId; runId: RunId; received: boolean; opened: boolean; clicked: boolean }
 
-/** On any subscription that it was sent to, whoever has that now. A push message is opened by clicking it; what was opened or clicked was received. */
+/**
+ * On any subscription it was sent to, whoever owns that now. A push message is opened by a click; an opened or clicked message was received.
+ */
 export const findRunActions = (db: Db, appId: AppId, sends: readonly RunSend[]) =>
   db.query<RunEngagement>(
     sql`

@@ -1,16 +1,16 @@
-// What people do with messages decides how their runs go on. Whoever leads them is told in the transaction that notes it.
+// What recipients do decides how their runs continue. Journeys learn of it in the transaction that records it.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { NO_RUN, type RunId } from '../message.ts'
 
-/** Something that was sent to the user in this run was received, opened or clicked, for the first time. */
+/** A message of this run was received, opened or clicked by the user for the first time. */
 export type RunAction = { userId: UserId; runId: RunId }
 
-/** Each run at most once in a call, in the order of their ids. */
+/** Gets each run at most once per call, in the order of their ids. */
 export type RecordRunActions = (db: Db, appId: AppId, actions: readonly RunAction[]) => Promise<void>
 
-/** Of these deliveries, those that are in a run. */
+/** Reports those of the deliveries that belong to a run. */
 export async function reportRunActions(
   recordRunActions: RecordRunActions | undefined,
   db: Db,

@@ -1,5 +1,4 @@
-// The content of a message, rendered for one person, as the channels for push take it. What only the software on one kind of
-// device can show is chosen here.
+// Makes the content of a push message from its rendered texts, with the fields of the recipient's kind of device.
 
 import type {
   AndroidContent,
@@ -13,9 +12,7 @@ import { ownProperty } from '../../lib/own-property.ts'
 import type { ContentButton, ContentFields } from '../../templates/content.ts'
 import type { SubscriptionType } from '../../users/subscriptions/subscription.ts'
 import type { SentMessage } from '../deliver/store.ts'
-
-/** Rendered, by field. */
-export type RenderedTexts = Readonly<Record<string, string>>
+import type { RenderedTexts } from '../engine/channel.ts'
 
 type Device = 'ios' | 'android' | 'huawei' | 'fire' | 'windows' | 'web'
 
@@ -79,11 +76,11 @@ function iosContent(content: ContentFields, texts: RenderedTexts) {
   }
 }
 
-/** As the public interface has it: what is shown makes the default sound unless a file is named; `nil` is silence. */
+/** The public interface: a message makes the default sound unless a file is named; `nil` is silence. */
 export const iosSound = ({ ios_sound: sound }: Pick<ContentFields, 'ios_sound'>): string | undefined =>
   sound === 'nil' ? undefined : sound || 'default'
 
-/** As it was given, with its texts rendered. */
+/** As in the request, with its texts rendered. */
 function alertOf({ apns_alert: alert }: ContentFields, texts: RenderedTexts): IosContent['alert'] {
   if (!alert) return undefined
   return Object.fromEntries(
@@ -103,9 +100,9 @@ const levelOf = ({ ios_interruption_level: level }: ContentFields): IosContent['
 const ATTACHMENT = 'ios_attachments.'
 
 function attachmentsOf(texts: RenderedTexts): IosContent['attachments'] {
-  const given = Object.entries(texts).filter(([field]) => field.startsWith(ATTACHMENT))
-  if (given.length === 0) return undefined
-  return Object.fromEntries(given.map(([field, url]) => [field.slice(ATTACHMENT.length), url]))
+  const attachments = Object.entries(texts).filter(([field]) => field.startsWith(ATTACHMENT))
+  if (attachments.length === 0) return undefined
+  return Object.fromEntries(attachments.map(([field, url]) => [field.slice(ATTACHMENT.length), url]))
 }
 
 function androidContent(content: ContentFields, texts: RenderedTexts, image: string | undefined) {
@@ -133,7 +130,7 @@ function androidContent(content: ContentFields, texts: RenderedTexts, image: str
 
 function huaweiContent(content: ContentFields, texts: RenderedTexts, image: string | undefined) {
   const { huawei_badge_class: badgeClass, huawei_badge_set_num: set, huawei_badge_add_num: add } = content
-  const hasBadge = [badgeClass, set, add].some((it) => it !== undefined && it !== null)
+  const hasBadge = [badgeClass, set, add].some((value) => value !== undefined && value !== null)
   return {
     url: texts.app_url ?? texts.url,
     buttons: buttonsOf(content.buttons),
@@ -173,7 +170,7 @@ const windowsContent = (content: ContentFields, texts: RenderedTexts) => ({
   sound: content.wp_wns_sound ?? undefined,
 })
 
-/** The SDK wants ARGB without the sign. */
+/** The SDK expects ARGB without `#`. */
 function colourOf(colour: string | null | undefined): string | undefined {
   const digits = colour?.replace('#', '')
   return digits?.length === 6 ? `FF${digits}` : digits

@@ -1,5 +1,4 @@
-// Where it is the app that is set up wrongly, a provider may call addresses gone that are not. Its users must not be unsubscribed for
-// that.
+// Providers also call addresses gone when the app's credentials are wrong. Its users must not be unsubscribed for that.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { pushFactsOf } from '../../channels/push/catalog.ts'
@@ -8,12 +7,12 @@ import type { Db } from '../../storage/db.ts'
 import { hasEverSent } from '../counts/store.ts'
 import type { Provider } from '../delivery.ts'
 
-/** Fewer can be bad by chance: somebody tries it out with tokens of old. */
+/** Fewer bad tokens can be chance, such as a trial with old tokens. */
 const MIN_OUTCOMES = 3
 
-/** Google's word for a token that another project made. */
+/** Google's answer for a token of another project. */
 export const OTHER_SENDER = 'SENDER_ID_MISMATCH'
-const isOfOther = (outcome: ChannelOutcome) => outcome.kind === 'gone' && outcome.reason === OTHER_SENDER
+const isOtherSender = (outcome: ChannelOutcome) => outcome.kind === 'gone' && outcome.reason === OTHER_SENDER
 
 export async function quarantineGone(
   db: Db,
@@ -21,19 +20,18 @@ export async function quarantineGone(
   provider: Provider,
   outcomes: ChannelOutcome[],
 ): Promise<ChannelOutcome[]> {
-  if (provider === 'fcm') return distrustGoogle(outcomes)
+  if (provider === 'fcm') return quarantineOtherSender(outcomes)
   if (provider === 'email' || provider === 'sms') return outcomes
-  const { unknownToken: word, subscriptionTypes } = pushFactsOf(provider)
-  const isUnknownToken = (outcome: ChannelOutcome) =>
-    outcome.kind === 'gone' && word !== undefined && outcome.reason === word
-  // An app whose first messages all end so has the credentials of another, or of Apple's other environment.
-  if (outcomes.length < MIN_OUTCOMES || !outcomes.every(isUnknownToken)) return outcomes
+  const { unknownToken: reason, subscriptionTypes } = pushFactsOf(provider)
+  if (reason === undefined || outcomes.length < MIN_OUTCOMES) return outcomes
+  // If all first messages of an app end like this, it has the credentials of another app, or of Apple's other environment.
+  if (!outcomes.every((outcome) => outcome.kind === 'gone' && outcome.reason === reason)) return outcomes
   if (await hasEverSent(db, appId, subscriptionTypes)) return outcomes
-  return outcomes.map(() => ({ kind: 'misconfigured', reason: word ?? '' }))
+  return outcomes.map(() => ({ kind: 'misconfigured', reason }))
 }
 
-/** With the service account of another project every token is another's. It is believed where it was not so for others just now. */
-function distrustGoogle(outcomes: ChannelOutcome[]): ChannelOutcome[] {
-  if (!outcomes.some(isOfOther) || outcomes.some(({ kind }) => kind === 'sent')) return outcomes
-  return outcomes.map((it) => (isOfOther(it) ? { kind: 'failed', reason: OTHER_SENDER } : it))
+/** With another project's service account every token looks foreign. The answer counts only if others of the batch were sent. */
+function quarantineOtherSender(outcomes: ChannelOutcome[]): ChannelOutcome[] {
+  if (!outcomes.some(isOtherSender) || outcomes.some(({ kind }) => kind === 'sent')) return outcomes
+  return outcomes.map((outcome) => (isOtherSender(outcome) ? { kind: 'failed', reason: OTHER_SENDER } : outcome))
 }

@@ -16,7 +16,7 @@ import {
 import type { VirtualClock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 
 let app: TestApp
 let clock: VirtualClock
@@ -147,7 +147,7 @@ test('whoever decides by quiet hours that are gone meanwhile puts nothing off', 
   clock.advance({ seconds: 5 })
   await runEngine(engine)
   expect(await tally(app.db, appId, id)).toEqual({ sent: 1 })
-  expect(sender.calls.map(({ parcel }) => parcel.token)).toEqual([one.token])
+  expect(sender.calls.map(({ outgoing }) => outgoing.token)).toEqual([one.token])
 })
 
 test('mail to those who do not want any goes out of an app that has no others', async () => {

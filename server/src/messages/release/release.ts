@@ -1,9 +1,9 @@
-// Settings that hold deliveries back were changed: what they hold is let go, and decided about once more.
+// Releases deliveries after the settings that hold them changed. They are decided about again.
 
 import type { JobRun } from '../../queue/job.ts'
 import { QUIET_HOURS_CHANGED } from '../../sending/control.ts'
 import { providers, shardsOf } from '../delivery.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { deliverJobs } from '../jobs.ts'
 import { findThrottled, releaseQuiet, releaseThrottled } from './store.ts'
 
@@ -25,7 +25,7 @@ async function releaseFromQuiet({ db, clock, queue }: Pick<Engine, 'db' | 'clock
       })
 }
 
-/** Of one message all at once: those that were let go take new places, and must not be let go again. */
+/** All deliveries of a message at once: released ones get new send times, and must not be released again. */
 async function releaseFromThrottle({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>, work: JobRun) {
   const { appId } = work.job
   for (const { id, expandAt } of await findThrottled(db, appId, clock.now())) {

@@ -1,4 +1,4 @@
-// Look again at what waits, before its time: sending goes on, or a provider has new credentials.
+// Runs shards before their time: sending was resumed, or a provider has new credentials.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { JobRun } from '../../queue/job.ts'
@@ -7,7 +7,7 @@ import { RESUME_DELIVERIES } from '../../sending/control.ts'
 import { deleteMisconfigured } from '../deliver/provider-pause-store.ts'
 import { findNextDue } from '../deliver/store.ts'
 import { type Provider, providers, shardsOf } from '../delivery.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { DELIVER, deliverJobs } from '../jobs.ts'
 
 type ResumeContext = Pick<Engine, 'db' | 'queue'>
@@ -18,7 +18,7 @@ async function resumeProviders({ db, queue }: ResumeContext, appId: AppId, which
 
 export const resumeApp = (ctx: ResumeContext) => async (work: JobRun) => resumeProviders(ctx, work.job.appId, providers)
 
-/** Where something waits, its line has a job; each of these apps then looks for itself. */
+/** A shard with pending deliveries has a job, so its app is found by it. */
 export const resumeAllApps =
   ({ db, queue }: ResumeContext) =>
   async () => {
@@ -29,15 +29,15 @@ export const resumeAllApps =
     )
   }
 
-/** The app was changed. Nothing is asked of a provider that refused it, so nothing is lost where it was not its credentials. */
+/** Called when the app changed. If its credentials did not change, the provider refuses them once more and is paused again. */
 export async function resumeMisconfigured({ db, queue }: ResumeContext, appId: AppId): Promise<void> {
   await db.transaction(async (db) => {
-    const freed = await deleteMisconfigured(db, appId)
-    if (freed.length > 0)
+    const ended = await deleteMisconfigured(db, appId)
+    if (ended.length > 0)
       await resumeProviders(
         { db, queue },
         appId,
-        freed.map(({ provider }) => provider),
+        ended.map(({ provider }) => provider),
       )
   })
 }

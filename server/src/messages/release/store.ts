@@ -1,4 +1,4 @@
-// SQL on deliveries that settings hold back.
+// SQL on deliveries that settings hold.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -8,7 +8,7 @@ import { UNPREPARED } from '../deliver/store.ts'
 import { MAX_LATE_MS } from '../deliver/throttle.ts'
 import type { MessageId } from '../message.ts'
 
-/** What waits in a line for the end of quiet hours is due now. Answers how many. */
+/** Makes deliveries due that wait for the end of quiet hours. Returns how many. */
 export async function releaseQuiet(db: Db, appId: AppId, shard: string, now: Date, limit: number): Promise<number> {
   const [released] = await db.query<{ count: number }>(
     sql`
@@ -29,7 +29,7 @@ export async function releaseQuiet(db: Db, appId: AppId, shard: string, now: Dat
 
 export type ThrottledRelease = { id: MessageId; expandAt: Date }
 
-/** Messages that are sent at the pace of the app's setting, and have places that are still to come. */
+/** Messages throttled by the app's setting that have send times to come. */
 export const findThrottled = (db: Db, appId: AppId, now: Date) =>
   db.query<ThrottledRelease>(
     sql`
@@ -40,7 +40,7 @@ export const findThrottled = (db: Db, appId: AppId, now: Date) =>
     UNPREPARED,
   )
 
-/** All places are free again, and whoever had one has lost it: they are late, as after a pause. Answers their lines. */
+/** Frees all send times: deliveries that had one are late now, as after a pause. Returns their shards. */
 export async function releaseThrottled(db: Db, appId: AppId, { id, expandAt }: ThrottledRelease, now: Date) {
   await db.query(sql`update messages m set throttled_to = ${now} where m.app_id = ${appId} and m.id = ${id}`)
   const lateSince = new Date(now.getTime() - MAX_LATE_MS - 1)

@@ -1,9 +1,9 @@
-// What is left of a canceled message is closed in the background: nothing of it is sent any more, whatever its rows still say.
+// Closes the pending deliveries of a canceled message in the background. They are not sent any more, even before they are closed.
 
 import type { JobRun } from '../../queue/job.ts'
 import { changeCounts, transitionsFrom } from '../counts/store.ts'
 import { CLOSE_COUNT_PART } from '../delivery.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { closeJob } from '../jobs.ts'
 import { closePending, hasPending } from './close-store.ts'
 import { findCanceled } from './store.ts'

@@ -1,4 +1,4 @@
-// SQL on what is left of a message that is to be, or was, canceled.
+// SQL on the pending deliveries of a message that is being canceled.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -7,7 +7,7 @@ import { inFlightOf } from '../deliver/batch-store.ts'
 import { type CountedDelivery, UNPREPARED } from '../deliver/store.ts'
 import type { MessageId } from '../message.ts'
 
-/** Pending deliveries of a message that was canceled, some at a time. What is under way is left to who sends it. */
+/** Closes some pending deliveries of a canceled message. Those in flight are left to the worker that sends them. */
 export const closePending = (db: Db, appId: AppId, id: MessageId, expandAt: Date, now: Date, limit: number) =>
   db.query<CountedDelivery>(
     sql`
@@ -23,9 +23,9 @@ export const closePending = (db: Db, appId: AppId, id: MessageId, expandAt: Date
     UNPREPARED,
   )
 
-/** One that somebody else is just deciding about is left out by closing. */
+/** Closing skips deliveries that a worker has locked while it decides about them. */
 export async function hasPending(db: Db, appId: AppId, id: MessageId, expandAt: Date): Promise<boolean> {
-  const found = await db.query(
+  const pending = await db.query(
     sql`
     select 1 from deliveries d
     where d.app_id = ${appId} and d.expand_at = ${expandAt} and d.message_id = ${id} and d.state = 'pending'
@@ -33,15 +33,15 @@ export async function hasPending(db: Db, appId: AppId, id: MessageId, expandAt: 
     limit 1`,
     UNPREPARED,
   )
-  return found.length > 0
+  return pending.length > 0
 }
 
-/** How much of it waits and is not under way, as it was at one moment. */
+/** How many deliveries are pending and not in flight, in one snapshot. */
 export async function countWaiting(db: Db, appId: AppId, id: MessageId): Promise<number> {
-  const [found] = await db.query<{ count: number }>(sql`
+  const [waiting] = await db.query<{ count: number }>(sql`
     select (
       select coalesce(sum(c.count), 0) from message_counts c
       where c.app_id = ${appId} and c.message_id = ${id} and c.state = 'pending'
     ) - (select count(*) from (${inFlightOf(appId, id)}) u) as count`)
-  return found?.count ?? 0
+  return waiting?.count ?? 0
 }

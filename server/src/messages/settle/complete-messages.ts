@@ -1,9 +1,8 @@
-// A message is done when nothing of it waits and nothing is under way. Found out after each batch by whoever wrote the last
-// outcome; a crash in between is made up for by the schedule.
+// Completes messages of which nothing is pending. The worker that wrote the last outcomes checks; after a crash, the schedule does.
 
 import type { AppId } from '../../lib/ids.ts'
 import { findSettled } from '../counts/store.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import type { MessageId } from '../message.ts'
 import { findSendingAcrossApps, lockSending, markDone } from './store.ts'
 
@@ -17,7 +16,7 @@ export async function completeMessages(
   if (settled.length === 0) return
   await db.transaction(async (db) => {
     const locked = await lockSending(db, appId, settled)
-    // Counted once more under the lock: something may have been put back meanwhile.
+    // Checked again under the lock: a delivery may have become pending meanwhile.
     if (locked.length > 0) await markDone(db, appId, await findSettled(db, appId, locked), clock.now())
   })
 }

@@ -1,4 +1,4 @@
-// What is kept for as long as it is of use.
+// Deletes messages and what belongs to them when their retention ends.
 
 import { findAllApps } from '../../apps/store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
@@ -13,7 +13,7 @@ const DELETE_LIMIT = 1_000
 /** Longer than any frequency cap looks back. */
 const RECENT_SENDS_DAYS = 31
 
-/** The deliveries of a user who was deleted stay: they hold ids, and no more, and the counts of messages rest on them. */
+/** Deliveries of a deleted user stay: they hold nothing but ids, and the counts of messages depend on them. */
 export async function deleteSendsTo(db: Db, appId: AppId, userId: UserId): Promise<void> {
   await deleteRecentSendsOf(db, appId, userId)
 }
@@ -21,7 +21,7 @@ export async function deleteSendsTo(db: Db, appId: AppId, userId: UserId): Promi
 export async function deleteExpiredMessages(db: Db, now: Date, retentionDays: number): Promise<void> {
   for (const { id: appId } of await findAllApps(db)) {
     const { settings } = await readSending(db, appId, now)
-    // An app may keep its messages for less time than the server; what is left of their deliveries goes with its month.
+    // An app may have a shorter retention than the server. The remaining deliveries are dropped with their month.
     const days = Math.min(retentionDays, settings.retentionDays ?? retentionDays)
     const before = new Date(now.getTime() - days * DAY_MS)
     await deleteRecentSendsBefore(db, appId, new Date(now.getTime() - RECENT_SENDS_DAYS * DAY_MS))

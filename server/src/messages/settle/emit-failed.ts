@@ -1,4 +1,4 @@
-// Failures that no provider told us of, for those who asked to be told.
+// Events for failures that no provider reported.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -7,7 +7,7 @@ import { findWantedEvents, insertDeliveryEvents } from '../feedback/delivery-eve
 
 type Failed = Pick<DeliveryEvent, 'messageId' | 'subscriptionId' | 'userId' | 'platform'> & { reason: string | null }
 
-/** In the transaction that ends them. */
+/** Call it in the transaction that ends the deliveries. */
 export async function emitFailedEvents(db: Db, appId: AppId, failed: readonly Failed[], at: Date) {
   if (failed.length === 0 || !(await findWantedEvents(db, appId)).has('failed')) return
   const events = failed.map(

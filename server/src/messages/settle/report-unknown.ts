@@ -1,13 +1,13 @@
-// What may or may not have arrived is told to somebody: a notice to the administrators and an event, once for a message and with how
-// many deliveries it is about. A while after the first of them, because a broken connection or a killed server leaves many at once,
-// and who was thought dead may still say what came of them.
+// Reports deliveries with unknown outcomes by a notice to the administrators and an event, once for a message and with their number. The
+// report waits a while after the first of them: a broken connection or a killed server leaves many at once, and a worker that was taken for
+// dead may still write its outcomes.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { JobRun, NewJob } from '../../queue/job.ts'
 import { notifyAdministrators } from '../../sending/notify-administrators.ts'
 import type { Db } from '../../storage/db.ts'
 import type { CountedDelivery } from '../deliver/store.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { insertUnknownEvent } from '../feedback/delivery-event-store.ts'
 import { REPORT_UNKNOWN } from '../jobs.ts'
 import type { MessageId } from '../message.ts'
@@ -15,7 +15,7 @@ import { markUnknownsReported } from './unknown-store.ts'
 
 const REPORT_DELAY_MS = 5 * 60_000
 
-/** In the transaction that ends the deliveries. */
+/** Call it in the transaction that ends the deliveries. */
 export async function scheduleUnknownReport(
   queue: Engine['queue'],
   db: Db,

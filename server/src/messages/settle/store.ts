@@ -1,4 +1,4 @@
-// All SQL of the engine on messages themselves, beside that of expansion.
+// All SQL of the engine on messages, except that of expansion.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -25,8 +25,8 @@ export async function findCanceled(db: Db, appId: AppId, id: MessageId): Promise
 export type UncanceledMessage = { id: MessageId; atLeastOnce: boolean }
 
 /**
- * Those of the messages that nobody has canceled; nobody can until the transaction ends. Who cancels locks them `for update`; who
- * expands one meanwhile, as those of journeys are all day, need not wait for this.
+ * The messages that are not canceled; nobody can cancel them until the transaction ends, because a cancel locks them `for update`.
+ * Expanding one meanwhile, which journeys do all day, does not wait for this lock.
  */
 export async function lockUncanceled(
   db: Db,
@@ -42,7 +42,7 @@ export async function lockUncanceled(
   return new Map(found.map((it) => [it.id, it]))
 }
 
-/** Lock those that are being sent, in the order of their ids. */
+/** Locks the messages that are being sent, in the order of their ids. */
 export async function lockSending(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
   const found = await db.query<{ id: MessageId }>(sql`
     select m.id from messages m
@@ -59,24 +59,24 @@ export const markDone = (db: Db, appId: AppId, ids: readonly MessageId[], now: D
 
 export type SendingMessage = { appId: AppId; id: MessageId }
 
-/** A few rows, by an index that holds no others. */
+/** Few rows, by an index that holds no others. */
 export const findSendingAcrossApps = (db: Db) =>
   db.query<SendingMessage>(sql`select m.app_id, m.id from messages m where m.state = 'sending' order by m.app_id, m.id`)
 
-/** Something of it waits again. */
+/** A delivery of the message is pending again. */
 export const reopenMessage = (db: Db, appId: AppId, id: MessageId) =>
   db.query(sql`
     update messages m set state = 'sending', completed_at = null
     where m.app_id = ${appId} and m.id = ${id} and m.state = 'done'`)
 
-/** Expanded since then. None is made more than a while before; `madeSince` says so to the index. */
+/** Messages expanded since then. `madeSince` bounds the index scan: no message is made earlier than that before it is expanded. */
 export const findExpandedSince = (db: Db, appId: AppId, since: Date, madeSince: Date) =>
   db.query<{ id: MessageId; expandAt: Date }>(sql`
     select m.id, m.expand_at from messages m
     where m.app_id = ${appId} and m.queued_at >= ${madeSince} and m.expand_at >= ${since}
     order by m.queued_at`)
 
-/** Over and older than this; some at a time. */
+/** Completed or canceled before then; some at a time. */
 export const deleteMessagesBefore = (db: Db, appId: AppId, before: Date, limit: number) =>
   db.query<{ id: MessageId }>(sql`
     delete from messages

@@ -1,4 +1,4 @@
-// All SQL on deliveries of which nobody knows whether they arrived.
+// All SQL on deliveries with unknown outcomes.
 
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -15,7 +15,7 @@ export type UnknownDelivery = DeliveryKey & {
   settledAt: Date
 }
 
-/** Where a delivery stands among those of its message. */
+/** The position of a delivery in the list of its message's deliveries. */
 export type DeliveryCursor = Pick<DeliveryKey, 'subscriptionId' | 'runId'>
 
 export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, after: DeliveryCursor | undefined) =>
@@ -30,14 +30,14 @@ export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, 
     UNPREPARED,
   )
 
-/** What is to be told of a message; undefined where all of it is known, or it was told before. */
+/** What to report of a message; undefined when no outcome is unknown, or it was reported before. */
 export async function markUnknownsReported(
   db: Db,
   appId: AppId,
   id: MessageId,
   now: Date,
 ): Promise<(Pick<Message, 'name' | 'channel'> & { count: number }) | undefined> {
-  const [told] = await db.query<Pick<Message, 'name' | 'channel'> & { count: number }>(
+  const [report] = await db.query<Pick<Message, 'name' | 'channel'> & { count: number }>(
     sql`
     update messages m
     set unknowns_told_at = ${now}
@@ -48,21 +48,21 @@ export async function markUnknownsReported(
     returning m.name, m.channel, c.count`,
     UNPREPARED,
   )
-  return told
+  return report
 }
 
-/** They were sent again: what is unknown from then on is told once more. */
+/** After a resend, unknown outcomes are reported once more. */
 export const clearUnknownsReported = (db: Db, appId: AppId, id: MessageId) =>
   db.query(sql`update messages m set unknowns_told_at = null where m.app_id = ${appId} and m.id = ${id}`)
 
-/** Before every id that there is. */
+/** Sorts before every id. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 type MessageKey = { messageId: MessageId; expandAt: Date }
-/** `was`: the reason under which it was counted. */
+/** `countedReason`: the reason it was counted under before. */
 type ResolvedDelivery = CountedDelivery & { shard: string; countedReason: string | null }
 
-/** In doubt about the predecessor: its late word about a delivery that is sent again counts no more, so the fence goes. */
+/** Clears the fence: the interrupted attempt may no longer write outcomes of a delivery that is sent again. */
 export const resendUnknownRows = (
   db: Db,
   appId: AppId,

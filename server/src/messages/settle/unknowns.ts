@@ -1,5 +1,4 @@
-// Deliveries of which nobody knows whether they arrived. They are never sent again by themselves; somebody who knows more than we
-// do may send them again, or close them.
+// Deliveries with unknown outcomes. They are never sent again by themselves; an operator who knows more may resend or close them.
 
 import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
@@ -7,7 +6,7 @@ import { type AppId, newId, type SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { changeCounts, transitionsFrom } from '../counts/store.ts'
 import { CLOSE_COUNT_PART } from '../delivery.ts'
-import type { Engine } from '../engine/engine.ts'
+import type { Engine } from '../engine/types.ts'
 import { deliverJobs } from '../jobs.ts'
 import { lifetimeSecondsOf } from '../lifetime.ts'
 import type { MessageId } from '../message.ts'
@@ -26,7 +25,7 @@ export type { UnknownDelivery } from './unknown-store.ts'
 
 type UnknownsContext = Pick<Engine, 'db' | 'clock' | 'queue'>
 
-/** In the order of their subscriptions and runs, after the one given. */
+/** In the order of subscriptions and runs, after the cursor. */
 export const listUnknown = (
   { db }: Pick<UnknownsContext, 'db'>,
   appId: AppId,
@@ -35,10 +34,10 @@ export const listUnknown = (
   after?: DeliveryCursor,
 ): Promise<UnknownDelivery[]> => findUnknown(db, appId, messageId, limit, after)
 
-/** Which ones: of the message, all of them unless told. */
+/** All unknown deliveries of the message, or only those to these subscriptions. */
 export type UnknownSelection = { messageId: MessageId; subscriptionIds?: readonly SubscriptionId[] }
 
-/** Back into their lines, to be sent at once for as long as they would have lived from now. Answers how many. */
+/** Makes them pending again, due at once, with a full lifetime from now. Returns how many. */
 export function resendUnknown(
   ctx: UnknownsContext,
   appId: AppId,
@@ -63,7 +62,7 @@ export function resendUnknown(
       db,
       appId,
       CLOSE_COUNT_PART,
-      rows.flatMap((it) => transitionsFrom({ state: 'unknown', reason: it.countedReason ?? '' }, [it])),
+      rows.flatMap((row) => transitionsFrom({ state: 'unknown', reason: row.countedReason ?? '' }, [row])),
     )
     await reopenMessage(db, appId, messageId)
     await clearUnknownsReported(db, appId, messageId)
@@ -79,7 +78,7 @@ export function resendUnknown(
   })
 }
 
-/** It is taken that they did not arrive: failed. Answers how many. */
+/** Takes them as not arrived: failed. Returns how many. */
 export function closeUnknown(
   ctx: Pick<UnknownsContext, 'db' | 'clock'>,
   appId: AppId,
@@ -96,7 +95,7 @@ export function closeUnknown(
       db,
       appId,
       CLOSE_COUNT_PART,
-      rows.flatMap((it) => transitionsFrom({ state: 'unknown', reason: it.countedReason ?? '' }, [it])),
+      rows.flatMap((row) => transitionsFrom({ state: 'unknown', reason: row.countedReason ?? '' }, [row])),
     )
     await emitFailedEvents(db, appId, rows, now)
     await insertAuditEntry(db, appId, by, 'deliveries.close', messageId, rows.length, now)
