@@ -62,13 +62,13 @@ export const SLOW_MS = 5_000
 
 /** What becomes of a request, given what shall go wrong with it. */
 export function react(
-  { check: judge, accept }: SinkService,
+  { check, accept }: SinkService,
   request: SinkRequest,
   failure: SinkFailure | undefined,
 ): { reaction: Reaction; isTaken: boolean } {
   const isBefore = failure === 'refuse' || failure === 'goaway' || failure === 'goaway with error'
   if (isBefore || typeof failure === 'object') return { reaction: failure, isTaken: false }
-  const refused = judge(request)
+  const refused = check(request)
   if (refused) return { reaction: refused, isTaken: false }
   const answer = accept(request)
   if (failure === 'slow') return { reaction: { ...answer, afterMs: SLOW_MS }, isTaken: true }

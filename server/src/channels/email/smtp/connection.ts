@@ -65,7 +65,7 @@ const DATA: EnvelopeStep = ['data', 'DATA', GO_AHEAD]
 /** By its first digit, as RFC 5321 wants it read. */
 const isLike = (code: number, wanted: number) => Math.floor(code / 100) === Math.floor(wanted / 100)
 
-function connectionOf({ dialog: talk, extensions }: SmtpSession, takenMs: number): SmtpConnection {
+function connectionOf({ dialog, extensions }: SmtpSession, takenMs: number): SmtpConnection {
   const isPipelining = extensions.has('PIPELINING')
   /** A transaction was begun and not ended. */
   let isBegun = false
@@ -76,13 +76,13 @@ function connectionOf({ dialog: talk, extensions }: SmtpSession, takenMs: number
   /** Replies to as many as were asked; to fewer where one is refused, and the server wants them one by one or hangs up. */
   async function ask(progress: TransactionProgress, ...commands: string[]): Promise<SmtpReply[]> {
     if (isPipelining) {
-      talk.write(linesOf(commands))
+      dialog.write(linesOf(commands))
       return hear(progress, commands.length)
     }
     const replies: SmtpReply[] = []
     for (const command of commands) {
-      talk.write(linesOf([command]))
-      const reply = await talk.reply()
+      dialog.write(linesOf([command]))
+      const reply = await dialog.reply()
       progress.isHeard = true
       replies.push(reply)
       if (reply.code >= 400) break
@@ -91,7 +91,7 @@ function connectionOf({ dialog: talk, extensions }: SmtpSession, takenMs: number
   }
 
   async function hear(progress: TransactionProgress, count: number): Promise<SmtpReply[]> {
-    const { replies, lost } = await talk.replies(count)
+    const { replies, lost } = await dialog.replies(count)
     if (replies.length > 0) progress.isHeard = true
     if (lost && !replies.some(({ code }) => code >= 400)) throw lost
     return replies
@@ -140,7 +140,7 @@ function connectionOf({ dialog: talk, extensions }: SmtpSession, takenMs: number
     const { answer, flushed } = hand(mail, progress, follow)
     const reply = await answer
     // Refused before it was all there: the rest of it must not be taken for commands.
-    if (!isLike(reply.code, 250) && !flushed()) talk.end('connection lost')
+    if (!isLike(reply.code, 250) && !flushed()) dialog.end('connection lost')
     return isLike(reply.code, 250) ? { kind: 'taken', reply } : { kind: 'refused', at: 'message', reply }
   }
 
@@ -148,7 +148,7 @@ function connectionOf({ dialog: talk, extensions }: SmtpSession, takenMs: number
   function hand({ message, files = [] }: SmtpTransaction, progress: TransactionProgress, follow: NextTransaction) {
     let isFlushed = false
     const isShort = files.length === 0 && message.length <= MOST_TOGETHER
-    const next = isPipelining && talk.isOpen() && isShort ? follow() : undefined
+    const next = isPipelining && dialog.isOpen() && isShort ? follow() : undefined
     // With the final dot this transaction ends, whatever the answer to it.
     isBegun = false
     const isBesides = next && isAtOnce(next.envelope) && findUnfit(next, extensions) === undefined
@@ -159,12 +159,12 @@ function connectionOf({ dialog: talk, extensions }: SmtpSession, takenMs: number
       isFlushed = true
       progress.isWritten = true
     }
-    if (files.length === 0) talk.write(message + end, onWritten)
+    if (files.length === 0) dialog.write(message + end, onWritten)
     else {
-      for (const piece of [message, ...files]) talk.write(piece)
-      talk.write(end, onWritten)
+      for (const piece of [message, ...files]) dialog.write(piece)
+      dialog.write(end, onWritten)
     }
-    const answer = talk.reply(takenMs)
+    const answer = dialog.reply(takenMs)
     if (isBesides) {
       const progress: TransactionProgress = { isWritten: false, isHeard: false }
       const replies = hear(progress, steps.length)
@@ -177,8 +177,8 @@ function connectionOf({ dialog: talk, extensions }: SmtpSession, takenMs: number
   }
 
   async function endData() {
-    talk.write(END)
-    await talk.reply().catch(() => {})
+    dialog.write(END)
+    await dialog.reply().catch(() => {})
   }
 
   return {
@@ -190,21 +190,21 @@ function connectionOf({ dialog: talk, extensions }: SmtpSession, takenMs: number
       begun = undefined
       try {
         const result = await exchange(mail, opening, follow)
-        if ('reply' in result && result.reply.code === GOODBYE) talk.end('connection lost')
+        if ('reply' in result && result.reply.code === GOODBYE) dialog.end('connection lost')
         // A refusal that is none: of what follows nobody could say what it answers.
         if (result.kind === 'refused' && result.reply.code < 400) throw new SmtpConnectionLost('answer not understood')
         return result
       } catch (error) {
-        talk.end('connection lost')
+        dialog.end('connection lost')
         const reason = error instanceof SmtpConnectionLost ? error.message : 'connection lost'
         return { kind: 'lost', reason, isWritten: progress.isWritten, isUnheard: !progress.isHeard }
       }
     },
-    isOpen: talk.isOpen,
+    isOpen: dialog.isOpen,
     async quit() {
-      talk.write('QUIT\r\n')
-      await talk.reply(QUIT_MS).catch(() => {})
-      talk.end('closed')
+      dialog.write('QUIT\r\n')
+      await dialog.reply(QUIT_MS).catch(() => {})
+      dialog.end('closed')
     },
   }
 }

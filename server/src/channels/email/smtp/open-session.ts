@@ -55,34 +55,34 @@ async function tryToOpen(settings: SmtpSessionSettings): Promise<SmtpSession | S
   const { dial, host, tls, answerMs = ANSWER_MS } = settings
   const socket = await connect(settings, answerMs)
   if ('stage' in socket) return socket
-  let talk = openSmtpDialog(socket, answerMs)
+  let dialog = openSmtpDialog(socket, answerMs)
   let stage: SessionFailure['stage'] = 'greeting'
   try {
-    judge('greeting', await talk.reply(), 220)
+    judge('greeting', await dialog.reply(), 220)
     stage = 'hello'
-    let extensions = await greet(talk, settings)
+    let extensions = await greet(dialog, settings)
     let isSecret = tls === 'implicit'
     const isOffered = extensions.has('STARTTLS')
     if (tls === 'starttls' && !isOffered)
       throw new SessionError({ stage: 'tls', reason: 'encryption not offered', isFinal: true })
     if ((tls === 'starttls' || tls === 'opportunistic') && isOffered) {
       stage = 'tls'
-      judge('tls', await say(talk, 'STARTTLS'), 220)
+      judge('tls', await say(dialog, 'STARTTLS'), 220)
       // Whatever came behind the reply came in the clear: from anybody.
-      talk.release()
+      dialog.release()
       const isAnybody = tls === 'opportunistic' && !settings.auth
       const secured = await dial.secure(socket, { host, timeoutMs: answerMs, acceptsAnyCertificate: isAnybody })
-      talk = openSmtpDialog(secured, answerMs)
+      dialog = openSmtpDialog(secured, answerMs)
       isSecret = true
       stage = 'hello'
-      extensions = await greet(talk, settings)
+      extensions = await greet(dialog, settings)
     }
     stage = 'auth'
-    if (settings.auth) await signIn(talk, extensions, settings.auth, isSecret || dial.isInAllowedNetwork(socket))
-    return { dialog: talk, extensions }
+    if (settings.auth) await signIn(dialog, extensions, settings.auth, isSecret || dial.isInAllowedNetwork(socket))
+    return { dialog, extensions }
   } catch (error) {
     socket.destroy()
-    talk.end('closed')
+    dialog.end('closed')
     if (error instanceof SessionError) return error.at
     const isUntrusted = stage === 'tls' && /CERT|ALTNAME|SELF_SIGNED|VERIFY|ISSUER/.test(codeOf(error))
     if (isUntrusted) return { stage, reason: 'certificate not accepted', isFinal: true }
@@ -115,9 +115,9 @@ async function connect(
 
 const codeOf = (error: unknown) => (error as { code?: string }).code ?? ''
 
-function say(talk: SmtpDialog, command: string): Promise<SmtpReply> {
-  talk.write(`${command}\r\n`)
-  return talk.reply()
+function say(dialog: SmtpDialog, command: string): Promise<SmtpReply> {
+  dialog.write(`${command}\r\n`)
+  return dialog.reply()
 }
 
 function judge(stage: SessionFailure['stage'], reply: SmtpReply, wanted: number) {
@@ -126,12 +126,12 @@ function judge(stage: SessionFailure['stage'], reply: SmtpReply, wanted: number)
   throw new SessionError({ stage, reason, reply, isFinal: reply.code >= 500 })
 }
 
-async function greet(talk: SmtpDialog, { helo }: SmtpSessionSettings): Promise<Map<string, string>> {
+async function greet(dialog: SmtpDialog, { helo }: SmtpSessionSettings): Promise<Map<string, string>> {
   const name = /^[\w.:[\]-]{1,255}$/.test(helo) ? helo : 'localhost'
-  const reply = await say(talk, `EHLO ${name}`)
+  const reply = await say(dialog, `EHLO ${name}`)
   if (reply.code >= 500) {
     // One that is older than extensions.
-    judge('hello', await say(talk, `HELO ${name}`), 250)
+    judge('hello', await say(dialog, `HELO ${name}`), 250)
     return new Map()
   }
   judge('hello', reply, 250)
@@ -144,7 +144,7 @@ async function greet(talk: SmtpDialog, { helo }: SmtpSessionSettings): Promise<M
 }
 
 async function signIn(
-  talk: SmtpDialog,
+  dialog: SmtpDialog,
   extensions: ReadonlyMap<string, string>,
   { user, password }: { user: string; password: string },
   isAllowed: boolean,
@@ -152,10 +152,10 @@ async function signIn(
   if (!isAllowed) throw new SessionError({ stage: 'auth', reason: 'no credentials without encryption', isFinal: true })
   const ways = (extensions.get('AUTH') ?? '').toUpperCase().split(' ')
   const inBase64 = (text: string) => Buffer.from(text).toString('base64')
-  if (ways.includes('PLAIN')) judge('auth', await say(talk, `AUTH PLAIN ${inBase64(`\0${user}\0${password}`)}`), 235)
+  if (ways.includes('PLAIN')) judge('auth', await say(dialog, `AUTH PLAIN ${inBase64(`\0${user}\0${password}`)}`), 235)
   else if (ways.includes('LOGIN')) {
-    judge('auth', await say(talk, 'AUTH LOGIN'), 334)
-    judge('auth', await say(talk, inBase64(user)), 334)
-    judge('auth', await say(talk, inBase64(password)), 235)
+    judge('auth', await say(dialog, 'AUTH LOGIN'), 334)
+    judge('auth', await say(dialog, inBase64(user)), 334)
+    judge('auth', await say(dialog, inBase64(password)), 235)
   } else throw new SessionError({ stage: 'auth', reason: 'no way to sign in', isFinal: true })
 }
