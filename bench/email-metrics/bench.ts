@@ -3,7 +3,7 @@
 
 import pg from 'pg'
 import { inboxProviders } from '../../server/src/email/inbox-providers/providers.ts'
-import { emailFacts } from '../../server/src/email/metrics/count.ts'
+import { emailFacts } from '../../server/src/email/metrics/facts.ts'
 import { createLog } from '../../server/src/lib/log.ts'
 import { createPool } from '../../server/src/storage/db.ts'
 import { connectEmbedded } from '../../server/src/storage/embedded/attach.ts'

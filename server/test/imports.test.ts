@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { findFolderProblems } from './code-rules/folders.ts'
 import { findCycles, findImports, type Import, refuse } from './code-rules/imports.ts'
 import { findForeignLookups } from './code-rules/lookups.ts'
 import { findForbiddenWords } from './code-rules/words.ts'
@@ -23,8 +24,12 @@ describe('the sources', () => {
     expect(imports.length).toBeGreaterThan(300)
   })
 
-  test('import nothing in a circle', () => {
-    expect(findCycles(findImports(sources))).toEqual([])
+  test('have no import cycles at run time', () => {
+    expect(findCycles(findImports(sources).filter(({ isType }) => !isType))).toEqual([])
+  })
+
+  test('lie in folders of at most 25 files, with only main.ts and app.ts in the root', () => {
+    expect(findFolderProblems(sources.files.map(({ path }) => path))).toEqual([])
   })
 
   test('read the clock, the environment and the network, and write to the terminal, only where they may', () => {
@@ -165,11 +170,23 @@ describe('reading the sources', () => {
     ])
   })
 
-  test('finds circles, but for those of types', () => {
+  test('finds import cycles, those of types included', () => {
     const edge = (from: string, to: string, isType = false): Import => ({ from, to, isType, names: [] })
     expect(findCycles([edge('a', 'b'), edge('b', 'c'), edge('c', 'a')])).toEqual([['a', 'b', 'c']])
     expect(findCycles([edge('a', 'b'), edge('b', 'c'), edge('c', 'b')])).toEqual([['b', 'c']])
-    expect(findCycles([edge('a', 'b'), edge('a', 'c'), edge('b', 'c'), edge('c', 'a', true)])).toEqual([])
+    expect(findCycles([edge('a', 'b'), edge('a', 'c'), edge('b', 'c'), edge('c', 'a', true)])).toEqual([
+      ['a', 'b', 'c'],
+    ])
+    expect(findCycles([edge('a', 'b'), edge('a', 'c'), edge('b', 'c')])).toEqual([])
+  })
+
+  test('finds folders that are too full, and strangers in the root', () => {
+    const files = (count: number) => Array.from({ length: count }, (_, i) => `users/file-${i}.ts`)
+    expect(findFolderProblems(['app.ts', 'main.ts', ...files(25)])).toEqual([])
+    expect(findFolderProblems(['main.ts', 'extra.ts', ...files(26)])).toEqual([
+      'extra.ts lies in the root, which has app.ts and main.ts alone',
+      'users has 26 files; the most is 25',
+    ])
   })
 
   test('finds the words in code, and not in comments or strings', async () => {

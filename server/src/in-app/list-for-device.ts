@@ -13,8 +13,8 @@ import type { Db } from '../storage/db.ts'
 import type { Merger } from '../storage/merge.ts'
 import { AMBIGUOUS_LANGUAGES, matchLanguage } from '../templates/language.ts'
 import { readTargetUser } from '../users/devices/authorize.ts'
+import type { UserReader } from '../users/read.ts'
 import { checkDeviceOwner } from './check-owner.ts'
-import type { InAppContext } from './context.ts'
 import { platformOf } from './message.ts'
 import type { DeviceAnswer } from './schema.ts'
 import { findGrants, findLiveMessages, type LiveMessage } from './store.ts'
@@ -23,6 +23,8 @@ import { deviceTriggerObject } from './triggers.ts'
 /** Whose device it is, and what it may show; undefined when there is no such subscription. */
 export type DeviceMessages = { userId: UserId; messages: LiveMessage[] }
 export type FindDeviceMessages = (appId: AppId, id: SubscriptionId) => Promise<DeviceMessages | undefined>
+
+type ListContext = { findDeviceMessages: FindDeviceMessages; users: UserReader }
 
 /** A segment has up to 200 filters, of which some take seven values or more; a statement has room for 65,535. */
 const SEGMENTS_AT_ONCE = 25
@@ -111,7 +113,7 @@ const isInAudience = ({ includedSegments, excludedSegments }: LiveMessage, segme
   excludedSegments.every((id) => segments.get(id) === false)
 
 export async function listForDevice(
-  { findDeviceMessages, users }: Pick<InAppContext, 'findDeviceMessages' | 'users'>,
+  { findDeviceMessages, users }: ListContext,
   appId: AppId,
   id: SubscriptionId,
   authority: Authority,
@@ -124,7 +126,7 @@ export async function listForDevice(
 
 /** The same, for a device that says whose it is. */
 export async function listForDeviceOfUser(
-  ctx: Pick<InAppContext, 'findDeviceMessages' | 'users'>,
+  ctx: ListContext,
   appId: AppId,
   alias: { label: string; value: string },
   id: SubscriptionId,

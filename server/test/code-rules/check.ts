@@ -1,6 +1,7 @@
 // Prints what breaks the rules about imports, words and lookups; `npm run check` runs it.
 
 import { openSources } from '../source.ts'
+import { findFolderProblems } from './folders.ts'
 import { findCycles, findImports, refuse } from './imports.ts'
 import { findForeignLookups } from './lookups.ts'
 import { findForbiddenWords } from './words.ts'
@@ -13,7 +14,8 @@ try {
       const reason = refuse(it)
       return reason === undefined ? [] : [`${it.from} imports ${it.to}: ${reason}`]
     }),
-    ...findCycles(imports).map((cycle) => `a circle of imports: ${cycle.join(' -> ')}`),
+    ...findCycles(imports.filter(({ isType }) => !isType)).map((cycle) => `import cycle: ${cycle.join(' -> ')}`),
+    ...findFolderProblems(sources.files.map(({ path }) => path)),
     ...findForbiddenWords(sources),
     ...findForeignLookups(sources),
   ]

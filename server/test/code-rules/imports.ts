@@ -139,10 +139,10 @@ export function findImports({ files }: Sources): Import[] {
   })
 }
 
-/** One circle of imports for each set of files that reach each other; what only types need makes no circle at run time. */
+/** One cycle for each set of files that import each other, type imports included. */
 export function findCycles(imports: readonly Import[]): string[][] {
   const next = new Map<string, string[]>()
-  for (const { from, to, isType } of imports) if (!isType) next.set(from, [...(next.get(from) ?? []), to])
+  for (const { from, to } of imports) next.set(from, [...(next.get(from) ?? []), to])
   const done = new Set<string>()
   const cycles: string[][] = []
   const visit = (file: string, trail: string[]) => {

@@ -4,27 +4,11 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { addMonths } from '../../storage/partitions.ts'
-import type { InboxProvider } from '../inbox-providers/providers.ts'
+import { type EmailCount, emailFacts } from './facts.ts'
 import { addCounts, type CountRow } from './store.ts'
 import { floorOf, type TimeUnit } from './time-unit.ts'
 
 export { readRates } from './read-rates.ts'
-
-export const emailFacts = [
-  'sent',
-  'delivered',
-  'opened',
-  'clicked',
-  'unique_opened',
-  'unique_clicked',
-  'failed',
-  'bounced',
-  'complained',
-] as const
-export type EmailFact = (typeof emailFacts)[number]
-
-/** `domain`: of the sender, in lower case. */
-export type EmailCount = { domain: string; provider: InboxProvider; at: Date } & Partial<Record<EmailFact, number>>
 
 /** Writers with different parts do not wait for each other. */
 export const writerParts = { feedback: 4, loading: 5 } as const

@@ -4,7 +4,7 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 import type { InboxProvider } from '../inbox-providers/providers.ts'
-import type { EmailFact } from './count.ts'
+import type { EmailFact } from './facts.ts'
 
 export type UniqueFact = Exclude<EmailFact, 'opened' | 'clicked'>
 export type LoadedFact = { emailId: string; fact: UniqueFact; at: Date; provider: InboxProvider }

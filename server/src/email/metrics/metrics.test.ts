@@ -7,7 +7,8 @@ import { type VirtualClock, virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
 import { sql } from '../../storage/sql.ts'
 import { type InboxProvider, inboxProviders } from '../inbox-providers/providers.ts'
-import { countEmails, emailFacts } from './count.ts'
+import { countEmails } from './count.ts'
+import { emailFacts } from './facts.ts'
 
 let app: TestApp
 let clock: VirtualClock

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type TestApp, testApp } from '../../../test/app.ts'
 import { aDomain, load, metricsPath } from '../../../test/email-events.ts'
 import { virtualClock } from '../../lib/clock.ts'
-import { countEmails, type EmailCount, emailFacts } from './count.ts'
+import { countEmails } from './count.ts'
+import { type EmailCount, emailFacts } from './facts.ts'
 import { emailEventNames } from './read-event-line.ts'
 
 const clock = virtualClock('2030-03-15T12:00:00Z')

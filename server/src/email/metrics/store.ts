@@ -3,7 +3,7 @@
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, type Sql, sql } from '../../storage/sql.ts'
-import type { EmailCount, EmailFact } from './count.ts'
+import type { EmailCount, EmailFact } from './facts.ts'
 import type { MetricsWindow, TimeUnit, WindowCover } from './time-unit.ts'
 
 const facts = sql`sent, delivered, opened, clicked, unique_opened, unique_clicked, failed, bounced, complained`

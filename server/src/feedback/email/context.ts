@@ -2,25 +2,14 @@
 
 import type { EmailReferences } from '../../email/reference.ts'
 import type { Clock } from '../../lib/clock.ts'
-import {
-  createRecordEmailFeedback,
-  type EmailFeedback,
-  type RecordEmailFeedback,
-} from '../../messages/email/record-feedback.ts'
+import { createRecordEmailFeedback, type RecordEmailFeedback } from '../../messages/email/record-feedback.ts'
 import type { RecordRunActions } from '../../messages/feedback/run-actions.ts'
 import type { Db } from '../../storage/db.ts'
 import type { Merger } from '../../storage/merge.ts'
 import type { Renderer } from '../../templates/render/renderer.ts'
+import type { ClassifyBounce, FetchPage } from './ports.ts'
 import { createCertificates, type FindCertificate } from './sources/ses.ts'
 import { createTrackingGuard, type TrackingGuard } from './tracking-guard.ts'
-
-export type EmailBounceClass = Extract<EmailFeedback, { kind: 'bounced' }>['class']
-
-/** The one classifier of refusals. */
-export type ClassifyBounce = (given: { code?: number; enhanced?: string; text?: string }) => EmailBounceClass
-
-/** A page of somebody else's server, through the guarded client; undefined when there was no good answer. */
-export type FetchPage = (url: string) => Promise<Buffer | undefined>
 
 export type EmailFeedbackParts = {
   references: EmailReferences

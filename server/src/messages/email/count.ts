@@ -2,7 +2,8 @@
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { isBounce } from '../../channels/email/classify-bounce.ts'
-import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
+import { countEmails } from '../../email/metrics/count.ts'
+import type { EmailCount } from '../../email/metrics/facts.ts'
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { JudgedDelivery, UnsentDelivery } from '../engine/channel.ts'

@@ -4,7 +4,8 @@
 // and clicks count every time. Of what nobody knew whether it arrived any news says that it did.
 
 import type { BounceClass } from '../../channels/email/classify-bounce.ts'
-import { countEmails, type EmailCount } from '../../email/metrics/count.ts'
+import { countEmails } from '../../email/metrics/count.ts'
+import type { EmailCount } from '../../email/metrics/facts.ts'
 import type { EmailReference } from '../../email/reference.ts'
 import { recordSoftBounces } from '../../email/suppressions/store.ts'
 import type { Clock } from '../../lib/clock.ts'

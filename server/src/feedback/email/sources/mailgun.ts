@@ -1,7 +1,7 @@
 // Mailgun signs the time and a token of each request, and not what it says: so each token is heard once, and only while it is new.
 
 import { createHmac } from 'node:crypto'
-import type { ClassifyBounce } from '../context.ts'
+import type { ClassifyBounce } from '../ports.ts'
 import { fieldsOf, parseJson, parseRefusal, textOf, timeOf } from './json.ts'
 import {
   isMachine,

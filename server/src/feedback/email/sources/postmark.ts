@@ -1,7 +1,7 @@
 // Postmark signs nothing: it brings a name and password, or knows an address that nobody else knows.
 
 import { createHash } from 'node:crypto'
-import type { ClassifyBounce, EmailBounceClass } from '../context.ts'
+import type { ClassifyBounce, EmailBounceClass } from '../ports.ts'
 import { fieldsOf, type JsonFields, parseJson, parseRefusal, textOf, timeOf } from './json.ts'
 import {
   isMachine,

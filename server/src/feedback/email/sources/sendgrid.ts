@@ -1,7 +1,7 @@
 // SendGrid signs the time and the whole body with a key of its own; the app keeps the public half.
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
-import type { ClassifyBounce } from '../context.ts'
+import type { ClassifyBounce } from '../ports.ts'
 import { fieldsOf, type JsonFields, listOf, parseJson, parseRefusal, textOf, timeOf } from './json.ts'
 import {
   isMachine,

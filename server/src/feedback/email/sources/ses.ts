@@ -4,7 +4,7 @@ import { type KeyObject, verify, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
 import { unavailable } from '../../../lib/errors.ts'
 import { ownProperty } from '../../../lib/own-property.ts'
-import type { ClassifyBounce, EmailBounceClass, FetchPage } from '../context.ts'
+import type { ClassifyBounce, EmailBounceClass, FetchPage } from '../ports.ts'
 import { fieldsOf, type JsonFields, listOf, parseJson, parseRefusal, textOf, timeOf } from './json.ts'
 import {
   isMachine,

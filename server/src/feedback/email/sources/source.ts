@@ -5,7 +5,7 @@ import { forbidden } from '../../../lib/errors.ts'
 import type { AppId } from '../../../lib/ids.ts'
 import type { SecretBox } from '../../../lib/secrets.ts'
 import type { EmailFeedback } from '../../../messages/email/record-feedback.ts'
-import type { EmailBounceClass } from '../context.ts'
+import type { EmailBounceClass } from '../ports.ts'
 import { isMachineAgent } from '../tracking-guard.ts'
 import { textOf } from './json.ts'
 
