@@ -1,4 +1,4 @@
-// What the operations on journeys are made of, put together once.
+// The dependencies of all operations on journeys.
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -19,7 +19,7 @@ export type JourneysContext = {
   secrets: SecretBox
   sendWebhook: SendWebhook
   minWaitSeconds: number
-  /** Updates of one journey: at once they would only undo each other's work. */
+  /** Runs updates of one journey one after the other: concurrent ones would only make each other retry. */
   inTurn: KeyedMutex
 }
 

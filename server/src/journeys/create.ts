@@ -13,7 +13,7 @@ import { insertJourney } from './store.ts'
 /** Where a journey came from. */
 const SOURCE = 'public_api'
 
-/** Only the name is required. It begins as a draft. */
+/** Only the name is required. A new journey is a draft. */
 export async function createJourney(
   ctx: JourneysContext,
   appId: AppId,
@@ -36,7 +36,7 @@ type NewJourneyOptions = {
   by: RequestOrigin
   action: string
   detail?: object
-  /** Whether it may refer to what is not there. */
+  /** Whether it may refer to things that do not exist. */
   mayMiss?: boolean
 }
 

@@ -1,4 +1,4 @@
-// The place where a page ended, as the next one is asked for: a moment and an id.
+// The cursor of a page: the time and the id of its last entry.
 
 import { invalid } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
@@ -9,7 +9,7 @@ export const writeCursor = ({ at, id }: PageEnd) => Buffer.from(`${at.getTime()}
 
 export function readCursor(cursor: string): PageEnd {
   const [time = '', id = ''] = Buffer.from(cursor, 'base64url').toString().split(' ')
-  // Of no more digits than any moment that was ever written.
+  // No time that was ever written has more digits.
   if (!/^\d{1,14}$/.test(time) || !isUuid(id))
     throw invalid('cursor must be the next_cursor of a page before', { field: 'cursor' })
   return { at: new Date(Number(time)), id: id.toLowerCase() }

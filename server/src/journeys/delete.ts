@@ -7,7 +7,7 @@ import { clearJob } from './jobs.ts'
 import { type JourneyId, journeyNotFound } from './journey.ts'
 import { deleteJourneyRow } from './store.ts'
 
-/** In any state, for good, with its versions. Who is in it stops at once; their rows and the numbers go in the background. */
+/** In any state, for good, with its versions. Its runs stop at once; their rows and counts are deleted in the background. */
 export async function deleteJourney(
   ctx: JourneysContext,
   appId: AppId,

@@ -1,4 +1,4 @@
-// A copy of a journey: a draft with nodes of its own, and without the times of the original.
+// A copy of a journey: a draft with nodes of its own and without a schedule.
 
 import type { RequestOrigin } from '../apps/audit/actor.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
@@ -25,7 +25,7 @@ export async function duplicateJourney(
   const copy = { ...before, name: isPresent(name) ? name : nameOfCopy(original.name) }
   const options = { before, now: ctx.now(), minWaitSeconds: ctx.minWaitSeconds, newId: ctx.newId }
   const { document, reading } = readDocument(copy, options)
-  // What went missing under the original is missing in the copy too, until somebody wants to activate it.
+  // References that are broken in the original may be broken in the copy, until somebody activates it.
   return insertNewJourney(ctx, appId, document, reading, {
     by,
     action: 'journey.duplicate',

@@ -1,4 +1,4 @@
-// The work that journeys leave to be done. The key is the journey: what is asked for twice is one job.
+// The background jobs of journeys. Their key is the journey, so that a job that is enqueued twice is one job.
 
 import type { AppId } from '../lib/ids.ts'
 import type { NewJob } from '../queue/job.ts'
@@ -6,8 +6,8 @@ import type { JourneyAudience, JourneyId } from './journey.ts'
 import { RUN_SHARDS, type RunShard } from './runs/run.ts'
 
 /**
- * An outage of an hour must not need somebody to release what was given up: about a day. What is asked for again meanwhile would
- * stay given up too.
+ * Retries for about a day, so that nobody has to release parked jobs after an outage of hours. A parked job would also swallow the
+ * jobs that are enqueued under its key.
  */
 export const RETRIED_FOR_A_DAY = { maxAttempts: 100 }
 
@@ -33,7 +33,7 @@ export const stopJob = (appId: AppId, id: JourneyId, runAt: Date): NewJob => ({
 
 export const CLEAR_JOURNEY = 'journeys.clear'
 
-/** Takes away, or stops, what is left of a journey that is no longer active. The payload says how far that has come. */
+/** Deletes or stops the runs of a journey that is no longer active. The payload holds the progress. */
 export const clearJob = (appId: AppId, id: JourneyId, payload: object = {}): NewJob => ({
   appId,
   name: CLEAR_JOURNEY,
@@ -43,7 +43,7 @@ export const clearJob = (appId: AppId, id: JourneyId, payload: object = {}): New
 
 export const ADVANCE_RUNS = 'journeys.advance'
 
-/** Moves the runs of one part. Those of journeys that an event starts go before those of whole segments. */
+/** Advances the runs of one shard. Journeys with an event audience run in the direct lane, before those of whole segments. */
 export const advanceJob = (
   appId: AppId,
   { id, audience }: { id: JourneyId; audience: Pick<JourneyAudience, 'kind'> },
@@ -57,7 +57,7 @@ export const advanceJob = (
   ...(runAt && { runAt }),
 })
 
-/** All that have something to do since the journey began, or was changed. */
+/** One job for each shard, after the journey was activated or changed. */
 export const advanceJobs = (appId: AppId, journey: Parameters<typeof advanceJob>[1]): NewJob[] =>
   RUN_SHARDS.map((part) => advanceJob(appId, journey, part))
 
@@ -68,7 +68,7 @@ export function readAdvanceKey(key: string): { journeyId: JourneyId; part: RunSh
 
 export const DELIVER_CALLS = 'journeys.call'
 
-/** Tells a receiver of send_webhook what it is to be told: a slow one holds up nobody else. */
+/** Sends the pending calls of one journey webhook. Each webhook has a job of its own, so that a slow one delays no other. */
 export const webhookCallsJob = (appId: AppId, webhookId: string, runAt?: Date): NewJob => ({
   appId,
   name: DELIVER_CALLS,
@@ -78,7 +78,7 @@ export const webhookCallsJob = (appId: AppId, webhookId: string, runAt?: Date): 
 
 export const SWEEP_JOURNEY = 'journeys.sweep'
 
-/** Looks for what the passing of time has changed. `isFresh`: the journey is new or was changed just now, so look again soon. */
+/** Looks for changes that only time has made. `isFresh`: the journey was activated or edited just now, so sweep again soon. */
 export const sweepJob = (appId: AppId, id: JourneyId, runAt: Date, isFresh = false): NewJob => ({
   appId,
   name: SWEEP_JOURNEY,

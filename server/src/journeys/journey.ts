@@ -1,4 +1,4 @@
-// A journey as it is kept, and as it is answered. What authors write is kept in the words of the interface.
+// A journey as it is stored and answered. What authors send is stored in the names of the interface.
 
 import { hash } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
@@ -33,7 +33,7 @@ export type EarlyExit = {
 
 export type JourneySchedule = { start_at: string | null; stop_at: string | null }
 
-/** What an author decides, but for the state. */
+/** Everything that an author sends, except the state. */
 export type JourneyDocument = {
   name: string
   description: string
@@ -69,7 +69,7 @@ export const DOCUMENT_DEFAULTS: Omit<JourneyDocument, 'name'> = {
 export const journeyNotFound = () =>
   new AppError('not-found', { code: 'journey-not-found', title: 'Journey not found' })
 
-/** Says which version somebody has seen, and nothing else. */
+/** Names the version that a client has seen, and reveals nothing else. */
 export const concurrencyKey = ({ id, version }: Pick<Journey, 'id' | 'version'>) =>
   hash('sha256', `journey ${id} ${version}`, 'base64url').slice(0, 22)
 

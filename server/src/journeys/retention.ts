@@ -1,4 +1,4 @@
-// What is kept for as long as it is of use.
+// Deletes runs, messages and passes when they are no longer needed.
 
 import { findAllApps } from '../apps/store.ts'
 import type { AppId, UserId } from '../lib/ids.ts'
@@ -24,13 +24,13 @@ import { deleteCallsOfUser } from './webhooks/call-store.ts'
 const DAY_MS = 86_400_000
 const PAGE = 50_000
 
-/** A deleted user leaves every journey they are in, and no trace in those they were in. The numbers stay: they name nobody. */
+/** A deleted user leaves every journey, and their past runs are deleted. The counts stay: they name nobody. */
 export const deleteRunsOfUser = (db: Db, appId: AppId, userId: UserId): Promise<void> =>
   db.transaction(async (db) => {
     await deleteCallsOfUser(db, appId, userId)
     const journeyIds = await lockJourneysOfForShare(db, appId, userId)
     const gone = await deleteRunsOf(db, appId, userId, journeyIds)
-    // Whoever moves a run locks these after it.
+    // After the runs: those who advance runs lock in this order, too.
     await deletePassesOf(db, appId, userId)
     const live = Map.groupBy(
       gone.filter(({ state }) => state === 'waiting'),
@@ -41,8 +41,8 @@ export const deleteRunsOfUser = (db: Db, appId: AppId, userId: UserId): Promise<
   })
 
 /**
- * Runs that ended long ago go, unless they keep their user from entering again, and so do all runs of journeys that were archived
- * then. Every run is looked at once, by pages of their ids: there is no index for what happens once a day.
+ * Deletes runs that ended before the retention period, unless they keep their user from entering again, and all runs of journeys that
+ * were archived before it. Every run is read once, by pages of ids: a daily job does not justify an index.
  */
 export async function deleteExpiredRuns(db: Db, now: Date, retentionDays: number): Promise<void> {
   for (const { id: appId } of await findAllApps(db)) {
@@ -61,10 +61,10 @@ export async function deleteExpiredRuns(db: Db, now: Date, retentionDays: number
   }
 }
 
-/** Passes are counted by the day; whoever moves runs may have begun just before midnight, so the day before is kept too. */
+/** Passes are counted by the day. A batch may have begun just before midnight, so the day before is kept, too. */
 const PASSES_MS = 2 * DAY_MS
 
-/** Every row is looked at, by pages: those that are left are of two days, or three. */
+/** Every row is read, by pages: at most three days of rows exist. */
 async function forgetOldPasses(db: Db, appId: AppId, now: Date): Promise<void> {
   const before = new Date(now.getTime() - PASSES_MS)
   let after: PassCursor | undefined = { journeyId: EXCLUSIVE_SLOT, userId: EXCLUSIVE_SLOT, nodeId: EXCLUSIVE_SLOT }

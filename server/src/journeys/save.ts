@@ -1,5 +1,5 @@
-// How a journey is written, for every operation that does: the row, what it refers to, the version with who made it, the line of
-// the audit log, and the work that comes of it, all in the caller's transaction.
+// What every change of a journey writes beside its row: references, the version and its author, the entry of the audit log, and the
+// jobs that follow. All of it is in the caller's transaction.
 
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
@@ -14,9 +14,9 @@ import { activateJob, startJob, stopJob } from './jobs.ts'
 import type { Journey } from './journey.ts'
 import { deleteReferences, deleteVersionsUpTo, insertReferences, insertVersion } from './store.ts'
 
-/** Older ones are forgotten. */
+/** Older versions are deleted. */
 const MAX_VERSIONS = 100
-/** Each costs a question. */
+/** Each one costs another check. */
 const MAX_BAD_TEXTS = 20
 
 export type JourneyChange = {
@@ -28,7 +28,7 @@ export type JourneyChange = {
   detail?: object
 }
 
-/** All but the row itself, which is inserted or updated. */
+/** The row itself is inserted or updated by the caller. */
 export async function recordChange(ctx: JourneysContext, db: Db, appId: AppId, saved: JourneyChange): Promise<void> {
   const { journey, references, fields, by, action, detail } = saved
   const actor = actorOf(by)
@@ -55,7 +55,7 @@ export async function recordChange(ctx: JourneysContext, db: Db, appId: AppId, s
   await ctx.queue.enqueue(db, workOf(appId, journey))
 }
 
-/** Asked for with every change: what is there already stays one job, and a job that comes too early asks for itself again. */
+/** Enqueued with every change: a job that exists already stays one job, and one that runs too early enqueues itself again. */
 function workOf(appId: AppId, { id, state, document: { schedule } }: Journey): NewJob[] {
   if (state === 'processing') return [activateJob(appId, id)]
   if (state === 'scheduled' && schedule?.start_at) return [startJob(appId, id, new Date(schedule.start_at))]
@@ -63,7 +63,7 @@ function workOf(appId: AppId, { id, state, document: { schedule } }: Journey): N
   return []
 }
 
-/** Outside the transaction: other processes do it. They tell of the first bad text, so those after it are asked about again. */
+/** Runs outside the transaction, because other processes check. They report only the first bad text, so the ones after it are checked again. */
 export async function checkLiquid(
   ctx: JourneysContext,
   appId: AppId,

@@ -1,4 +1,4 @@
-// How many came by. Whoever moves users through a journey counts here, in the transaction that moves them.
+// SQL on the counts of journeys. Runs are counted in the transaction that advances them.
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -6,7 +6,7 @@ import { rows, sql } from '../storage/sql.ts'
 import type { JourneyId } from './journey.ts'
 import type { NodeId } from './nodes/node.ts'
 
-/** The place is the journey, a node or a branch. */
+/** The place is the id of the journey, a node or a branch. */
 export type JourneyCount = { placeId: string; fact: string; total: number }
 
 export const findCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
@@ -18,7 +18,7 @@ export const findCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
 
 export type NodeMessageCount = { nodeId: NodeId; state: string; reason: string; count: number }
 
-/** How the deliveries of all messages of each send node stand. */
+/** The states of the deliveries of each send node. */
 export const findMessageCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query<NodeMessageCount>(
     sql`
@@ -32,12 +32,12 @@ export const findMessageCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
 export const deleteCounts = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_counts where app_id = ${appId} and journey_id = ${journeyId}`)
 
-/** Whoever counts has a part of the counts, so that they do not wait for each other. The first few are of those who move runs. */
+/** Each kind of writer adds to rows of its own, so that writers do not wait for each other. Those who advance runs use 0 to 3. */
 export const COUNT_SHARD = { entry: 4, activation: 5, changes: 6, calls: 7 } as const
 
 export type CountChange = { placeId: string; fact: string; by: number }
 
-/** Adds up, in the order that everybody writes in. */
+/** Adds to the counts, in the order in which all writers lock rows. */
 export const changeCountsOf = async (
   db: Db,
   appId: AppId,

@@ -1,4 +1,4 @@
-// What became of those who entered, in all and at each node and branch.
+// How many users entered, waited, completed and left, in the whole journey and at each node and branch.
 
 import type { AppId } from '../lib/ids.ts'
 import { channelStats } from '../messages/counts/summary.ts'
@@ -9,10 +9,10 @@ import type { TemplateChannel } from './nodes/node.ts'
 import { findCounts, findMessageCounts, type JourneyCount, type NodeMessageCount } from './stats-store.ts'
 import { getJourney } from './view.ts'
 
-/** Facts about runs; all others that are counted at a node are about its messages. */
+/** Counts of runs. All other counts at a node are of its messages. */
 const OF_RUNS = new Set(['started', 'waiting', 'completed', 'exited_early'])
 
-/** Every node and branch is there, whether or not somebody came by. */
+/** Every node and branch has an entry, even if no user reached it. */
 export async function viewStats(ctx: JourneysContext, appId: AppId, id: JourneyId) {
   const { document } = await getJourney(ctx, appId, id)
   const counts = await findCounts(ctx.db, appId, id)
@@ -53,6 +53,6 @@ export async function viewStats(ctx: JourneysContext, appId: AppId, id: JourneyI
 const totalsOf = (counts: readonly JourneyCount[]) =>
   Object.fromEntries(counts.filter(({ fact }) => !OF_RUNS.has(fact)).map(({ fact, total }) => [fact, total]))
 
-/** In the words in which a message tells how its own deliveries stand; nothing before the first one is sent. */
+/** The same numbers that a message has for its deliveries; none before the first is sent. */
 const sentBy = (channel: TemplateChannel | undefined, counts: readonly NodeMessageCount[] | undefined) =>
   channel && counts ? channelStats(channel, counts) : {}

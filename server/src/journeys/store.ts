@@ -1,4 +1,4 @@
-// All SQL on journeys, but for their counts (stats-store.ts) and the receivers of send_webhook (webhooks/store.ts).
+// SQL on journeys. Counts are in stats-store.ts, journey webhooks in webhooks/store.ts.
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -23,16 +23,17 @@ export async function findJourney(db: Db, appId: AppId, id: JourneyId): Promise<
   return found
 }
 
-/** Any constant of our own that no other lock has. */
-const TURNS = 22_745_572
+/** The advisory lock's own namespace: any number that no other lock uses. */
+const JOURNEY_LOCK = 22_745_572
 
-// PostgreSQL lets those who share a row go before one who waits to change it: while somebody always moves runs, nobody could ever
-// stop the journey. So all of them queue here first, where who came first goes first.
-const queueToChange = (db: Db, id: JourneyId) => db.query(sql`select pg_advisory_xact_lock(${TURNS}, hashtext(${id}))`)
+// PostgreSQL grants shared row locks ahead of a waiting exclusive one: while some worker always advances runs, nobody could ever
+// stop the journey. All of them take an advisory lock first, which is granted in order.
+const queueToChange = (db: Db, id: JourneyId) =>
+  db.query(sql`select pg_advisory_xact_lock(${JOURNEY_LOCK}, hashtext(${id}))`)
 const queueToShare = (db: Db, id: JourneyId) =>
-  db.query(sql`select pg_advisory_xact_lock_shared(${TURNS}, hashtext(${id}))`)
+  db.query(sql`select pg_advisory_xact_lock_shared(${JOURNEY_LOCK}, hashtext(${id}))`)
 
-/** Until the transaction ends nobody else changes or deletes it. */
+/** Until the transaction ends nobody else changes or deletes the journey. */
 export async function lockJourney(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
   await queueToChange(db, id)
   const [found] = await db.query<Journey>(sql`
@@ -40,7 +41,7 @@ export async function lockJourney(db: Db, appId: AppId, id: JourneyId): Promise<
   return found
 }
 
-/** Until the transaction ends it stays as it is; who moves its runs, or lets somebody in or out, shares it. */
+/** Until the transaction ends the journey does not change. Those who advance its runs, or add or remove users, share the lock. */
 export async function lockJourneyForShare(db: Db, appId: AppId, id: JourneyId): Promise<Journey | undefined> {
   await queueToShare(db, id)
   const [found] = await db.query<Journey>(sql`
@@ -48,7 +49,7 @@ export async function lockJourneyForShare(db: Db, appId: AppId, id: JourneyId): 
   return found
 }
 
-/** The whole row, as it was made of the one that was read under the lock. In another state, an activation begins anew. */
+/** Writes the whole row that was read under the lock. A change of state resets the progress of an activation. */
 export const updateJourneyRow = (db: Db, appId: AppId, it: Journey) =>
   db.query(sql`
     update journeys
@@ -58,7 +59,7 @@ export const updateJourneyRow = (db: Db, appId: AppId, it: Journey) =>
       entered_to = case when state = ${it.state} then entered_to end
     where app_id = ${appId} and id = ${it.id}`)
 
-/** The name of the one that this very call deleted. Its versions and uses go with it. */
+/** Answers the name of the deleted journey. Its versions and references are deleted with it. */
 export async function deleteJourneyRow(db: Db, appId: AppId, id: JourneyId): Promise<string | undefined> {
   await queueToChange(db, id)
   const [gone] = await db.query<{ name: string }>(sql`
@@ -68,7 +69,7 @@ export async function deleteJourneyRow(db: Db, appId: AppId, id: JourneyId): Pro
 
 export type JourneyCursor = { createdAt: Date; id: JourneyId }
 
-/** Newest first, those after a place. */
+/** Newest first, after the cursor. */
 export const findJourneys = (db: Db, appId: AppId, after: JourneyCursor | undefined, limit: number) => {
   const from = after ? sql`and (j.created_at, j.id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)` : sql``
   return db.query<JourneySummary>(sql`
@@ -105,7 +106,7 @@ export const deleteVersionsUpTo = (db: Db, appId: AppId, journeyId: JourneyId, v
 
 export type VersionSummary = Omit<JourneyVersion, 'document' | 'state'>
 
-/** Newest first, those before a version. */
+/** Newest first, before a version. */
 export const findVersions = (db: Db, appId: AppId, journeyId: JourneyId, before: number | undefined, limit: number) =>
   db.query<VersionSummary>(sql`
     select v.version, v.fields, v.changed_at, v.changed_by_kind, v.changed_by_id
@@ -131,7 +132,7 @@ export async function findVersion(
 export const deleteReferences = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_uses where app_id = ${appId} and journey_id = ${journeyId}`)
 
-/** Each thing once. */
+/** Each reference once. */
 export const insertReferences = (
   db: Db,
   appId: AppId,
@@ -145,7 +146,7 @@ export const insertReferences = (
       as r(kind text, id uuid)
     where a.id = ${appId}`)
 
-/** Whether a journey that is active, or just about to be, refers to it. */
+/** Whether a journey that is active, or being activated, refers to it. */
 export async function isUsedByLiveJourney(db: Db, appId: AppId, kind: ReferenceKind, id: string): Promise<boolean> {
   const found = await db.query(sql`
     select 1
@@ -155,7 +156,7 @@ export async function isUsedByLiveJourney(db: Db, appId: AppId, kind: ReferenceK
   return found.length > 0
 }
 
-/** Which version of a journey is active, and since when. */
+/** The active version of a journey, and when it was activated. */
 export type ActiveVersion = { id: JourneyId; version: number; startedAt: Date | null }
 
 const active = (appId: AppId, id: JourneyId | undefined) => sql`
@@ -165,20 +166,20 @@ const active = (appId: AppId, id: JourneyId | undefined) => sql`
 
 export const findActive = (db: Db, appId: AppId, id: JourneyId) => db.query<ActiveVersion>(active(appId, id))
 
-/** Until the transaction ends it stays as it is, and active. */
+/** Until the transaction ends the journey stays active and unchanged. */
 export async function lockActiveForShare(db: Db, appId: AppId, id: JourneyId): Promise<ActiveVersion[]> {
   await queueToShare(db, id)
   return db.query<ActiveVersion>(sql`${active(appId, id)} for share`)
 }
 
-/** The same for all. Only one at a time in an app does so: it is no crowd that others could not get past. */
+/** The same for all journeys of the app. Only one job per app does so, so that it cannot starve those who wait for an exclusive lock. */
 export const lockAllActiveForShare = (db: Db, appId: AppId) =>
   db.query<ActiveVersion>(sql`${active(appId, undefined)} for share`)
 
 export const findJourneysById = (db: Db, appId: AppId, ids: readonly JourneyId[]) =>
   db.query<Journey>(sql`select ${columns} from journeys j where j.app_id = ${appId} and j.id = any(${ids}::uuid[])`)
 
-/** What is active, or about to be. */
+/** Journeys that are active or being activated. */
 export const findLiveJourneys = (db: Db, appId: AppId) =>
   db.query<Journey>(sql`
     select ${columns} from journeys j where j.app_id = ${appId} and j.state in ('processing', 'active')`)

@@ -1,4 +1,4 @@
-// Look at journeys: one, a page of them, its versions.
+// Views of one journey, a page of journeys, and versions.
 
 import { AppError } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
@@ -7,7 +7,7 @@ import { readCursor, writeCursor } from './cursor.ts'
 import { type Journey, type JourneyId, journeyNotFound, summaryObject } from './journey.ts'
 import { findJourney, findJourneys, findVersion, findVersions, type VersionSummary } from './store.ts'
 
-/** In a path: what is no id names nothing. */
+/** From a path: anything that is not a UUID names no journey. */
 export function readJourneyId(given: string): JourneyId {
   if (!isUuid(given)) throw journeyNotFound()
   return given.toLowerCase()
@@ -22,7 +22,7 @@ export async function getJourney({ db }: Pick<JourneysContext, 'db'>, appId: App
 export async function listJourneys({ db }: JourneysContext, appId: AppId, limit: number, cursor: string | undefined) {
   const mark = cursor === undefined ? undefined : readCursor(cursor)
   const after = mark && { createdAt: mark.at, id: mark.id }
-  // One more than is shown tells whether there is another page.
+  // One more than the page holds tells whether there is another page.
   const found = await findJourneys(db, appId, after, limit + 1)
   const page = found.slice(0, limit)
   const last = page.at(-1)

@@ -1,4 +1,4 @@
-// Nodes and branches get their ids from us. One that is sent back with its id is the same one, and whoever waits there stays.
+// Assigns the ids of nodes and branches. A node that is sent back with its id stays the same, and so do the users who wait there.
 
 import type { NewId } from '../../lib/ids.ts'
 import { allNodes, branchesOf, type JourneyNode, type NodeKind, templateChannelOf } from '../nodes/kinds.ts'
@@ -29,7 +29,7 @@ function giveNodeIds({ reader, nodes }: DocumentReading, known: ReadonlyMap<stri
   }
 }
 
-/** A branch belongs to its node for good. */
+/** A branch cannot move to another node. */
 function giveBranchIds(
   { reader, branches }: DocumentReading,
   known: ReadonlyMap<string, JourneyNode>,

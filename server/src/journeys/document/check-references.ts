@@ -1,5 +1,5 @@
-// Everything that a journey names must be there: one statement for each kind of thing. The rows are held until the transaction
-// ends, so that nobody deletes what is just being taken into use.
+// Everything that a journey refers to must exist: one statement for each kind of thing. The rows are locked until the transaction
+// ends, so that nobody deletes them meanwhile.
 
 import { lockMessagesForShare } from '../../in-app/store.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -17,7 +17,7 @@ const NOUNS: Record<ReferenceKind, string> = {
   iam: 'an in-app message',
 }
 
-/** What is wrong with each use that is wrong. */
+/** What is wrong with each broken reference. */
 export async function findBrokenReferences(
   db: Db,
   appId: AppId,

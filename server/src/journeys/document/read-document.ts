@@ -1,4 +1,4 @@
-// A journey as an author sent it, or as it would be after a change, with all that is wrong with it.
+// Reads a journey as an author sent it, or as it would be after a change, and collects all problems.
 
 import type { NewId } from '../../lib/ids.ts'
 import { codePoints } from '../../lib/text.ts'
@@ -13,7 +13,7 @@ const MAX_NAME = 300
 const MAX_DESCRIPTION = 1_024
 const MIN_REENTRY_SECONDS = 600
 const MAX_REENTRY_SECONDS = 315_569_520
-/** A start lies at least so far ahead: time to see the mistake. */
+/** The shortest notice of a start: time to notice a mistake. */
 const START_AHEAD_MS = 5 * 60_000
 
 export const DOCUMENT_FIELDS = [
@@ -26,11 +26,11 @@ export const DOCUMENT_FIELDS = [
   'nodes',
 ] as const satisfies readonly (keyof JourneyDocument)[]
 
-/** `state` can be asked for in a change. */
+/** `state` is missing here, because a change may request it. */
 const READ_ONLY = ['id', 'app_id', 'created_at', 'updated_at', 'started_at', 'archived_at', 'created_source'] as const
 
 export type ReadOptions = {
-  /** What it was before: its nodes keep their ids, its moments need not lie ahead any more. */
+  /** The journey before the change: its nodes keep their ids, and its times may lie in the past. */
   before: JourneyDocument | undefined
   now: Date
   minWaitSeconds: number
@@ -55,7 +55,7 @@ export function readDocument(given: Fields, { before, now, minWaitSeconds, newId
   return { document, reading }
 }
 
-/** Somebody may send back what they were shown, but not something else. */
+/** A client may send back what it was shown, but no other value. */
 export function refuseReadOnly({ reader }: DocumentReading, given: Fields, before: ShownJourney | undefined): void {
   for (const name of READ_ONLY)
     if (isPresent(given[name]) && given[name] !== before?.[name]) reader.report(name, 'is read-only')
@@ -65,7 +65,7 @@ export function refuseReadOnly({ reader }: DocumentReading, given: Fields, befor
 
 type ShownJourney = ReturnType<typeof journeyObject>
 
-/** All that a journey refers to, which was read before and need not be judged again. */
+/** Everything that a stored journey refers to. */
 export const referencesOf = (document: JourneyDocument): Reference[] =>
   readDocument(document, { before: document, now: new Date(0), minWaitSeconds: 1, newId: () => '' }).reading.references
 

@@ -1,5 +1,5 @@
-// Reads what an author sent, and notes everything that is wrong with it: `nodes[2].branches[0].nodes[1].duration_seconds must …`.
-// What could not be read is undefined; nobody sees that, because `finish` throws when anything was noted.
+// Reads the values of a request and collects all problems with their paths: `nodes[2].branches[0].nodes[1].duration_seconds must …`.
+// A value that cannot be read is undefined; nobody sees it, because `finish` throws when there are problems.
 
 import { AppError, type Problem } from '../../lib/errors.ts'
 import { isUuid } from '../../lib/ids.ts'
@@ -7,34 +7,34 @@ import { codePoints } from '../../lib/text.ts'
 
 export type Fields = Record<string, unknown>
 
-/** Somebody who sends more is helped by the first hundred. */
+/** More would not help an author. */
 const MAX_PROBLEMS = 100
 
 export type Reader = {
-  /** Notes what is wrong. */
+  /** Collects a problem. */
   report(path: string, demand: string): undefined
   object(path: string, value: unknown): Fields | undefined
-  /** The items with their paths; none when there is no list. */
+  /** The items with their paths; none when the value is not a list. */
   list(path: string, value: unknown, limits?: { least?: number; most?: number }): [string, unknown][]
   /** Neither empty nor too long. */
   text(path: string, value: unknown, most: number): string | undefined
   integer(path: string, value: unknown, least: number, most: number): number | undefined
-  /** False when it is left out. */
+  /** Defaults to false. */
   boolean(path: string, value: unknown): boolean
   oneOf<Word extends string>(path: string, value: unknown, words: readonly Word[]): Word | undefined
   uuid(path: string, value: unknown): string | undefined
-  /** In UTC, as we write times. */
+  /** An ISO 8601 time, normalized to UTC. */
   time(path: string, value: unknown): string | undefined
   problems: readonly Problem[]
   finish(): void
 }
 
-/** Null means the same as leaving out. */
+/** Null means the same as leaving the field out. */
 export const isPresent = (value: unknown) => value !== undefined && value !== null
 
 const TIME = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/i
 
-/** Of a day that the calendar has: 30 February would be read as a day in March. */
+/** NaN for days that do not exist: `Date.parse` would read 30 February as a day in March. */
 function parseTime(text: string): number {
   const day = TIME.exec(text)?.[1]
   const isDay = day !== undefined && new Date(Date.parse(day) || 0).toISOString().startsWith(day)
@@ -47,7 +47,7 @@ export function createReader(): Reader {
     if (problems.length < MAX_PROBLEMS)
       problems.push({ code: 'request-0', title: `${path} ${demand}`, meta: { field: path } })
   }
-  /** What is required is not there, or is of another kind. */
+  /** The value is missing, or of another type. */
   const wrong = (path: string, value: unknown, kind: string) =>
     say(path, isPresent(value) ? `must be ${kind}` : 'is required')
 

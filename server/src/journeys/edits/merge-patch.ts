@@ -1,6 +1,6 @@
 import { ownProperty } from '../../lib/own-property.ts'
 
-/** RFC 7396: what is given replaces, null takes away, objects are merged, lists are replaced as a whole. */
+/** RFC 7396: values replace, null removes, objects are merged, lists are replaced as a whole. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch
   const merged: Record<string, unknown> = isObject(target) ? { ...target } : {}

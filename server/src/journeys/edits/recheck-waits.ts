@@ -1,4 +1,4 @@
-// Who waits at a `wait_until` of an active journey when its conditions or its expiration change is looked at anew: what it waits
+// When the conditions or the expiration of a wait change in an active journey, runs that wait there are checked again: what they wait
 // for now may have happened already.
 
 import { isDeepStrictEqual } from 'node:util'
@@ -12,7 +12,7 @@ import type { NodeId } from '../nodes/node.ts'
 import type { WaitConditions } from '../nodes/node-kind.ts'
 import { makeDue } from '../runs/lifecycle-store.ts'
 
-/** In the transaction of the edit, under the lock of the journey: nobody moves its runs meanwhile. */
+/** Called in the transaction of the edit, under the lock of the journey: nobody advances its runs meanwhile. */
 export async function recheckWaits(
   { queue }: JourneysContext,
   db: Db,

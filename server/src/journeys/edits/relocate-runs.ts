@@ -1,4 +1,4 @@
-// Who waits at a node when it is taken out of an active journey goes on to the next one that stays.
+// When a node is removed from an active journey, runs that wait there continue at the next node that stays.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -10,7 +10,7 @@ import { moveOthers, moveWaiting, type RemovedNode } from '../runs/lifecycle-sto
 import { compileProgram, END, type Step } from '../runs/program.ts'
 import { COUNT_SHARD, changeCounts } from '../stats-store.ts'
 
-/** In the transaction of the edit, under the lock of the journey: nobody moves its runs meanwhile. */
+/** Called in the transaction of the edit, under the lock of the journey: nobody advances its runs meanwhile. */
 export async function relocateRuns(
   { queue }: JourneysContext,
   db: Db,
@@ -27,7 +27,7 @@ export async function relocateRuns(
   await queue.enqueue(db, advanceJobs(appId, { id, audience: document.audience }))
 }
 
-/** The next in the order that there was: after the last node of a branch, what comes after all of its branches. */
+/** In the order before the edit: after the last node of a branch comes the node after the branches. */
 export function findRemoved(before: readonly JourneyNode[], after: readonly JourneyNode[]): RemovedNode[] {
   const { steps } = compileProgram(before)
   const stays = new Set(allNodes(after).map(({ id }) => id))

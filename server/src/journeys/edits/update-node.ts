@@ -12,7 +12,7 @@ import { changeJourney } from './update.ts'
 const nodeNotFound = () =>
   new AppError('not-found', { code: 'journey-node-not-found', title: 'The journey has no such node' })
 
-/** One node, at whatever depth, by a merge patch; its kind and id stay. */
+/** Changes one node at any depth by a merge patch. Its kind and id stay. */
 export function updateNode(
   ctx: JourneysContext,
   appId: AppId,

@@ -34,7 +34,7 @@ import { mergePatch } from './merge-patch.ts'
 import { recheckWaits } from './recheck-waits.ts'
 import { relocateRuns } from './relocate-runs.ts'
 
-/** Changes that lose to another server's are worked out again; so many in a row means that something is wrong. */
+/** A change that lost a race is computed again. So many losses in a row mean that something is wrong. */
 const ATTEMPTS = 10
 
 const journeyStale = () =>
@@ -51,7 +51,7 @@ export const updateJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId,
     return { given: mergePatch(before.document, patch) as Fields, state: body.state, readOnly: body }
   })
 
-/** What the journey is to be. `readOnly`: where fields may stand that are not the author's to change. */
+/** The journey that is wanted. `readOnly`: the request, which may repeat read-only fields but not change them. */
 export type RequestedChange = { given: Fields; state?: unknown; readOnly?: Fields }
 
 /** `wish` is asked again when somebody else was faster. */
@@ -67,7 +67,6 @@ export function changeJourney(
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const before = await findJourney(ctx.db, appId, id)
       if (!before) throw journeyNotFound()
-      // What is no string was never ours, so it cannot be current either.
       if (isPresent(key) && key !== concurrencyKey(before)) throw journeyStale()
       const read = readWish(ctx, appId, before, wish(before))
       await checkLiquid(ctx, appId, read.reading)
@@ -100,7 +99,7 @@ function readWish(
     newId: ctx.newId,
   })
   refuseReadOnly(reading, readOnly, journeyObject(appId, before))
-  // Who sends back what they were shown may have been shown `processing`.
+  // A client that sends back what it was shown may have been shown `processing`.
   const wanted =
     isPresent(state) && state !== before.state ? reading.reader.oneOf('state', state, REQUESTABLE_STATES) : before.state
   return { document, state: wanted, reading }
@@ -111,7 +110,7 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
   const now = ctx.now()
   const known = new Set(referencesOf(before.document).map(keyOf))
   const bad = await findBrokenReferences(db, appId, reading.references)
-  // What went missing under a journey that names it already keeps nobody from changing the rest.
+  // A reference that was broken before does not keep an author from changing the rest.
   for (const { reference, demand } of bad)
     if (!known.has(keyOf(reference))) reading.reader.report(reference.path, demand)
   reading.reader.finish()
@@ -144,7 +143,7 @@ async function write(ctx: JourneysContext, db: Db, appId: AppId, before: Journey
     await relocateRuns(ctx, db, appId, before, after)
     await recheckWaits(ctx, db, appId, before, after)
   }
-  // A draft that is taken back, and a journey that was stopped, leave runs behind.
+  // A journey that goes back to draft or is stopped leaves runs behind.
   const hasRun = before.state === 'active' || before.state === 'processing'
   if (hasRun && state !== before.state) await ctx.queue.enqueue(db, [clearJob(appId, after.id)])
   await recordChange(ctx, db, appId, {

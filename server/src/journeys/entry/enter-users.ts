@@ -1,4 +1,4 @@
-// Users who enter journeys: their runs, the count of those who came, and the work of moving them.
+// Lets users enter journeys: inserts their runs, counts them, and makes the jobs that advance them.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { NewJob } from '../../queue/job.ts'
@@ -12,7 +12,7 @@ import { COUNT_SHARD, changeCountsOf } from '../stats-store.ts'
 
 export type Entered = Awaited<ReturnType<typeof insertRuns>>
 
-/** Whoever may not enter does not. */
+/** Users who may not enter are skipped. */
 export const enterJourneys = (db: Db, appId: AppId, list: readonly NewRun[], now: Date): Promise<Entered> =>
   list.length > 0 ? insertRuns(db, appId, shardAt(now), list, now) : Promise.resolve([])
 
@@ -26,7 +26,7 @@ export async function countEntered(db: Db, appId: AppId, entered: Entered): Prom
   )
 }
 
-/** One job for each part of a journey of which something is to be looked at. */
+/** One job for each shard of a journey that has due runs. */
 export function advanceJobsFor(
   appId: AppId,
   journeys: ReadonlyMap<JourneyId, CompiledJourney>,

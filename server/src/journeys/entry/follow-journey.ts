@@ -1,4 +1,4 @@
-// What follows for those who listen when a journey has changed, in the transaction that changes it.
+// Brings watches and sweeps up to date when a journey changes, in the transaction that changes it.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -7,14 +7,14 @@ import type { Journey, JourneyState } from '../journey.ts'
 import type { EntryContext } from './context.ts'
 import { refreshWatches } from './refresh-watches.ts'
 
-/** By then every transaction is over that began before users were watched, and noted nothing of what it did to them. */
+/** By then every transaction is over that began before users were watched and so recorded no changes. */
 const SETTLED_MS = 60_000
-/** Who these let in or send away may be others now. */
+/** Fields that decide who enters and who leaves. */
 const RULES = ['audience', 'early_exit', 'nodes']
 
 const isLive = (state: JourneyState) => state === 'processing' || state === 'active'
 
-/** `fields`: what an author changed. */
+/** `fields`: the ones an author changed. */
 export async function refreshTriggers(
   ctx: Pick<EntryContext, 'queue' | 'now'>,
   db: Db,

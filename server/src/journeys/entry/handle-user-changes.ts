@@ -1,5 +1,5 @@
-// What happened to users makes them enter journeys, and wakes their runs. A batch of news is one transaction with all that comes
-// of it: a crash repeats nothing and loses nothing. Runs are not moved here: they are made due, and asked anew by who moves them.
+// Handles the change feed of users: lets them enter journeys and wakes their runs. A batch of changes is one transaction with all that
+// follows, so that a crash repeats nothing and loses nothing. Runs are not advanced here, but made due.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { JobRun } from '../../queue/job.ts'
@@ -36,7 +36,7 @@ export const handleUserChanges = (ctx: EntryContext) => async (work: JobRun) => 
   await enqueueFeedJob(ctx.queue, ctx.db, appId)
 }
 
-/** Whether there may be more. What concerns no active journey is gone with the rest. */
+/** Answers whether there may be more. Changes that concern no active journey are consumed as well. */
 async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boolean> {
   // After the news, so that what a journey that has just begun was waiting for is not taken before it is known.
   const [news, live] = await Promise.all([takeFeedEntries(db, appId, AT_ONCE), ctx.live.lockAllForShare(db, appId)])
@@ -54,7 +54,7 @@ async function reactToSome(ctx: EntryContext, db: Db, appId: AppId): Promise<boo
   const entered = await enterJourneys(db, appId, entering, now)
   const learnedAt = new Map(byEvent.map(({ id, learnedAt }): [RunId, Date] => [id, learnedAt]))
   const woken = await wakeAffectedRuns(db, appId, { journeys, news, events, changed, holds, learnedAt }, now)
-  // In this order everybody locks: users' places, runs, counts, jobs.
+  // All writers lock in this order: slots of users, runs, counts, jobs.
   await Promise.all([
     countEntered(db, appId, entered),
     ctx.queue.enqueue(db, advanceJobsFor(appId, journeys, [...entered, ...woken])),
@@ -70,7 +70,7 @@ function eventNews({ userId, at, event }: FeedEntry): UserEvent[] {
 
 type Journeys = ReadonlyMap<JourneyId, CompiledJourney>
 
-/** Every event that is the right one starts a run, unless it came before the journey did. */
+/** Every event that matches the audience starts a run, unless it was recorded before the journey was activated. */
 async function findByEvent(ctx: EntryContext, db: Db, appId: AppId, journeys: Journeys, events: readonly UserEvent[]) {
   const found: (NewRun & { learnedAt: Date })[] = []
   for (const { id: journeyId, audience, startedAt } of journeys.values()) {

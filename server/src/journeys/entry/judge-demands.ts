@@ -3,7 +3,7 @@ import type { Db } from '../../storage/db.ts'
 import { findMembership, type SegmentDemand } from '../runs/membership.ts'
 import type { MeetsDemand } from './triggers.ts'
 
-/** All demands of several journeys for many users at once; each demand is asked once, however many make it. */
+/** Finds for many users which demands of several journeys they meet. Equal demands are evaluated once. */
 export async function findMetDemands(
   db: Db,
   appId: AppId,

@@ -1,4 +1,4 @@
-// What an app's users are watched for: exactly what its live journeys listen for, and nothing where there are none.
+// The watches of an app: its users are watched for exactly the triggers of its live journeys.
 
 import { lockApp } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -10,8 +10,8 @@ import { findLiveJourneys } from '../store.ts'
 import { triggersOf } from './triggers.ts'
 
 /**
- * In every transaction that changes which journeys of the app are live, or what one of them listens for, after the change.
- * They take turns, so that of two at once the second knows what the first has changed.
+ * Called after the change in every transaction that changes which journeys are live, or their triggers. The app's lock makes the second
+ * of two such transactions see what the first has changed.
  */
 export async function refreshWatches(db: Db, appId: AppId): Promise<void> {
   await lockApp(db, appId)

@@ -1,6 +1,6 @@
-// What nobody is told of: time passes, and somebody is in a segment, or no longer; a segment is edited; a transaction began before
-// users were watched. A sweep looks at everybody whom a journey may concern, lets in who is to enter and wakes runs that are to
-// move. It may be interrupted and repeated at any point: whoever has entered is in, and who was woken looks again.
+// Finds changes that no feed records: a user joins or leaves a segment because time passes or the segment is edited, or a transaction
+// began before users were watched. A sweep looks at all users whom a journey may concern, lets them enter and wakes their runs. It may
+// be interrupted and repeated at any point.
 
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { JobHandler, JobRun } from '../../queue/job.ts'
@@ -23,9 +23,9 @@ import { addUser, lockRuns, NO_EXITS, type UsersByJourney, wakeSleeping } from '
 
 const SUBSCRIPTIONS_AT_ONCE = 10_000
 const RUNS_AT_ONCE = 2_000
-const SOON_MS = 60_000
-const SELDOM_MS = 3_600_000
-/** A sweep that takes a second comes every minute: whatever its size, it is a sixtieth of one worker's time. */
+const EVERY_MINUTE_MS = 60_000
+const HOURLY_MS = 3_600_000
+/** A sweep that takes a second runs every minute: whatever its size, it uses a sixtieth of one worker. */
 const REST_FACTOR = 60
 
 export const sweepHandler = (ctx: EntryContext): JobHandler => ({
@@ -53,7 +53,7 @@ async function sweepJourney(ctx: EntryContext, work: JobRun): Promise<void> {
   const now = ctx.now()
   const { isFresh } = (payload ?? {}) as { isFresh?: boolean }
   const isFrequent = isFresh || [...trees.values()].some(dependsOnTime)
-  const restMs = Math.max(isFrequent ? SOON_MS : SELDOM_MS, REST_FACTOR * (now.getTime() - began.getTime()))
+  const restMs = Math.max(isFrequent ? EVERY_MINUTE_MS : HOURLY_MS, REST_FACTOR * (now.getTime() - began.getTime()))
   const next = work.isStopping() ? now : new Date(now.getTime() + restMs)
   await ctx.queue.enqueue(ctx.db, [sweepJob(appId, id, next)])
 }
@@ -65,9 +65,9 @@ async function findTrees(db: Db, appId: AppId, ids: readonly SegmentId[]): Promi
   return new Map([...found].map(([id, segment]) => [id, filterTreeOf(segment)]))
 }
 
-const mayGoOn = ({ work }: Sweep) => !work.isStopping() && !work.signal.aborted
+const canContinue = ({ work }: Sweep) => !work.isStopping() && !work.signal.aborted
 
-/** A step of a sweep; false when there is nothing more to do, because the journey is not active any more. */
+/** One transaction of a sweep; false when the journey is no longer active. */
 async function step(sweep: Sweep, run: (db: Db, journey: CompiledJourney) => Promise<void>): Promise<boolean> {
   const { ctx, work, appId, id } = sweep
   const isDone = await ctx.db.transaction(async (db) => {
@@ -81,13 +81,13 @@ async function step(sweep: Sweep, run: (db: Db, journey: CompiledJourney) => Pro
   return isDone
 }
 
-/** Only those who have no run are looked at closely. */
+/** Only users without a run are evaluated completely. */
 async function sweepAudience(sweep: Sweep, included: readonly FilterNode[]): Promise<void> {
   for (const list of splitIntoStatements(included.map((tree) => ({ tree }))))
     if (!(await sweepMembers(sweep, { kind: 'any', of: list.map(({ tree }) => tree) }))) return
 }
 
-/** By ranges of subscriptions; false when there is nothing more to do. */
+/** By ranges of subscriptions; false when the sweep must stop. */
 async function sweepMembers(sweep: Sweep, node: FilterNode): Promise<boolean> {
   const { ctx, work, appId, id, now } = sweep
   const scope = { appId, now }
@@ -107,8 +107,8 @@ async function sweepMembers(sweep: Sweep, node: FilterNode): Promise<boolean> {
     const outside = found.map(({ userId }) => userId)
     if (outside.length > 0 && !(await step(sweep, (db, journey) => letIn(sweep, db, journey, outside)))) return false
     ;[after, size] = [upTo, nextSize]
-  } while (after !== undefined && mayGoOn(sweep))
-  return mayGoOn(sweep)
+  } while (after !== undefined && canContinue(sweep))
+  return canContinue(sweep)
 }
 
 async function letIn({ ctx, appId }: Sweep, db: Db, journey: CompiledJourney, users: readonly UserId[]): Promise<void> {
@@ -132,7 +132,7 @@ async function sweepRuns(sweep: Sweep): Promise<void> {
     const users = [...new Set(runs.map(({ userId }) => userId))]
     if (users.length > 0) isDone = await step(sweep, (db, journey) => wakeMoved(sweep, db, journey, users))
     after = runs.length === RUNS_AT_ONCE ? runs.at(-1) : undefined
-  } while (after !== undefined && isDone && mayGoOn(sweep))
+  } while (after !== undefined && isDone && canContinue(sweep))
 }
 
 async function wakeMoved(

@@ -1,4 +1,4 @@
-// What a journey listens for: everything other than time that lets users in, moves their runs on or ends them.
+// The triggers of a journey: everything other than time that lets users enter, wakes runs or ends them.
 
 import type { UserId } from '../../lib/ids.ts'
 import type { FeedWatch } from '../../users/change-feed/feed.ts'
@@ -9,11 +9,11 @@ import { audienceDemand, exitDemands, type SegmentDemand } from '../runs/members
 import type { LiveRun } from '../runs/run-store.ts'
 
 export type Triggers = {
-  /** Who is in this may enter. */
+  /** Users who meet this may enter. */
   audience: SegmentDemand | undefined
-  /** What runs wait for, by the nodes where they do. */
+  /** The conditions that runs wait for, by node. */
   waits: ReadonlyMap<NodeId, readonly BranchCondition[]>
-  /** The part of it that looks at segments. */
+  /** The conditions among them that look at segments. */
   waitDemands: ReadonlyMap<NodeId, readonly SegmentDemand[]>
   exits: readonly { demand: SegmentDemand; exitsWhen: boolean }[]
   watches: readonly FeedWatch[]
@@ -64,14 +64,14 @@ function findEars(journey: CompiledJourney): Triggers {
   return { ...ears, watches }
 }
 
-/** All that can only be answered by looking at segments. */
+/** Everything that depends on memberships. */
 export const segmentDemandsOf = ({ audience, waitDemands, exits }: Omit<Triggers, 'watches'>): SegmentDemand[] => [
   ...(audience ? [audience] : []),
   ...exits.map(({ demand }) => demand),
   ...[...waitDemands.values()].flat(),
 ]
 
-/** Whether segments can matter to runs that are under way. */
+/** Whether memberships matter to runs under way. */
 export const dependsOnSegments = ({ exits, waitDemands }: Triggers): boolean =>
   exits.length > 0 || [...waitDemands.values()].some((demands) => demands.length > 0)
 
@@ -80,11 +80,11 @@ export type MeetsDemand = (userId: UserId, demand: SegmentDemand) => boolean
 const mustExit = ({ exits }: Triggers, holds: MeetsDemand, userId: UserId) =>
   exits.some(({ demand, exitsWhen }) => holds(userId, demand) === exitsWhen)
 
-/** Whether a run of this user would be moved by the segments they are in, wherever it is. */
+/** Whether the memberships of the user could move a run of theirs, at any node. */
 export const mayMoveUser = (ears: Triggers, holds: MeetsDemand, userId: UserId): boolean =>
   mustExit(ears, holds, userId) || [...ears.waitDemands.values()].flat().some((demand) => holds(userId, demand))
 
-/** Whether this run is, where it is. Who was to leave when they came in is done with the first node before. */
+/** Whether they move this run at its node. A run that must leave since it entered does its first node before. */
 export const isRunMoved = (
   ears: Triggers,
   holds: MeetsDemand,

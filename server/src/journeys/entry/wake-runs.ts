@@ -1,5 +1,5 @@
-// Runs that are to be looked at because something happened to their users. The rows are locked before anything is decided, so
-// that a run which somebody is just moving is seen where it comes to rest.
+// Wakes runs whose users changed. The rows are locked before anything is decided, so that a run that is being advanced is seen where it
+// comes to rest.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -13,7 +13,7 @@ import { isRunMoved, type MeetsDemand, mayMoveUser, type Triggers, triggersOf } 
 
 type Journeys = ReadonlyMap<JourneyId, CompiledJourney>
 
-/** Whose runs, in which journeys. */
+/** The users whose runs are concerned, by journey. */
 export type UsersByJourney = Map<JourneyId, Set<UserId>>
 
 export function addUser(pairs: UsersByJourney, journeyId: JourneyId, userId: UserId): void {
@@ -28,7 +28,7 @@ export async function lockRuns(db: Db, appId: AppId, pairs: UsersByJourney): Pro
   return lockRunsOfUsers(db, appId, { journeyIds, userIds: list.map(({ userId }) => userId) })
 }
 
-/** Answers those that were not about to be looked at anyway. */
+/** Answers the runs that were not due already. */
 export async function wakeSleeping(
   db: Db,
   appId: AppId,
@@ -45,17 +45,17 @@ export async function wakeSleeping(
 
 export const NO_EXITS: EarlyExits = { atOnce: new Set(), later: new Set() }
 
-/** An event as runs keep it. `at`: when we learned of it. */
+/** An event as runs store it. `at`: when it was recorded. */
 export type UserEvent = { userId: UserId; at: Date; event: RunEvent }
 
 export type UserChanges = {
   journeys: Journeys
   news: readonly FeedEntry[]
   events: readonly UserEvent[]
-  /** Users that are different, and what holds for them now. */
+  /** Users whose data changed, and the demands they meet now. */
   changed: readonly UserId[]
   holds: MeetsDemand
-  /** For runs that have just come in by an event: when we learned of it. */
+  /** For runs that have just entered by an event: when it was recorded. */
   learnedAt: ReadonlyMap<RunId, Date>
 }
 
@@ -66,9 +66,9 @@ export async function wakeAffectedRuns(db: Db, appId: AppId, happened: UserChang
   const pairs: UsersByJourney = new Map()
   for (const journey of journeys.values()) {
     const ears = triggersOf(journey)
-    for (const it of events) if (hearsEvent(journey, ears, it)) addUser(pairs, journey.id, it.userId)
+    for (const it of events) if (isTriggeredByEvent(journey, ears, it)) addUser(pairs, journey.id, it.userId)
     if (journey.exit?.onSession) for (const { userId } of sessions) addUser(pairs, journey.id, userId)
-    if (hearsActions(ears)) for (const { userId } of actions) addUser(pairs, journey.id, userId)
+    if (isTriggeredByActions(ears)) for (const { userId } of actions) addUser(pairs, journey.id, userId)
     for (const userId of changed) if (mayMoveUser(ears, holds, userId)) addUser(pairs, journey.id, userId)
   }
   const runs = await lockRuns(db, appId, pairs)
@@ -102,11 +102,11 @@ export async function wakeAffectedRuns(db: Db, appId: AppId, happened: UserChang
   return wakeSleeping(db, appId, awake, exits, now)
 }
 
-const hearsEvent = ({ exit }: CompiledJourney, { waits }: Triggers, { event }: UserEvent) =>
+const isTriggeredByEvent = ({ exit }: CompiledJourney, { waits }: Triggers, { event }: UserEvent) =>
   exit?.eventName === event.name ||
   [...waits.values()].flat().some((it) => it.kind === 'event_trigger' && matchesEvent(it, event))
 
-const hearsActions = ({ waits }: Triggers) => [...waits.values()].flat().some(isAction)
+const isTriggeredByActions = ({ waits }: Triggers) => [...waits.values()].flat().some(isAction)
 
 const isAction = ({ kind }: { kind: string }) => kind === 'on_notification_action'
 
@@ -117,7 +117,7 @@ const waitsFor = (ears: Triggers, run: LiveRun, { event }: UserEvent) =>
 
 const waitsForAction = (ears: Triggers, run: LiveRun) => conditionsAt(ears, run).some(isAction)
 
-/** From when on what happens concerns the run. */
+/** From when on events concern the run. */
 function sinceOf(
   { startedAt }: CompiledJourney,
   { id, enteredAt }: LiveRun,
@@ -127,6 +127,6 @@ function sinceOf(
   return startedAt && startedAt > at ? startedAt : at
 }
 
-/** The event by which it came in counts: who enters and is to leave by the same one does the first step, and leaves. */
+/** The entry event counts: a user who enters and must leave by the same event does the first node and leaves. */
 const isDuring = ({ entryEvent }: LiveRun, since: Date, { at, event }: UserEvent) =>
   entryEvent ? at > since || Date.parse(event.at) >= Date.parse(entryEvent.at) : at >= since

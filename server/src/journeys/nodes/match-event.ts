@@ -1,4 +1,4 @@
-// Whether an event is the one that is meant. Values are compared as numbers where both are, else as text; moments as moments.
+// Matches events against conditions. Values are compared as numbers where both are numbers, else as text; times as times.
 
 import { ownProperty } from '../../lib/own-property.ts'
 
@@ -10,7 +10,7 @@ type Properties = Record<string, unknown>
 export const matchesEvent = ({ name, attributes }: EventMatch, event: Pick<RunEvent, 'name' | 'properties'>): boolean =>
   event.name === name && attributes.every((group) => group.every((it) => holds(it, valueAt(event.properties, it.key))))
 
-/** Each pair: the property of the one has the value that the property of the entry event had. */
+/** In each pair the property of the event has the value that the property of the entry event had. */
 export const matchesEntry = (pairs: readonly EventPair[], properties: Properties, entry: Properties): boolean =>
   pairs.every(({ key, entry_key }) => {
     const wanted = valueAt(entry, entry_key)
@@ -18,7 +18,7 @@ export const matchesEntry = (pairs: readonly EventPair[], properties: Properties
     return wanted !== undefined && found !== undefined && textOf(found) === textOf(wanted)
   })
 
-/** A key may be the name of a property or, with dots, lead into one. */
+/** A key is the name of a property or, with dots, a path into one. */
 function valueAt(properties: Properties, key: string): unknown {
   if (Object.hasOwn(properties, key)) return ownProperty(properties, key) ?? undefined
   let value: unknown = properties
@@ -31,7 +31,7 @@ function valueAt(properties: Properties, key: string): unknown {
 
 const textOf = (value: unknown) => (typeof value === 'object' ? JSON.stringify(value) : String(value))
 
-/** What is not there equals nothing, and is not anything: only the negated operators hold for it. */
+/** Only the negated operators hold for a missing property. */
 function holds({ operator, value: wanted = '' }: EventAttribute, found: unknown): boolean {
   switch (operator) {
     case 'exists':
@@ -45,9 +45,9 @@ function holds({ operator, value: wanted = '' }: EventAttribute, found: unknown)
     case 'is_not':
       return found === undefined || !isEqual(found, wanted)
     case 'before':
-      return compared(momentOf(found), momentOf(wanted), (a, b) => a < b)
+      return compared(timeOf(found), timeOf(wanted), (a, b) => a < b)
     case 'after':
-      return compared(momentOf(found), momentOf(wanted), (a, b) => a > b)
+      return compared(timeOf(found), timeOf(wanted), (a, b) => a > b)
     case 'less':
       return compared(numberOf(found), numberOf(wanted), (a, b) => a < b)
     case 'less_or_equal':
@@ -75,7 +75,7 @@ function numberOf(value: unknown): number | undefined {
 }
 
 /** Numbers are Unix seconds. */
-function momentOf(value: unknown): number | undefined {
+function timeOf(value: unknown): number | undefined {
   const seconds = numberOf(value)
   if (seconds !== undefined) return seconds * 1_000
   const ms = typeof value === 'string' ? Date.parse(value) : Number.NaN

@@ -1,5 +1,5 @@
-// Runs move on: those of a journey that are due, a batch in one transaction. It holds where they are from now on, what they do to
-// the world, how many came by, and when to look again. A crash leaves all of it undone, and whoever comes next does it.
+// Advances the due runs of a journey, a batch in one transaction: their positions, effects, counts and the next job. After a crash
+// nothing of the batch is done, and the next worker does it.
 
 import type { AppId } from '../../lib/ids.ts'
 import { type AddOptions, findReadyProviders } from '../../messages/expand/add-recipients.ts'
@@ -17,16 +17,17 @@ import { applyEffects } from './apply-effects.ts'
 import type { CompiledJourney } from './compile-journey.ts'
 import type { RunsContext } from './context.ts'
 import { countMoves } from './count-moves.ts'
-import { interpretRun, type RunOutcome, type SendingConditions } from './interpret.ts'
+import { interpretRun, type SendingConditions } from './interpret.ts'
 import { reenterUsers } from './reenter.ts'
 import type { RunShard } from './run.ts'
+import type { RunMove } from './run-move.ts'
 import { findNextDue, type LockedRun, lockDue, type RunChange, updateRuns } from './run-store.ts'
 
 const AT_ONCE = 2_000
 /** Then it is another app's turn. */
 const BATCHES_AT_A_STRETCH = 20
 
-/** What is asked of others than the database, before the transaction. */
+/** Found before the transaction, from others than the database. */
 type Beforehand = Pick<AddOptions, 'ready'> & { areLookedUp: boolean }
 
 export const advanceRuns = (ctx: RunsContext) => async (work: JobRun) => {
@@ -39,7 +40,7 @@ export const advanceRuns = (ctx: RunsContext) => async (work: JobRun) => {
         const [isMine, journey] = await Promise.all([work.isStillHeld(db), ctx.live.lockForShare(db, appId, journeyId)])
         if (!isMine || !journey) return false
         const hasMore = await advanceBatch(ctx, db, appId, journey, part, { ready, areLookedUp })
-        // With the batch: what moved runs is not what ended its workers before.
+        // In the transaction: a batch that advanced runs is not what crashed workers before.
         await work.recordProgress(db)
         return hasMore
       }),
@@ -52,8 +53,8 @@ export const advanceRuns = (ctx: RunsContext) => async (work: JobRun) => {
 }
 
 /**
- * The first batch of a day that comes to a send node finds that its message is not open, and one that sends mail does not know where
- * the mailboxes are: that is seen to, and the batch tried again.
+ * The first batch of a day at a send node finds that its message is not open, and one that sends email may not know the mail hosts yet.
+ * Both are prepared outside the transaction, and the batch is retried.
  */
 async function preparing(
   ctx: RunsContext,
@@ -112,16 +113,14 @@ async function advanceBatch(
     due.length === AT_ONCE ? now : findNextDue(db, appId, journey.id, part),
   ])
   const hasMore = next !== undefined && next <= now
-  // Before messages, whose jobs others wait for. Who has more to do goes on by itself.
+  // Before the messages, whose jobs others wait for. A worker with more due runs continues without a job.
   if (next && !hasMore) await ctx.queue.enqueue(db, [advanceJob(appId, journey, part, next)])
   const adding = sending && { ready, settings: sending.settings, part }
   await applyEffects(ctx, db, appId, journey, moves, adding, now)
   return hasMore
 }
 
-export type RunMove = { run: LockedRun; outcome: Exclude<RunOutcome, { kind: 'asks' }> }
-
-/** Its user was deleted; what is left of the run goes soon. */
+/** The user was deleted; the run is deleted soon. */
 const leaveEarly = (run: LockedRun): RunMove => ({
   run,
   outcome: {
@@ -133,7 +132,7 @@ const leaveEarly = (run: LockedRun): RunMove => ({
 const sendsMail = ({ outcome }: RunMove) =>
   outcome.effects.some((effect) => effect.kind === 'send' && effect.channel === 'email')
 
-/** Interprets each until it rests or ends. What they ask for is found out for all of them together. */
+/** Interprets each run until it rests or ends. Facts are found for all runs that ask together. */
 async function findMoves(
   db: Db,
   appId: AppId,
@@ -157,7 +156,7 @@ async function findMoves(
   return moves
 }
 
-/** Most of a batch go the same way. */
+/** Most runs of a batch make the same change, so each change is written once. */
 async function writeMoves(
   db: Db,
   appId: AppId,

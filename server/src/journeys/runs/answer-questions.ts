@@ -1,4 +1,4 @@
-// What rules must know of users, found out for a whole batch of runs: one statement for each kind of question.
+// Finds the facts that decisions depend on, for a whole batch of runs: one statement for each kind of question.
 
 import { findEventsSince, type MatchedEvent } from '../../events/since-store.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
@@ -13,7 +13,7 @@ import type { CompiledJourney } from './compile-journey.ts'
 import { exitDemands, findMembership, type SegmentDemand } from './membership.ts'
 import type { Run, RunEvent } from './run.ts'
 
-/** A run with what is known of its user so far. */
+/** A run with the facts that are known so far. */
 export type RunWithFacts<R extends Run = Run> = { run: R; known: Map<string, Fact> & Facts }
 export type AskingRun = { traveller: RunWithFacts; questions: readonly RunQuestion[] }
 
@@ -23,7 +23,7 @@ type Of<Kind extends BranchCondition['kind']> = One<
   Extract<RunQuestion, { kind: 'condition' }> & { condition: Extract<BranchCondition, { kind: Kind }> }
 >
 
-/** Writes the answers down with each. */
+/** Adds the facts to each run. */
 export async function answerQuestions(
   db: Db,
   appId: AppId,
@@ -90,7 +90,7 @@ function demandOf(question: RunQuestion, placeOf: (demand: SegmentDemand) => num
   return placeOf({ included, excluded })
 }
 
-/** Events count from the one by which the run came in, or from when it came in. */
+/** Events count from the entry event, or from the time of the entry. */
 function sinceOf({ startedAt }: CompiledJourney, { entryEvent, enteredAt }: Run): Date {
   if (entryEvent) return new Date(entryEvent.at)
   return startedAt && startedAt > enteredAt ? startedAt : enteredAt
@@ -103,7 +103,7 @@ const eventOf = (name: string, { id, at, properties }: MatchedEvent): RunEvent =
   properties,
 })
 
-/** Each is told the last of the events that are meant. */
+/** The fact is the last event that meets the condition. */
 async function answerEvents(db: Db, appId: AppId, journey: CompiledJourney, asked: readonly Of<'event_trigger'>[]) {
   if (asked.length === 0) return
   const wanted = asked.map(({ traveller: { run }, question: { condition, upTo } }, n) => ({

@@ -1,5 +1,5 @@
-// What a batch of runs does to the world, written in its transaction: tags, what devices may show, what webhooks are told, and
-// messages, which are last because others wait for their jobs.
+// Writes the effects of a batch of runs in its transaction: tags, in-app messages, webhook calls, and messages, which are last because
+// other transactions wait for their jobs.
 
 import { grantInAppMessages } from '../../in-app/grant.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
@@ -11,11 +11,11 @@ import { templateChannelOf } from '../nodes/kinds.ts'
 import type { TemplateChannel } from '../nodes/node.ts'
 import { sendToRuns } from '../sends/send.ts'
 import { insertCalls } from '../webhooks/call-store.ts'
-import type { RunMove } from './advance.ts'
 import type { CompiledJourney } from './compile-journey.ts'
 import type { RunsContext } from './context.ts'
 import type { RunEffect } from './interpret.ts'
 import { renderTags } from './render-tags.ts'
+import type { RunMove } from './run-move.ts'
 import type { LockedRun } from './run-store.ts'
 
 type Done<Kind extends RunEffect['kind']> = { run: LockedRun; effect: Extract<RunEffect, { kind: Kind }> }
@@ -71,7 +71,7 @@ export async function applyEffects(
 
 type Grant = { userId: UserId; messageId: string; expiresAt: Date | null }
 
-/** A statement may write a row once, and two runs of one user may be in a batch. */
+/** A statement may write a row only once, but a batch may hold two runs of one user. */
 function longest(grants: readonly Grant[]): Grant[] {
   const found = new Map<string, Grant>()
   for (const it of grants) {

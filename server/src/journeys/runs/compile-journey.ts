@@ -1,4 +1,4 @@
-// A journey that runs, as whoever moves its runs needs it.
+// A journey in the form that advancing its runs needs.
 
 import type { SegmentId } from '../../segments/segment.ts'
 import type { Journey, JourneyAudience, JourneyId } from '../journey.ts'
@@ -6,13 +6,13 @@ import { allNodes, type JourneyNode } from '../nodes/kinds.ts'
 import { compileProgram, type Program } from './program.ts'
 
 export type ExitRules = {
-  /** Leave when in one of these. */
+  /** A user leaves when they are in one of these. */
   segmentIds: SegmentId[]
   whenNotInAudience: boolean
   onSession: boolean
   eventName: string | undefined
   tags: Record<string, string>
-  /** Whether segments have to be asked with every step. */
+  /** Whether memberships have to be found at every step. */
   looksAtSegments: boolean
 }
 
@@ -22,7 +22,7 @@ export type CompiledJourney = {
   version: number
   audience: JourneyAudience
   exit: ExitRules | undefined
-  /** After how long somebody may enter again; undefined: never, or, where an event lets in, at any time. */
+  /** When a user may enter again; undefined: never or, for event audiences, at any time. */
   reentrySeconds: number | undefined
   startedAt: Date | null
   program: Program

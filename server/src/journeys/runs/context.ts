@@ -1,4 +1,4 @@
-// What moving runs is made of, put together once.
+// The dependencies of everything that advances runs.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'
@@ -19,11 +19,11 @@ export type RunsContext = {
   queue: Queue
   renderer: Renderer
   findTemplate: FindTemplate
-  /** Of messages, to which runs are added. */
+  /** The engine of messages, to which runs are added as recipients. */
   engine: Engine
-  /** Journeys that are active, compiled. */
+  /** Compiled active journeys. */
   live: LiveJourneys
-  /** Versions of templates of which no message can be made. That is so for good: a change makes another version. */
+  /** Revisions of templates that no message can be made of. They stay so: a change makes another revision. */
   unsendable: Set<string>
 }
 

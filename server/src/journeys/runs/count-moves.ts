@@ -1,8 +1,8 @@
-// How many came by: what a batch of moves adds to the numbers of the journey, its nodes and its branches.
+// The changes of the counts of a journey, its nodes and its branches by one batch.
 
 import type { JourneyId } from '../journey.ts'
 import type { CountChange } from '../stats-store.ts'
-import type { RunMove } from './advance.ts'
+import type { RunMove } from './run-move.ts'
 
 export function countMoves(journeyId: JourneyId, moves: readonly RunMove[]): CountChange[] {
   const sums = new Map<string, CountChange>()

@@ -1,4 +1,4 @@
-// The background jobs that move runs.
+// The handlers of the jobs that advance runs.
 
 import type { JobHandlers } from '../../queue/job.ts'
 import { ADVANCE_RUNS, DELIVER_CALLS, RETRIED_FOR_A_DAY } from '../jobs.ts'

@@ -1,4 +1,4 @@
-// All SQL on runs of whoever begins, changes or ends a journey, or takes a user out of it; run-store.ts is for who moves them.
+// SQL on runs for activating, editing, clearing and tracing journeys and for retention. Advancing runs is in run-store.ts.
 
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -10,12 +10,12 @@ import { EXCLUSIVE_SLOT, type RunCursor } from './run-store.ts'
 
 /** Planned for their values: how many rows there are changes from nothing to millions. */
 const UNPREPARED = { prepare: false } as const
-/** An edit may move everybody who is in the journey, and is waited for. */
+/** An edit may relocate all runs of a journey while a client waits. */
 const LONG = { prepare: false, timeoutMs: 60_000 } as const
 
 // ---- activation
 
-/** `isCleared`: what was left of an earlier activation is gone. `enteredTo`: the last subscription that was looked at. */
+/** `isCleared`: no run of an earlier activation is left. `enteredTo`: the last subscription that was searched. */
 export type ActivationProgress = { isCleared: boolean; enteredTo: SubscriptionId | null }
 
 export async function findProgress(db: Db, appId: AppId, id: JourneyId): Promise<ActivationProgress | undefined> {
@@ -31,7 +31,7 @@ export const writeProgress = (db: Db, appId: AppId, id: JourneyId, { isCleared, 
 
 // ---- clearing
 
-/** The states of those that went, at most `limit`. */
+/** Deletes at most `limit` runs and answers their states. */
 export const deleteRuns = (db: Db, appId: AppId, journeyId: JourneyId, limit: number) =>
   db.query<{ state: RunState }>(
     sql`
@@ -66,10 +66,10 @@ export async function endOfRuns(
   return found
 }
 
-/** Those that wait at a node, by node. */
+/** How many runs waited at a node. */
 export type WaitingCount = { nodeId: NodeId; total: number }
 
-/** Those under way in a stretch of runs. They stay where they are. Answers how many waited at which node. */
+/** Stops the runs under way in a range, where they are. Answers how many waited at each node. */
 export const stopRuns = (
   db: Db,
   appId: AppId,
@@ -101,7 +101,7 @@ export async function findMessageIds(db: Db, appId: AppId, journeyId: JourneyId)
 export const deleteMessages = (db: Db, appId: AppId, journeyId: JourneyId) =>
   db.query(sql`delete from journey_messages where app_id = ${appId} and journey_id = ${journeyId}`)
 
-/** At most `limit`; answers how many went. */
+/** Deletes at most `limit`; answers how many were deleted. */
 export async function deletePasses(db: Db, appId: AppId, journeyId: JourneyId, limit: number): Promise<number> {
   const gone = await db.query(
     sql`
@@ -127,12 +127,12 @@ export const deletePassesOf = (db: Db, appId: AppId, userId: UserId) =>
 
 // ---- edits
 
-/** A node that is gone, and the one where its runs go on; null where nothing follows. */
+/** A removed node, and the node where its runs continue; null at the end of the journey. */
 export type RemovedNode = { nodeId: NodeId; next: NodeId | null }
 
 const removedRows = (list: readonly RemovedNode[]) => rows(list.map(({ nodeId, next }) => ({ node: nodeId, next })))
 
-/** Runs that wait at nodes that are gone, to where they go on. Answers how many waited at which. */
+/** Relocates runs that wait at removed nodes. Answers how many waited at each. */
 export const moveWaiting = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly RemovedNode[], now: Date) =>
   db.query<WaitingCount>(
     sql`
@@ -148,7 +148,7 @@ export const moveWaiting = (db: Db, appId: AppId, journeyId: JourneyId, list: re
     LONG,
   )
 
-/** The others at such nodes: those that were about to come there, and those after whom nothing follows, who are done. */
+/** The other runs at such nodes: those about to arrive, and those that complete because nothing follows. */
 export const moveOthers = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly RemovedNode[], now: Date) =>
   db.query(
     sql`
@@ -159,7 +159,7 @@ export const moveOthers = (db: Db, appId: AppId, journeyId: JourneyId, list: rea
     LONG,
   )
 
-/** Those that rest at these nodes, now. Who had no end gets the one that there is, counted from when they came. */
+/** Makes runs that rest at these nodes due now. A run without an end gets the new one, counted from its arrival. */
 export const makeDue = (
   db: Db,
   appId: AppId,
@@ -179,10 +179,10 @@ export const makeDue = (
 
 // ---- one user
 
-/** Of one user, as far as who takes it out of the journey must know. */
+/** A run that ends before its time. */
 export type EndedRun = { id: RunId; nodeId: NodeId | null; hasArrived: boolean }
 
-/** Those under way. */
+/** Only runs under way. */
 export const lockRunsOf = (db: Db, appId: AppId, journeyId: JourneyId, userId: UserId) =>
   db.query<EndedRun & { part: RunShard }>(sql`
     select r.id, r.part, r.node_id, r.arrived_at is not null as has_arrived from journey_runs r
@@ -197,7 +197,7 @@ export const exitRuns = (db: Db, appId: AppId, ids: readonly RunId[], mayEnterAt
     set state = 'exited', arrived_at = null, until_at = null, due_at = ${mayEnterAt}, ended_at = ${now}
     where app_id = ${appId} and id = any(${ids}::uuid[])`)
 
-/** Journeys that the user is in, or was. Until the transaction ends nobody changes them. */
+/** Journeys with runs of the user. Until the transaction ends nobody changes them. */
 export async function lockJourneysOfForShare(db: Db, appId: AppId, userId: UserId): Promise<JourneyId[]> {
   const found = await db.query<{ id: JourneyId }>(
     sql`
@@ -235,7 +235,7 @@ export type TracedRun = {
   pathAt: Date[]
 }
 
-/** Newest first, those after a place. */
+/** Newest first, after the cursor. */
 export const findRunsOf = (
   db: Db,
   appId: AppId,
@@ -274,7 +274,7 @@ export async function endOfPage(db: Db, appId: AppId, after: RunId, size: number
   return found?.id
 }
 
-/** In a page: what ended before and keeps nobody out, and all of these journeys. */
+/** In a page of ids: runs that ended before and keep no user out, and all runs of these journeys. */
 export const deleteExpiredRunsInPage = (
   db: Db,
   appId: AppId,
@@ -290,7 +290,7 @@ export const deleteExpiredRunsInPage = (
     UNPREPARED,
   )
 
-/** Where a row of passes stands among those of the app. */
+/** The position of a row of passes among those of the app. */
 export type PassCursor = { journeyId: JourneyId; userId: UserId; nodeId: NodeId }
 
 const passPlace = ({ journeyId, userId, nodeId }: PassCursor) =>
@@ -314,7 +314,7 @@ export async function endOfPasses(
   return found
 }
 
-/** In a stretch: what was last counted before that day. Whom somebody is just counting again is left to them. */
+/** In a range: passes that were last counted before that day. Skips rows that are being counted again. */
 export const deleteExpiredPassesInPage = (
   db: Db,
   appId: AppId,

@@ -1,4 +1,4 @@
-// The active journeys, compiled once for each version. What is kept here is only ever used for the version that a row names.
+// A cache of active journeys, compiled once for each version. An entry is only used for the version that the row names.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -13,11 +13,11 @@ import {
 import { type CompiledJourney, compileJourney } from './compile-journey.ts'
 
 export type LiveJourneys = {
-  /** Until the transaction ends it stays active, and as it is. Undefined when it is not active. */
+  /** Until the transaction ends the journey stays active and unchanged. Undefined when it is not active. */
   lockForShare(db: Db, appId: AppId, id: JourneyId): Promise<CompiledJourney | undefined>
-  /** The same for all of an app, in the order of their ids. */
+  /** The same for all journeys of an app, in the order of their ids. */
   lockAllForShare(db: Db, appId: AppId): Promise<CompiledJourney[]>
-  /** As it is at the moment, and nobody is kept from changing it. */
+  /** Reads it without a lock. */
   find(db: Db, appId: AppId, id: JourneyId): Promise<CompiledJourney | undefined>
 }
 
@@ -62,7 +62,7 @@ export function createLiveJourneys(): LiveJourneys {
     find: async (db, appId, id) => one(db, appId, id, await findActive(db, appId, id)),
     async lockAllForShare(db, appId) {
       const compiled = await compiledOf(db, appId, await lockAllActiveForShare(db, appId))
-      // Those that have ended are forgotten with it.
+      // Evicts journeys that are no longer active.
       if (compiled.size > 0) apps.set(appId, compiled)
       else apps.delete(appId)
       return [...compiled.values()]

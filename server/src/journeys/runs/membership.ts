@@ -1,4 +1,4 @@
-// Whether users are in segments, as the rules of journeys mean it: somebody is in a segment when any of their subscriptions is.
+// Memberships of users in segments. A user is in a segment when any of their subscriptions is.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { matchUsers } from '../../segments/audience.ts'
@@ -10,17 +10,17 @@ import type { JourneyAudience } from '../journey.ts'
 import type { CompiledJourney } from './compile-journey.ts'
 
 /**
- * In one of the included segments, and in none of the excluded ones. Without included ones it asks for everybody else; an
- * audience always has some.
+ * Users in one of the included segments and in none of the excluded ones. Without included ones it means all other users; an audience
+ * always has some.
  */
 export type SegmentDemand = { included: readonly SegmentId[]; excluded: readonly SegmentId[] }
 
-/** So many filters fit into one statement. */
+/** The most filters that fit into one statement. */
 const MAX_CLAUSES = 2_000
 
 /**
- * For each user whether they meet each demand. Nobody is in a segment that was deleted; where one is excluded, nobody can be
- * told to be outside of it, so nobody is meant. Who has no subscriptions meets no demand.
+ * For each user whether they meet each demand. A deleted segment has no members; where one is excluded nobody meets the demand,
+ * because who was in it is unknown. A user without subscriptions meets no demand.
  */
 export async function findMembership(
   db: Db,
@@ -52,7 +52,7 @@ export async function findMembership(
 
 type Tree = { id: SegmentId; tree: FilterNode }
 
-/** Of users who have subscriptions. */
+/** Only for users who have subscriptions. */
 async function findSegmentsOf(db: Db, appId: AppId, trees: readonly Tree[], userIds: readonly UserId[], now: Date) {
   const found = new Map<UserId, Set<SegmentId>>()
   for (const some of splitIntoStatements(trees)) {
@@ -66,7 +66,7 @@ async function findSegmentsOf(db: Db, appId: AppId, trees: readonly Tree[], user
   return found
 }
 
-/** In lists that fit into one statement each; almost always there is one. */
+/** Splits trees into lists that fit into one statement each; almost always there is one list. */
 export function splitIntoStatements<T extends { tree: FilterNode }>(trees: readonly T[]): T[][] {
   const lists: T[][] = [[]]
   let size = 0
@@ -87,7 +87,7 @@ export const audienceDemand = (audience: Extract<JourneyAudience, { kind: 'segme
   excluded: audience.excluded_segment_ids,
 })
 
-/** The rules of early exit that look at segments: a run leaves when its user meets the demand, or when they do not. */
+/** The rules of early exit that look at segments. A run leaves when its user meets the demand, or when they do not. */
 export function exitDemands({ exit, audience }: CompiledJourney): { demand: SegmentDemand; exitsWhen: boolean }[] {
   const rules: { demand: SegmentDemand; exitsWhen: boolean }[] = []
   if (exit && exit.segmentIds.length > 0)

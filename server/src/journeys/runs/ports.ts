@@ -1,4 +1,4 @@
-// What messages, which come before journeys and cannot know them, need of them.
+// The ports that messages declare and journeys implement: messages come before journeys and cannot import them.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { NewId } from '../../lib/ids.ts'

@@ -1,5 +1,4 @@
-// A journey compiled: its tree of nodes as a flat list of steps, each with the step that comes after it. Whoever moves users
-// needs to know no tree: a position is the number of a step.
+// The tree of nodes as a flat list of steps, each with the step after it. A position is the number of a step.
 
 import { branchesOf, type JourneyNode } from '../nodes/kinds.ts'
 import type { BranchId, NodeId } from '../nodes/node.ts'
@@ -10,9 +9,9 @@ export const END: Next = -1
 
 export type Step = {
   node: JourneyNode
-  /** Once the node is done with a user; for branching nodes, whom no branch took. */
+  /** The step after the node; for nodes with branches, where users continue whom no branch took. */
   next: Next
-  /** Where each branch leads. An empty one leads on to where all of them meet. */
+  /** Where each branch leads. An empty branch leads to the step after the node. */
   branches: { id: BranchId; next: Next }[]
 }
 
@@ -24,14 +23,14 @@ export type Program = {
   stepOf: ReadonlyMap<NodeId, number>
 }
 
-/** Steps stand in the order of the tree, each before what is nested in it: so all that can follow on a step has a higher number. */
+/** Steps are in the order of the tree, each before the nodes nested in it: all steps that can follow have higher numbers. */
 export function compileProgram(nodes: readonly JourneyNode[]): Program {
   const steps: Step[] = []
   const start = place(steps, nodes, END)
   return { steps, start, stepOf: new Map(steps.map(({ node }, n) => [node.id, n])) }
 }
 
-/** The first step of a list whose users go to `after` when it is over. */
+/** The first step of a list of nodes that leads to `after`. */
 function place(steps: Step[], nodes: readonly JourneyNode[], after: Next): Next {
   if (nodes.length === 0) return after
   const first = steps.length
@@ -45,6 +44,6 @@ function place(steps: Step[], nodes: readonly JourneyNode[], after: Next): Next 
   return first
 }
 
-/** How many steps a node and all that is nested in it make. */
+/** The number of steps of a node and all nodes nested in it. */
 const sizeOf = (node: JourneyNode): number =>
   1 + branchesOf(node).reduce((sum, { nodes }) => sum + nodes.reduce((sum, inner) => sum + sizeOf(inner), 0), 0)

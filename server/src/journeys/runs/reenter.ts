@@ -1,5 +1,4 @@
-// Whoever has been through a journey and may enter again does so once the time is over, if they are in its audience then; if they
-// are not, as soon as they are.
+// Users whose time to enter again has come do so if they are in the audience; the others enter as soon as they are.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'

@@ -1,4 +1,4 @@
-// The values of tags may hold Liquid, which sees the user as they are at that moment.
+// Renders the Liquid in values of tags, with the user as they are now.
 
 import type { AppId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
@@ -42,12 +42,15 @@ export async function renderTags(
     const result = texts.get(it)
     if (!result) return []
     if (!result.ok)
-      log.warn({ appId, journeyId: journey.id }, 'tags of a journey could not be rendered; they stay as they are')
+      log.warn(
+        { appId, journeyId: journey.id },
+        'Kept tags of a user: their Liquid in the journey could not be rendered',
+      )
     return result.ok ? [{ userId: it.run.userId, tags: settled(it, result.texts) }] : []
   })
 }
 
-/** None for users that are gone. */
+/** No item for users who were deleted. */
 async function itemsFor(db: Db, appId: AppId, journey: CompiledJourney, list: readonly Tagged[]) {
   const refs = [...new Set(list.map(({ run }) => run.userId))].map((id) => ({ id }))
   const users = await loadReferencedUsers(db, appId, refs, { subscriptions: true, purchases: false })
@@ -69,7 +72,7 @@ async function itemsFor(db: Db, appId: AppId, journey: CompiledJourney, list: re
 const sourcesOf = (assignments: Record<string, string>): TemplateSources =>
   Object.fromEntries(Object.entries(assignments).map(([key, text]) => [key, { kind: 'text', text }]))
 
-/** What comes out may be longer than a tag can be. Only a "" that was written takes one away: what is not known now is not lost. */
+/** Cuts values to the length of a tag. Only a literal "" removes a tag: Liquid that renders nothing keeps the old value. */
 const settled = ({ assignments }: Tagged, texts: Record<string, string>) =>
   Object.fromEntries(
     Object.entries(texts)

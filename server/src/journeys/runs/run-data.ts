@@ -1,11 +1,11 @@
-// What Liquid sees of a run, as `journey`.
+// The variable `journey` of Liquid.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { RunEvent, RunId } from './run.ts'
 import { findRunData } from './run-store.ts'
 
-/** A run knows the event by which it came in, and those by which its conditions were met; of each name the last. */
+/** The event by which the user entered and those that met conditions of the run; the last of each name. */
 export function runData(name: string, entry: RunEvent | null | undefined, met: readonly RunEvent[]) {
   const events = [...(entry ? [entry] : []), ...met].map(({ name, properties, at }) => ({
     name,
@@ -21,7 +21,7 @@ export function runData(name: string, entry: RunEvent | null | undefined, met: r
   }
 }
 
-/** For whoever puts messages together. */
+/** For the composition of messages. */
 export async function readRunData(
   db: Db,
   appId: AppId,

@@ -1,4 +1,4 @@
-// All SQL on runs.
+// SQL on runs for those who let users enter, wake runs and advance them.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -7,16 +7,16 @@ import type { JourneyId } from '../journey.ts'
 import type { NodeId } from '../nodes/node.ts'
 import { RUN_SHARDS, type Run, type RunEvent, type RunId, type RunShard, type RunState } from './run.ts'
 
-/** Of a run that keeps its user from entering again. */
+/** The slot of a run that keeps its user from entering again. */
 export const EXCLUSIVE_SLOT = '00000000-0000-0000-0000-000000000000'
 
 /** Planned for their values: how many rows there are changes from nothing to millions. */
 const UNPREPARED = { prepare: false } as const
 
-/** `event`: by which it comes in. Such runs do not keep their user from entering again. */
+/** `event`: the entry event. Such runs do not keep their user from entering again. */
 export type NewRun = { id: RunId; journeyId: JourneyId; userId: UserId; event?: RunEvent }
 
-/** Answers the ones that were entered: those whose user may not enter (again) are not. They are due at once. */
+/** Answers the inserted runs: users who may not enter (again) get none. They are due at once. */
 export const insertRuns = (db: Db, appId: AppId, part: RunShard, list: readonly NewRun[], now: Date) =>
   db.query<{ id: RunId; journeyId: JourneyId; part: RunShard }>(sql`
     insert into journey_runs (app_id, id, journey_id, user_id, part, slot, due_at, entered_at, entry_event)
@@ -36,8 +36,8 @@ export const insertRuns = (db: Db, appId: AppId, part: RunShard, list: readonly 
     returning id, journey_id, part`)
 
 /**
- * All of a set of users (rows of `user_id`), in one statement. `seed`: an id that nobody has, of which theirs are made. `state`:
- * `barred` for those who are never to enter.
+ * Inserts a run for each user of the array. `seed`: a fresh id from which the ids of the runs are derived. `state`: `barred` for users
+ * who must never enter.
  */
 export const insertRunsOf = (
   db: Db,
@@ -59,7 +59,7 @@ export const insertRunsOf = (
     UNPREPARED,
   )
 
-/** Where a row is, for as long as it is locked. */
+/** `place`: the address of the row while it is locked. */
 export type LockedRun = Run & { place: string; state: RunState; pathLength: number }
 
 type Row = {
@@ -79,7 +79,7 @@ type Row = {
   pathLength: number
 }
 
-/** What is due first; rows that somebody else has are left to them. */
+/** The ones due first. Skips rows that others have locked. */
 export async function lockDue(
   db: Db,
   appId: AppId,
@@ -108,7 +108,7 @@ export async function lockDue(
   }))
 }
 
-/** How runs are from now on. Most of a batch go the same way, so each way is written once. */
+/** The new state of runs. Many runs of a batch share one. */
 export type RunChange = {
   state: RunState
   nodeId: NodeId | null
@@ -117,11 +117,11 @@ export type RunChange = {
   dueAt: Date | null
   endedAt: Date | null
   exitsLater: boolean
-  /** The nodes and branches that it came by. */
+  /** The nodes and branches that were passed. */
   trail: readonly string[]
 }
 
-/** Runs by their places, which of the changes is theirs, and the events by which conditions of each were met. */
+/** Rows, the index of the change of each, and the events by which its conditions were met. */
 export type RunUpdates = {
   places: readonly string[]
   changes: readonly number[]
@@ -151,7 +151,7 @@ export const updateRuns = (
     UNPREPARED,
   )
 
-/** When the next run of a part is due. */
+/** When the next run of a shard is due. */
 export async function findNextDue(
   db: Db,
   appId: AppId,
@@ -169,7 +169,7 @@ export async function findNextDue(
   return found?.dueAt
 }
 
-/** Their users may enter again. */
+/** Lets the users of these runs enter again. */
 export const freeSlots = (db: Db, appId: AppId, places: readonly string[]) =>
   db.query(
     sql`
@@ -178,14 +178,14 @@ export const freeSlots = (db: Db, appId: AppId, places: readonly string[]) =>
     UNPREPARED,
   )
 
-/** The name of its journey, the event by which each came in, and those by which its conditions were met. */
+/** The name of the journey, the entry event, and the events by which conditions were met. */
 export const findRunData = (db: Db, appId: AppId, ids: readonly RunId[]) =>
   db.query<{ id: RunId; name: string; entryEvent: RunEvent | null; metEvents: RunEvent[] }>(sql`
     select r.id, j.document ->> 'name' as name, r.entry_event, r.met_events
     from journey_runs r join journeys j on j.app_id = ${appId} and j.id = r.journey_id
     where r.app_id = ${appId} and r.id = any(${ids}::uuid[])`)
 
-/** A run to which something may have happened that matters. */
+/** A run under way, for those who decide whether to wake it. */
 export type LiveRun = {
   id: RunId
   journeyId: JourneyId
@@ -203,8 +203,8 @@ const listener = sql`r.id, r.journey_id, r.user_id, r.part, r.node_id, r.due_at,
   cardinality(r.path) > 1 or (cardinality(r.path) = 1 and r.arrived_at is null) as has_passed`
 
 /**
- * The live runs of users in journeys. Whoever is moving one is waited for, and it comes back as they leave it: so nothing is
- * missed by a run that is just about to rest where it would have mattered.
+ * The runs under way of users in journeys. Waits for workers that are advancing them and reads what they leave, so that a run that is
+ * about to rest at a waiting node misses nothing.
  */
 export const lockRunsOfUsers = (
   db: Db,
@@ -222,10 +222,10 @@ export const lockRunsOfUsers = (
     UNPREPARED,
   )
 
-/** Those that leave early: at once, or, where what let them in makes them leave, when they are done with the first node. */
+/** Runs that leave early: at once, or after the first node where the entry event itself makes them leave. */
 export type EarlyExits = { atOnce: ReadonlySet<RunId>; later: ReadonlySet<RunId> }
 
-/** Those that are locked are to be looked at, now. */
+/** Makes locked runs due now. */
 export const wakeRuns = (db: Db, appId: AppId, ids: readonly RunId[], { atOnce, later }: EarlyExits, now: Date) =>
   db.query(
     sql`
@@ -239,7 +239,7 @@ export const wakeRuns = (db: Db, appId: AppId, ids: readonly RunId[], { atOnce, 
 
 export type RunCursor = { userId: UserId; slot: string }
 
-/** The live runs of a journey after a place, in the order of their users. */
+/** The runs under way of a journey after a cursor, in the order of their users. */
 export const findRunsAfter = (
   db: Db,
   appId: AppId,
@@ -258,7 +258,7 @@ export const findRunsAfter = (
     UNPREPARED,
   )
 
-/** Who of these users has no run that keeps them from entering. */
+/** The users who have no run that keeps them from entering. */
 export const findOutside = (db: Db, appId: AppId, journeyId: JourneyId, userIds: readonly UserId[]) =>
   db.query<{ userId: UserId }>(
     sql`

@@ -1,4 +1,4 @@
-// One user once on the way through a journey, as far as whoever moves it needs to know.
+// A run: one user once through one journey, as far as advancing it needs to know.
 
 import type { UserId } from '../../lib/ids.ts'
 import type { RunId } from '../../messages/message.ts'
@@ -6,15 +6,15 @@ import type { NodeId } from '../nodes/node.ts'
 
 export type { RunId } from '../../messages/message.ts'
 
-/** Workers share a journey by parts. A run stays in the one that it came into. */
+/** Workers share a journey by shards of its runs. A run stays in its shard. */
 export const RUN_SHARDS = [0, 1, 2, 3] as const
 export type RunShard = (typeof RUN_SHARDS)[number]
 
 const MINUTE_MS = 60_000
 
 /**
- * Of those who come in now. Each part has a job of its own, so that a few who come together should share one; over the minutes all
- * parts get as many.
+ * The shard of users who enter now. Each shard has a job of its own, so users who enter together share one; over the minutes all
+ * shards get as many.
  */
 export const shardAt = (now: Date): RunShard => (Math.floor(now.getTime() / MINUTE_MS) % RUN_SHARDS.length) as RunShard
 
@@ -27,18 +27,18 @@ export type Run = {
   userId: UserId
   /** Undefined before the first node. */
   nodeId: NodeId | undefined
-  /** Undefined while it is about to come to its node. */
+  /** Undefined while it is about to arrive at its node. */
   arrivedAt: Date | undefined
-  /** When it leaves its node if nothing happens before. */
+  /** When it leaves its node unless something happens before. */
   untilAt: Date | undefined
   enteredAt: Date
   entryEvent: RunEvent | undefined
-  /** Those by which its conditions were met, in that order. */
+  /** Events by which its conditions were met, in order. */
   metEvents: readonly RunEvent[]
   /** Something happened that makes it leave early. */
   wantsExit: boolean
-  /** It was to leave early when it came in: it is done with its first node before. */
+  /** It met a rule of early exit when it entered, so it does its first node and then leaves. */
   exitsLater: boolean
-  /** Whether it has been done with a node. */
+  /** Whether it is done with at least one node. */
   hasPassed: boolean
 }

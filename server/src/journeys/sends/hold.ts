@@ -1,4 +1,4 @@
-// Runs at send nodes wait while the app is disabled: until that ends by itself, or until somebody ends it.
+// Runs wait at send nodes while the app is disabled, until the hold expires or an operator lifts it.
 
 import type { AppId } from '../../lib/ids.ts'
 import { readSending, type Sending } from '../../sending/read.ts'
@@ -10,10 +10,10 @@ import type { RunsContext } from '../runs/context.ts'
 import { makeDue } from '../runs/lifecycle-store.ts'
 import { findLiveJourneys, lockJourney } from '../store.ts'
 
-/** How soon they look again where it cannot be told when it ends, or where it should have. */
-const SOON_MS = 60_000
+/** The pause before runs check again a hold without a known end. */
+const RECHECK_MS = 60_000
 
-/** Whether and how the app may send; undefined for journeys that do not. */
+/** Whether and how the app may send; undefined for journeys that send nothing. */
 export const findSending = async (
   db: Db,
   appId: AppId,
@@ -22,13 +22,13 @@ export const findSending = async (
 ): Promise<Sending | undefined> =>
   nodes.some(({ kind }) => templateChannelOf(kind)) ? readSending(db, appId, now) : undefined
 
-/** Until when the app may not send, as far as can be told; undefined when it may. */
+/** Until when the app may not send, as far as is known; undefined when it may. */
 export function sendsHeldUntil({ hold }: Sending, now: Date): Date | undefined {
   if (hold?.reason !== 'disabled') return undefined
-  return hold.until && hold.until > now ? hold.until : new Date(now.getTime() + SOON_MS)
+  return hold.until && hold.until > now ? hold.until : new Date(now.getTime() + RECHECK_MS)
 }
 
-/** The app may send again, or may do so sooner: who waits for it is looked at. Under the journey's lock nobody moves them meanwhile. */
+/** Makes waiting runs due when the app may send again, or sooner than before. Under the journey's lock nobody advances them meanwhile. */
 export async function wakeHeldRuns({ db, now, queue }: RunsContext, appId: AppId): Promise<void> {
   for (const journey of await findLiveJourneys(db, appId)) {
     const { nodes } = compileJourney(journey)

@@ -12,8 +12,8 @@ type MessageId = Id<'message'>
 export type SentMessage = { runId: RunId; nodeId: NodeId; messageId: MessageId }
 
 /**
- * The messages by which runs may have been sent something at nodes: those of the days between coming there and going on. A node
- * has a message for every day of a year, and a run none of nearly all of them.
+ * The messages that runs may have been sent at nodes: those of the days between arriving and leaving. A node may have a message for
+ * every day of a year, of which a run received at most a few.
  */
 export const findSent = (
   db: Db,
@@ -34,10 +34,10 @@ export const findSent = (
     { prepare: false },
   )
 
-/** Of a day and a version of the template; `nth`: for who passes the node for the nth time that day, counted from 0. */
+/** Of a day and a revision of the template. `nth`: for users who pass the node for the nth time that day, counted from 0. */
 export type NodeMessageKey = { nodeId: NodeId; day: Date; templateId: string; revision: number; nth: number }
 
-/** Answers each that is there, with its place in the list. */
+/** Answers the existing ones, each with its index in the list. */
 export const findNodeMessages = (db: Db, appId: AppId, journeyId: JourneyId, keys: readonly NodeMessageKey[]) =>
   db.query<{ n: number; messageId: MessageId }>(
     sql`
@@ -49,7 +49,7 @@ export const findNodeMessages = (db: Db, appId: AppId, journeyId: JourneyId, key
     { prepare: false },
   )
 
-/** False when somebody else was faster; then theirs is there. */
+/** False when another worker was faster, whose message exists now. */
 export async function insertNodeMessage(
   db: Db,
   appId: AppId,
@@ -71,8 +71,8 @@ export async function insertNodeMessage(
 export type NodePasses = { userId: UserId; nodeId: NodeId; count: number }
 
 /**
- * Adds to how often users passed nodes today, in the order that everybody writes in: whoever does so at once waits, and counts on.
- * Answers how often it was with these, and on which day, which is the next one where others have begun it meanwhile.
+ * Counts how often users passed nodes today, in the order in which all writers lock rows. Answers the totals with these passes, and
+ * their day, which is the next one where another worker has begun it already.
  */
 export const countPasses = (db: Db, appId: AppId, journeyId: JourneyId, list: readonly NodePasses[], day: Date) =>
   db.query<{ userId: UserId; nodeId: NodeId; day: Date; passes: number }>(

@@ -1,6 +1,5 @@
-// Send nodes. Each has one hidden message for a day and a version of its template, and more of a push message for those who pass it
-// several times that day; its recipients are added to that message in the transaction that moves them on, and from there on it goes
-// the way of all messages.
+// Send nodes. Each has one hidden message for each day and revision of its template, and further ones of a push message for users who
+// pass it several times a day. Runs become its recipients in the transaction that advances them; what follows is the engine's.
 
 import { AppError } from '../../lib/errors.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
@@ -22,7 +21,7 @@ import {
   type NodePasses,
 } from './message-store.ts'
 
-/** `step`: its place among all that the run sends; 0 where the journey has no other node like this one. */
+/** `step`: the order among the sends of the run; 0 where the journey has no other node of this channel. */
 type Send = {
   run: Pick<Run, 'id' | 'userId'>
   nodeId: NodeId
@@ -31,7 +30,7 @@ type Send = {
   step: number
 }
 
-/** Messages that are to be opened first: outside the transaction, because their content may take other processes. */
+/** These messages must be opened first, outside the transaction, because other processes may render their content. */
 export class MessageNotOpen extends Error {
   readonly keys: readonly NodeMessageKey[]
   constructor(keys: readonly NodeMessageKey[]) {
@@ -40,7 +39,7 @@ export class MessageNotOpen extends Error {
   }
 }
 
-/** Users whose mailboxes are to be looked for first: outside the transaction, because the network is asked. */
+/** The mail hosts of these users must be looked up first, outside the transaction, because that uses the network. */
 export class HostsNotLookedUp extends Error {
   readonly userIds: readonly UserId[]
   constructor(userIds: readonly UserId[]) {
@@ -102,10 +101,10 @@ async function findSendable(
   })
 }
 
-/** Whoever is sent more of one node in a day shares the last message. */
-const MOST_A_DAY = 50
+/** Messages of one node and day. A user who passes more often shares the last one. */
+const MAX_MESSAGES_PER_DAY = 50
 
-/** A device shows a message once, so that every push message of a user must be another one. */
+/** A device shows a message once, so every push message for a user must be another message. */
 async function findPasses(
   db: Db,
   appId: AppId,
@@ -114,7 +113,7 @@ async function findPasses(
   now: Date,
 ): Promise<Pass[]> {
   const today = new Date(dayOf(now.getTime()))
-  const isCounted = ({ channel }: Send) => channel === 'push' && comeAgain(journey)
+  const isCounted = ({ channel }: Send) => channel === 'push' && canPassTwiceADay(journey)
   const ofUser = Map.groupBy(sends.filter(isCounted), ({ run, nodeId }) => `${run.userId} ${nodeId}`)
   const list = [...ofUser.values()].map((own): NodePasses => {
     const { run, nodeId } = own[0] as Sendable
@@ -130,13 +129,13 @@ async function findPasses(
   return sends.map((send) => {
     const { run, nodeId, templateId, revision } = send
     const pass = next.get(`${run.userId} ${nodeId}`)
-    const nth = pass ? Math.min(pass.nth++, MOST_A_DAY - 1) : 0
+    const nth = pass ? Math.min(pass.nth++, MAX_MESSAGES_PER_DAY - 1) : 0
     return { ...send, key: { nodeId, day: pass?.day ?? today, templateId, revision, nth } }
   })
 }
 
 /** Whether a user may pass a node twice in a day. */
-const comeAgain = ({ audience, reentrySeconds }: CompiledJourney) =>
+const canPassTwiceADay = ({ audience, reentrySeconds }: CompiledJourney) =>
   audience.kind === 'event_trigger' || (reentrySeconds !== undefined && reentrySeconds * 1_000 < DAY_MS)
 
 const nameOfKey = ({ nodeId, day, nth }: NodeMessageKey) => `${nodeId} ${day.getTime()} ${nth}`
@@ -146,10 +145,10 @@ const laneOf = ({ audience }: CompiledJourney): JobLane => (audience.kind === 'e
 const nameOf = ({ templateId, revision }: Pick<NodeMessageKey, 'templateId' | 'revision'>) =>
   `${templateId} ${revision}`
 
-/** A batch that began just before midnight still adds to the day before. */
-const AFTERWARDS_MS = 3_600_000
+/** A batch that began just before midnight still adds recipients to the message of that day. */
+const OPEN_AFTER_MIDNIGHT_MS = 3_600_000
 
-/** Who comes second finds the message of the first. Of a template that no message can be made of nothing is sent, and runs go on. */
+/** The loser of a race uses the message of the winner. If no message can be made of the template, nothing is sent and runs continue. */
 export async function openNodeMessage(
   ctx: RunsContext,
   appId: AppId,
@@ -160,22 +159,25 @@ export async function openNodeMessage(
   const prepared = await prepareFromTemplate(ctx, appId, key.templateId, now).catch((error: unknown) => {
     if (!(error instanceof AppError) || error.kind !== 'invalid') throw error
     const place = { appId, journeyId: journey.id, nodeId: key.nodeId }
-    ctx.log.warn({ ...place, reason: error.message }, 'a template of a journey cannot be sent; nothing is sent')
+    ctx.log.warn(
+      { ...place, reason: error.message },
+      'Sent nothing at a journey node: no message can be made of its template',
+    )
     ctx.unsendable.add(nameOf(key))
   })
   if (!prepared) return
   await ctx.db
     .transaction(async (db) => {
       const messageId = await open(ctx, db, appId, journey, key, prepared, now)
-      // Undone, together with its message, when somebody else was faster.
-      if (!(await insertNodeMessage(db, appId, journey.id, key, messageId))) throw new Faster()
+      // Rolled back, together with its message, when another worker was faster.
+      if (!(await insertNodeMessage(db, appId, journey.id, key, messageId))) throw new LostRace()
     })
-    .catch(ignoreFaster)
+    .catch(ignoreLostRace)
 }
 
-class Faster extends Error {}
-const ignoreFaster = (error: unknown) => {
-  if (!(error instanceof Faster)) throw error
+class LostRace extends Error {}
+const ignoreLostRace = (error: unknown) => {
+  if (!(error instanceof LostRace)) throw error
 }
 
 function open(
@@ -187,6 +189,6 @@ function open(
   prepared: PreparedMessage,
   now: Date,
 ) {
-  const until = new Date(day.getTime() + DAY_MS + AFTERWARDS_MS)
+  const until = new Date(day.getTime() + DAY_MS + OPEN_AFTER_MIDNIGHT_MS)
   return openMessage(ctx, db, appId, prepared, { name: journey.name, lane: laneOf(journey), until }, now)
 }

@@ -1,6 +1,6 @@
-// What the clock and the queue do with journeys: start one at its time, make one active, stop one at its time. Each step is one
-// transaction that looks under the lock whether it is still wanted. None of them is an edit: versions stay as they are.
-// To make one active takes many: those who are in its audience are entered by ranges, and wait until the last step.
+// Jobs that start a journey at its time, activate it, and stop it at its time. Each step is one transaction that checks under the lock
+// whether it is still wanted. None of them makes a version. An activation takes many steps: the audience enters by ranges, and runs
+// wait until the last one.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { JobHandlers, JobRun } from '../../queue/job.ts'
@@ -47,7 +47,7 @@ export const journeyHandlers = (ctx: JourneysContext, scanAudience: ScanAudience
 
 type Step = (db: Db, journey: Journey, now: Date) => Promise<Partial<Journey> | undefined>
 
-/** Nothing happens to a journey that is gone, or in another state than this step is for. */
+/** Does nothing to a journey that was deleted or is in another state. */
 const inState = (ctx: JourneysContext, appId: AppId, id: JourneyId, state: JourneyState, step: Step): Promise<void> =>
   ctx.db.transaction(async (db) => {
     const journey = await lockJourney(db, appId, id)
@@ -79,10 +79,10 @@ const activateJourney = (ctx: ActivationContext) => async (work: JobRun) => {
   await ctx.queue.enqueue(ctx.db, [activateJob(appId, key)])
 }
 
-/** Who enters next, and behind which subscription that is. */
+/** The users who enter next, and the subscription after which they were searched. */
 type Found = { after: SubscriptionId | null; version: number; entrants: Entrants }
 
-/** To look may take long, so nothing is locked. Undefined while what was left of an earlier activation is to be cleared. */
+/** The search may take long, so nothing is locked. Undefined while runs of an earlier activation have to be cleared. */
 async function findNextEntrants(
   ctx: ActivationContext,
   { job: { appId }, signal }: JobRun,
@@ -98,7 +98,7 @@ async function findNextEntrants(
   return { after: enteredTo, version: journey.version, entrants }
 }
 
-/** One step; whether there are more. It begins where the one before it ended, whoever did that one. */
+/** One step; answers whether there are more. It begins where the last one ended, whichever worker did that. */
 const activateFurther = (
   ctx: ActivationContext,
   work: JobRun,
@@ -117,7 +117,7 @@ const activateFurther = (
       await writeProgress(db, appId, id, { isCleared, enteredTo: null })
       return true
     }
-    // It was cleared, changed or begun anew while nobody held it: look again.
+    // The journey was cleared, changed or activated again since the search: search again.
     if (!found || found.version !== journey.version || found.after !== progress.enteredTo) return true
     const { ids, upTo } = found.entrants
     await enterUsers(db, appId, journey, { ids, seed: ctx.newId() }, now)
@@ -137,11 +137,11 @@ const activateFurther = (
     return false
   })
 
-/** A journey that cannot start stays as it is, and says why. */
+/** A journey that cannot start stays scheduled, and its schedule says why. */
 const startJourney = (ctx: JourneysContext, appId: AppId, id: JourneyId) =>
   inState(ctx, appId, id, 'scheduled', async (db, journey, now) => {
     const startAt = momentOf(journey, 'start_at')
-    // It was put off.
+    // The start was postponed.
     if (startAt && startAt > now) {
       await ctx.queue.enqueue(db, [startJob(appId, id, startAt)])
       return undefined

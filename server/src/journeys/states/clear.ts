@@ -1,5 +1,5 @@
-// What is left of a journey that is gone, was stopped, or is a draft again. In batches, each of which looks under the journey's lock
-// what has become of it: what is being activated again clears itself, and what is active is left alone.
+// Clears what is left of a journey that was deleted, stopped, or is a draft again. Each batch looks at the state under the journey's
+// lock: an activation clears the journey itself, and an active journey is left alone.
 
 import type { AppId } from '../../lib/ids.ts'
 import { cancelMessages } from '../../messages/cancel.ts'
@@ -25,7 +25,7 @@ const AT_ONCE = 10_000
 /** Then it is another app's turn. */
 const BATCHES_AT_A_STRETCH = 20
 
-/** `after`: the last run of an archived journey that was looked at. */
+/** `after`: the last run of an archived journey that was stopped. */
 type Reach = { after?: RunCursor | undefined }
 
 export const clearJourney = (ctx: JourneysContext) => async (work: JobRun) => {
@@ -40,7 +40,7 @@ export const clearJourney = (ctx: JourneysContext) => async (work: JobRun) => {
   await ctx.queue.enqueue(ctx.db, [clearJob(appId, id, reach)])
 }
 
-/** Answers how far it came; undefined when there is nothing left to do. */
+/** Answers the progress; undefined when nothing is left to do. */
 const clearSome = (ctx: JourneysContext, work: JobRun, id: JourneyId, reach: Reach): Promise<Reach | undefined> =>
   ctx.db.transaction(async (db) => {
     const { appId } = work.job
@@ -56,7 +56,7 @@ const clearSome = (ctx: JourneysContext, work: JobRun, id: JourneyId, reach: Rea
     return (await clearRuns(db, appId, id)) ? undefined : {}
   })
 
-/** Whether all are gone. The counts go with the last of them. */
+/** Answers whether all runs are deleted. The counts are deleted with the last of them. */
 export async function clearRuns(db: Db, appId: AppId, id: JourneyId): Promise<boolean> {
   const gone = await deleteRuns(db, appId, id, AT_ONCE)
   const live = gone.filter(({ state }) => state === 'waiting').length
@@ -66,9 +66,9 @@ export async function clearRuns(db: Db, appId: AppId, id: JourneyId): Promise<bo
   return true
 }
 
-/** An archived journey stays so: what was stopped once need not be looked at again. */
+/** An archived journey never becomes active again, so no run has to be stopped twice. */
 async function stopSome(ctx: JourneysContext, db: Db, appId: AppId, id: JourneyId, after: RunCursor | undefined) {
-  // Before anybody is stopped: what waits to be sent is the most urgent.
+  // Before any run is stopped: messages that are about to be sent are the most urgent.
   if (!after) await cancelWork(ctx, db, appId, id)
   const upTo = await endOfRuns(db, appId, id, after, AT_ONCE)
   const waited = await stopRuns(db, appId, id, { after, upTo }, ctx.now())
@@ -78,7 +78,7 @@ async function stopSome(ctx: JourneysContext, db: Db, appId: AppId, id: JourneyI
   return (await deletePasses(db, appId, id, AT_ONCE)) === AT_ONCE ? { after } : undefined
 }
 
-/** What it was about to send and to call. Which messages an archived journey sent stays known: its stats rest on them. */
+/** Cancels messages and webhook calls that wait to be sent. The rows of an archived journey's messages stay: its stats depend on them. */
 async function cancelWork({ queue, now }: JourneysContext, db: Db, appId: AppId, id: JourneyId): Promise<void> {
   await cancelMessages(db, queue, appId, await findMessageIds(db, appId, id), now())
   await deleteCallsOfJourney(db, appId, id)

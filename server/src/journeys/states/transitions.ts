@@ -1,11 +1,11 @@
-// What may follow on what, and what may be changed meanwhile. Pure rules; the transaction that asks them is change.ts.
+// The transitions between states, and what may be edited in each state. Pure rules; edits/update.ts applies them.
 
 import { isDeepStrictEqual } from 'node:util'
 import { AppError } from '../../lib/errors.ts'
 import type { JourneyDocument, JourneyState } from '../journey.ts'
 import { allNodes, definitionOf, type JourneyNode } from '../nodes/kinds.ts'
 
-/** What an author can ask for. `processing` is ours: it is what comes of asking for `active`. */
+/** The states that an author can request. Requesting `active` leads through `processing`. */
 export const REQUESTABLE_STATES = ['draft', 'scheduled', 'active', 'archived'] as const
 export type RequestableState = (typeof REQUESTABLE_STATES)[number]
 
@@ -19,7 +19,7 @@ const MOVES: Record<JourneyState, Partial<Record<RequestableState, JourneyState>
 
 const notPossible = (title: string, field: string) => ({ code: 'journey-invalid-state', title, meta: { field } })
 
-/** Asking for what is so already changes nothing. */
+/** Requesting the current state changes nothing. */
 export function nextState(state: JourneyState, wanted: JourneyState | undefined): JourneyState {
   if (wanted === undefined || wanted === state) return state
   const next = wanted === 'processing' ? undefined : MOVES[state][wanted]
@@ -31,7 +31,7 @@ export function nextState(state: JourneyState, wanted: JourneyState | undefined)
   return next
 }
 
-/** Throws with everything that cannot be changed while the journey is in this state. */
+/** Throws with every edit that this state does not permit. */
 export function checkEdits(state: JourneyState, before: JourneyDocument, after: JourneyDocument): void {
   const problems = refusedEdits(state, before, after).map(([field, why]) => notPossible(`${field} ${why}`, field))
   if (problems.length > 0) throw new AppError('unprocessable', ...problems)
@@ -60,7 +60,7 @@ function refusedEdits(state: JourneyState, before: JourneyDocument, after: Journ
 export const changedFields = (before: JourneyDocument, after: JourneyDocument) =>
   (Object.keys(after) as (keyof JourneyDocument)[]).filter((field) => !isDeepStrictEqual(before[field], after[field]))
 
-/** Who was admitted, and who was counted as being there already, was decided when it was activated. */
+/** Who enters, and who counts as a member from before, was decided at the activation. */
 function refusedEntry(
   { audience: old, schedule }: JourneyDocument,
   { audience: now, schedule: next }: JourneyDocument,
@@ -80,7 +80,7 @@ function refusedEntry(
   return refused
 }
 
-/** Who is in which branch was drawn by the weights there were. What lies inside the branches may change. */
+/** Settings of nodes that runs depend on. */
 function refusedSplits(before: readonly JourneyNode[], after: readonly JourneyNode[]): Refused[] {
   const old = new Map(allNodes(before).map((node) => [node.id, node]))
   return allNodes(after).flatMap((node): Refused[] => {
@@ -94,7 +94,7 @@ function refusedSplits(before: readonly JourneyNode[], after: readonly JourneyNo
 
 export type Obstacle = { field: string; title: string }
 
-/** What keeps a journey from being started, whether now or by its schedule. */
+/** What keeps a journey from being started, now or by its schedule. */
 export function findObstacles(
   { audience, nodes, schedule }: JourneyDocument,
   wanted: 'now' | 'later',

@@ -1,4 +1,4 @@
-// Let one user into an active journey by hand, whether or not they are in its audience.
+// Adds one user to an active journey on request, whether or not they are in its audience.
 
 import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
@@ -52,7 +52,7 @@ export async function addUser(
       now,
     )
     if (!run) throw userPresent()
-    // As for anybody who comes in by the event that makes them leave.
+    // As for all users who enter by the event that makes them leave.
     if (event && event.name === early?.rules.on_event?.name)
       await wakeRuns(db, appId, [run.id], { atOnce: new Set(), later: new Set([run.id]) }, now)
     await changeCounts(db, appId, id, COUNT_SHARD.changes, [{ placeId: id, fact: 'started', by: 1 }])
@@ -76,7 +76,7 @@ export async function addUser(
   })
 }
 
-/** What the nodes of a journey that events trigger may ask about. It is taken as it is: to add by hand is to know better. */
+/** The entry event, which conditions may compare with. It need not match the audience: a request overrules it. */
 function readEvent(
   audience: JourneyAudience,
   { event }: AddUserInput,

@@ -1,4 +1,4 @@
-// How a run stands, in words that a person who asks can be told.
+// Describes the state of a run in a sentence.
 
 import type { JourneyState } from '../journey.ts'
 import { type JourneyNode, waitConditionsOf } from '../nodes/kinds.ts'
@@ -30,7 +30,7 @@ const CONDITIONS: Record<BranchCondition['kind'], string> = {
 
 type Told = Pick<TracedRun, 'state' | 'nodeId' | 'arrivedAt' | 'untilAt' | 'dueAt'>
 
-/** `heldBy`: why it may not go on, where it may not. */
+/** `heldBy`: the reason why the run may not continue. */
 export function describeRun(
   journeyState: JourneyState,
   run: Told,

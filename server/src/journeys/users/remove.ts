@@ -1,4 +1,4 @@
-// Take one user out of a journey by hand. They left early, and may enter again as anybody who left.
+// Removes one user from a journey on request. It counts as an early exit, with the same rule about entering again.
 
 import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
@@ -11,7 +11,7 @@ import { COUNT_SHARD, type CountChange, changeCounts } from '../stats-store.ts'
 import { lockJourneyForShare } from '../store.ts'
 import { readUserQuery, resolveUser, type UserQuery } from './resolve-user.ts'
 
-/** Answers how many runs ended. */
+/** Answers the number of runs that ended. */
 export async function removeUser(
   ctx: JourneysContext,
   appId: AppId,
@@ -57,7 +57,7 @@ export async function removeUser(
   })
 }
 
-/** What runs that end before their time add to the numbers. */
+/** The changes of counts when runs end early. */
 export const countEarlyExits = (journeyId: JourneyId, runs: readonly EndedRun[]): CountChange[] =>
   runs.flatMap(({ nodeId, hasArrived }) => [
     { placeId: journeyId, fact: 'exited_early', by: 1 },

@@ -1,4 +1,4 @@
-// Which user is meant by an operation on one journey and one user.
+// Finds the user that a request names.
 
 import { invalid, userNotFound } from '../../lib/errors.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'

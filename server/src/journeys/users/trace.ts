@@ -1,4 +1,4 @@
-// Where is this user in that journey, since when, and what would move them on? For whoever is asked.
+// Shows where a user is in a journey, since when, and what would move them on.
 
 import type { AppId } from '../../lib/ids.ts'
 import { describeHold } from '../../reports/holds.ts'
@@ -24,13 +24,13 @@ export async function traceUser(
   const after = mark && { enteredAt: mark.at, id: mark.id }
   const journey = await getJourney({ db }, appId, id)
   const userId = await resolveUser(db, appId, whom)
-  // One more than is shown tells whether there is another page.
+  // One more than the page holds tells whether there is another page.
   const found = await findRunsOf(db, appId, id, userId, after, limit + 1)
   const page = found.slice(0, limit)
   const last = page.at(-1)
   const now = clock()
   const { hold } = await readSending(db, appId, now)
-  // In other holds it goes on, and what it sends waits.
+  // In other holds runs advance, and their messages wait.
   const heldBy = hold?.reason === 'disabled' ? describeHold(hold) : undefined
   const known = placesOf(journey)
   return {
@@ -75,6 +75,6 @@ function runObject(journey: Journey, run: TracedRun, known: Places, heldBy: stri
   }
 }
 
-/** A node that is not in the journey any more has no kind. */
+/** A node that was removed from the journey has no kind. */
 const placeObject = (id: string, { nodes, branches }: Places) =>
   branches.has(id) ? { branch_id: id, kind: 'branch' } : { node_id: id, kind: nodes.get(id)?.kind ?? null }

@@ -1,4 +1,4 @@
-// SQL on what receivers of send_webhook are still to be told.
+// SQL on calls of send_webhook nodes that wait to be sent.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -21,7 +21,7 @@ export const insertCalls = (db: Db, appId: AppId, journeyId: JourneyId, calls: r
 
 export type WebhookCall = NewWebhookCall & { journeyId: JourneyId; calledAt: Date; attempts: number }
 
-/** What has waited longest. Only whoever has the webhook's job takes them. */
+/** Those that have waited longest. Only the worker that holds the webhook's job sends them. */
 export const findDueCalls = (db: Db, appId: AppId, webhookId: string, now: Date, limit: number) =>
   db.query<WebhookCall>(sql`
     select c.id, c.journey_id, c.node_id, c.run_id, c.user_id, c.webhook_id, c.called_at, c.attempts
@@ -39,7 +39,7 @@ export async function findNextCall(db: Db, appId: AppId, webhookId: string): Pro
   return found?.dueAt
 }
 
-/** Those that were still there: a journey that ended meanwhile took its own along. */
+/** Answers the ids of the deleted calls. A journey that ended meanwhile has deleted its own. */
 export const deleteCalls = (db: Db, appId: AppId, ids: readonly string[]) =>
   db.query<{ id: string }>(sql`
     delete from journey_calls c where c.app_id = ${appId} and c.id = any(${ids}::uuid[]) returning c.id`)

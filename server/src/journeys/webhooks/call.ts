@@ -1,5 +1,5 @@
-// What send_webhook asks for: one signed request for each run that comes by. One that was not taken is sent again under the same id,
-// so that the receiver knows it, for a day. Each webhook is a job of its own: a slow one holds up nobody else.
+// Calls of send_webhook nodes: one signed request for each run that passes. A failed request is retried for a day under the same id, so
+// that the receiver can recognize it. Each webhook is a job of its own, so that a slow one delays no other.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AppId, UserId } from '../../lib/ids.ts'
@@ -29,9 +29,9 @@ export type WebhookCallsContext = {
   sendWebhook: SendWebhook
 }
 
-/** Requests under way at once. */
+/** Concurrent requests. */
 const AT_ONCE = 20
-/** One turn; then other jobs have theirs. */
+/** After these the job yields to other jobs. */
 const ROUNDS = 20
 const SECOND_MS = 1_000
 const PAUSE_MS = { first: 5 * SECOND_MS, longest: 3_600 * SECOND_MS }
@@ -55,7 +55,7 @@ export const deliverCalls = (ctx: WebhookCallsContext) => async (work: JobRun) =
   if (next) await ctx.queue.enqueue(ctx.db, [webhookCallsJob(appId, key, next)])
 }
 
-/** Whoever paused all sending, or restored a database, wants nobody to be told anything. The limit is not about webhooks. */
+/** An operator who paused sending, or restored a database, wants no requests to go out. The application limit does not apply. */
 async function isHeld({ db, now }: WebhookCallsContext, appId: AppId): Promise<boolean> {
   const { hold } = await readSending(db, appId, now())
   return hold !== undefined && hold.reason !== 'disabled'
@@ -119,7 +119,7 @@ const bodyOf = (
     },
   })
 
-/** Refused, not answered or not reached: all may be mended within the day. */
+/** Refused, unanswered and unreachable are treated alike: all may be repaired within the day. */
 async function settle(
   { db, now }: WebhookCallsContext,
   { job: { appId }, isStillHeld, recordProgress }: JobRun,
