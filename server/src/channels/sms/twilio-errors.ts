@@ -2,12 +2,12 @@
 
 import type { ChannelOutcome } from '../channel.ts'
 
-type TwilioVerdict = { kind: 'retry' | 'failed' | 'gone' | 'misconfigured'; reason: string; all?: boolean }
+type TwilioVerdict = { kind: 'retry' | 'failed' | 'gone' | 'misconfigured'; reason: string; pausesProvider?: boolean }
 
 const entry = (kind: TwilioVerdict['kind'], reason: string, ...codes: number[]) =>
   codes.map((code): [number, TwilioVerdict] => [code, { kind, reason }])
 const pause = (reason: string, ...codes: number[]) =>
-  codes.map((code): [number, TwilioVerdict] => [code, { kind: 'retry', reason, all: true }])
+  codes.map((code): [number, TwilioVerdict] => [code, { kind: 'retry', reason, pausesProvider: true }])
 
 const VERDICTS = new Map<number, TwilioVerdict>([
   ...entry('gone', 'not a valid number', 21211, 21217, 21401, 21421),

@@ -272,7 +272,7 @@ describe('an answer', () => {
       kind: 'retry',
       reason: 'TooManyProviderTokenUpdates',
       afterMs: 1_200_000,
-      all: true,
+      pausesProvider: true,
     })
   })
 
