@@ -3,9 +3,7 @@
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
-import type { TemplateId } from './template.ts'
-
-export type Suspension = { fingerprint: string; since: Date; until: Date }
+import type { Suspension, TemplateId } from './template.ts'
 
 /** `messageId`: the message that was being rendered, `templateId`: what it was made from. */
 export type NewSuspension = Suspension & { templateId: TemplateId | null; messageId: string }

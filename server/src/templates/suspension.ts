@@ -13,8 +13,8 @@ import type { TemplatesContext } from './context.ts'
 import { fingerprintOf } from './fingerprint.ts'
 import { usesLiquid } from './prepare-content.ts'
 import { findTemplate } from './store.ts'
-import { deleteSuspensions, findSuspensions, type Suspension } from './suspension-store.ts'
-import { type Template, type TemplateId, templateNotFound } from './template.ts'
+import { deleteSuspensions, findSuspensions } from './suspension-store.ts'
+import { type Suspension, type Template, type TemplateId, templateNotFound } from './template.ts'
 
 export const SUSPENSION_MS = 86_400_000
 

@@ -4,7 +4,6 @@ import { AppError } from '../lib/errors.ts'
 import type { Id } from '../lib/ids.ts'
 import { type ContentChannel, type ContentFields, PLATFORMS } from './content.ts'
 import type { EmailHtml } from './content-sources.ts'
-import type { Suspension } from './suspension-store.ts'
 
 export type TemplateId = Id<'template'>
 
@@ -19,6 +18,9 @@ export type Template = {
   createdAt: Date
   updatedAt: Date
 }
+
+/** Since when and until when content is not rendered because it kept hitting its time limit. */
+export type Suspension = { fingerprint: string; since: Date; until: Date }
 
 export type TemplateSummary = Pick<Template, 'id' | 'name' | 'createdAt' | 'updatedAt'>
 

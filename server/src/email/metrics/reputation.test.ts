@@ -4,7 +4,7 @@ import { aDomain, load } from '../../../test/email-events.ts'
 import { told } from '../../../test/users.ts'
 import { virtualClock } from '../../lib/clock.ts'
 import { newId } from '../../lib/ids.ts'
-import { readRates } from './count.ts'
+import { readRates } from './read-rates.ts'
 
 let app: TestApp
 const clock = virtualClock('2030-06-15T12:34:56.789Z')
