@@ -86,7 +86,7 @@ async function settleStandIns(ctx: { db: Db; clock: Clock; secrets: SecretBox },
   const shown = left.slice(0, 5).map(({ name, providers }) => `${name} (${providers.join(', ')})`)
   log.warn(
     { apps: left.length },
-    `apps still have credentials of the stand-ins that --sink gave them, and reach nobody with them: ${shown.join('; ')}${left.length > shown.length ? '; …' : ''}`,
+    `Apps still use --sink credentials, so their messages reach nobody: ${shown.join('; ')}${left.length > shown.length ? '; …' : ''}`,
   )
 }
 

@@ -1,27 +1,27 @@
-// What every way of reaching people has in common. A channel is given addresses and finished content, and says of each what
-// became of it. What follows from that (another try, an unsubscribed address, a row in the ledger) is for the caller.
+// The contract of all channels. A channel takes addresses with finished content and reports the outcome of each. What follows from
+// an outcome (a retry, an unsubscribed address, a row in the ledger) is up to the caller.
 
 import type { AppId } from '../lib/ids.ts'
 
 export type ChannelOutcome =
-  /** The provider took it. `id` is the provider's own, for receipts that come later. */
+  /** The provider accepted it. `id` is the provider's own, for later receipts. */
   | { kind: 'sent'; id?: string }
   /**
-   * Refused for now, or never handed over: it may be tried again without reaching anybody twice. `all` says that the
-   * provider asks for a pause for everything of this app, not for this one address; `free` that it was not even offered, so
-   * that this was no attempt.
+   * Refused for now, or never handed over: a retry cannot reach anybody twice. `pausesProvider` means that the provider asks for
+   * a pause for the whole app, not for this address alone; `wasNotAttempted` that the provider was never asked, so that this does
+   * not count as an attempt.
    */
   | { kind: 'retry'; reason: string; afterMs?: number; pausesProvider?: boolean; wasNotAttempted?: true }
-  /** Refused for good; the address may be right all the same. */
+  /** Refused permanently, though the address may be valid. */
   | { kind: 'failed'; reason: string }
-  /** The address leads nowhere any more. `since`, where the provider says it: a newer registration is not meant. */
+  /** The address no longer exists. Where the provider gives `since`, a registration newer than that is not affected. */
   | { kind: 'gone'; reason: string; since?: Date }
-  /** The provider refuses the app's credentials or settings: no message of this channel can go out until they are mended. */
+  /** The provider refuses the app's credentials or settings: no message of this channel can be sent until they are fixed. */
   | { kind: 'misconfigured'; reason: string }
-  /** All of it was written and no whole answer came back: it may or may not arrive. */
+  /** The request was written without a complete answer: the message may or may not have arrived. */
   | { kind: 'unknown'; reason: string }
 
-/** Whose messages they are, and whether many wait with them: what apps have in common is divided by it. */
+/** Whose messages they are, and in which lane. Resources that apps share are divided by it. */
 export type TrafficSource = { appId: AppId; lane: 'direct' | 'bulk' }
 
 export type Channel<Item> = {

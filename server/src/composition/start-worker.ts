@@ -130,10 +130,14 @@ function openChannels(
 
 function publishDeliveryMetrics({ metrics }: Infrastructure, engine: Engine): void {
   metrics.gauge('carillon_deliveries', 'Deliveries of this process by provider and outcome.', engine.stats.read)
-  metrics.gauge('carillon_deliveries_in_flight', 'Deliveries under way, batches that wait, the most at once.', () => {
-    const { inFlight, waiting, most } = engine.slots.stats()
-    return { in_flight: inFlight, waiting, most }
-  })
+  metrics.gauge(
+    'carillon_deliveries_in_flight',
+    'Deliveries in flight, batches waiting, and the limit per app and provider.',
+    () => {
+      const { inFlight, waiting, most } = engine.slots.stats()
+      return { in_flight: inFlight, waiting, most }
+    },
+  )
 }
 
 /** An app that got new credentials sends with them at once, here and on every other worker. */

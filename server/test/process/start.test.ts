@@ -105,7 +105,7 @@ test('stand-ins in any order: an app from before gets their credentials, and lat
   const keys = printedKeys(first.out())
   await first.stop()
   const { dataDir } = first
-  const standIns = /still have credentials of the stand-ins.*First app \(APNs, FCM, Huawei, ADM, WNS, SMS\)/
+  const standIns = /still use --sink credentials.*First app \(APNs, FCM, Huawei, ADM, WNS, SMS\)/
   expect(first.err()).not.toMatch(standIns)
 
   const second = await launch({ dataDir, env: { SINK: 'true' } })

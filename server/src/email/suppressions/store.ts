@@ -97,7 +97,7 @@ export async function deleteOldSoftBounces(db: Db, appId: AppId, now: Date): Pro
 
 /**
  * The reason of the one that was deleted by this very call. It begins anew: what it bounced before counts no more. In the order of
- * `noteSoftBounces`, so that the two do not wait in a circle; where there was none, nothing may be left of this.
+ * `recordSoftBounces`, so that the two do not wait in a circle; where there was none, nothing may be left of this.
  */
 export async function deleteSuppression(db: Db, appId: AppId, address: string): Promise<SuppressionReason | undefined> {
   await deleteSoftBounces(db, appId, [address])

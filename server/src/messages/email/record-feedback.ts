@@ -4,7 +4,7 @@
 // and clicks count every time. Of what nobody knew whether it arrived any news says that it did.
 
 import type { BounceClass } from '../../channels/email/classify-bounce.ts'
-import { countEmails } from '../../email/metrics/count.ts'
+import { countEmails, writerParts } from '../../email/metrics/count.ts'
 import type { EmailCount } from '../../email/metrics/facts.ts'
 import type { EmailReference } from '../../email/reference.ts'
 import { recordSoftBounces } from '../../email/suppressions/store.ts'
@@ -58,8 +58,6 @@ export function createRecordEmailFeedback({ db, clock, merger, recordRunActions 
   })
 }
 
-/** Lines of the engine have the parts before; see `countEmails`. */
-const PART = 4
 /** Of the counts of a message: those who write have locked its deliveries, and do not wait for each other long. */
 const FACTS_PART = 0
 
@@ -107,7 +105,7 @@ function noteAll(
     if (changed.size > 0) await updateEmailDeliveries(db, appId, [...changed])
     const facts = counter.list().map(({ fact, ...it }): CountChange => ({ ...it, state: fact, reason: null }))
     await changeCounts(db, appId, FACTS_PART, [...resolved, ...facts])
-    if (counts.length > 0) await countEmails(db, appId, PART, counts)
+    if (counts.length > 0) await countEmails(db, appId, writerParts.feedback, counts)
     await insertDeliveryEvents(db, appId, events)
     await reportRunActions(recordRunActions, db, appId, acted)
     const addresses = await findMeant(db, appId, list, known)

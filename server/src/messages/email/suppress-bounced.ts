@@ -1,5 +1,4 @@
-// Addresses that refused mail when it was handed over are not tried for ever: one that leads nowhere never again, one that is full or
-// unwell not when it was so too often.
+// An address that does not exist is suppressed at once; one that is full or failing, after repeated soft bounces.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { bounceReasons } from '../../channels/email/classify-bounce.ts'
@@ -11,7 +10,7 @@ import type { ChannelContext, ComposedDelivery, JudgedDelivery, UnsentDelivery }
 import { isBounced } from './count.ts'
 import { findEmailAddresses } from './store.ts'
 
-/** What fails here is found out again by the next message. */
+/** A failure here is harmless: the next message to the address finds out again. */
 export async function suppressBounced(
   { db, clock, log }: ChannelContext,
   appId: AppId,
@@ -35,7 +34,7 @@ export async function suppressBounced(
 
 const SOFT: readonly (string | null)[] = [bounceReasons.soft, bounceReasons.full]
 
-/** Put off until it was given up is refused, too. */
+/** A delivery that was deferred until it expired counts as refused. */
 const isSoftEnd = ({ state, reason }: Pick<DeliveryChange, 'state' | 'reason'>) =>
   (state === 'failed' || state === 'expired') && SOFT.includes(reason)
 

@@ -9,7 +9,7 @@ export class SmtpConnectionLost extends Error {}
 export type SmtpDialog = {
   /** Text has one character for each byte. */
   write(bytes: string | Buffer, onWritten?: () => void): void
-  /** The next reply that nobody waits for yet. Rejects with `Lost`. */
+  /** The next reply that nobody waits for yet. Rejects with `SmtpConnectionLost`. */
   reply(withinMs?: number): Promise<SmtpReply>
   /** The same for several, each of which may take as long as one; fewer of them where the connection is `lost` before. */
   replies(count: number, withinMs?: number): Promise<ReceivedReplies>

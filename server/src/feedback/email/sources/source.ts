@@ -52,12 +52,12 @@ export type RecipientEvent = { recipient?: string | undefined; event: RecipientE
 /** What a request says once it is known to be the provider's. */
 export type SourceReport = {
   events: SourceEvent[]
-  /** By which the request itself is known: it is heard once, whatever it says. */
+  /** Identifies the request itself, so that it is processed only once. */
   once?: string | undefined
 }
 
-/** Whoever it is learns nothing, not even whether the app or the source is there. */
-export const notAuthentic = () => forbidden('The signature or the credentials do not fit')
+/** One answer for every reason, so that it does not reveal whether the app or the source exists. */
+export const notAuthentic = () => forbidden('Invalid signature or credentials')
 
 /** In constant time, whatever their lengths. */
 export function isSame(a: string, b: string): boolean {

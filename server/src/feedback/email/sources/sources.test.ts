@@ -63,7 +63,7 @@ beforeEach(() => clock.advance({ minutes: 1 }))
 
 const sent = (more: Partial<Parameters<typeof aSentEmail>[1]> = {}) => aSentEmail(app, { at: clock.now(), ...more })
 const OK = { status: 200, body: { success: true } }
-const REFUSED = { status: 403, body: { errors: ['The signature or the credentials do not fit'] } }
+const REFUSED = { status: 403, body: { errors: ['Invalid signature or credentials'] } }
 const seconds = () => Math.floor(clock.now().getTime() / 1_000)
 
 async function post(path: string, body: string, headers: Record<string, string> = {}, appId = app.tenant.id) {
