@@ -69,7 +69,7 @@ describe('pages in Chromium', () => {
       guides: [],
       isNoneShown: false,
     })
-    expect((await search('restoring a backup')).guides).toEqual(['Running it in production'])
+    expect((await search('restoring a backup')).guides).toEqual(['Running Carillon in production'])
     expect(await search('no such words')).toEqual({ titles: [], operations: [], guides: [], isNoneShown: true })
     const all = await search('')
     expect(all.operations.length).toBeGreaterThan(150)

@@ -14,7 +14,7 @@ try {
       const reason = refuse(it)
       return reason === undefined ? [] : [`${it.from} imports ${it.to}: ${reason}`]
     }),
-    ...findCycles(imports.filter(({ isType }) => !isType)).map((cycle) => `import cycle: ${cycle.join(' -> ')}`),
+    ...findCycles(imports).map((cycle) => `import cycle: ${cycle.join(' -> ')}`),
     ...findFolderProblems(sources.files.map(({ path }) => path)),
     ...findForbiddenWords(sources),
     ...findForeignLookups(sources),

@@ -9,9 +9,9 @@ const ROOT = new URL('../../../../', import.meta.url)
 /** In the order in which somebody who begins needs them. A guide that is not named here comes last. */
 const GROUPS: Record<string, readonly string[]> = {
   'First steps': ['try-it', 'accounts-and-keys', 'api'],
-  'Reaching people': ['messages', 'web-push', 'email', 'email-feedback', 'email-metrics', 'sms', 'in-app', 'journeys'],
-  'What became of it': ['reports', 'webhooks'],
-  'Running it': ['settings', 'command-line', 'operations', 'threat-model', 'security'],
+  Sending: ['messages', 'web-push', 'email', 'email-feedback', 'email-metrics', 'sms', 'in-app', 'journeys'],
+  Results: ['reports', 'webhooks'],
+  Operating: ['settings', 'command-line', 'operations', 'threat-model', 'security'],
 }
 const MORE = 'More'
 const DECISIONS = 'Decisions'

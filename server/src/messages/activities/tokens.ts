@@ -8,7 +8,7 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import type { MergeOutcome, Merger } from '../../storage/merge.ts'
 import { refuseForeignDevice } from '../../users/devices/authorize.ts'
-import type { ActivitiesContext } from './context.ts'
+import type { UserReader } from '../../users/read.ts'
 import {
   type ActivityToken,
   type ActivityTokenKey,
@@ -20,6 +20,8 @@ import {
 } from './store.ts'
 
 export type RegisterToken = (appId: AppId, token: ActivityToken) => Promise<void>
+
+type TokensContext = { db: Db; reader: UserReader; register: RegisterToken }
 
 /** Far more than a device shows at once. */
 const MAX_TOKENS = 50
@@ -44,20 +46,20 @@ export function createRegisterToken({ db, clock, merger }: { db: Db; clock: Cloc
 
 export const tokenRequired = () => invalid('activity_token is required')
 
-export async function registerToken(ctx: ActivitiesContext, appId: AppId, token: ActivityToken, authority: Authority) {
+export async function registerToken(ctx: TokensContext, appId: AppId, token: ActivityToken, authority: Authority) {
   await checkOwner(ctx, appId, token, authority)
   await ctx.register(appId, token)
 }
 
 /** Also when there is none. */
-export async function removeToken(ctx: ActivitiesContext, appId: AppId, key: ActivityTokenKey, authority: Authority) {
+export async function removeToken(ctx: TokensContext, appId: AppId, key: ActivityTokenKey, authority: Authority) {
   await checkOwner(ctx, appId, key, authority)
   await deleteToken(ctx.db, appId, key)
 }
 
 /** Where identity is verified, a device speaks for its own user alone. */
 export async function checkOwner(
-  { reader }: Pick<ActivitiesContext, 'reader'>,
+  { reader }: Pick<TokensContext, 'reader'>,
   appId: AppId,
   { subscriptionId }: Pick<ActivityTokenKey, 'subscriptionId'>,
   authority: Authority,
