@@ -14,10 +14,11 @@ type Locked = {
   optionalDependencies?: Record<string, string>
 }
 type Lock = { packages: Record<string, Locked> }
-type Manifest = Record<
-  'dependencies' | 'devDependencies' | 'optionalDependencies' | 'overrides',
-  Record<string, string>
->
+/** A version, or the versions of packages below another package. */
+type Versions = { [name: string]: string | Versions }
+type Manifest = Record<'dependencies' | 'devDependencies' | 'optionalDependencies', Record<string, string>> & {
+  overrides: Versions
+}
 
 const read = async (name: string) => JSON.parse(await readFile(new URL(`../../${name}`, import.meta.url), 'utf8'))
 const lock: Lock = await read('package-lock.json')
@@ -84,13 +85,17 @@ function missingBinaries(lock: Lock): string[] {
   })
 }
 
-const isExact = (version: string) => /^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)
+/** A version, or another package in place of the one that is asked for, in one version. */
+const isExact = (version: string) => /^(npm:[\w@/.-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)
+
+const inexactIn = (versions: Versions): string[] =>
+  Object.entries(versions).flatMap(([name, version]) =>
+    typeof version === 'object' ? inexactIn(version) : isExact(version) ? [] : [`${name}: ${version}`],
+  )
 
 const inexactVersions = (manifest: Partial<Manifest>) =>
   (['dependencies', 'devDependencies', 'optionalDependencies', 'overrides'] as const).flatMap((group) =>
-    Object.entries(manifest[group] ?? {})
-      .filter(([, version]) => !isExact(version))
-      .map(([name, version]) => `${name}: ${version}`),
+    inexactIn(manifest[group] ?? {}),
   )
 
 /** Where there is a choice, one that is allowed is enough. */

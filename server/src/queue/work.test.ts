@@ -518,7 +518,7 @@ test('a notification wakes a worker between two sweeps', async () => {
   try {
     const slow = { ...quick, sweepMs: 600_000 }
     aWorker({ x: { run: async ({ job }) => void seen.push(job.key) } }, { listener, timing: slow }).start()
-    await until(() => logged.some(({ msg }) => msg.startsWith('listening for jobs')))
+    await until(() => logged.some(({ msg }) => msg.startsWith('Listening for jobs')))
     await until(async () => (await db.query(sql`select 1 from leaders`)).length === 1)
     for (const key of ['1', '2', '3']) {
       await enqueue({ appId, name: 'x', key })
@@ -792,7 +792,7 @@ test('a job starts when it is due, not at the next sweep', async () => {
   try {
     await enqueue({ appId, name: 'x', key: 'found ahead by the sweep', runAt: soon() })
     aWorker({ x: { run } }, { listener, timing: { ...quick, sweepMs: 600_000 } }).start()
-    await until(() => logged.some(({ msg }) => msg.startsWith('listening for jobs')))
+    await until(() => logged.some(({ msg }) => msg.startsWith('Listening for jobs')))
     await quiet()
     expect(done).toEqual([])
     clock.advance({ ms })
@@ -897,7 +897,7 @@ test('a worker survives the database going away, keeps what it did, and goes on'
     worker.start()
     await until(() => before.runs.length === 1)
     wire.cut()
-    await until(() => logged.some(({ msg }) => msg.startsWith('upkeep of the queue failed')))
+    await until(() => logged.some(({ msg }) => msg.startsWith('Queue maintenance failed')))
     await until(() => logged.some(({ msg }) => msg.startsWith('Could not renew job leases')))
     expect(at(0, before).work.signal.aborted).toBe(false)
     at(0, before).end()

@@ -63,7 +63,12 @@ describe('keys', () => {
   test('a key that is no good is a list of strings with a reference', async () => {
     const { status, body } = await ask('Key nobody')
     expect(status).toBe(401)
-    expect(body).toEqual({ errors: [expect.any(String)], reference: [expect.any(String)] })
+    // The second error and the reference are ours: they lead to where the server itself explains keys.
+    const ownPage = expect.stringContaining('docs/accounts-and-keys')
+    expect(body).toEqual({
+      errors: [expect.stringMatching(/^Access denied\. {2}/), ownPage],
+      reference: [ownPage],
+    })
   })
 
   test('a key of another app sees the same as where there is no app', async () => {
