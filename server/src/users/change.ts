@@ -1,11 +1,11 @@
-// Every change to users goes through here: create with something known, alias, property, subscription, transfer, delete,
-// the legacy players. Concurrent requests of one app are one transaction:
-//   1. find whom the requests point at, and lock those user rows in the order of their ids
-//   2. load them with all they own (under the locks nobody else changes it)
-//   3. apply the requests one after the other in memory; a refused one leaves no trace
-//   4. write the difference as sets, and commit before anyone is answered
-// An alias or a subscription is only ever changed under the lock of its user's row; what nobody owns yet
-// is decided by the unique constraints, and the loser looks again.
+// Every change to users goes through here: creating a user with something that already exists, aliases, properties,
+// subscriptions, transfer, deletion, and the legacy players. Concurrent requests of one app share one transaction:
+// 1. find the users that the requests refer to, and lock their rows in the order of their ids
+// 2. load them with everything they own (under the locks nobody else changes it)
+// 3. apply the requests one after the other in memory; a refused request leaves no trace
+// 4. write the difference as sets, and commit before any request is answered
+// An alias or a subscription is only ever changed under the lock of its user's row. For one that has no owner yet the
+// unique constraints decide, and the loser starts again.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId, UserId } from '../lib/ids.ts'
@@ -22,7 +22,7 @@ import { writeDifference } from './write-difference.ts'
 export type UserCommand<Result = unknown> = {
   /** Everything this request may read or change. */
   refs: OwnerRef[]
-  /** What is loaded of the users beyond themselves and their aliases; what is not loaded cannot be changed. */
+  /** What is loaded of the users besides themselves and their aliases. What is not loaded cannot be changed. */
   needs?: Partial<LoadOptions>
   apply(state: WorkingSet, now: string): Result
 }
@@ -46,7 +46,7 @@ export function createChangeUsers({ db, clock, newId, merger }: ChangeContext): 
           if (round === ROUNDS) throw new Error('users keep moving while they are being changed')
           open = await runRound(appId, commands, open, seen, outcomes)
         } catch (error) {
-          // What earlier rounds committed is done and must not be done again: the error is for the others alone.
+          // What earlier rounds committed must not be done again: only the remaining commands get the error.
           if (open.length === commands.length) throw error
           for (const i of open) outcomes[i] = { error }
           return outcomes
@@ -57,9 +57,10 @@ export function createChangeUsers({ db, clock, newId, merger }: ChangeContext): 
   })
 
   /**
-   * Run these commands in one transaction. Those that point at somebody who could not be locked (who got what they name,
-   * or was deleted, while this transaction waited) come back for another. Whoever was locked in an earlier round is locked
-   * again: what several servers pass around among the same users would otherwise always be elsewhere.
+   * Runs these commands in one transaction. Returns those that refer to a user who could not be locked, because the
+   * alias or token moved to another user, or the user was deleted, while this transaction waited; they need another
+   * round. Users locked in an earlier round are locked again: otherwise something that several servers pass around
+   * among the same users could be somewhere else in every round.
    */
   async function runRound(
     appId: AppId,
@@ -73,7 +74,7 @@ export function createChangeUsers({ db, clock, newId, merger }: ChangeContext): 
       const again = [...seen].map((id): OwnerRef => ({ id }))
       const { ids, pointing, watched } = await lockReferencedUsers(db, appId, [...refs, ...again])
       for (const id of ids) seen.add(id)
-      // Taken under the locks, so that who comes later is later.
+      // Read under the locks, so that a later transaction has a later time.
       const now = clock.now()
       const loading = {
         subscriptions: open.some((i) => commands[i]?.needs?.subscriptions),

@@ -1,4 +1,4 @@
-// What the operations on users are made of, put together once.
+// The dependencies of the operations on users, built once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'

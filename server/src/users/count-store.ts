@@ -1,4 +1,4 @@
-// Counts: of what each user owns, and of the subscriptions of an app.
+// Counts of what each user owns, and of the subscriptions of an app.
 
 import { randomInt } from 'node:crypto'
 import type { AppId, UserId } from '../lib/ids.ts'
@@ -8,7 +8,9 @@ import { rows, sql } from '../storage/sql.ts'
 /** By how much the counts of a user change. */
 export type UserCountChange = { id: UserId; aliases: number; subscriptions: number }
 
-/** The counts stand in the row for the sake of its check constraints: the limits hold whatever the code above believes. */
+/**
+ * The counts are columns of the row so that its check constraints enforce the limits, whatever the code above assumes.
+ */
 export const adjustUserCounts = (db: Db, appId: AppId, list: UserCountChange[], now: Date) =>
   db.query(sql`
   update users u
@@ -17,7 +19,7 @@ export const adjustUserCounts = (db: Db, appId: AppId, list: UserCountChange[], 
   from jsonb_to_recordset(${rows(list)}::jsonb) as r(id uuid, aliases smallint, subscriptions smallint)
   where u.app_id = ${appId} and u.id = r.id`)
 
-/** Subscriptions of an app: all, those that can be reached, and those that can be reached by push. */
+/** The subscriptions of an app: all, the reachable ones, and those reachable by push. */
 export type PlayerCounts = { players: number; subscribed: number; messageable: number }
 
 export async function sumPlayerCounts(db: Db, appIds: readonly AppId[]): Promise<Map<AppId, PlayerCounts>> {
@@ -35,7 +37,10 @@ export async function sumPlayerCounts(db: Db, appIds: readonly AppId[]): Promise
 const COUNT_SLOTS = 8
 export const pickCountSlot = () => randomInt(COUNT_SLOTS)
 
-/** The last write of a transaction: whoever waits for this row then holds nothing that its holder may wait for. */
+/**
+ * Must be the last write of a transaction: its holder then waits for nothing else, so waiting for this row cannot
+ * deadlock.
+ */
 export const adjustPlayerCounts = (db: Db, appId: AppId, by: PlayerCounts) =>
   db.query(sql`
   insert into player_counts (app_id, slot, players, subscribed, messageable)

@@ -1,4 +1,4 @@
-// Create user: make one, or change the one that the request's aliases or tokens already belong to.
+// Create user: creates a user, or changes the one that the request's aliases or tokens already belong to.
 
 import { type Authority, forAnotherUser, KEY } from '../lib/authority.ts'
 import { AppError, aliasesClaimed, invalid } from '../lib/errors.ts'
@@ -82,9 +82,9 @@ export function readDraft({ identity, subscriptions, properties }: CreateUserBod
 }
 
 /**
- * The user this draft makes if all in it is unknown: the common case, written by one merged statement without locks.
- * Undefined where the draft is more than that: it names subscriptions by id, has sessions or purchases, says when they were there
- * before, or breaks a limit.
+ * The user that this draft creates if everything in it is new: the common case, written by one merged statement without
+ * locks. Undefined if the draft needs more than that: it names subscriptions by id, has sessions or purchases, imports
+ * earlier activity, or breaks a limit.
  */
 export function prepareNewUser(
   { newId, now }: CreateUserContext,
@@ -109,7 +109,7 @@ export function prepareNewUser(
     user.subscriptions.set(it.id, it)
     subscriptions.push(it)
   }
-  // Nobody but a device has an install, and a fresh one brings push subscriptions alone.
+  // Only devices have an install, and a new install brings only push subscriptions.
   const last = subscriptions.at(-1)
   if (last && draft.installId !== undefined) last.installId = draft.installId
   return { user, subscriptions }
@@ -127,13 +127,14 @@ function applyDraft(state: WorkingSet, draft: UserDraft, now: string, newId: New
     return applyImportedActivity(state, subscription, isNew, draft.properties)
   })
   assignInstall(state, draft.installId, subscriptions, now)
-  // A subscription given twice is answered twice, as it is in the end.
+  // A subscription that the request names twice is answered twice, in its final state.
   const final = subscriptions.map((it) => state.subscriptions.get(it.id) ?? it)
-  // A copy: later commands of the batch go on changing the user, and that is not this one's answer.
+  // A copy, because later commands of the batch go on changing the user, and those changes do not belong in this
+  // answer.
   return { isNew: !known, user: { ...user, aliases: new Map(user.aliases) }, subscriptions: final }
 }
 
-/** Whoever imports users says when they were there. When a subscription that is known was made does not change. */
+/** An import of users says when they were active. The creation time of an existing subscription does not change. */
 export function applyImportedActivity(
   state: WorkingSet,
   subscription: Subscription,
@@ -151,7 +152,10 @@ export function applyImportedActivity(
   return seen
 }
 
-/** The user that the aliases name or, without aliases, the owner of the subscriptions. A verified user is always themselves. */
+/**
+ * The user that the aliases name or, without aliases, the owner of the subscriptions. A verified user always gets their
+ * own.
+ */
 function findTarget(state: WorkingSet, { aliases, subscriptions }: UserDraft, authority: Authority): User | undefined {
   if (authority.kind === 'verified') return state.find({ label: EXTERNAL_ID, value: authority.externalId })
   const owners = new Set(aliases.map((alias) => state.find(alias)).filter((owner) => owner !== undefined))
@@ -174,7 +178,7 @@ function findTarget(state: WorkingSet, { aliases, subscriptions }: UserDraft, au
   return holder === undefined ? undefined : state.users.get(holder)
 }
 
-/** Flat, as the service's logs have it, and under the name that the client library reads. */
+/** `meta` is flat, as the service's logs show it, and repeated under the name that the client library reads. */
 function severalUsers(state: WorkingSet, aliases: Alias[]): AppError {
   const known = aliases.filter((alias) => state.find(alias) !== undefined)
   const labels = Object.fromEntries(known.map(({ label, value }) => [label, value]))

@@ -4,7 +4,9 @@ import type { AppId } from '../lib/ids.ts'
 import type { UserRef } from './aliases/identity.ts'
 import type { ChangeUsers } from './change.ts'
 
-/** Everything of the user goes, and its aliases are free again. What remains is a line in the audit log, without personal data. */
+/**
+ * Deletes everything of the user and frees its aliases. Only an entry in the audit log remains, without personal data.
+ */
 export function deleteUser(change: ChangeUsers, appId: AppId, ref: UserRef, by: RequestOrigin) {
   return change(appId, {
     refs: [ref],

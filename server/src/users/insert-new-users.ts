@@ -1,5 +1,5 @@
-// New users, many requests in one statement: what makes Create user cheap. Requests that meet something known
-// (an alias, a token) are left out by the same statement and go the way of all changes.
+// Inserts new users of many requests in one statement, which makes Create user cheap. The statement leaves out requests
+// that contain an alias or a token that already exists; they take the general path of changes.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
@@ -13,7 +13,7 @@ import type { User } from './user.ts'
 
 export type NewUser = { user: User; subscriptions: Subscription[] }
 
-/** True when the user was inserted; false when an alias or token of it is known, and nothing was done. */
+/** True when the user was inserted; false when one of its aliases or tokens already exists, and nothing was written. */
 export type InsertNewUser = (appId: AppId, fresh: NewUser) => Promise<boolean>
 
 type InsertNewUserContext = { db: Db; clock: Clock; newId: NewId; merger: Merger }
@@ -37,7 +37,10 @@ export function createInsertNewUser({ db, clock, newId, merger }: InsertNewUserC
   })
 }
 
-/** Does no earlier request of the batch bring the same alias, token or install? The later one sees what the earlier made. */
+/**
+ * Whether no earlier request of the batch has the same alias, token or install. A later one must see what the earlier
+ * created.
+ */
 function isFirst({ user, subscriptions }: NewUser, taken: Set<string>): boolean {
   const keys = [...user.aliases].map(([label, value]) => `a\0${label}\0${value}`)
   for (const { type, tokenHash, installId } of subscriptions) {

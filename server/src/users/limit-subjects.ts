@@ -1,4 +1,4 @@
-// Limits that count per user need to know which user an alias stands for, before the request is let in.
+// Limits that count per user need to know which user an alias stands for before the request is admitted.
 
 import { authorityOf } from '../lib/authority.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -13,8 +13,8 @@ const REMEMBERED = 20_000
 const MAX_AGE_MS = 10_000
 
 /**
- * The user's id, however the request names it. Remembered for some seconds: an alias that moves in between is counted
- * for its former owner, which costs nobody more than that.
+ * The user's id, however the request names it. Cached for some seconds: requests for an alias that moves in between
+ * count against its former owner, which does no other harm.
  */
 export function createFindLimitSubjects(reader: UserReader, clock: Clock): FindLimitSubjects {
   const remembered = new Map<string, { subject: string; until: number }>()
@@ -43,8 +43,9 @@ type SdkRequest = {
 }
 
 /**
- * Whom a request of an SDK is counted for. Nobody is looked up for it: a counter that is some user's own would tell that the user is
- * there, and could be used up against them. A device counts by its address, together with what it names.
+ * What the limits count a request of an SDK against. No user is looked up for it: a counter that belongs to a user
+ * would reveal that the user exists, and a stranger could use it up. A device is counted by its IP address together
+ * with what it names.
  */
 export function limitSubjectsOfSdk({ caller, ip, params, body }: SdkRequest): string[] {
   const authority = authorityOf(caller)
@@ -52,11 +53,11 @@ export function limitSubjectsOfSdk({ caller, ip, params, body }: SdkRequest): st
   const { identity } = (body ?? {}) as { identity?: unknown }
   const externalId = isObject(identity) ? (identity as Record<string, unknown>)[EXTERNAL_ID] : undefined
   const names = [params.alias_id, params.subscription_id, externalId].filter((name) => typeof name === 'string')
-  // Nothing is checked yet, and counters are kept for a while: no name may be long.
+  // Nothing is validated yet, and counters are kept for a while, so the names are cut.
   return names.map((name) => `device\0${addressGroup(ip)}\0${name.slice(0, MAX_NAME).toLowerCase()}`)
 }
 
-/** A subscription by what it delivers to; addresses of emails are one in any case. */
+/** A subscription by its token; email addresses are case-insensitive. */
 export const limitSubjectOfToken = (type: string, token: string) => {
   const kind = type.toLowerCase()
   return `${kind}\0${kind === 'email' ? token.toLowerCase() : token}`
@@ -66,12 +67,12 @@ const MOST_ALIASES = 20
 const MOST_SUBSCRIPTIONS = 20
 
 /**
- * Whom a Create user request is about: those its aliases belong to, the aliases themselves while nobody has them, and the
- * subscriptions it brings.
+ * What the limits count a Create user request against: the users that its aliases belong to, the aliases themselves
+ * while nobody has them, and the subscriptions it contains.
  */
 export async function limitSubjectsOfNewUser(find: FindLimitSubjects, appId: AppId, body: unknown): Promise<string[]> {
   const { identity, subscriptions } = (body ?? {}) as { identity?: unknown; subscriptions?: unknown }
-  // The limits are judged before the body is checked, so nothing about its shape is known here.
+  // The limits are checked before the body is validated, so nothing can be assumed about its shape.
   const aliases = isObject(identity) ? Object.entries(identity).filter(isTextPair).slice(0, MOST_ALIASES) : []
   const owners = await Promise.all(aliases.map(([label, value]) => findAlias(find, appId, label, value)))
   const brought = Array.isArray(subscriptions) ? subscriptions.slice(0, MOST_SUBSCRIPTIONS) : []

@@ -1,4 +1,4 @@
-// Users with what they own.
+// Loads users with what they own.
 
 import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -10,8 +10,8 @@ import type { OwnerRef, User } from './user.ts'
 export type LoadOptions = { subscriptions: boolean; purchases: boolean }
 
 /**
- * A row of `u` with what it owns. Times come as text in ISO form, so that they pass through JSON unchanged.
- * Everything is a scalar subquery: a join could be planned as a scan of the app's whole table.
+ * A row of `u` with what it owns. Times are ISO text, so that they pass through JSON unchanged. Everything is a scalar
+ * subquery: a join could be planned as a scan of the app's whole table.
  */
 const userObject = (appId: AppId, loading: LoadOptions) => sql`
     to_jsonb(u) || jsonb_build_object(
@@ -40,8 +40,8 @@ const userObject = (appId: AppId, loading: LoadOptions) => sql`
     )`
 
 /**
- * The locked users with what they own and, seen at the same moment, which of the references that pointed at nobody
- * before the lock have come to point at somebody.
+ * The locked users with what they own and, seen at the same moment, those of the references that pointed at nobody
+ * before the lock and point at a user now.
  */
 export async function loadLockedUsers(
   db: Db,
@@ -63,7 +63,9 @@ export async function loadLockedUsers(
   }
 }
 
-/** The users that references point at, without locks. One statement, so that nobody moves between finding and loading. */
+/**
+ * The users that references point at, without locks. One statement, so that nothing moves between finding and loading.
+ */
 export async function loadReferencedUsers(
   db: Db,
   appId: AppId,

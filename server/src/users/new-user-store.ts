@@ -8,11 +8,11 @@ import { freshSubscriptionRow, freshUserRow } from './rows.ts'
 import type { User } from './user.ts'
 
 /**
- * Insert new users with their aliases and subscriptions, but for those of which something is known already: their ids
- * come back. One statement; what it reads, it reads first. PostgreSQL runs the inserts from the last to the first: aliases
- * stand last so that they are claimed before tokens, and the app's counts first so that they are locked after all else,
- * as in all other changes. In opposite orders the two would deadlock. Where changes are watched it writes the news too,
- * under the id of the user: there is one beginning for each.
+ * Inserts new users with their aliases and subscriptions. Skips those with an alias, token or install that already
+ * exists, and returns their ids. It is one statement whose reads come first. PostgreSQL runs the inserts from the last
+ * to the first: aliases stand last so that they are claimed before tokens, and the app's counts first so that they are
+ * locked after everything else, as in all other changes. In opposite orders the two would deadlock. If changes are
+ * watched, it also writes a feed entry for each user, under the user's id, because a user is created only once.
  */
 export async function insertNewUsers(
   db: Db,

@@ -1,4 +1,4 @@
-// SQL on where and when users are.
+// SQL on where and when users are active.
 
 import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -6,14 +6,14 @@ import { rows, sql } from '../storage/sql.ts'
 
 export type Presence = { userId: UserId; timezoneId: string | null; lastActive: Date }
 
-/** Whoever was never active was last there when they were created. */
+/** A user who was never active counts as last active when created. */
 export const findPresence = (db: Db, appId: AppId, ids: readonly UserId[]) =>
   db.query<Presence>(sql`
     select u.id as user_id, u.timezone_id, coalesce(t.last_active, u.created_at) as last_active
     from users u left join user_activity t on t.app_id = ${appId} and t.user_id = u.id
     where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
 
-/** Those of them that are there. */
+/** The subset of these users that exists. */
 export async function findExistingUsers(db: Db, appId: AppId, ids: readonly UserId[]): Promise<Set<UserId>> {
   const found = await db.query<{ id: UserId }>(sql`
     select u.id from users u where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
@@ -25,7 +25,7 @@ export async function countUsers(db: Db, appId: AppId): Promise<number> {
   return row?.total ?? 0
 }
 
-/** For each time, how many users were last active after it. */
+/** For each time, the number of users who were last active after it. */
 export const countActiveUsers = (
   db: Db,
   appId: AppId,

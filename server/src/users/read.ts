@@ -1,4 +1,4 @@
-// Views. Concurrent ones are one statement, on the primary: an acknowledged write is always seen.
+// Views. Concurrent ones share one statement, on the primary: an acknowledged write is always visible.
 
 import type { Authority } from '../lib/authority.ts'
 import { subscriptionNotFound, userNotFound } from '../lib/errors.ts'
@@ -77,7 +77,7 @@ export async function viewUser(reader: UserReader, appId: AppId, ref: OwnerRef, 
   }
 }
 
-/** The same for a device: of the subscriptions it is shown the one that it names as its own. */
+/** The same for a device: the only subscription it sees is the one that it names as its own. */
 export async function viewUserForDevice(
   reader: UserReader,
   appId: AppId,
@@ -90,7 +90,8 @@ export async function viewUserForDevice(
   return {
     identity: deviceIdentity(user),
     properties: deviceProperties(now.toISOString()),
-    // iOS takes a list without its own subscription for the loss of it; no list says nothing.
+    // iOS takes a list without its own subscription to mean that the subscription was lost; without a list it assumes
+    // nothing.
     ...(own && !isAddressType(own.type) && { subscriptions: [subscriptionObject(appId, own)] }),
   }
 }

@@ -1,4 +1,4 @@
-// Whom references point at: a reference is anything by which a request can name a user.
+// Finds the users that references point at. A reference is anything by which a request can name a user.
 
 import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -6,7 +6,7 @@ import { rows, sql } from '../storage/sql.ts'
 import type { FeedKind } from './change-feed/feed.ts'
 import type { OwnerRef } from './user.ts'
 
-/** References as one jsonb parameter; `n` is the place in the list. */
+/** References as one jsonb parameter; `n` is the index in the list. */
 const refRows = (refs: readonly OwnerRef[]) =>
   rows(
     refs.map((ref, n) => {
@@ -19,10 +19,9 @@ const refRows = (refs: readonly OwnerRef[]) =>
   )
 
 /**
- * Whom a row of `r` names, by `r.id` or else by the alias `r.label` and `r.value`; null when there is nobody. A part of
- * other statements too, so that what they write for a user is written for one that is there.
- * Scalar subqueries, on purpose: as joins the planner may turn them into a scan of the whole table for each batch; as
- * these they stay index probes.
+ * The user that a row of `r` names, by `r.id` or else by the alias `r.label` and `r.value`; null when there is none.
+ * Other statements embed this too, so that they write only for users that exist. Scalar subqueries on purpose: the
+ * planner may turn joins into a scan of the whole table for each batch, while these stay index probes.
  */
 export const userIdOfRow = (appId: AppId) => sql`
   case
@@ -30,7 +29,7 @@ export const userIdOfRow = (appId: AppId) => sql`
     else (select a.user_id from aliases a where a.app_id = ${appId} and a.label = r.label and a.value = r.value)
   end`
 
-/** Whom each reference points at, as a column of `r`. */
+/** The user that each reference points at, as a column of `r`. */
 const pointsAt = (appId: AppId) => sql`
   case
     when r.id is not null or r.label is not null then ${userIdOfRow(appId)}
@@ -42,7 +41,7 @@ const pointsAt = (appId: AppId) => sql`
           where s.app_id = ${appId} and s.type = r.type and s.token_hash = decode(r.token_hash, 'hex'))
   end`
 
-/** References as rows, each with whom it points at. `offset 0` keeps the planner from turning the probes into joins. */
+/** References as rows, each with its user. `offset 0` keeps the planner from turning the probes into joins. */
 export const referencedUsers = (appId: AppId, refs: readonly OwnerRef[]) => sql`
   select r.n, ${pointsAt(appId)} as user_id
   from jsonb_to_recordset(${refRows(refs)}::jsonb)
@@ -51,13 +50,16 @@ export const referencedUsers = (appId: AppId, refs: readonly OwnerRef[]) => sql`
 
 export type LockedUsers = {
   ids: UserId[]
-  /** References that pointed at somebody before the lock. */
+  /** References that pointed at a user before the lock. */
   pointing: Set<OwnerRef>
-  /** What the app is watched for, but for events. */
+  /** What the app is watched for, except events. */
   watched: Set<FeedKind>
 }
 
-/** Lock the users that the references point at, in the order of their ids. Who was deleted meanwhile is not locked. */
+/**
+ * Locks the users that the references point at, in the order of their ids. Users deleted in the meantime are not
+ * locked.
+ */
 export async function lockReferencedUsers(db: Db, appId: AppId, refs: readonly OwnerRef[]): Promise<LockedUsers> {
   const found = await db.query<{ n: number | null; lockedId: UserId | null; watched: FeedKind | null }>(sql`
     with refs as materialized (${referencedUsers(appId, refs)}),
@@ -79,7 +81,7 @@ export async function lockReferencedUsers(db: Db, appId: AppId, refs: readonly O
   }
 }
 
-/** Whom references point at, without locks. */
+/** The users that references point at, without locks. */
 export async function findOwners(db: Db, appId: AppId, refs: readonly OwnerRef[]): Promise<(UserId | undefined)[]> {
   const found = await db.query<{ n: number; userId: UserId | null }>(referencedUsers(appId, refs))
   const owners: (UserId | undefined)[] = new Array(refs.length).fill(undefined)
@@ -89,7 +91,7 @@ export async function findOwners(db: Db, appId: AppId, refs: readonly OwnerRef[]
 
 export type IdentityRow = { userId: UserId; aliases: Record<string, string> | null }
 
-/** The identities that references point at; undefined where there is nobody. */
+/** The identities that references point at; undefined where there is no user. */
 export async function findIdentities(
   db: Db,
   appId: AppId,

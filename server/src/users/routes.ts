@@ -50,7 +50,7 @@ const access = (keyless?: (params: Record<string, string>, hasToken: boolean) =>
 const targetOf = ({ params, caller }: Pick<Call<{ alias_label: string; alias_id: string }>, 'params' | 'caller'>) =>
   readTargetUser(params.alias_label, params.alias_id, authorityOf(caller))
 
-/** SDKs send the header with everything, and before they know their subscription an id of their own making. */
+/** SDKs send this header with every request, filled with an id of their own until they know their subscription's. */
 function selectedBy(call: Pick<Call, 'header'>, authority: Authority): SubscriptionId | undefined {
   const given = call.header('onesignal-subscription-id')
   return authority.kind === 'key' || isUuid(given ?? '') ? readSelectedSubscription(given) : undefined
@@ -60,8 +60,8 @@ const installOf = (call: Pick<Call, 'header'>, authority: Authority) =>
   readInstallId(call.header('onesignal-install-id'), authority)
 
 /**
- * Mobile SDKs ask for in-app messages only after a write has given them a token to read it back with. Every read here sees
- * all acknowledged writes, so the token says nothing but when that was; the later one is the larger text.
+ * Mobile SDKs fetch in-app messages only after a write has returned a token to read it back with. Every read here sees
+ * all acknowledged writes, so the token holds only the time of the write; a later token compares as the larger text.
  */
 const seenBy = <Body extends object>({ caller, now }: Pick<Call, 'caller' | 'now'>, body: Body) =>
   caller.kind === 'sdk' ? { ...body, ryw_token: String(now.getTime()).padStart(16, '0') } : body
@@ -83,7 +83,7 @@ export function userRoutes(ctx: UsersContext): Route[] {
     return ctx.findSubjects(app.id, readUserRef(label, value))
   })
   const writesSubscription = byAlias(({ params }) => [(params.subscription_id ?? '').toLowerCase()])
-  // SDKs view their user whenever they start; the few views of a back end are not to be used up by that.
+  // SDKs view their user at every start; that must not use up the few views that a back end has.
   const views: RouteLimit[] = [
     { rule: 'view', when: (call) => !isSdk(call) },
     { rule: 'users.write', counter: 'sdk-views', when: isSdk },

@@ -1,4 +1,4 @@
-// Rows are written sorted by key, so that two batches that race for the same keys wait for each other and do not deadlock.
+// Rows are written sorted by key, so that two batches with the same keys wait for each other instead of deadlocking.
 
 import type { Alias } from './aliases/identity.ts'
 import type { Subscription } from './subscriptions/subscription.ts'

@@ -1,4 +1,4 @@
-// Users and subscriptions as rows and as values, and the way between the two.
+// Converts users and subscriptions between rows and values.
 
 import { EXTERNAL_ID } from './aliases/identity.ts'
 import { columnsFromRow, columnsToWire } from './properties/columns.ts'
@@ -17,7 +17,7 @@ export const userRow = ({ id, properties }: User) => ({
   amount_spent: properties.amountSpent,
 })
 
-/** The limit is on custom aliases; external_id has its own place. */
+/** The limit is on custom aliases; external_id does not count. */
 export const countCustom = (aliases: ReadonlyMap<string, string>) => aliases.size - (aliases.has(EXTERNAL_ID) ? 1 : 0)
 
 export type LoadedUser = UserRow & {
@@ -123,7 +123,7 @@ export const activityRow = (id: string, it: { lastActive: string; sessionCount: 
   session_time: it.sessionTime,
 })
 
-/** Without the fields that are null: the row travels as JSON, and most of a new row is null. */
+/** Leaves out null fields: the row travels as JSON, and most fields of a new row are null. */
 function sparse<Row extends object>(row: Row): Partial<Row> {
   const out: Partial<Row> = {}
   for (const key in row) if (row[key] !== null) out[key] = row[key]

@@ -1,4 +1,4 @@
-// The wire shapes of users, identities and subscriptions. What a JSON schema cannot say is checked in
+// The wire format of users, identities and subscriptions. What a JSON schema cannot express is checked in
 // properties.ts, identity.ts and subscription.ts.
 
 import Type, { type Static, type TSchema } from 'typebox'

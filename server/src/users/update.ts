@@ -24,8 +24,9 @@ export function readSelectedSubscription(header: string | undefined): Subscripti
 }
 
 /**
- * Properties are set, deltas are added; sessions count for the user and for the selected subscription. Without one the user was there,
- * and nobody knows with which: all their subscriptions were. A device speaks for no other than its own.
+ * Sets properties and adds deltas. Sessions count for the user and for the selected subscription. Without a selected
+ * one it is unknown which device the user was active on, so all their subscriptions become active, except for a device,
+ * which acts only for its own.
  */
 export function updateUser(
   change: ChangeUsers,
@@ -77,7 +78,8 @@ function addSession(
 ) {
   const subscription = user.subscriptions.get(id)
   if (!subscription) {
-    // An SDK takes a 404 for the loss of its user, and names a subscription with every request, moved since or not.
+    // An SDK takes a 404 to mean that its user was lost, and names a subscription with every request, even one that has
+    // moved.
     if (authority.kind === 'key') throw subscriptionNotFound()
     return
   }

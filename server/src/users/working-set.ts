@@ -1,6 +1,6 @@
-// The users that a batch of changes is about, loaded and locked, with everything they own, as plain values.
-// Commands change it in memory; what differs from the loaded state is then written as sets.
-// A command that throws leaves no trace: each change puts its own undoing on a list.
+// The users that a batch of changes is about, loaded and locked, with everything they own, as plain values. Commands
+// change it in memory; what differs from the loaded state is then written as sets. Each change adds its inverse to a
+// list, so that a command that throws can be undone.
 
 import type { AuditEntry } from '../apps/store.ts'
 import type { SubscriptionId, UserId } from '../lib/ids.ts'
@@ -11,7 +11,7 @@ import type { NewPurchases, OwnerRef, User } from './user.ts'
 
 export type Note = Omit<AuditEntry, 'id'>
 
-/** How things were when they were loaded. */
+/** The state as it was loaded. */
 export type LoadedState = {
   users: ReadonlyMap<UserId, { properties: StoredProperties; aliases: ReadonlyMap<string, string> }>
   subscriptions: ReadonlyMap<SubscriptionId, Subscription>
@@ -44,7 +44,7 @@ export function createWorkingSet(loaded: User[]) {
   }
   for (const user of loaded) index(user)
 
-  // Properties and subscriptions are replaced, never changed in place, so remembering them by reference is enough.
+  // Properties and subscriptions are replaced, never changed in place, so keeping references to them is enough.
   const before: LoadedState = {
     users: new Map(loaded.map((it) => [it.id, { properties: it.properties, aliases: new Map(it.aliases) }])),
     subscriptions: new Map(subscriptions),
@@ -94,7 +94,7 @@ export function createWorkingSet(loaded: User[]) {
       put(user.aliases, label, undefined)
       put(byAlias, aliasKey(label, value), undefined)
     },
-    /** Add, or put in the place of the one with the same id: another owner, another token, other fields. */
+    /** Adds the subscription, or replaces the one with the same id, which may have another owner, token or fields. */
     putSubscription(it: Subscription) {
       const before = subscriptions.get(it.id)
       if (before) {
@@ -137,7 +137,7 @@ export function createWorkingSet(loaded: User[]) {
       const id = byInstall.get(installId)
       return id === undefined ? undefined : subscriptions.get(id)
     },
-    /** Whom a reference points at, in the present state. */
+    /** The user that a reference points at in the present state. */
     ownerOf(ref: OwnerRef): UserId | undefined {
       if ('id' in ref) return users.get(ref.id)?.id
       if ('label' in ref) return byAlias.get(aliasKey(ref.label, ref.value))
@@ -145,7 +145,7 @@ export function createWorkingSet(loaded: User[]) {
       const id = 'installId' in ref ? byInstall.get(ref.installId) : byToken.get(tokenKey(ref.type, ref.tokenHash))
       return id === undefined ? undefined : subscriptions.get(id)?.userId
     },
-    /** All of it or, when it throws, nothing. */
+    /** Applies the whole command or, when it throws, nothing. */
     attempt<Result>(command: () => Result): Result {
       undo = []
       try {

@@ -1,5 +1,5 @@
-// The difference between what was loaded and what the commands made of it, written as sets:
-// first what goes, then what comes, parents before children; users that go leave last.
+// Writes the difference between what was loaded and what the commands made of it, as sets: first deletions, then
+// additions, parents before children; deleted users come last.
 
 import { insertAuditEntries } from '../apps/store.ts'
 import type { AppId, NewId, SubscriptionId, UserId } from '../lib/ids.ts'
@@ -27,7 +27,10 @@ import {
 import type { User } from './user.ts'
 import type { WorkingSet } from './working-set.ts'
 
-/** Answers the job that wakes who takes the news, where there are any: whoever holds it until a commit keeps others waiting. */
+/**
+ * Returns the job that starts the reader of the change feed, if there are entries. It is not enqueued here, because a
+ * transaction that locks the job's row keeps others waiting until it commits.
+ */
 export async function writeDifference(
   { db, queue, newId, watched }: { db: Db; queue: Queue; newId: NewId; watched: ReadonlySet<FeedKind> },
   appId: AppId,
@@ -56,7 +59,8 @@ export async function writeDifference(
   await step(released(state), releaseInstalls)
   await step(changedSubscriptions, updateSubscriptions)
   await step(addedSubscriptions, insertSubscriptions)
-  // Last, because it takes along what hangs on the user: what was given to others must hang on them by then.
+  // Last, because the delete cascades to everything the user owns: what moved to other users must belong to them by
+  // then.
   await step(gone(before.users, state.users), deleteUsers)
   await queue.enqueue(db, userDeletedJobs(appId, gone(before.users, state.users), now))
   await step(
@@ -93,7 +97,7 @@ function comparePlayerCounts({ before, subscriptions }: WorkingSet): PlayerCount
 const gone = <Key, A, B>(before: ReadonlyMap<Key, A>, after: ReadonlyMap<Key, B>): Key[] =>
   [...before.keys()].filter((key) => !after.has(key))
 
-/** Whose install another subscription may have now. */
+/** Subscriptions whose install another one may have now. */
 const released = ({ before, subscriptions }: WorkingSet): SubscriptionId[] =>
   [...before.subscriptions.values()]
     .filter(({ id, installId }) => {
@@ -109,7 +113,7 @@ const columnsOf = (properties: StoredProperties): unknown[] => [
   properties.amountSpent,
 ]
 
-/** Does the wide user row change? Sessions alone do not touch it. */
+/** Whether the wide user row changes. Sessions alone do not touch it. */
 function isChanged(user: User, before: StoredProperties | undefined): boolean {
   if (before === undefined || before === user.properties) return false
   const after = columnsOf(user.properties)
@@ -146,7 +150,7 @@ function compareAliases(state: WorkingSet, users: User[]): { added: OwnedAlias[]
 
 type SessionActivity = { lastActive: string; sessionCount: number; sessionTime: number }
 
-/** What was never active needs no activity row: its last activity is its creation. */
+/** A user or subscription that was never active needs no activity row: its last activity is its creation. */
 function isActive(after: SessionActivity, createdAt: string, before?: SessionActivity): boolean {
   const { lastActive, sessionCount, sessionTime } = before ?? { lastActive: createdAt, sessionCount: 0, sessionTime: 0 }
   return after.lastActive !== lastActive || after.sessionCount !== sessionCount || after.sessionTime !== sessionTime

@@ -4,7 +4,7 @@ import type { User } from '../user.ts'
 import type { WorkingSet } from '../working-set.ts'
 import { type Alias, MAX_CUSTOM_ALIASES, ONESIGNAL_ID } from './identity.ts'
 
-/** Add or replace aliases: all of them or none. Labels that are not named stay. */
+/** Adds or replaces aliases, all of them or none. Labels that are not named keep their values. */
 export function assignAliases(state: WorkingSet, user: User, aliases: Alias[]) {
   const claimed = aliases.filter((alias) => {
     const owner = state.find(alias)
@@ -16,8 +16,9 @@ export function assignAliases(state: WorkingSet, user: User, aliases: Alias[]) {
 }
 
 /**
- * Add aliases on behalf of a device, which is not told what became of them. One that somebody has is not taken from them,
- * and a label that a known person has already keeps its value: it may have come from the app's back end.
+ * Adds aliases on behalf of a device, which is not told which of them were stored. An alias that another user has is
+ * not taken away, and a label that an identified user already has keeps its value, which may have come from the app's
+ * back end.
  */
 export function addFreeAliases(state: WorkingSet, user: User, aliases: readonly Alias[]) {
   const mayReplace = isAnonymous(user)
@@ -31,7 +32,7 @@ export function addFreeAliases(state: WorkingSet, user: User, aliases: readonly 
 
 const countCustom = (user: User) => user.aliases.size - (isAnonymous(user) ? 0 : 1)
 
-/** `onesignal_id` may be sent along when it says what is so already; it is never set. */
+/** A request may repeat the user's own `onesignal_id`, but can never set another. */
 export function refuseOtherOnesignalId(user: User, onesignalId: string | undefined) {
   if (onesignalId !== undefined && onesignalId !== user.id) throw invalid(`${ONESIGNAL_ID} cannot be set`)
 }

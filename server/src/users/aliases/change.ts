@@ -28,7 +28,7 @@ const hasAddress = ({ subscriptions }: User) => [...subscriptions.values()].some
 
 const identityAnswer = (user: User) => ({ identity: identityObject(user.id, user.aliases) })
 
-/** Create or update aliases: nothing but the identity changes, and no user is created. */
+/** Creates or replaces aliases. Only the identity changes, and no user is created. */
 export function updateAliases(
   change: ChangeUsers,
   appId: AppId,
@@ -47,8 +47,9 @@ export function updateAliases(
     needs: { subscriptions: 'subscriptionId' in target || isClaim },
     apply(state) {
       const user = findTarget(state, target, authority)
-      // Whoever has a token for an external id may give it to the anonymous user that they have been so far, unless that one has an
-      // address: it may have been made for somebody else's, and the back end may have written to it since.
+      // The holder of an identity token may give its external id to the anonymous user of the device, unless that user
+      // has an address: the address may have been registered for somebody else, and the back end may have written to it
+      // since.
       if (!isClaim || !isAnonymous(user)) refuseOtherUser(user, authority)
       else if (hasAddress(user)) throw aliasesClaimed({ [EXTERNAL_ID]: external })
       refuseOtherOnesignalId(user, onesignalId)
@@ -60,8 +61,9 @@ export function updateAliases(
 }
 
 /**
- * A device is never given an external id this way: it is told that somebody has it, taken or free, and SDKs then sign in with
- * Create user, which tells nothing. Other aliases are set where they are free, and the answer does not say.
+ * A device never gets an external id this way: the answer is always that somebody has it, whether or not it is taken.
+ * SDKs then sign in with Create user, which reveals nothing. Other aliases are set if they are free, and the answer
+ * does not say which were.
  */
 function updateForDevice(state: WorkingSet, user: User, aliases: Alias[]) {
   const external = aliases.find(({ label }) => label === EXTERNAL_ID)
@@ -96,7 +98,7 @@ export function removeAlias(
   })
 }
 
-/** Also answered so where there is no such alias: the device was never told whether it is set. */
+/** Gives the same answer when the alias does not exist, because a device never learns whether an alias is set. */
 function removeForDevice(state: WorkingSet, user: User, label: string) {
   if (label === EXTERNAL_ID || !isAnonymous(user)) throw needsIdentityToken('Removing an alias')
   state.removeAlias(user, label)

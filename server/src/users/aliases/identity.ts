@@ -1,4 +1,4 @@
-// Aliases: which are well-formed, and how a user is addressed by one.
+// Aliases: which ones are well-formed, and how a request addresses a user by one.
 
 import { invalid, invalidUuid } from '../../lib/errors.ts'
 import { isUuid, type UserId } from '../../lib/ids.ts'
@@ -12,17 +12,20 @@ export const EXTERNAL_ID = 'external_id'
 
 export type Alias = { label: string; value: string }
 
-/** How a request names a user: by the id we gave it, or by an alias. */
+/** How a request names a user: by the id that the server assigned, or by an alias. */
 export type UserRef = { id: UserId } | Alias
 
-/** A user addressed by path. Aliases that cannot exist find nobody; a malformed id is told as such. */
+/** A user addressed by path. An alias that could not exist simply finds no user; a malformed id is refused. */
 export function readUserRef(label: string, value: string): UserRef {
   if (label !== ONESIGNAL_ID) return { label, value }
   if (!isUuid(value)) throw invalidUuid(ONESIGNAL_ID, value)
   return { id: value.toLowerCase() }
 }
 
-/** Aliases given in a body, checked. `onesignal_id` comes back apart: whether it may be there depends on the operation. */
+/**
+ * Checks the aliases of a request body. Returns `onesignal_id` separately, because whether it is allowed depends on the
+ * operation.
+ */
 export function readIdentity(identity: Record<string, string>): { aliases: Alias[]; onesignalId: string | undefined } {
   const aliases: Alias[] = []
   let onesignalId: string | undefined
@@ -43,7 +46,7 @@ function check(what: string, text: string) {
   if (!isStorable(text)) throw invalid(`an alias ${what} must be valid text`)
 }
 
-/** `onesignal_id` first, then `external_id`, then the rest by label: the same answer every time. */
+/** `onesignal_id` first, then `external_id`, then the rest by label, so that the order is stable. */
 export function identityObject(id: UserId, aliases: Iterable<readonly [string, string]>): Record<string, string> {
   const sorted = [...aliases].sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1))
   const identity: Record<string, string> = Object.create(null)

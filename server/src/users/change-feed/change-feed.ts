@@ -1,5 +1,6 @@
-// How a later domain learns, at once, of what happened to users. It says what it wants to hear of; of everything else not a row
-// is written. Whoever changes users writes the news with the change; the job NEWS wakes who takes them.
+// Tells later domains promptly what happened to users. A domain declares what it watches, and nothing else is written.
+// Whoever changes users writes the feed entries together with the change; the job CHANGE_FEED_JOB starts the reader of
+// the feed.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId, NewId, UserId } from '../../lib/ids.ts'
@@ -18,12 +19,15 @@ import {
   insertWatches,
 } from './store.ts'
 
-/** The job of who takes the news: see jobs.ts. */
+/** The job that reads the feed: see composition/jobs.ts. */
 export const CHANGE_FEED_JOB = 'users.news'
 
 const feedJobs = (appId: AppId): NewJob[] => [{ appId, name: CHANGE_FEED_JOB, key: CHANGE_FEED_JOB, lane: 'direct' }]
 
-/** In the caller's transaction, which enqueues what comes back: the job that wakes who takes the news, if there are any. */
+/**
+ * Runs in the caller's transaction. Returns the job that starts the reader of the feed, which the caller must enqueue;
+ * empty when nothing was written.
+ */
 export async function recordFeedEntries(
   db: Db,
   appId: AppId,
@@ -34,23 +38,32 @@ export async function recordFeedEntries(
   return (await insertFeedEntries(db, appId, news, now)) ? feedJobs(appId) : []
 }
 
-/** For statements that write news themselves: the job as a part of them, where `hasNews`. It tells which state that is in now. */
+/**
+ * For statements that write feed entries themselves: inserts the job in the same statement, where `hasNews` is true.
+ * Returns the state that the job is in afterwards.
+ */
 export const feedJobInsert = (queue: Queue, appId: AppId, hasNews: Sql, now: Date): Sql =>
   jobsInsert(appId, queue.rowsOf(appId, feedJobs(appId)), now, hasNews)
 
-/** Afterwards, unless it runs: then it is done once more. Should this be lost, the sweep finds the job two seconds later. */
+/**
+ * To be called after the commit, unless the job was already running, in which case it runs once more by itself. If the
+ * announcement is lost, the sweep finds the job two seconds later.
+ */
 export const announceFeedJob = (queue: Queue, db: Db, appId: AppId): Promise<void> =>
   queue.announce(db, feedJobs(appId)).catch(() => {})
 
 /**
- * For statements that have written news themselves. What they did is done, and must not look as if it were not: should this
- * fail, `enqueueLostFeedJobs` finds the news a little later.
+ * For statements that have written feed entries themselves. They are committed, so a failure here must not look like a
+ * failure of the change: `enqueueLostFeedJobs` finds the entries a little later.
  */
 export async function enqueueFeedJob(queue: Queue, db: Db, appId: AppId): Promise<void> {
   await queue.enqueue(db, feedJobs(appId)).catch(() => {})
 }
 
-/** In the transaction that acts on them: the oldest, which are then gone. What somebody else is taking is left to them. */
+/**
+ * Removes and returns the oldest entries, in the transaction that acts on them. Skips entries that another reader is
+ * taking.
+ */
 export async function takeFeedEntries(db: Db, appId: AppId, limit: number): Promise<FeedEntry[]> {
   const taken = await deleteOldestFeedEntries(db, appId, limit)
   return taken
@@ -59,8 +72,8 @@ export async function takeFeedEntries(db: Db, appId: AppId, limit: number): Prom
 }
 
 /**
- * All that the app is to be watched for, in the place of what was before. A change that is under way at that moment may not be
- * noted, though it is committed a little later: a transaction takes seconds at most.
+ * Replaces everything that the app is watched for. A change that is under way at that moment may not be recorded
+ * although it commits a little later; a transaction takes seconds at most.
  */
 export const setWatches = (db: Db, appId: AppId, watches: readonly FeedWatch[]): Promise<void> =>
   db.transaction(async (db) => {
@@ -68,14 +81,14 @@ export const setWatches = (db: Db, appId: AppId, watches: readonly FeedWatch[]):
     if (watches.length > 0) await insertWatches(db, appId, watches)
   })
 
-/** The schedule: news whose announcement was lost. */
+/** Scheduled: enqueues the job for entries whose announcement was lost. */
 export async function enqueueLostFeedJobs({ db, clock, newId }: { db: Db; clock: Clock; newId: NewId }): Promise<void> {
   const found = await findAppsWithFeedEntriesAcrossApps(db)
   const jobs = found.flatMap(({ appId }) => feedJobs(appId))
   await createQueue({ clock, newId }).enqueue(db, jobs)
 }
 
-/** Nobody needs to hear of a user that is gone. */
+/** The entries of a deleted user are of no use to any reader. */
 export async function deleteFeedEntriesOf(db: Db, appId: AppId, userId: UserId): Promise<void> {
   await deleteUserFeedEntries(db, appId, userId)
 }

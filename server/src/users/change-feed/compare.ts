@@ -1,4 +1,5 @@
-// What the commands of a batch have really changed, and for whom. Somebody who is told again what is known already is not news.
+// What the commands of a batch have really changed, and for whom. Writing a value that is already stored is not a
+// change.
 
 import type { UserId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
@@ -8,7 +9,7 @@ import type { User } from '../user.ts'
 import type { WorkingSet } from '../working-set.ts'
 import type { NewFeedEntry } from './feed.ts'
 
-/** Of users that are still there. */
+/** Covers only users that still exist. */
 export function findFeedEntries(state: WorkingSet): NewFeedEntry[] {
   const { before, users } = state
   const news: NewFeedEntry[] = []
@@ -23,7 +24,7 @@ export function findFeedEntries(state: WorkingSet): NewFeedEntry[] {
   return news
 }
 
-/** Who has, or had, a subscription that came, went, moved or is different. */
+/** The users who have, or had, a subscription that was added, removed, moved or changed. */
 function changedOwners({ before, subscriptions }: WorkingSet): Set<UserId> {
   const owners = new Set<UserId>()
   for (const it of subscriptions.values()) {
@@ -41,7 +42,7 @@ type UserBefore = { properties: StoredProperties; aliases: ReadonlyMap<string, s
 const isChanged = ({ properties, aliases }: User, was: UserBefore) =>
   !isSameProperties(properties, was.properties) || !isSame(Object.fromEntries(aliases), Object.fromEntries(was.aliases))
 
-/** Purchases are told of by the commands. */
+/** Ignores purchases, which the commands record in the working set. */
 const isSameProperties = (a: StoredProperties, b: StoredProperties) =>
   a === b ||
   (isSame(a.tags, b.tags) && isSame({ ...a, tags: null, purchases: null }, { ...b, tags: null, purchases: null }))

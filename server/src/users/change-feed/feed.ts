@@ -1,14 +1,14 @@
-// What the change feed holds.
+// The contents of the change feed.
 
 import type { UserId } from '../../lib/ids.ts'
 
 /**
- * `change`: anything about a user that a segment can see. `session`: the user began one. `event`: a custom event of that name.
- * `action`: a message was received, opened or clicked.
+ * `change`: anything about a user that a segment can see. `session`: the user began one. `event`: a custom event of
+ * that name. `action`: a message was received, opened or clicked.
  */
 export type FeedKind = 'change' | 'session' | 'event' | 'action'
 
-/** The name of an event; the other kinds have an empty one. */
+/** `name` is the name of an event; it is empty for the other kinds. */
 export type FeedWatch = { kind: FeedKind; name: string }
 
 export type NewFeedEntry = { userId: UserId; kind: Exclude<FeedKind, 'event'>; runId?: string | undefined }
@@ -20,8 +20,8 @@ export type FeedEntry = {
   userId: UserId
   kind: FeedKind
   runId: string | null
-  /** Of kind `event` alone. */
+  /** Only for the kind `event`. */
   event: FeedEvent | null
-  /** When we learned of it; when it happened is in the event. */
+  /** When the server learned of it; the event itself says when it happened. */
   at: Date
 }

@@ -1,5 +1,5 @@
-// The outbox of what happened to users. Two statements write news themselves, in the same step as what they tell of:
-// `insertNewUsers` in store.ts, and the one that stores events.
+// The outbox of what happened to users. Two statements write feed entries themselves, in the same step as the change:
+// `insertNewUsers` in new-user-store.ts, and the one that stores events.
 
 import { type AppId, newId, type UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -8,7 +8,7 @@ import type { FeedKind, FeedWatch, NewFeedEntry } from './feed.ts'
 
 const UNPREPARED = { prepare: false } as const
 
-/** Only what is watched. Whether anything was. */
+/** Inserts only what is watched. Returns whether anything was inserted. */
 export async function insertFeedEntries(
   db: Db,
   appId: AppId,
@@ -35,7 +35,7 @@ export type FeedRow = {
   at: Date
 }
 
-/** The table is empty most of the time, and a plan made then is a bad one for the next burst. */
+/** Not prepared: the table is empty most of the time, and a plan made then is a bad one for the next burst. */
 export const deleteOldestFeedEntries = (db: Db, appId: AppId, limit: number) =>
   db.query<FeedRow>(
     sql`
@@ -53,7 +53,7 @@ export const deleteOldestFeedEntries = (db: Db, appId: AppId, limit: number) =>
 export const deleteUserFeedEntries = (db: Db, appId: AppId, userId: UserId) =>
   db.query(sql`delete from user_news n where n.app_id = ${appId} and n.user_id = ${userId}`, UNPREPARED)
 
-/** One look at an index for each app, however much waits. */
+/** One index probe for each app, however many entries are waiting. */
 export const findAppsWithFeedEntriesAcrossApps = (db: Db) =>
   db.query<{ appId: AppId }>(
     sql`select a.id as app_id from apps a where exists (select 1 from user_news n where n.app_id = a.id)`,

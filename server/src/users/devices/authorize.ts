@@ -1,19 +1,22 @@
-// Whose user a request may name and touch; lib/authority.ts says who is asking.
+// Which user a request may name and change; lib/authority.ts says on whose behalf it acts.
 
 import { type Authority, forAnotherUser } from '../../lib/authority.ts'
 import { missingAuthorization, subscriptionNotFound } from '../../lib/errors.ts'
 import { EXTERNAL_ID, ONESIGNAL_ID, readUserRef, type UserRef } from '../aliases/identity.ts'
 import { isAddressType, type SubscriptionType } from '../subscriptions/subscription.ts'
 
-/** Whom an SDK may name in a path: by the id that nobody can guess, or, with a token, by the external id that it is for. */
+/**
+ * How an SDK may name a user in a path: by the user's id, which nobody can guess, or, with a token, by the token's
+ * external id.
+ */
 export const mayBeNamedBySdk = (label: string | undefined, hasToken: boolean) =>
   label === ONESIGNAL_ID || (hasToken && label === EXTERNAL_ID)
 
-/** The user that a path names. Whether there is one whom the caller may not name is not told. */
+/** The user that a path names. Does not reveal whether a user whom the caller may not name exists. */
 export function readTargetUser(label: string, value: string, authority: Authority): UserRef {
   const ref = readUserRef(label, value)
   if (authority.kind === 'key' || 'id' in ref) return ref
-  // What looks like a token proves nothing where the app has no key to verify it with.
+  // A token proves nothing when the app has no key to verify it with.
   if (authority.kind === 'device') throw missingAuthorization()
   if (ref.label !== EXTERNAL_ID || ref.value !== authority.externalId) throw forAnotherUser()
   return ref
@@ -21,17 +24,21 @@ export function readTargetUser(label: string, value: string, authority: Authorit
 
 type AliasOwner = { aliases: ReadonlyMap<string, string> }
 
-/** Nobody has signed in as this user; whoever knows its id made it. */
+/** Nobody has signed in as this user; only the device that created it knows its id. */
 export const isAnonymous = (user: AliasOwner) => !user.aliases.has(EXTERNAL_ID)
 
-/** A verified user touches their own user alone. Devices are not refused here: what they see and change is limited instead. */
+/**
+ * A verified user may touch only their own user. Devices are not refused here: what they see and change is limited
+ * instead.
+ */
 export function refuseOtherUser(user: AliasOwner, authority: Authority) {
   if (authority.kind === 'verified' && user.aliases.get(EXTERNAL_ID) !== authority.externalId) throw forAnotherUser()
 }
 
 /**
- * May the caller touch this subscription because it knows its id? A device may, if it is one for push; with identity
- * verification that is not enough where the subscription is another person's. What may not be touched is not there.
+ * Whether knowing the id of this subscription is enough to access it. For a device it is, if it is a push subscription;
+ * with identity verification it is not if the subscription belongs to somebody else. Callers treat a subscription that
+ * may not be accessed as one that does not exist.
  */
 export function mayAccessSubscription(
   subscription: { type: SubscriptionType },
@@ -43,7 +50,7 @@ export function mayAccessSubscription(
   return !isAddressType(subscription.type) && (authority.kind === 'device' || isAnonymous(owner))
 }
 
-/** The same for what hangs on a push subscription: whose it is, is not told. */
+/** The same check for what belongs to a push subscription. The error does not reveal the owner. */
 export function refuseForeignDevice(owner: AliasOwner, authority: Authority) {
   if (!mayAccessSubscription({ type: 'iOSPush' }, owner, authority)) throw subscriptionNotFound()
 }

@@ -1,13 +1,13 @@
-// Whoever names an external id or an address without proof is not to learn from the clock what the answer conceals: a
-// statement that finds something takes another time than one that finds nothing.
+// A statement that finds something takes longer or shorter than one that finds nothing. A caller who names an external
+// id or an address without proof must not learn from the duration what the answer conceals.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Clock } from '../../lib/clock.ts'
 
-/** Runs the work and holds its outcome, answer or error, until a whole number of steps has passed. */
+/** Runs the work and holds back its result or error until a whole number of steps has passed. */
 export type ConcealTiming = <Result>(work: () => Promise<Result>) => Promise<Result>
 
-/** Several times what a sign-in takes, so that nearly all of them are answered after exactly one step. */
+/** Several times as long as a sign-in takes, so that nearly all of them are answered after exactly one step. */
 export const TIMING_STEP_MS = 100
 
 export function createConcealTiming(

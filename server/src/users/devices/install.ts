@@ -1,5 +1,5 @@
-// An install of an app has one push subscription. SDKs make another one when they have lost the first, or when its token is
-// new; without this the device would get every message once for each of them.
+// An install of an app has one push subscription. SDKs create another when they have lost the first or its token
+// changes; without this rule the device would get every message once for each of them.
 
 import type { Authority } from '../../lib/authority.ts'
 import { isUuidV4 } from '../../lib/ids.ts'
@@ -9,8 +9,8 @@ import type { OwnerRef } from '../user.ts'
 import type { WorkingSet } from '../working-set.ts'
 
 /**
- * The id that an SDK made up when it was installed. It counts as proof of the device, so it must be one that nobody can guess:
- * what is no random UUID is ignored. The app's own back end speaks for no device.
+ * The id that an SDK generated when it was installed. It counts as proof of the device, so it must be impossible to
+ * guess: anything but a random UUID is ignored. The app's own back end does not act for a device.
  */
 export const readInstallId = (given: string | undefined, authority: Authority): string | undefined =>
   authority.kind !== 'key' && given !== undefined && isUuidV4(given) ? given.toLowerCase() : undefined
@@ -18,7 +18,10 @@ export const readInstallId = (given: string | undefined, authority: Authority): 
 export const installRefs = (installId: string | undefined): OwnerRef[] =>
   installId === undefined ? [] : [{ installId }]
 
-/** Before the install gets what these requests name: what else it had is retired, which also makes room for it. */
+/**
+ * Runs before the install gets the subscriptions that these requests name: retires the one it had, which also makes
+ * room.
+ */
 export function retirePreviousSubscription(
   state: WorkingSet,
   installId: string | undefined,
@@ -36,7 +39,7 @@ export function retirePreviousSubscription(
   state.putSubscription({ ...holder, installId: null, notificationTypes: RETIRED, updatedAt: now })
 }
 
-/** The last push subscription of a request is the one that the install has from now on. */
+/** Assigns the install to the last push subscription of a request. */
 export function assignInstall(
   state: WorkingSet,
   installId: string | undefined,
@@ -47,7 +50,7 @@ export function assignInstall(
   if (installId === undefined || !current) return
   const holder = state.findByInstall(installId)
   if (holder?.id === current.id) return
-  // Named in the same request, and so not left over.
+  // The request names the previous one too, so it is still in use and is not retired.
   if (holder) state.putSubscription({ ...holder, installId: null, updatedAt: now })
   state.putSubscription({ ...(state.subscriptions.get(current.id) as Subscription), installId, updatedAt: now })
 }

@@ -1,5 +1,5 @@
-// What an SDK without an identity token asks of Create user: a user for this install, or to become the one with an external
-// id. Nothing that it is told depends on whether the external id, an alias or an address was known before.
+// Create user for an SDK without an identity token: it creates a user for this install, or becomes the user with an
+// external id. Nothing in the answer depends on whether the external id, an alias or an address already existed.
 
 import type { Authority } from '../../lib/authority.ts'
 import { aliasLimitExceeded, invalid, subscriptionLimitExceeded } from '../../lib/errors.ts'
@@ -54,7 +54,7 @@ export async function signIn(ctx: CreateUserContext, appId: AppId, body: CreateU
           apply: (state, now) => applySignIn(state, draft, external, now, ctx.newId),
         })
   return {
-    // Whether there was somebody with this external id is not told.
+    // Does not reveal whether the external id already belonged to somebody.
     status: created.isNew && !external ? 201 : 202,
     body: {
       identity: deviceIdentity(created.user, draft.aliases),
@@ -64,7 +64,9 @@ export async function signIn(ctx: CreateUserContext, appId: AppId, body: CreateU
   }
 }
 
-/** What would otherwise depend on how much of the request is stored is judged by the request alone. */
+/**
+ * Checks the limits against the request alone, because a check against what is stored would reveal how much is stored.
+ */
 function checkDraft({ aliases, subscriptions }: UserDraft) {
   if (aliases.filter(({ label }) => label !== EXTERNAL_ID).length > MAX_CUSTOM_ALIASES)
     throw aliasLimitExceeded(MAX_CUSTOM_ALIASES)
@@ -77,7 +79,7 @@ function checkDraft({ aliases, subscriptions }: UserDraft) {
 
 const isAddressRequest = ({ kind }: SubscriptionRequest) => kind !== undefined && isAddressType(kind.type)
 
-/** A first start: nothing but push subscriptions. */
+/** A first start: only push subscriptions. */
 const isPlainInstall = ({ aliases, subscriptions }: UserDraft) =>
   aliases.length === 0 && !subscriptions.some(isAddressRequest)
 
@@ -111,7 +113,9 @@ function applySignIn(
   return { isNew, user: { ...user, aliases: new Map(user.aliases) }, subscriptions: final }
 }
 
-/** The anonymous user that this install has been so far. One who has an external id is left behind: that is signing out. */
+/**
+ * The anonymous user that this install has belonged to. A user with an external id is left behind: that is signing out.
+ */
 function findAnonymousHolder(state: WorkingSet, requests: SubscriptionRequest[]): User | undefined {
   for (const request of requests) {
     if (isAddressRequest(request)) continue
@@ -122,9 +126,9 @@ function findAnonymousHolder(state: WorkingSet, requests: SubscriptionRequest[])
 }
 
 /**
- * The user with this external id, made if there is none. A new one begins with what is known of the install's anonymous user. It
- * gets an id of its own all the same: keeping the old one would tell that the external id was free. So would subscriptions
- * that came along by themselves: only those that the request names are moved.
+ * The user with this external id, created if there is none. A new user inherits what is known of the install's
+ * anonymous user, but gets a new id: keeping the old one would reveal that the external id was free. Moving all
+ * subscriptions would reveal it as well, so only those that the request names are moved.
  */
 export function becomeUser(
   state: WorkingSet,
@@ -152,9 +156,9 @@ function inherit(state: WorkingSet, user: User, previous: User) {
 }
 
 /**
- * An address goes to an anonymous user whom this very request makes, and only if nobody has it: with an external id it would be
- * waiting there for the person. The answer is the same either way, with an id that leads nowhere, so that nothing done with it
- * tells more. Whether it is subscribed is not for strangers to say.
+ * An address is stored only for an anonymous user whom this very request creates, and only if nobody has it: with an
+ * external id it would be waiting there for the real person. The answer is the same either way, with an id that leads
+ * nowhere, so that using it reveals no more. A stranger cannot decide whether the address is subscribed.
  */
 function registerAddress(
   state: WorkingSet,

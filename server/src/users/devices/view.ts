@@ -1,5 +1,5 @@
-// What a device without an identity token is shown of a user, and how much it may add: the two ids, its own push subscription, and what its own
-// request said. Everything else that is stored may have come from somebody else.
+// What a device without an identity token sees of a user, and how much it may add. It sees the two ids, its own push
+// subscription, and what its own request contained. Everything else that is stored may have come from somebody else.
 
 import { invalid } from '../../lib/errors.ts'
 import { type Alias, EXTERNAL_ID, identityObject } from '../aliases/identity.ts'
@@ -17,7 +17,7 @@ export function deviceIdentity({ id, aliases }: Pick<User, 'id' | 'aliases'>, ec
   ])
 }
 
-/** The properties of somebody of whom nothing is known but what the request said. */
+/** The properties of a user of whom only the contents of this request are known. */
 export function deviceProperties(now: string, change?: PropertyChange) {
   const blank = newProperties(now)
   return propertiesObject(change ? applyPropertyChange(blank, change, now) : blank)
@@ -28,8 +28,9 @@ const MAX_SESSION_SECONDS = 31 * 86_400
 const MAX_PURCHASE = parseAmount('1000000000')
 
 /**
- * What one request of a device may add. Without bounds the sum could be driven to its end, whose refusal would tell how much was
- * there, and keep everybody from adding more. What was spent is the sum of purchases, not for devices to set.
+ * What one request of a device may add. Without bounds a device could drive the sum to its maximum: the refusal would
+ * reveal how much was there, and would keep everybody from adding more. The amount spent is the sum of purchases, so
+ * devices cannot set it.
  */
 export function limitDeviceChange(change: PropertyChange): PropertyChange {
   if (change.sessionCount > MAX_SESSIONS) throw invalid(`session_count must be at most ${MAX_SESSIONS}`)

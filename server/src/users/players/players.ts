@@ -1,5 +1,5 @@
-// The old device model on top of the new one: a player is a subscription, seen together with its user.
-// It goes through the same changes, so the old door obeys every rule of the new one.
+// The legacy device model on top of the current one: a player is a subscription together with its user. It goes through
+// the same changes, so the legacy routes obey every rule of the current ones.
 
 import { AppError, invalid, subscriptionLimitExceeded } from '../../lib/errors.ts'
 import { type AppId, isUuid, type NewId, type SubscriptionId } from '../../lib/ids.ts'
@@ -83,7 +83,9 @@ export function addPlayer(
 
 type ImportedActivity = Pick<PropertyChange, 'firstActive' | 'lastActive'>
 
-/** Others of a user's players were made before and are used too: of all of them the first time and the last one hold. */
+/**
+ * A user may have older players and may use others, so the user keeps the earliest first and the latest last activity.
+ */
 const widened = ({ properties }: User, { firstActive, lastActive }: ImportedActivity): ImportedActivity => ({
   firstActive: firstActive !== undefined && firstActive < properties.firstActive ? firstActive : undefined,
   lastActive: lastActive !== undefined && lastActive > properties.lastActive ? lastActive : undefined,
@@ -111,7 +113,7 @@ export function editPlayer(change: ChangeUsers, newId: NewId, appId: AppId, id: 
   })
 }
 
-/** A new session: counted for the player and its user, and whatever else the device reports. */
+/** Counts a new session for the player and its user, and stores whatever else the device reports. */
 export function startSession(change: ChangeUsers, appId: AppId, id: SubscriptionId, body: PlayerFields) {
   const { sessionCount: _, ...fields } = readFields(body)
   const properties = { ...readUserFields(body), sessionCount: 1 }
@@ -186,10 +188,10 @@ function readExternalId(value: string | null | undefined): Alias | undefined {
   return readIdentity({ [EXTERNAL_ID]: value }).aliases[0]
 }
 
-/** Who may hold the token that a player is about to take; of which type it is, only the loaded player says. */
+/** The subscriptions that may hold the player's new token. Only the loaded player says which type the token is of. */
 const newTokenRefs = ({ identifier }: PlayerFields): OwnerRef[] => (identifier ? tokenRefs(undefined, identifier) : [])
 
-/** What belongs to the device. */
+/** The fields that belong to the device. */
 function readFields(body: PlayerFields): SubscriptionChange {
   const { language, country, lat, long } = readUserFields(body).columns
   const change: Record<string, unknown> = {
@@ -206,7 +208,9 @@ function readFields(body: PlayerFields): SubscriptionChange {
   return change
 }
 
-/** What belongs to the user. A null is a field the device does not know, not one to be cleared. */
+/**
+ * The fields that belong to the user. Null means that the device does not know the value, not that it is to be cleared.
+ */
 const readUserFields = ({ tags, language, country, lat, long, ip }: PlayerFields): PropertyChange =>
   readProperties({
     tags,
@@ -226,8 +230,8 @@ const requestOf = (change: SubscriptionChange, identifier?: string | null): Subs
 })
 
 /**
- * Whose player this becomes: the user with that external id. Where nobody has it, the player's present user takes it,
- * unless that one is somebody else already.
+ * The user that this player belongs to from now on: the one with that external id. If nobody has it, the player's
+ * present user takes it, unless that user already has another.
  */
 function userOfPlayer(
   state: WorkingSet,

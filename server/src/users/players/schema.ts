@@ -1,4 +1,4 @@
-// The wire shapes of the legacy player operations.
+// The wire format of the legacy player operations.
 
 import Type, { type Static } from 'typebox'
 import { PropertiesBody, Purchase, Tags } from '../schema.ts'

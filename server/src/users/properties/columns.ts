@@ -1,12 +1,13 @@
-// The columns of a user that hold one value each, which a request may set and an answer shows. A new property is an entry here, its name
-// in the two lists of SQL below, a migration, and a test. How it is read, stored, loaded, compared and shown follows.
+// The user columns with a single value, which a request may set and an answer shows. A new property needs an entry
+// here, its name in the two SQL lists below, a migration, and a test. Reading, storing, loading, comparing and showing
+// it follow.
 
 import Type, { type TSchema } from 'typebox'
 import { camelCase, sql } from '../../storage/sql.ts'
 import { optionalNumberOrText, optionalText } from './optional.ts'
 import { readCountry, readIp, readLanguage, readNumber, readTimeZone } from './values.ts'
 
-/** By the name on the wire, which is the name of the column too. */
+/** By the name on the wire, which is also the name of the column. */
 export const USER_COLUMNS = {
   language: { request: optionalText(32, 'Language code, in any case.'), answer: Type.String(), read: readLanguage },
   timezone_id: { request: optionalText(64, 'IANA time zone.'), answer: Type.String(), read: readTimeZone },
@@ -29,7 +30,9 @@ export const USER_COLUMNS = {
   test_user_name: { request: optionalText(128), answer: Type.String(), read: (value: string | null) => value || null },
 } as const
 
-/** In SQL: statements are written out, so that each can be read and checked as it stands. A test holds these lists to the table. */
+/**
+ * Written out, so that each statement can be read and checked as it stands. A test compares these lists with the table.
+ */
 export const USER_COLUMN_NAMES = sql`language, timezone_id, country, lat, long, ip, test_user_name`
 export const USER_COLUMN_TYPES = sql`language text, timezone_id text, country text, lat float8, long float8, ip text, test_user_name text`
 
@@ -39,9 +42,9 @@ type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   : Name
 type ColumnValue<Name extends ColumnName> = ReturnType<(typeof USER_COLUMNS)[Name]['read']>
 
-/** As a part of a user's properties. */
+/** As part of a user's properties. */
 export type UserColumns = { [Name in ColumnName as CamelCase<Name>]: ColumnValue<Name> }
-/** As a part of a row, and on the wire. */
+/** As part of a row, and on the wire. */
 export type UserColumnRow = { [Name in ColumnName]: ColumnValue<Name> }
 
 const columnNames = Object.keys(USER_COLUMNS) as ColumnName[]
@@ -50,7 +53,7 @@ const propertyNames = columnNames.map((name) => [name, camelCase(name) as keyof 
 const mapColumns = <Value>(read: (name: ColumnName) => Value) =>
   Object.fromEntries(columnNames.map((name) => [name, read(name)]))
 
-/** The fields of a request's and of an answer's schema. */
+/** The fields in the schemas of requests and answers. */
 export const columnRequests = mapColumns((name) => USER_COLUMNS[name].request) as unknown as {
   [Name in ColumnName]: (typeof USER_COLUMNS)[Name]['request']
 }
@@ -60,7 +63,7 @@ export const columnAnswers = mapColumns((name) => Type.Optional(USER_COLUMNS[nam
 
 export const EMPTY_COLUMNS = Object.fromEntries(propertyNames.map(([, property]) => [property, null])) as UserColumns
 
-/** The columns that a request gives, checked; null clears one. */
+/** The validated columns of a request; null clears a column. */
 export function readColumns(
   request: { [Name in ColumnName]?: string | number | null | undefined },
 ): Partial<UserColumns> {
@@ -79,7 +82,7 @@ export const columnsToWire = (columns: UserColumns) =>
 export const columnsFromRow = (row: UserColumnRow) =>
   Object.fromEntries(propertyNames.map(([name, property]) => [property, row[name]])) as UserColumns
 
-/** Without the other properties. */
+/** The columns without the other properties. */
 export const columnsOf = (properties: UserColumns) =>
   Object.fromEntries(propertyNames.map(([, property]) => [property, properties[property]])) as UserColumns
 

@@ -1,4 +1,4 @@
-// Fields of a request that may be left out. SDKs send null for what they do not know; it means the same.
+// Optional fields of a request. SDKs send null for a value that they do not know; it means the same as leaving it out.
 
 import Type from 'typebox'
 

@@ -1,4 +1,4 @@
-// A user's properties: what a request may set, how the change meets what is stored, how it is answered.
+// A user's properties: what a request may set, how it changes what is stored, and how properties are answered.
 
 import { invalid } from '../../lib/errors.ts'
 import { codePoints } from '../../lib/text.ts'
@@ -17,7 +17,7 @@ export type PropertyChange = {
   columns: Partial<UserColumns>
   firstActive?: string
   lastActive?: string
-  /** Replaces the stored amount (create alone). */
+  /** Replaces the stored amount (only in Create user). */
   amountSpent?: string
   sessionCount: number
   sessionTime: number
@@ -29,7 +29,10 @@ const MAX_TAG_VALUE = 1024
 /** The last second of the year 9999. */
 const MAX_SECONDS = 253_402_300_799
 
-/** A request's properties and deltas, checked. At most 100 updates: each tag counts one, every other property one. */
+/**
+ * Validates a request's properties and deltas. At most 100 updates: each tag counts as one, and so does every other
+ * property.
+ */
 export function readProperties(
   properties: PropertiesBody = {},
   deltas: Deltas = {},
@@ -59,7 +62,7 @@ function countUpdates({ tags, ...others }: PropertiesBody) {
 
 function readTag(change: PropertyChange, key: string, value: string | number | boolean | null) {
   if (key === '') throw invalid('a tag key must not be empty')
-  // As a key of a plain object it would not be a tag but the object's prototype.
+  // Setting this key on a plain object would change the object's prototype instead of adding a tag.
   if (key === '__proto__') throw invalid('a tag key must not be __proto__')
   if (codePoints(key) > MAX_TAG_KEY) throw invalid(`a tag key must have at most ${MAX_TAG_KEY} characters`)
   const text = value === null ? '' : String(value)
@@ -93,7 +96,7 @@ function readPurchase(purchase: Purchase): StoredPurchase {
 
 const MAX_AMOUNT = parseAmount(String(Number.MAX_SAFE_INTEGER))
 
-/** What is stored after the change; the stored object itself is left alone. */
+/** Returns what is stored after the change; does not modify the stored object. */
 export function applyPropertyChange(stored: StoredProperties, change: PropertyChange, now: string): StoredProperties {
   const tags = { ...stored.tags, ...change.tags }
   for (const key of change.removedTags) delete tags[key]
@@ -113,7 +116,7 @@ export function applyPropertyChange(stored: StoredProperties, change: PropertyCh
   }
 }
 
-/** Sessions, or their seconds; above this sum JSON numbers are no longer exact. */
+/** Adds sessions, or their seconds. Above this sum JSON numbers are no longer exact. */
 export function addSessions(stored: number, added: number): number {
   const sum = stored + added
   if (sum > Number.MAX_SAFE_INTEGER) throw invalid('the sum of the sessions would exceed 2^53-1')

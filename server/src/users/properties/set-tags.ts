@@ -1,4 +1,4 @@
-// Tags that the server itself sets, for many users in a transaction of the caller's.
+// Tags that the server itself sets, for many users, in the caller's transaction.
 
 import type { AppId, NewId, UserId } from '../../lib/ids.ts'
 import type { Queue } from '../../queue/enqueue.ts'
@@ -10,10 +10,13 @@ import { createWorkingSet } from '../working-set.ts'
 import { writeDifference } from '../write-difference.ts'
 import { readProperties } from './properties.ts'
 
-/** An empty value takes the tag away. */
+/** An empty value removes the tag. */
 export type TagChange = { userId: UserId; tags: Record<string, string> }
 
-/** In their order, each seeing what those before it did. Users that are gone are passed over; rows are locked in the order of ids. */
+/**
+ * Applies the changes in order, each on the result of those before. Skips deleted users. Locks rows in the order of
+ * their ids.
+ */
 export async function setTags(
   { queue, newId }: { queue: Queue; newId: NewId },
   db: Db,

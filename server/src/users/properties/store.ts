@@ -1,4 +1,4 @@
-// Rows of users, their activity and their purchases.
+// SQL on users, their activity and their purchases.
 
 import type { AppId, NewId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'

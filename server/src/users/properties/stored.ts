@@ -4,7 +4,7 @@ import type { UserColumns } from './columns.ts'
 
 export type StoredPurchase = { sku: string; iso: string; amount: string; count: number }
 
-/** Times are ISO texts, amounts exact decimals. */
+/** Times are ISO text, amounts exact decimals. */
 export type StoredProperties = UserColumns & {
   tags: Record<string, string>
   firstActive: string
@@ -12,6 +12,6 @@ export type StoredProperties = UserColumns & {
   amountSpent: string
   sessionCount: number
   sessionTime: number
-  /** The newest 100, in the order they were bought. */
+  /** The newest 100, in the order of purchase. */
   purchases: StoredPurchase[]
 }

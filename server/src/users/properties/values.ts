@@ -1,4 +1,4 @@
-// Single values of a request, checked. Null and "" clear.
+// Validates single values of a request. Null and "" clear.
 
 import { isIP } from 'node:net'
 import { invalid } from '../../lib/errors.ts'
@@ -17,13 +17,13 @@ export function readCountry(value: string | null): string | null {
   return value
 }
 
-/** Names asked for so far; the list of known ones is long and every request brings the same few. */
+/** Caches the answers for names that were checked: the list of time zones is long, and requests repeat the same few. */
 const knownTimeZones = new Map<string, boolean>()
 
 export function isTimeZone(name: string): boolean {
   let known = knownTimeZones.get(name)
   if (known === undefined) {
-    // Intl also takes offsets such as "+01:00", which are no identifiers of zones.
+    // Intl also accepts offsets such as "+01:00", which are not zone identifiers.
     known = /^[A-Za-z]/.test(name) && canFormat(name)
     if (knownTimeZones.size > 2_000) knownTimeZones.clear()
     knownTimeZones.set(name, known)

@@ -2,7 +2,7 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { sql } from '../../storage/sql.ts'
 
-/** Those of the apps that hold an email address or a phone number of somebody. */
+/** Those of the apps that hold any email address or phone number. */
 export async function findAppsWithAddresses(db: Db, appIds: readonly AppId[]): Promise<Set<AppId>> {
   const found = await db.query<{ appId: AppId }>(sql`
     select k.app_id

@@ -38,7 +38,7 @@ import {
   subscriptionObject,
 } from './subscription.ts'
 
-/** Create by alias; one that exists is moved here or changed. */
+/** Creates a subscription for the user with this alias. An existing subscription is moved to the user or changed. */
 export function addSubscription(
   change: ChangeUsers,
   newId: NewId,
@@ -73,7 +73,7 @@ function findOwned(state: WorkingSet, id: SubscriptionId, authority: Authority):
   return subscription
 }
 
-/** What an update may hold: the id stays what it is, the type too. */
+/** Validates an update: neither the id nor the type can change. */
 const readUpdate = (draft: SubscriptionDraft): SubscriptionRequest => {
   const kind = draft.type ? { type: readSubscriptionType(draft.type), spelling: draft.type } : undefined
   const token = draft.token || null
@@ -110,7 +110,7 @@ export function updateSubscription(
   })
 }
 
-/** The same, found by what it delivers to. Type and token name one subscription at most. */
+/** The same, for a subscription found by type and token, which name at most one. */
 export function updateSubscriptionByToken(
   change: ChangeUsers,
   appId: AppId,
@@ -134,7 +134,7 @@ export function updateSubscriptionByToken(
   })
 }
 
-/** Its user stays, even when this was the last one. */
+/** Keeps the user, even when this was its last subscription. */
 export function removeSubscription(change: ChangeUsers, appId: AppId, id: SubscriptionId, authority: Authority = KEY) {
   return change(appId, {
     refs: [{ subscriptionId: id }],
@@ -145,7 +145,7 @@ export function removeSubscription(change: ChangeUsers, appId: AppId, id: Subscr
   })
 }
 
-/** Transfer to the user that owns exactly this one alias. */
+/** Transfers the subscription to the user that owns this single alias. */
 export function transferSubscription(
   change: ChangeUsers,
   newId: NewId,
@@ -166,7 +166,7 @@ export function transferSubscription(
     apply(state, now) {
       const subscription = findRequestedSubscription(state, request, authority)
       if (!subscription) throw subscriptionNotFound()
-      // A device that names an external id signs in with it, and is not told whether somebody has it.
+      // A device that names an external id signs in with it, and does not learn whether somebody has it.
       const user =
         authority.kind === 'device' && !isById
           ? becomeUser(state, target, state.users.get(subscription.userId), now, newId).user

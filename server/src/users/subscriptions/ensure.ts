@@ -1,5 +1,5 @@
-// Subscriptions by their tokens: those that are there, and new ones, each with a user of its own, for those that are not.
-// What a message to an address does that nobody has registered.
+// Finds subscriptions by their tokens, and creates the missing ones, each with a user of its own. For messages to
+// addresses that nobody has registered.
 
 import type { AppId, NewId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -8,12 +8,12 @@ import { newUser } from '../new-user.ts'
 import { findByTokens } from './store.ts'
 import { hashToken, newSubscription, type SubscriptionType } from './subscription.ts'
 
-/** A command loads and locks all that it names; so many at once keep a transaction short. */
+/** A command loads and locks everything it names; this many at once keep a transaction short. */
 const AT_ONCE = 500
 
 export type EnsureContext = { db: Db; change: ChangeUsers; newId: NewId }
 
-/** The ids in the order of the tokens, which are well-formed and all different. */
+/** Returns the ids in the order of the tokens, which must be well-formed and distinct. */
 export async function ensureSubscriptions(
   { db, change, newId }: EnsureContext,
   appId: AppId,

@@ -8,8 +8,8 @@ const SUBSCRIBED = 1
 export type SmsOptOut = { subscriptionId: SubscriptionId; userId: UserId }
 
 /**
- * What the person behind a number asks for, who has texted so. Undefined when the app does not know the number. Asking to be
- * subscribed does not undo what the app itself has switched off.
+ * Applies the request of a person who texted from this number. Undefined when the app does not know the number. A
+ * request to subscribe does not undo what the app itself has switched off.
  */
 export function setSmsOptOut(
   change: ChangeUsers,
@@ -39,7 +39,7 @@ export function setSmsOptOut(
 
 const UNREACHABLE = -10
 
-/** The provider says that nothing can be delivered there any more, or that the person has told it so. */
+/** The provider reports that nothing can be delivered there any more, or that the person has opted out. */
 export function markUnreachable(
   change: ChangeUsers,
   appId: AppId,
@@ -51,7 +51,7 @@ export function markUnreachable(
     needs: { subscriptions: true },
     apply(state, now) {
       const known = state.subscriptions.get(id)
-      // What is unsubscribed already stays so for the reason that it has.
+      // A subscription that is already unsubscribed keeps its reason.
       if (!known || (known.notificationTypes ?? SUBSCRIBED) <= 0) return
       state.putSubscription({ ...known, notificationTypes: isOptedOut ? UNSUBSCRIBED : UNREACHABLE, updatedAt: now })
     },
@@ -59,8 +59,8 @@ export function markUnreachable(
 }
 
 /**
- * What the person behind a subscription asks for, in an answer to what was sent there. Asking to be subscribed does not undo
- * what the app itself has switched off.
+ * Applies what the person behind a subscription asked for in an answer to a message. A request to subscribe does not
+ * undo what the app itself has switched off.
  */
 export function setSubscribedByUser(
   change: ChangeUsers,

@@ -3,17 +3,17 @@
 import { type Sql, sql } from '../../storage/sql.ts'
 import type { Subscription, SubscriptionType } from './subscription.ts'
 
-/** `enabled` is null where there is no subscription any more. */
+/** `enabled` is null when the subscription no longer exists. */
 type SubscribedState = { enabled: boolean | null; notificationTypes: number | null }
 
-/** Switched on, and not unsubscribed. `null` is how a subscription begins, and counts as subscribed. */
+/** Enabled, and not unsubscribed. `null` is the initial state and counts as subscribed. */
 export const isSubscribed = ({ enabled, notificationTypes }: SubscribedState) =>
   enabled === true && (notificationTypes ?? 1) > 0
 
 /** `row` is the name of a row of subscriptions. */
 export const subscribedSql = (row: Sql) => sql`(${row}.enabled and coalesce(${row}.notification_types, 1) > 0)`
 
-/** Subscribed, with somewhere to send to. */
+/** Subscribed, and with a token to send to. */
 export const isReachable = (subscription: Pick<Subscription, 'enabled' | 'notificationTypes' | 'token'>) =>
   isSubscribed(subscription) && subscription.token !== null
 
@@ -21,7 +21,7 @@ export const reachableSql = (row: Sql) => sql`(${subscribedSql(row)} and ${row}.
 
 const TYPES_WITHOUT_PUSH: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS', 'WindowsPhonePush', 'AlexaPush'])
 
-/** Web and mobile push; the platforms whose services are gone can be named, and are reached by nobody. */
+/** Web and mobile push. The types whose platforms are gone can still be named, but are never reachable. */
 export const isPushType = (type: SubscriptionType) => !TYPES_WITHOUT_PUSH.has(type)
 
 export const pushTypeSql = (row: Sql) =>

@@ -5,7 +5,7 @@ import { sortedSubscriptions } from '../row-order.ts'
 import { activityRow, subscriptionRow } from '../rows.ts'
 import type { Subscription } from './subscription.ts'
 
-/** Which subscriptions have these tokens (their hashes, in hex); those that nobody has are not there. */
+/** Maps the hashes of tokens (in hex) to their subscriptions; tokens without a subscription are left out. */
 export async function findByTokens(
   db: Db,
   appId: AppId,
@@ -20,7 +20,7 @@ export async function findByTokens(
   return new Map(found.flatMap(({ hash, id }) => (id === null ? [] : [[hash, id] as const])))
 }
 
-/** A page of subscriptions, in an order that stays. */
+/** A page of subscriptions, in a stable order. */
 export async function listSubscriptions(db: Db, appId: AppId, limit: number, offset: number) {
   const page = await db.query<{ id: SubscriptionId }>(sql`
     select s.id from subscriptions s
@@ -63,7 +63,10 @@ export const updateSubscriptions = (db: Db, appId: AppId, list: Subscription[]) 
       lat float8, long float8, badge_count integer, install_id uuid, updated_at timestamptz)
   where s.app_id = ${appId} and s.id = r.id`)
 
-/** Before another subscription gets the install: one statement that moved it could meet both in either order. */
+/**
+ * Runs before another subscription gets the install: a single statement that moved it could reach the two rows in
+ * either order and violate the unique constraint.
+ */
 export const releaseInstalls = (db: Db, appId: AppId, ids: SubscriptionId[]) =>
   db.query(sql`
   update subscriptions s set install_id = null where s.app_id = ${appId} and s.id = any(${ids}::uuid[])`)

@@ -1,4 +1,4 @@
-// Giving a user a subscription: a new one, one of its own to change, or one of somebody else's to take over.
+// Gives a user a subscription: a new one, one of its own to change, or another user's to take over.
 
 import { type Authority, KEY } from '../../lib/authority.ts'
 import { AppError, invalid, invalidUuid, subscriptionLimitExceeded, subscriptionNotFound } from '../../lib/errors.ts'
@@ -24,12 +24,12 @@ import {
 
 export const MAX_SUBSCRIPTIONS = 20
 /**
- * What devices may bring of each kind, together no more than a user can have: whether an address was stored must not show in how
- * many push subscriptions still find room.
+ * How many subscriptions of each kind devices may add, together no more than a user can have: how many push
+ * subscriptions still fit must not reveal whether an address was stored.
  */
 export const MAX_BY_DEVICES = { push: 15, addresses: 5 }
 
-/** A subscription as a request gives it, checked. */
+/** A validated subscription of a request. */
 export type SubscriptionRequest = {
   id: SubscriptionId | undefined
   kind: { type: SubscriptionType; spelling: string } | undefined
@@ -43,7 +43,8 @@ export function readSubscription(draft: SubscriptionDraft, where: string): Subsc
   if (id !== undefined && !isUuid(id)) throw invalidUuid(`${where}.id`, id)
   if (id === undefined && !draft.type) throw invalid(`${where}.type is required`)
   const kind = draft.type ? { type: readSubscriptionType(draft.type), spelling: draft.type } : undefined
-  // By its id alone a subscription is transferred as it is; its own type then judges a token that comes along.
+  // A request with only the id transfers the subscription as it is; a token that comes along is checked against the
+  // stored type.
   const token = kind && !(id && !draft.token) ? readToken(kind.type, draft.token) : draft.token || null
   return {
     id: id?.toLowerCase(),
@@ -60,11 +61,14 @@ export function subscriptionRefs({ id, kind, token }: SubscriptionRequest): Owne
   return refs
 }
 
-/** Who may hold this token. Without a type it is meant for a subscription that is not loaded yet, of whatever type. */
+/**
+ * References to the subscriptions that may hold this token. Without a type the token is meant for a subscription that
+ * is not loaded yet, so it can be of any type.
+ */
 export const tokenRefs = (type: SubscriptionType | undefined, token: string): OwnerRef[] =>
   (type === undefined ? subscriptionTypes : [type]).map((type) => ({ type, tokenHash: hashToken(type, token) }))
 
-/** The subscription that a request means: by its id, or else by what it delivers to. */
+/** The subscription that a request means: found by its id, or else by its token. */
 export function findRequestedSubscription(
   state: WorkingSet,
   request: SubscriptionRequest,
@@ -72,16 +76,18 @@ export function findRequestedSubscription(
 ): Subscription | undefined {
   const byId = request.id === undefined ? undefined : state.subscriptions.get(request.id)
   if (byId && mayClaim(state, byId, request, authority)) return byId
-  // An id that is gone, given with nothing to make a new one from.
+  // The id no longer exists, and the request lacks the fields to create a subscription.
   if (request.id !== undefined && !request.kind) throw subscriptionNotFound()
   if (!request.kind || request.tokenHash === null) return undefined
   const holder = state.findByToken(request.kind.type, request.tokenHash)
-  // Who has the push token is the device; an address stays with whoever has it.
+  // Holding the push token proves to be the device; an address stays with its owner.
   if (holder && isAddressType(holder.type) && !mayClaim(state, holder, request, authority)) throw tokenTaken()
   return holder
 }
 
-/** By its id, where that is enough, or by its push token, which is known to the device alone. */
+/**
+ * Whether the caller may claim it: by its id, where that is enough, or by its push token, which only the device knows.
+ */
 function mayClaim(
   state: WorkingSet,
   subscription: Subscription,
@@ -103,7 +109,7 @@ const tokenTaken = (meta?: Record<string, unknown>) =>
     ...(meta && { meta }),
   })
 
-/** Give the user this subscription. Whether it was there before comes back with it. */
+/** Gives the user this subscription. `isNew` says whether it was created. */
 export function subscribe(
   state: WorkingSet,
   user: User,
@@ -121,7 +127,7 @@ export function subscribe(
   return { subscription, isNew: !known }
 }
 
-/** Room for one more. What is retired gives way, the oldest first: nobody is kept out by what reaches nobody. */
+/** Makes room for one more. Retired subscriptions are removed, oldest first, because nothing can reach them. */
 export function makeRoomForSubscription(state: WorkingSet, { subscriptions }: User, { kind }: Authority): void {
   const countPush = () => [...subscriptions.values()].filter(({ type }) => !isAddressType(type)).length
   for (;;) {
@@ -134,7 +140,7 @@ export function makeRoomForSubscription(state: WorkingSet, { subscriptions }: Us
   }
 }
 
-/** What a caller's request may point at. A device has no business with the owner of an address. */
+/** The references that a caller's request may resolve. A device may not reach the owner of an address. */
 export const permittedRefs = (authority: Authority, refs: OwnerRef[]): OwnerRef[] =>
   authority.kind === 'device' ? refs.filter((ref) => !('type' in ref && isAddressType(ref.type))) : refs
 
@@ -148,7 +154,10 @@ function createdSubscription(
   return newSubscription(newId(), user.id, { ...kind, token, tokenHash }, now, change)
 }
 
-/** The subscription with the request's fields. Its type stays, and a token that another one holds is refused. */
+/**
+ * The subscription with the request's fields applied. Its type is fixed, and a token that another subscription holds is
+ * refused.
+ */
 export function applySubscriptionRequest(
   state: WorkingSet,
   known: Subscription,
@@ -163,7 +172,7 @@ export function applySubscriptionRequest(
   if (token === null) return changed
   const tokenHash = hashToken(known.type, token)
   const holder = state.findByToken(known.type, tokenHash)
-  // Only the app itself is told whose it is.
+  // Only the app's own back end learns which subscription it is.
   if (holder && holder.id !== known.id)
     throw tokenTaken(authority.kind === 'key' ? { subscription_id: holder.id } : undefined)
   return { ...changed, token, tokenHash }

@@ -1,11 +1,14 @@
-// What a subscription is: its types, when two tokens are the same, what is a valid address, how it is answered.
+// What a subscription is: its types, when two tokens are the same, which addresses are valid, how it is answered.
 
 import { hash } from 'node:crypto'
 import { invalid } from '../../lib/errors.ts'
 import type { AppId, SubscriptionId, UserId } from '../../lib/ids.ts'
 import type { SubscriptionDraft, SubscriptionObject } from '../schema.ts'
 
-/** Canonical spellings. The last two have no delivery: their platforms are gone, their legacy players still register. */
+/**
+ * Canonical spellings. The last two are never delivered to: their platforms are gone, but legacy players still
+ * register.
+ */
 export const subscriptionTypes = [
   'iOSPush',
   'AndroidPush',
@@ -27,7 +30,7 @@ export type SubscriptionType = (typeof subscriptionTypes)[number]
 
 const byLowerCase = new Map(subscriptionTypes.map((type) => [type.toLowerCase(), type]))
 
-/** The old API's numbers for the same things. 12, 15 and 16 were never given out. */
+/** The legacy API's numbers for the types. 12, 15 and 16 were never assigned. */
 const deviceTypes: Record<number, SubscriptionType> = {
   0: 'iOSPush',
   1: 'AndroidPush',
@@ -77,28 +80,28 @@ export type Subscription = {
   lat: number | null
   long: number | null
   badgeCount: number | null
-  /** Of push subscriptions, where an SDK told it. Shown to nobody: it proves that somebody is the device. */
+  /** For push subscriptions, if the SDK sent it. Never answered, because it proves that a caller is the device. */
   installId: string | null
   createdAt: string
-  /** When the row last changed; set by whatever changes it. */
+  /** When the row last changed; every change has to set it. */
   updatedAt: string
   lastActive: string
   sessionCount: number
   sessionTime: number
 }
 
-/** What the server stores for an address that leads nowhere any more: uninstalled, blocked, or replaced by another. */
+/** Stored for a token that no longer leads anywhere: uninstalled, blocked, or replaced by another. */
 export const RETIRED = -10
 
-/** A push subscription that stands for nothing any more, and makes room for one that does. */
+/** A push subscription that is no longer in use and is removed when a new one needs room. */
 export const isRetired = ({ type, notificationTypes }: Subscription) =>
   !isAddressType(type) && notificationTypes === RETIRED
 
 const addresses: ReadonlySet<SubscriptionType> = new Set(['Email', 'SMS'])
 
 /**
- * Email addresses and phone numbers are known to many people, so knowing one proves nothing; a push token is known to its
- * device alone.
+ * Email addresses and phone numbers are known to many people, so knowing one proves nothing; a push token is known to
+ * its device alone.
  */
 export const isAddressType = (type: SubscriptionType) => addresses.has(type)
 
@@ -117,7 +120,7 @@ const E164 = /^\+[1-9]\d{6,14}$/
 export const isEmail = (text: string) => text.length <= 254 && EMAIL.test(text) && !/(^\.|\.\.|\.@)/.test(text)
 export const isPhoneNumber = (text: string) => E164.test(text)
 
-/** An address that cannot be one is refused; push tokens are opaque. An empty push token means: none yet. */
+/** Refuses invalid addresses; push tokens are opaque. An empty push token means that there is none yet. */
 export function readToken(type: SubscriptionType, token: string | null | undefined): string | null {
   if (type === 'Email' && !isEmail(token ?? '')) throw invalid(`"${token ?? ''}" is not a valid email address`)
   if (type === 'SMS' && !isPhoneNumber(token ?? ''))
@@ -125,11 +128,14 @@ export function readToken(type: SubscriptionType, token: string | null | undefin
   return token ? token : null
 }
 
-/** Two tokens with the same hash are the same endpoint: emails in any case, everything else to the letter. */
+/**
+ * Two tokens with the same hash are the same endpoint: emails are case-insensitive, everything else is compared
+ * exactly.
+ */
 export const hashToken = (type: SubscriptionType, token: string) =>
   hash('sha256', type === 'Email' ? token.toLowerCase() : token, 'hex')
 
-/** Names on the wire and in the store, of what a draft may change. */
+/** The fields of a draft that may change, by their names on the wire and in the store. */
 const changeable = new Map<string, keyof Subscription>(
   Object.entries({
     enabled: 'enabled',
@@ -149,7 +155,7 @@ const changeable = new Map<string, keyof Subscription>(
   } as const satisfies Partial<Record<keyof SubscriptionDraft, keyof Subscription>>),
 )
 
-/** The fields of a draft that were given; null means not given. */
+/** The fields that a draft sets; null means not given. */
 export function readSubscriptionChange(draft: SubscriptionDraft): SubscriptionChange {
   const change: Record<string, unknown> = {}
   for (const given in draft) {
@@ -160,7 +166,7 @@ export function readSubscriptionChange(draft: SubscriptionDraft): SubscriptionCh
   return change
 }
 
-/** The old "disabled through the API" and "unsubscribed" states follow `enabled` when only that is given. */
+/** The legacy states "disabled through the API" and "unsubscribed" follow `enabled` when a change sets only that. */
 export function withSubscribedState(change: SubscriptionChange, before?: Subscription): SubscriptionChange {
   if (change.enabled === undefined || change.notificationTypes !== undefined) return change
   const current = before?.notificationTypes ?? null
@@ -169,7 +175,7 @@ export function withSubscribedState(change: SubscriptionChange, before?: Subscri
   return change
 }
 
-/** What makes a subscription the one it is. The hash comes along because it was needed to look for the token. */
+/** What identifies a subscription. The hash is included because the lookup of the token has already computed it. */
 export type SubscriptionEndpoint = Pick<Subscription, 'type' | 'token' | 'tokenHash'> & { spelling: string }
 
 export function newSubscription(
@@ -215,7 +221,7 @@ export function newSubscription(
   }
 }
 
-/** Every field has a neutral value, as the SDKs expect. */
+/** Unset fields have a neutral value, as the SDKs expect. */
 export const subscriptionObject = (appId: AppId, it: Subscription): SubscriptionObject => ({
   id: it.id,
   app_id: appId,

@@ -1,18 +1,18 @@
-// A provider says that an address leads nowhere any more.
+// A provider reports that an address no longer leads anywhere.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { ChangeUsers } from '../change.ts'
 import { isReachable } from './reachable.ts'
 
 export type AddressFailure = {
-  /** The address that was tried; a new one in its place is not meant. */
+  /** The address that was tried. A subscription that has a new one since is left alone. */
   token: string
   notificationTypes: number
-  /** When the provider learned of it: who has registered since is not meant. */
+  /** When the provider learned of it. A subscription that changed after that is left alone. */
   since?: Date | undefined
 }
 
-/** True when it was unsubscribed by this. */
+/** Returns whether this call unsubscribed it. */
 export const unsubscribeAddress = (
   change: ChangeUsers,
   appId: AppId,
