@@ -13,17 +13,17 @@ export type AllowlistMode = 'disabled' | 'explicit'
 
 export type NewKey = {
   name: string
-  /** What the key may do; everything unless told. Organization keys have no permissions: their kind decides. */
+  /** What the key may do. Defaults to everything. Organization keys have no permissions: their kind decides. */
   permissions?: readonly Permission[]
   /** Addresses and networks (CIDR) the key may be used from; empty means everywhere. */
   ipAllowlist?: readonly string[]
-  /** Whether the list is looked at; it is, unless told otherwise. */
+  /** Whether the allowlist is checked. Defaults to `explicit` if it has entries. */
   ipAllowlistMode?: AllowlistMode
-  /** A key chosen by the operator instead of a made one. */
+  /** A key chosen by the operator instead of a generated one. */
   key?: string
 }
 
-/** The one moment at which a key can be read. */
+/** The only moment at which a key can be read. */
 export type IssuedKey = { keyId: KeyId; key: string }
 
 export type KeySummary = {
@@ -31,11 +31,11 @@ export type KeySummary = {
   name: string
   permissions: string[]
   ipAllowlist: string[]
-  /** A list that is empty keeps nobody out, and is told as disabled. */
+  /** An empty allowlist excludes nobody, and is shown as disabled. */
   ipAllowlistMode: AllowlistMode
   createdAt: Date
   updatedAt: Date
-  /** To within a few seconds on this server, a minute on others; null when it was never used. */
+  /** Accurate to a few seconds for uses on this server, to a minute for others; null if the key was never used. */
   lastUsedAt: Date | null
 }
 

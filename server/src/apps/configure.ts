@@ -1,4 +1,4 @@
-// Create and update an app: all that the request asks for is checked before anything is stored, and stored at once.
+// Create and update an app: the whole request is checked before anything is stored, and stored in one transaction.
 
 import { AppError, appNotFound, forbidden, invalid, type Problem } from '../lib/errors.ts'
 import { type AppId, newId, type OrganizationId } from '../lib/ids.ts'
@@ -27,12 +27,12 @@ import {
   updateConfiguration,
 } from './store.ts'
 
-/** Whose the credentials are that the server gives to new apps. */
+/** The owner of the credentials that the server gives to new apps. */
 const SERVER = 'server'
 
 type ConfigureContext = Pick<AppsContext, 'db' | 'clock' | 'secrets' | 'configureNew' | 'defaultPlan'>
 
-/** What a request changes. Null clears; what is not there stays. */
+/** What a request changes. Null clears; fields that are left out keep their values. */
 type Changes = {
   name: string | undefined
   settings: { [Name in SettingName]?: string | null }
@@ -67,7 +67,7 @@ export async function updateApp(
   await applyChanges(ctx, appId, await readChanges(body, organizationId), actor)
 }
 
-/** Everything is read now: what cannot be set would keep all new apps from being made. */
+/** Validates everything now, because an invalid value would make the creation of every new app fail. */
 export async function configureNewWith(
   secrets: AppsContext['secrets'],
   body: AppBody,
@@ -86,7 +86,7 @@ function refuseOtherOrganization(body: AppBody, organizationId: OrganizationId):
     throw forbidden('The organization key does not belong to the organization of organization_id')
 }
 
-/** Throws all that is wrong at once: who mends one thing should not learn of the next by another request. */
+/** Collects all problems and throws them together, so that nobody has to fix them one request at a time. */
 async function readChanges(body: AppBody, owner: string): Promise<Changes> {
   const changes: Changes = {
     name: body.name ?? undefined,
@@ -123,7 +123,7 @@ async function readChanges(body: AppBody, owner: string): Promise<Changes> {
   return changes
 }
 
-/** Null is as good as left out, as in all of the body. */
+/** Null means the same as left out, as everywhere in the body. */
 function readDoor({ keyless, require_identity, identity_public_key }: AppBody): Changes['door'] {
   return {
     ...(typeof keyless === 'boolean' && { keylessSdk: keyless }),
@@ -183,7 +183,7 @@ async function applyChanges({ db, clock, secrets }: ConfigureContext, appId: App
       if (value === null) delete sealed[name]
       else if (value !== undefined) sealed[name] = sealCredential(secrets, appId, name, value)
     }
-    // One of the two ways to Apple at a time: the new one takes the place of the other.
+    // APNs is reached in one of two ways: setting one removes the other.
     if (credentials.apns_p8) delete sealed.apns_p12
     if (credentials.apns_p12) delete sealed.apns_p8
     const { safari_apns_p12: safari } = credentials
@@ -202,7 +202,7 @@ async function applyChanges({ db, clock, secrets }: ConfigureContext, appId: App
   }
 }
 
-/** The names of what differs: of credentials nothing more may be told. */
+/** The names of the fields that differ: the values of credentials must not be recorded. */
 function findChanged(before: AppConfiguration, after: AppConfiguration): string[] {
   const names = [...settingNames, 'additional_data_is_root_payload', 'safari_push_id'] as const
   return [

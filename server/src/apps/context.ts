@@ -1,4 +1,4 @@
-// What the operations on apps and keys are made of.
+// The dependencies of the operations on apps and keys.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -15,9 +15,9 @@ export type AppsContext = {
   configureNew?: ConfigureNew | undefined
   defaultPlan?: AppPlan | undefined
   usage: Pick<KeyUsage, 'flush'>
-  /** Address under which the world reaches this server, if it was told. */
+  /** The address at which the internet reaches this server, if it is configured. */
   publicUrl: string | undefined
-  /** Subscriptions belong to a later domain, which counts them. */
+  /** Passed in, because subscriptions belong to a later domain. */
   countPlayers: CountPlayers
   findAppsWithAddresses: (appIds: readonly AppId[]) => Promise<Set<AppId>>
 }

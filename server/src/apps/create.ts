@@ -23,11 +23,11 @@ export type CreateAppContext = {
   db: Db
   clock: Clock
   configureNew?: ConfigureNew | undefined
-  /** The plan of new apps; `paid` by default: whoever runs the server for themselves has no plans. */
+  /** The plan of new apps. Defaults to `paid`, because people who run the server for themselves have no plans. */
   defaultPlan?: AppPlan | undefined
 }
 
-/** What every new app begins with, in the transaction that makes it; for servers whose providers are stand-ins. */
+/** Configures every new app, in the transaction that creates it; for servers whose providers are stand-ins. */
 export type ConfigureNew = (ctx: { db: Db; clock: Clock }, appId: AppId) => Promise<void>
 
 export async function createOrganization(
@@ -93,7 +93,7 @@ export async function createApp(
   return id
 }
 
-/** Change what the request gate and the limits know of an app: plan, own limits, the keyless door, identity verification. */
+/** Changes what the request gate and the limits use: plan, own limits, access without a key, identity verification. */
 export function setApp({ db, clock }: CreateAppContext, appId: AppId, changes: Partial<AppSettings>, actor: Actor) {
   const now = clock.now()
   return db.transaction(async (db) => {
@@ -102,7 +102,7 @@ export function setApp({ db, clock }: CreateAppContext, appId: AppId, changes: P
     const app = { ...before, ...changes }
     checkApp(app)
     await updateApp(db, appId, app, now)
-    // A public key is no secret, but a page of it says less in a log than its name.
+    // A public key is not secret, but its name says more in a log than a page of its text.
     const { identityPublicKey, ...shown } = changes
     const given = { ...shown, ...(identityPublicKey !== undefined && { identityPublicKey: 'changed' }) }
     const detail = Object.fromEntries(Object.entries(given).map(([name, value]) => [wireName(name), value]))
@@ -119,8 +119,8 @@ export function setApp({ db, clock }: CreateAppContext, appId: AppId, changes: P
 const wireName = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /**
- * On an empty database: an organization, its first app, and a key of each, in clear for the only time. Undefined when there
- * is an organization already; of several servers that start at once exactly one gets the keys.
+ * On an empty database, creates an organization, its first app, and a key for each, which are readable only this once.
+ * Undefined when there is an organization already; when several servers start at once, exactly one gets the keys.
  */
 export function ensureFirstOrganization(
   { db, clock, configureNew, defaultPlan }: CreateAppContext,
@@ -129,7 +129,7 @@ export function ensureFirstOrganization(
   return db.transaction(async (db) => {
     await lockFirstStart(db)
     if (await hasOrganization(db)) return undefined
-    // Inside this transaction: what fails half-way leaves an empty database, and the next start tries again.
+    // Inside this transaction, so that a failure half-way leaves an empty database and the next start tries again.
     const ctx = { db, clock, configureNew, defaultPlan }
     const organizationId = await createOrganization(
       ctx,
@@ -176,7 +176,7 @@ export function checkIdentity({
 }
 
 function isFit(pem: string): boolean {
-  // A private key would do as well for the parser, and must not be kept.
+  // The parser would accept a private key as well, and that must not be stored.
   if (pem.includes('PRIVATE')) return false
   let key: KeyObject
   try {

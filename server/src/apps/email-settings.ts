@@ -1,5 +1,5 @@
-// How an app's mail goes out, as it is kept: in the words of the interface, without the password. What it means is for the
-// email domain.
+// How an app's email is sent, as it is stored: with the names of the API, and without the password. The email domain
+// interprets it.
 
 export const relayTls = ['starttls', 'implicit', 'opportunistic', 'none'] as const
 export type RelayTls = (typeof relayTls)[number]
@@ -9,17 +9,17 @@ export type EmailRelaySettings = {
   port: number
   tls: RelayTls
   username: string | null
-  /** Connections at once, of each worker. */
+  /** Concurrent connections of each worker. */
   pool: number
-  /** Mails a second, of each worker; null is as fast as the relay takes them. */
+  /** Emails per second of each worker; null means as fast as the relay accepts them. */
   per_second: number | null
 }
 
 export type EmailSettings = {
-  /** Null: as the server does it. */
+  /** Null means as configured for the server. */
   mode: 'relay' | 'direct' | null
   relay: EmailRelaySettings | null
-  /** Who sends where a message does not say it. */
+  /** The sender of messages that name none. */
   from_address: string | null
   from_name: string | null
 }

@@ -11,7 +11,7 @@ import { listApps, viewApp } from './view.ts'
 
 const common = { errors: 'apps' as const, tag: 'Apps', access: { kind: 'organization' as const } }
 
-/** The kit lets organization keys alone come this far; the type does not say so. */
+/** The route's access admits only organization keys; the type does not express that. */
 function organizationOf({ caller }: Pick<Call, 'caller'>): OrganizationId {
   if (caller.kind !== 'organization') throw forbidden()
   return caller.organizationId

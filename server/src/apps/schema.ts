@@ -1,8 +1,9 @@
-// The wire shapes of apps. What a JSON schema cannot say is checked in settings.ts, read-credential.ts and configure.ts.
+// The wire format of apps. What a JSON schema cannot express is checked in settings.ts, read-credential.ts and
+// configure.ts.
 
 import Type, { type Static } from 'typebox'
 
-/** What stands in the place of a credential in every answer; sent back it means: as it is. */
+/** Replaces every credential in answers; in a request it means unchanged. */
 export const MASK = '********'
 
 /** Clients send null for what they do not know; it means the same as leaving the field out. */
@@ -59,7 +60,7 @@ const configuration = {
 const flag = (description: string) =>
   Type.Optional(Type.Unsafe<boolean | null>({ type: ['boolean', 'null'], description }))
 
-/** How SDKs, which carry no key, are let in. */
+/** How SDKs, which have no key, are admitted. */
 const door = {
   keyless: flag('Whether SDKs may come in without a key at all. Defaults to true.'),
   require_identity: flag('Whether they must bring an identity token for their user. Needs identity_public_key.'),

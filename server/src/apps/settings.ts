@@ -1,4 +1,4 @@
-// The plain settings of an app's push platforms: what each of them may be. Credentials are in read-credential.ts.
+// The plain settings of an app's push platforms, and how they are validated. Credentials are in read-credential.ts.
 
 import { invalid } from '../lib/errors.ts'
 import { codePoints } from '../lib/text.ts'
@@ -12,14 +12,16 @@ const shortText: SettingReader = (field, given) => {
   return given
 }
 
-/** As a browser writes it: scheme, host, and the port where it is an unusual one. */
+/** As a browser writes it: scheme, host, and the port unless it is the default. */
 const origin: SettingReader = (field, given) => {
   const url = /^https:\/\/[^/?#]+\/?$/i.test(given) ? httpsUrl(given) : undefined
   if (!url) throw invalid(`${field} must be an https origin, as https://example.com, without a path`)
   return url.origin
 }
 
-/** Handed on to browsers and never fetched from here: an address of the customer's choice could lead anywhere. */
+/**
+ * Passed on to browsers and never fetched from here, because an address that the customer chooses could lead anywhere.
+ */
 const icon: SettingReader = (field, given) => {
   if (!httpsUrl(given)) throw invalid(`${field} must be the https address of an image`)
   return given
@@ -47,9 +49,9 @@ const senderId = matching(/^\d{1,32}$/, 'consist of digits')
 const huaweiId = matching(/^\d{1,32}$/, 'consist of digits, as in AppGallery Connect')
 
 const environment: SettingReader = (field, given) => {
-  // The default: an app that was told so is no different from one that was not.
+  // The default is not stored, so that setting it explicitly makes no difference.
   if (given === 'production') return null
-  // The word that Apple and an older client have for it.
+  // Apple and an older client say "sandbox".
   if (given === 'development' || given === 'sandbox') return 'development'
   throw invalid(`${field} must be "production" or "development"`)
 }
@@ -83,7 +85,7 @@ const readers = {
 export type SettingName = keyof typeof readers
 export const settingNames = Object.keys(readers) as SettingName[]
 
-/** By the names of the interface; what is not set is not there. */
+/** By the names of the API; unset settings are absent. */
 export type PushSettings = { [Name in SettingName]?: string } & {
   additional_data_is_root_payload?: boolean
   /** Read from the certificate. */
@@ -97,7 +99,7 @@ export const readSetting = (name: SettingName, given: string): string | null =>
 const WEB_ORIGINS = ['chrome_web_origin', 'safari_site_origin'] as const
 const APNS_TOKEN = ['apns_key_id', 'apns_team_id', 'apns_bundle_id'] as const
 
-/** Each secret, and what it is of no use without. */
+/** The settings without which each credential is useless. */
 const NEEDED: Partial<Record<CredentialName, readonly SettingName[]>> = {
   apns_p8: APNS_TOKEN,
   huawei_app_secret: ['huawei_app_id'],
@@ -105,7 +107,7 @@ const NEEDED: Partial<Record<CredentialName, readonly SettingName[]>> = {
   wns_client_secret: ['wns_package_sid'],
 }
 
-/** What is missing from settings that are of use only together. */
+/** Error texts for missing settings that are only useful together. */
 export function findMissing(settings: PushSettings, isSet: (credential: CredentialName) => boolean): string[] {
   const origins = WEB_ORIGINS.filter((name) => settings[name] !== undefined)
   return [

@@ -1,5 +1,5 @@
-// Apps whose providers are stand-ins: on a server that was started for trying things out, whatever an app lacks is given to it,
-// however and whenever it was made; and a server that is not can tell which apps still have it.
+// Apps whose providers are stand-ins. A server that was started for trials gives every app the provider settings that
+// it lacks, however and whenever the app was created; any other server can report which apps still have them.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -13,7 +13,7 @@ import { setSms } from './sms/configure.ts'
 import type { SmsBody } from './sms/schema.ts'
 import { type AppOverview, findAllApps, lockApp } from './store.ts'
 
-/** Credentials that stand-ins take, and what they are known by afterwards. */
+/** Credentials that stand-ins accept, and what identifies them afterwards. */
 export type StandIns = {
   push: AppBody
   sms: SmsBody
@@ -34,7 +34,10 @@ type StandInContext = { db: Db; clock: Clock; secrets: SecretBox }
 const hasApns = ({ credentials }: AppOverview) =>
   credentials.apns_p8 !== undefined || credentials.apns_p12 !== undefined
 
-/** The settings that an app needs for each push provider, all of them the stand-in's own where the app lacks its credentials. */
+/**
+ * The settings that an app needs for each push provider. If the app lacks the provider's credentials, it gets all of
+ * them from the stand-in.
+ */
 const PROVIDERS: { has: (app: AppOverview) => boolean; fields: (keyof AppBody)[] }[] = [
   { has: hasApns, fields: ['apns_p8', 'apns_key_id', 'apns_team_id', 'apns_bundle_id'] },
   {
@@ -55,7 +58,7 @@ const PROVIDERS: { has: (app: AppOverview) => boolean; fields: (keyof AppBody)[]
   },
 ]
 
-/** What an app has of its own stays. How many apps got something. */
+/** Keeps what an app has of its own. Returns how many apps were changed. */
 export async function fillWithStandIns(ctx: StandInContext, { push, sms }: StandIns): Promise<number> {
   let filled = 0
   for (const { id } of (await findAllApps(ctx.db)).filter(lacksSomething))
@@ -82,7 +85,7 @@ function missingOf(app: AppOverview, push: AppBody): AppBody {
   }
 }
 
-/** Those that nothing real can be sent for, each with what is not its own. */
+/** The apps that still use stand-ins, each with the providers concerned, to which nothing real can be sent. */
 export async function findStandIns(
   { db, secrets }: Pick<StandInContext, 'db' | 'secrets'>,
   marks: StandInMarks,
@@ -106,7 +109,7 @@ function isOfProject(secrets: SecretBox, { id, credentials }: AppOverview, proje
   try {
     return openCredential(secrets, id, credentials, 'fcm_v1_service_account_json')?.projectId === project
   } catch {
-    // Sealed with another key, which is told elsewhere.
+    // Sealed with another key, which is reported elsewhere.
     return false
   }
 }

@@ -1,4 +1,4 @@
-// All SQL on organizations, apps and audit_log. That of their keys is in key-store.ts.
+// All SQL on organizations, apps and audit_log. The SQL on their keys is in keys/store.ts.
 
 import type { AppGate } from '../http/route.ts'
 import { type AppId, type OrganizationId, SYSTEM_APP_ID } from '../lib/ids.ts'
@@ -10,10 +10,13 @@ import type { EmailSettings } from './email-settings.ts'
 import type { PushSettings } from './settings.ts'
 import type { SmsSettings } from './sms/read.ts'
 
-/** Any constant of our own would do. */
+/** An arbitrary constant. */
 const FIRST_START_LOCK = 22_745_567
 
-/** Held until the transaction ends: of several servers that start on an empty database one goes on, the others wait. */
+/**
+ * Held until the transaction ends: of several servers that start on an empty database one continues and the others
+ * wait.
+ */
 export const lockFirstStart = (db: Db) => db.query(sql`select pg_advisory_xact_lock(${FIRST_START_LOCK})`)
 
 export async function hasOrganization(db: Db): Promise<boolean> {
@@ -30,7 +33,7 @@ export const findOrganizations = (db: Db) =>
   db.query<{ id: OrganizationId; name: string; createdAt: Date }>(sql`
     select id, name, created_at as "createdAt" from organizations order by created_at, id`)
 
-/** False when there is no such organization. Locked, so that its keys can be counted. */
+/** False when there is no such organization. Locks it, so that its keys can be counted. */
 export async function lockOrganization(db: Db, id: OrganizationId): Promise<boolean> {
   const found = await db.query(sql`select id from organizations where id = ${id} for update`)
   return found.length > 0
@@ -56,7 +59,7 @@ export async function findAppGate(db: Db, id: AppId): Promise<AppGate | undefine
   return app
 }
 
-/** What the push platforms need to know, and how SDKs are let in. */
+/** What the push platforms need to know, and how SDKs are admitted. */
 export type AppConfiguration = {
   name: string
   pushSettings: PushSettings
@@ -69,9 +72,9 @@ export type AppOverview = AppSettings &
   AppConfiguration & {
     id: AppId
     organizationId: OrganizationId
-    /** Null without a provider of texts. */
+    /** Null without an SMS provider. */
     smsSettings: SmsSettings | null
-    /** Null where mail goes out as the server does it. */
+    /** Null when email is sent as configured for the server. */
     emailSettings: EmailSettings | null
     createdAt: Date
     updatedAt: Date
@@ -90,7 +93,7 @@ export async function lockApp(db: Db, id: AppId): Promise<AppOverview | undefine
   return app
 }
 
-/** Over all apps, of the server or of one organization. */
+/** All apps, of the server or of one organization. */
 export const findAllApps = (db: Db, organizationId?: OrganizationId) =>
   db.query<AppOverview>(sql`
     select ${overview}
@@ -105,7 +108,7 @@ export const updateApp = (db: Db, id: AppId, app: AppSettings, now: Date) =>
       identity_required = ${app.identityRequired}, identity_public_key = ${app.identityPublicKey}, updated_at = ${now}
     where id = ${id}`)
 
-/** The whole configuration, as it was made of the one that was read under the lock. */
+/** Writes the whole configuration, derived from the one that was read under the lock. */
 export const updateConfiguration = (db: Db, id: AppId, app: AppConfiguration, now: Date) =>
   db.query(sql`
     update apps
@@ -115,11 +118,11 @@ export const updateConfiguration = (db: Db, id: AppId, app: AppConfiguration, no
       identity_public_key = ${app.identityPublicKey}, updated_at = ${now}
     where id = ${id}`)
 
-/** Over all apps: whose texts go through a message centre. */
+/** Across all apps: those whose SMS go through an SMPP message centre. */
 export const findSmppAppsAcrossApps = (db: Db) =>
   db.query<{ id: AppId }>(sql`select id from apps where sms_settings ->> 'kind' = 'smpp'`)
 
-/** With all credentials of the app, as they were made of those that were read under the lock. */
+/** Also writes all credentials of the app, derived from those that were read under the lock. */
 export const updateSmsSettings = (
   db: Db,
   id: AppId,
@@ -133,7 +136,7 @@ export const updateSmsSettings = (
       updated_at = ${now}
     where id = ${id}`)
 
-/** With all credentials of the app, as for texts. */
+/** Also writes all credentials of the app, as for SMS. */
 export const updateEmailSettings = (
   db: Db,
   id: AppId,
@@ -147,7 +150,7 @@ export const updateEmailSettings = (
       updated_at = ${now}
     where id = ${id}`)
 
-/** The first pair stays: who comes second changes nothing. */
+/** The first pair is kept; a later call changes nothing. */
 export const setVapidPair = (db: Db, id: AppId, publicKey: string, sealedPrivateKey: string) =>
   db.query(sql`
     update apps
@@ -188,7 +191,7 @@ export const insertAuditEntries = (db: Db, appId: AppId, entries: readonly Audit
       as r(id uuid, actor_kind text, actor_id uuid, actor_ip text, action text, target_type text, target_id text, detail jsonb)
     where a.id = ${appId}`)
 
-/** What concerns an organization is kept under the system's app, which has no row: so the app comes as a value. */
+/** Entries about an organization are stored under the system's app. It has no row, so its id is given as a value. */
 export const insertOrganizationAuditEntries = (
   db: Db,
   organizationId: OrganizationId,
@@ -227,7 +230,7 @@ export type AuditRow = {
   detail: Record<string, unknown>
 }
 
-/** An absent list lets everything through. */
+/** An absent list matches everything. */
 export type AuditFilter = {
   appIds?: readonly string[] | undefined
   actions?: readonly string[] | undefined
@@ -259,11 +262,11 @@ export const findAuditEntries = (
 const among = (column: Sql, values: readonly string[] | undefined) =>
   sql`(${values ?? null}::text[] is null or ${column} = any(${values ?? null}::text[]))`
 
-/** Before every id that there is. */
+/** Lower than every real id. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 export const KEYS_CHANNEL = 'carillon_keys'
 
-/** Heard by every server when the transaction commits. Names what changed by its id, which is no secret. */
+/** Reaches every server when the transaction commits. The payload is an id, which is not secret. */
 export const notifyChange = (db: Db, what: 'key' | 'app', id: string) =>
   db.query(sql`select pg_notify(${KEYS_CHANNEL}, ${`${what} ${id}`})`)

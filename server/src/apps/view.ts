@@ -1,4 +1,4 @@
-// An app as it is answered. Credentials never leave: what is set shows as a mask.
+// An app as it is answered. Credentials never leave the server: those that are set appear as a mask.
 
 import { appNotFound } from '../lib/errors.ts'
 import type { AppId, OrganizationId } from '../lib/ids.ts'
@@ -30,7 +30,7 @@ async function answersFor(ctx: ViewAppContext, apps: readonly AppOverview[]): Pr
   const answers: AppAnswer[] = []
   for (const app of apps) {
     const { players = 0, messageable = 0 } = counts.get(app.id) ?? {}
-    // Asks the database once in the life of an app.
+    // Queries the database only once in the life of an app.
     const answer = appAnswer(await withVapidPair(ctx, app), players, messageable)
     answers.push({ ...answer, warnings: warningsForApp(app, withAddresses.has(app.id)) })
   }

@@ -1,8 +1,8 @@
-// What is allowed but seldom meant, said wherever an app is shown.
+// Settings that are allowed but rarely intended. The warnings appear wherever an app is shown.
 
 import type { AppSettings } from './app.ts'
 
-/** SDKs come in without a key and without proof of whose device they are. */
+/** SDKs are admitted without a key and without proof of whose device they are. */
 export const isOpenToUnverifiedSdks = ({
   keylessSdk,
   identityRequired,

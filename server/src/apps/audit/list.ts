@@ -11,7 +11,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000
 const LONGEST_MS = 90 * DAY_MS
 const DEFAULT_LIMIT = 100
 
-/** What is looked for, and after which entry: all that a cursor has to carry. */
+/** The filters and the last entry of the previous page: everything that a cursor carries. */
 type Search = {
   start: string
   end: string
@@ -37,7 +37,7 @@ export async function listAuditLog(
     end: new Date(end),
     after: after && { at: new Date(after.at), id: after.id },
   }
-  // One more than is answered tells whether there are more.
+  // One more than the page holds, to see whether there are more.
   const found = search.isForNobody ? [] : await findAuditEntries(db, organizationId, range, filter, limit + 1)
   const page = found.slice(0, limit)
   const last = found.length > limit ? page.at(-1) : undefined
@@ -60,7 +60,7 @@ function readSearch(query: AuditQuery, now: Date): Search {
   return {
     start: start.toISOString(),
     end: end.toISOString(),
-    // Whoever acts here is a key, or the operator: none of them has an address.
+    // Actors are keys or the operator, and neither has an email address.
     isForNobody: query.actor_emails !== undefined,
     filter: {
       appIds: ids(query.app_ids),
@@ -75,7 +75,7 @@ function readSearch(query: AuditQuery, now: Date): Search {
 
 const contextOf = (organizationId: OrganizationId) => `audit cursor ${organizationId}`
 
-/** Sealed: what comes back is what was given out, so nothing in it needs to be checked again. */
+/** Sealed, so that only cursors given out here are accepted, and their contents need no validation. */
 const sealCursor = (secrets: SecretBox, organizationId: OrganizationId, search: Search) =>
   Buffer.from(secrets.seal(JSON.stringify(search), contextOf(organizationId))).toString('base64url')
 

@@ -19,7 +19,7 @@ export const auditRoutes = (ctx: AppsContext): Route[] => [
     query: AuditQuery,
     answers: { 200: AuditAnswer },
     async handle({ caller, params, query }) {
-      // Somebody else's organization is answered like one that is not there.
+      // The organization of another key gets the same answer as one that does not exist.
       if (caller.kind !== 'organization' || caller.organizationId !== params.organization_id)
         throw organizationNotFound()
       return { status: 200, body: await listAuditLog(ctx, caller.organizationId, query) }

@@ -1,4 +1,4 @@
-// The wire shapes of the audit log.
+// The wire format of the audit log.
 
 import Type, { type Static, type TStringOptions } from 'typebox'
 

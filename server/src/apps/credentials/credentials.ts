@@ -1,4 +1,5 @@
-// An app's push settings with its credentials in clear, for sending. Nothing else may ask for them, and no answer or log may hold them.
+// An app's push settings with its credentials in clear. Only the code that sends may read them, and no answer or log
+// may contain them.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { SecretBox } from '../../lib/secrets.ts'
@@ -17,7 +18,7 @@ export type OpenedPushSettings = {
   secrets: { [Name in keyof Credentials]?: Credentials[Name] }
 }
 
-/** Undefined when there is no such app. Asked for once per batch of messages, not once per message. */
+/** Undefined when there is no such app. Called once per batch of messages, not once per message. */
 export async function openPushSettings(
   ctx: { db: Db; secrets: SecretBox },
   appId: AppId,

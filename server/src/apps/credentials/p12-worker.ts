@@ -1,4 +1,4 @@
-// Opens one p12 file, in a thread that can be killed: how long that takes is for whoever made the file to say.
+// Opens one p12 file, in a thread that can be terminated: the author of the file decides how long it takes.
 
 import { createPrivateKey, type KeyObject, pbkdf2Sync, X509Certificate } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -6,17 +6,17 @@ import forge from 'node-forge'
 import type { P12Outcome, P12Request } from './open-p12.ts'
 
 /**
- * All keys of a file together: its integrity, and each part that is encrypted, which may hold further parts. OpenSSL, Keychain and Windows
- * write 1 to 2,048 rounds for each, Java 10,000, Firefox 600,000.
+ * For all key derivations of a file together: its integrity check, and each encrypted part, which may contain further
+ * parts. OpenSSL, Keychain and Windows use 1 to 2,048 rounds for each, Java 10,000, Firefox 600,000.
  */
 const MOST_ROUNDS = 2_000_000
 class TooManyRounds extends Error {}
 let rounds = 0
 
-/** Asked before each key is derived: what a file asks for beyond the bound is never begun. */
+/** Called before each key derivation, so that work beyond the bound never starts. */
 function spend(count: number) {
   rounds += count
-  // Not a number is none either.
+  // The negated comparison also refuses NaN.
   if (!(rounds <= MOST_ROUNDS)) throw new TooManyRounds()
 }
 
@@ -31,7 +31,7 @@ const deriveWithin: DeriveKey = (password, salt, id, count, ...rest) => {
 }
 Object.assign(pbe, { generatePkcs12Key: deriveWithin })
 Object.assign(forge.pkcs12, { generateKey: deriveWithin })
-// Forge takes passwords byte for byte, where ciphers of PKCS #5 want them in UTF-8, and is some ten times slower.
+// Forge takes passwords byte by byte although the ciphers of PKCS #5 need them in UTF-8, and is about ten times slower.
 Object.assign(forge.pkcs5, {
   pbkdf2(password: string, salt: string, count: number, bytes: number, digest: Digest) {
     spend(count)
@@ -73,7 +73,7 @@ function open({ file, password }: P12Request): P12Outcome {
 
 const derOf = (value: forge.asn1.Asn1) => Buffer.from(forge.asn1.toDer(value).getBytes(), 'binary')
 
-/** Forge reads RSA itself and hands on everything else as it stands. */
+/** Forge parses RSA keys itself and passes on all others unparsed. */
 function keyOf({ key, asn1 }: forge.pkcs12.Bag): KeyObject {
   return key
     ? createPrivateKey({ key: derOf(forge.pki.privateKeyToAsn1(key)), format: 'der', type: 'pkcs1' })

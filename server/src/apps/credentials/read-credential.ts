@@ -1,5 +1,5 @@
-// Credentials of push providers, taken apart when they are set: what cannot work is refused at once, by the name of its field,
-// and what is kept is only what sending needs.
+// Parses the credentials of push providers when they are set: what cannot work is refused at once, by the name of its
+// field, and only what sending needs is kept.
 
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { invalid } from '../../lib/errors.ts'
@@ -9,7 +9,7 @@ export type FcmServiceAccount = { projectId: string; clientEmail: string; privat
 
 export type ClientSecret = { secret: string }
 
-/** What sending to each provider needs to prove who it is. */
+/** What each provider needs to authenticate the sender. */
 export type Credentials = {
   fcm_v1_service_account_json: FcmServiceAccount
   apns_p8: { key: string }
@@ -30,14 +30,14 @@ export const credentialNames: CredentialName[] = [
   'wns_client_secret',
 ]
 
-/** `owner`: the organization whose file it is. */
+/** `owner` is the organization that the file belongs to. */
 export type GivenCredential = { given: string; password: string; owner: string }
 type CredentialReader<Credential> = (field: string, credential: GivenCredential) => Credential | Promise<Credential>
 
-/** Real ones have a fifth of it at most. */
+/** Real files have a fifth of this at most. */
 const MAX_BYTES = 65_536
 
-/** Line breaks are let through: that is how command lines print it. */
+/** Allows line breaks, because command-line tools print Base64 with them. */
 function readBase64(field: string, given: string): Buffer {
   const text = given.replaceAll(/\s/g, '')
   const bytes = Buffer.from(text, 'base64')
@@ -47,7 +47,7 @@ function readBase64(field: string, given: string): Buffer {
   return bytes
 }
 
-/** One that needs a passphrase is no use either: there is no field for it. */
+/** Refuses a key with a passphrase too, because there is no field for the passphrase. */
 function parsePrivateKey(pem: string): KeyObject | undefined {
   if (!/-----BEGIN (EC |RSA )?PRIVATE KEY-----/.test(pem)) return undefined
   try {
@@ -64,7 +64,7 @@ const readP8: CredentialReader<Credentials['apns_p8']> = (field, { given }) => {
   return { key: key.export({ type: 'pkcs8', format: 'pem' }).toString() }
 }
 
-/** Without the addresses that such a file names: where a signed request goes is not for a file to say. */
+/** Drops the URLs in the file: it must not decide where a signed request goes. */
 const readServiceAccount: CredentialReader<FcmServiceAccount> = (field, { given }) => {
   const refused = (what: string) => invalid(`${field} must be the JSON of a service account: ${what}`)
   const account = parseObject(readBase64(field, given))
@@ -121,7 +121,7 @@ const readers: { [Name in CredentialName]: CredentialReader<Credentials[Name]> }
   wns_client_secret: readClientSecret,
 }
 
-/** Throws what is wrong with it, in words that name the field and tell nothing of its content. */
+/** Throws errors that name the field and reveal nothing of its content. */
 export const readCredential = async <Name extends CredentialName>(
   name: Name,
   credential: GivenCredential,

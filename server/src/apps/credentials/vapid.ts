@@ -1,4 +1,5 @@
-// The key pair by which browsers know an app's web push. Made by the server, because the private half never leaves it.
+// The key pair that identifies an app to browsers for web push. Generated here, because the private half never leaves
+// the server.
 
 import { generateKeyPairSync } from 'node:crypto'
 import type { SecretBox } from '../../lib/secrets.ts'
@@ -22,8 +23,8 @@ export function newVapidPair(): VapidPair {
 }
 
 /**
- * Apps made by the command line, or before there were pairs, get theirs when it is first asked for: commands may run where
- * SECRET_KEY is not known. Of several who ask at once one gives it, and all read it.
+ * Apps that were created by the command line, or before pairs existed, get theirs when it is first needed: commands may
+ * run where SECRET_KEY is not known. Of several concurrent callers one stores a pair, and all read that one.
  */
 export async function withVapidPair({ db, secrets }: { db: Db; secrets: SecretBox }, app: AppOverview) {
   if (app.vapidPublicKey !== null) return { ...app, vapidPublicKey: app.vapidPublicKey }

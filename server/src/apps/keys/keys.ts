@@ -22,7 +22,7 @@ export type KeysContext = { db: Db; clock: Clock }
 export const MAX_KEYS = 16
 const MAX_NETWORKS = 100
 
-/** The key comes back in clear, once; what is kept is its hash. */
+/** Returns the key in clear, only this once; its hash is what is stored. */
 export async function issueKey(
   { db, clock }: KeysContext,
   scope: KeyScope,
@@ -66,7 +66,7 @@ export type KeyChanges = {
   [Field in 'name' | 'permissions' | 'ipAllowlist' | 'ipAllowlistMode']?: NewKey[Field] | undefined
 }
 
-/** What is not given stays as it is. */
+/** Fields that are left out keep their values. */
 export function changeKey(
   { db, clock }: KeysContext,
   scope: KeyScope,
@@ -91,7 +91,7 @@ export function changeKey(
   })
 }
 
-/** A new secret for the same key; the old one dies like a revoked key. */
+/** Gives the key a new secret; the old secret stops working like a revoked key. */
 export async function rotateKey(
   { db, clock }: KeysContext,
   scope: KeyScope,
@@ -109,7 +109,10 @@ export async function rotateKey(
   })
 }
 
-/** Works on every server within 5 s: at once where the notification is heard, else when the cached key is 4 s old. */
+/**
+ * Takes effect on every server within 5 s: at once where the notification arrives, otherwise when the cached key is 4 s
+ * old.
+ */
 export function revokeKey({ db, clock }: KeysContext, scope: KeyScope, keyId: KeyId, actor: Actor): Promise<void> {
   const now = clock.now()
   return db.transaction(async (db) => {
@@ -132,14 +135,14 @@ function checkKey({ name, permissions = [], ipAllowlist = [], ipAllowlistMode, k
       throw invalid(`permissions: "${permission}" is none of ${allPermissions.join(', ')}`, { field: 'permissions' })
   if (ipAllowlist.length > MAX_NETWORKS)
     throw invalid(`ip_allowlist must have at most ${MAX_NETWORKS} entries`, { field: 'ip_allowlist' })
-  // An empty list lets everybody in: the opposite of what somebody means who asks for the list to be looked at.
+  // An empty allowlist admits everybody: the opposite of what asking for the list to be checked means.
   if (ipAllowlistMode === 'explicit' && ipAllowlist.length === 0)
     throw invalid('ip_allowlist must not be empty while ip_allowlist_mode is "explicit"', { field: 'ip_allowlist' })
   ipAllowlist.forEach((network, i) => {
     if (!parseNetwork(network))
       throw invalid(`ip_allowlist[${i}] must be an address or a network, as 192.0.2.0/24`, { field: 'ip_allowlist' })
   })
-  // Printable and without blanks, or it could not be sent in a header.
+  // Printable and without spaces, so that it can be sent in a header.
   if (key !== undefined && !/^[\x21-\x7e]{32,512}$/.test(key))
     throw invalid('A key must have from 32 to 512 printable characters', { field: 'key' })
 }

@@ -1,4 +1,5 @@
-// Which key is this, and what is known of its app? Asked by every request, so answered from memory, at most 4 s old.
+// Looks up keys and what is known of their apps. Every request needs this, so answers come from memory, at most 4 s
+// old.
 
 import { timingSafeEqual } from 'node:crypto'
 import type { AppGate, KeyLookup, KeyRecord } from '../../http/route.ts'
@@ -13,14 +14,19 @@ export type KeyLookupContext = {
   db: Db
   clock: Clock
   listener: Pick<Listener, 'on'>
-  /** Told of a key when it is looked up, which for one in use happens every 4 s. */
+  /** Called whenever a key is loaded, which for a key in use happens every 4 s. */
   recordUse?: (keyId: KeyId, at: Date) => void
 }
 
-/** With the longest statement on top it stays within the 5 s in which a revoked key must be dead everywhere. */
+/**
+ * Even with the longest statement on top, this stays within the 5 s in which a revoked key must stop working
+ * everywhere.
+ */
 const MAX_AGE_MS = 4_000
 const MAX_ENTRIES = 10_000
-/** Queries for keys at once. While they run, further keys gather: a flood of wrong keys is a few queries. */
+/**
+ * Concurrent queries for keys. While they run, further keys gather, so that a flood of wrong keys costs few queries.
+ */
 const SLOTS = 2
 
 export function createKeyLookup({ db, clock, listener, recordUse: noteUse }: KeyLookupContext): KeyLookup {
@@ -45,8 +51,8 @@ export function createKeyLookup({ db, clock, listener, recordUse: noteUse }: Key
 
   return {
     find(hash) {
-      // The hash of a guess says nothing about the hash of a key, so finding it by lookup gives nothing away; the comparison
-      // guards against a lookup that answers with another row.
+      // The hash of a guess says nothing about the hash of a key, so a lookup by hash leaks nothing; the comparison
+      // guards against a lookup that returns another row.
       const found = keys.get(hash.toString('latin1'), async () => {
         const row = await loadKey(hash)
         if (row) noteUse?.(row.id, clock.now())
@@ -77,8 +83,8 @@ type KeyCache<Value> = {
 }
 
 /**
- * What was found, for a while; what was not found is never kept, so a new key works at once. Callers who ask for the same
- * thing while it is being loaded share the load.
+ * Caches what was found, for a while. What was not found is never cached, so that a new key works at once. Concurrent
+ * callers for the same entry share one load.
  */
 function createCache<Value extends object>(clock: Clock): KeyCache<Value> {
   const entries = new Map<string, { value: Value; askedMs: number }>()
@@ -86,12 +92,13 @@ function createCache<Value extends object>(clock: Clock): KeyCache<Value> {
   let changes = 0
 
   function load(name: string, ask: () => Promise<Value | undefined>): Promise<Value | undefined> {
-    // As old as the question, not as the answer: the row may change while the answer travels.
+    // An entry is as old as the query, not as its answer: the row may change while the answer travels.
     const askedMs = clock.leaseMs()
     const changesBefore = changes
     const promise = ask()
       .then((value) => {
-        // Something changed meanwhile, and this may be how it was before: good for who asked, too old to keep.
+        // Something changed in the meantime, and this may be the state before it: good enough for the caller, too old
+        // to keep.
         if (value && changes === changesBefore) {
           entries.delete(name)
           if (entries.size >= MAX_ENTRIES) entries.delete(entries.keys().next().value as string)
@@ -111,7 +118,7 @@ function createCache<Value extends object>(clock: Clock): KeyCache<Value> {
       const entry = entries.get(name)
       if (entry) {
         const ageMs = clock.leaseMs() - entry.askedMs
-        // Below zero: the clock was set back, and nobody knows how old it is.
+        // A negative age means that the clock was set back, so the real age is unknown.
         if (ageMs >= 0 && ageMs < MAX_AGE_MS) return entry.value
         entries.delete(name)
       }
@@ -125,7 +132,7 @@ function createCache<Value extends object>(clock: Clock): KeyCache<Value> {
   }
 }
 
-/** Questions that come while all slots are busy travel together in the next query. */
+/** Queries that arrive while all slots are busy go out together in the next one. */
 function createGatherer(query: (hashes: Buffer[]) => Promise<KeyRow[]>): (hash: Buffer) => Promise<KeyRow | undefined> {
   type Waiting = { hash: Buffer; resolve: (row: KeyRow | undefined) => void; reject: (error: unknown) => void }
   let waiting: Waiting[] = []

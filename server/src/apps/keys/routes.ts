@@ -37,7 +37,7 @@ export const keyRoutes = (ctx: AppsContext): Route[] => [
     params: KeysPath,
     answers: { 200: KeysAnswer },
     async handle({ app }) {
-      // So that what is told is true for the requests that this server has seen.
+      // Makes `last_used_at` include the requests that this server has seen.
       await ctx.usage.flush()
       const keys = await listKeys(ctx, keysOf(app.id))
       return { status: 200, body: { tokens: keys.map(keyAnswer) } }

@@ -1,4 +1,4 @@
-// The wire shapes of API keys.
+// The wire format of API keys.
 
 import Type, { type Static } from 'typebox'
 import { type Permission, permissions } from '../../lib/permissions.ts'

@@ -1,5 +1,5 @@
-// All SQL on the keys of apps and organizations. They are small global tables: a key is what tells which app a request is
-// about, so it is looked up before any app is known.
+// All SQL on the keys of apps and organizations. These are small global tables: the key determines which app a request
+// is for, so it is looked up before any app is known.
 
 import type { AppId, KeyId, OrganizationId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -24,7 +24,7 @@ export const insertKey = (db: Db, key: KeyRow & { ipAllowlistMode: AllowlistMode
     values (${key.id}, ${key.kind}, ${key.organizationId}, ${key.appId}, ${key.name}, ${key.hash},
       ${key.permissions}, ${key.ipAllowlist}, ${key.ipAllowlistMode}, ${now}, ${now})`)
 
-/** Keys by the hash of the whole key, without those revoked; a list that is not to be looked at is empty. */
+/** Finds keys by the hash of the whole key, without revoked ones. An allowlist that is disabled is returned empty. */
 export const findKeysByHash = (db: Db, hashes: readonly Buffer[]) =>
   db.query<KeyRow>(sql`
     select id, kind, organization_id, app_id, name, hash, permissions,
@@ -67,7 +67,9 @@ export const updateKey = (db: Db, scope: KeyScope, id: KeyId, key: KeyChange, no
       ip_allowlist_mode = ${key.ipAllowlistMode}, updated_at = ${now}
     where k.id = ${id} and ${within(scope)}`)
 
-/** The secret of a key that is not revoked; its name comes back. What was its secret until now finds nothing any more. */
+/**
+ * Replaces the secret of a key that is not revoked, and returns the key's name. The old secret finds nothing any more.
+ */
 export async function replaceHash(
   db: Db,
   scope: KeyScope,
@@ -83,7 +85,7 @@ export async function replaceHash(
   return key?.name
 }
 
-/** The name of the key that was revoked by this very call. */
+/** Returns the name of the key if this call revoked it. */
 export async function markKeyRevoked(db: Db, scope: KeyScope, id: KeyId, now: Date): Promise<string | undefined> {
   const [key] = await db.query<{ name: string }>(sql`
     update api_keys k
@@ -93,7 +95,7 @@ export async function markKeyRevoked(db: Db, scope: KeyScope, id: KeyId, now: Da
   return key?.name
 }
 
-/** Sorted, so that servers that write at once wait for each other and do not deadlock. */
+/** Sorted, so that servers that write at the same time wait for each other instead of deadlocking. */
 export const upsertKeyUsage = (db: Db, uses: ReadonlyMap<KeyId, Date>) =>
   db.query(sql`
     insert into api_key_usage (key_id, last_used_at)

@@ -1,4 +1,5 @@
-// When was a key last used? Gathered in memory, and written for all keys at once: a request pays nothing for it.
+// Records when keys were last used. Gathered in memory and written for all keys at once, so that requests do not pay
+// for it.
 
 import type { KeyId } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
@@ -7,7 +8,7 @@ import { upsertKeyUsage } from './store.ts'
 
 export type KeyUsage = {
   record(keyId: KeyId, at: Date): void
-  /** Write down what is known. What cannot be written now is kept for the next time. */
+  /** Writes what was recorded. If that fails, the entries are kept for the next attempt. */
   flush(): Promise<void>
   close(): Promise<void>
 }

@@ -1,4 +1,5 @@
-// The provider of an app's texts: set, shown without its secret, taken away, and read in clear for sending.
+// The SMS provider of an app: setting it, showing it without its secret, removing it, and reading it in clear for
+// sending.
 
 import { appNotFound, invalid } from '../../lib/errors.ts'
 import { type AppId, newId } from '../../lib/ids.ts'
@@ -15,7 +16,7 @@ import type { SmsAnswer, SmsBody } from './schema.ts'
 
 type SmsContext = Pick<AppsContext, 'db' | 'clock' | 'secrets'>
 
-/** Where Twilio is to call for this app; undefined while the world has no address of this server. */
+/** The address that Twilio calls for this app; undefined while the server has no public URL. */
 export const twilioCallbackUrl = (publicUrl: string | undefined, appId: AppId) =>
   publicUrl && `${publicUrl.replace(/\/+$/, '')}/feedback/twilio/${appId}`
 
@@ -84,10 +85,12 @@ function changedFields(before: Record<string, unknown>, after: Record<string, un
   )
 }
 
-/** The settings with their secret in clear: no answer or log may hold it. */
+/** The settings with their secret in clear, which no answer or log may contain. */
 export type SmsProvider = SmsSettings & { secret: string }
 
-/** Undefined when the app has none, or is not there. Asked for once per batch of messages, not once per message. */
+/**
+ * Undefined when the app does not exist or has no provider. Called once per batch of messages, not once per message.
+ */
 export async function readSmsProvider(
   { db, secrets }: { db: Db; secrets: SecretBox },
   appId: AppId,

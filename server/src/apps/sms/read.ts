@@ -1,4 +1,4 @@
-// A provider of texts as a request gives it: what cannot work is refused at once, by the name of its field.
+// Validates the SMS provider of a request: what cannot work is refused at once, by the name of its field.
 
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
 import { MASK } from '../schema.ts'
@@ -23,7 +23,7 @@ type Smpp = OptWords & {
   source_addr_npi: number | null
 }
 
-/** As it is kept, in the words of the interface, without its secret. */
+/** As it is stored, with the names of the API and without its secret. */
 export type SmsSettings = Twilio | Smpp
 
 const SENDER = /^(\+\d{7,15}|\d{3,15}|[A-Za-z0-9 ]{1,11})$/
@@ -36,10 +36,10 @@ const FORMS = {
   system_type: [/^[\x21-\x7e]{1,12}$/, 'at most 12 letters, digits and signs'],
 } as const satisfies Record<string, readonly [RegExp, string]>
 
-/** The bare word, as a text is compared with it: no signs around it, in capitals. */
+/** The form in which words are compared: upper case, without surrounding punctuation. */
 export const bareWord = (text: string) => text.replace(/^[\s\p{P}]+|[\s\p{P}]+$/gu, '').toUpperCase()
 
-/** All that is wrong is thrown at once. */
+/** Throws all problems at once. */
 export function readSms(body: SmsBody): { settings: SmsSettings; secret: string | undefined } {
   const problems: Problem[] = []
   const refuse = (title: string) => problems.push(...invalid(title).problems)
@@ -96,7 +96,10 @@ export function readSms(body: SmsBody): { settings: SmsSettings; secret: string 
 
 export const secretName = (kind: SmsSettings['kind']) => (kind === 'twilio' ? 'auth_token' : 'password')
 
-/** A secret that is not given again stays with whom it was given for: led elsewhere, it would be shown to somebody else. */
+/**
+ * Whether a secret that the request leaves out may be kept. It stays with the account it was given for: sent to another
+ * address, it would be disclosed.
+ */
 export function isSameAccount(a: SmsSettings, b: SmsSettings): boolean {
   if (a.kind === 'twilio') return b.kind === 'twilio' && a.account_sid === b.account_sid
   return b.kind === 'smpp' && (['host', 'port', 'tls', 'system_id'] as const).every((name) => a[name] === b[name])

@@ -1,4 +1,4 @@
-// The wire shapes of an app's provider of texts. What belongs to which kind is checked in read-sms.ts.
+// The wire format of an app's SMS provider. Which field belongs to which kind is checked in read.ts.
 
 import Type, { type Static } from 'typebox'
 import { MASK } from '../schema.ts'
