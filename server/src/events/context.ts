@@ -1,4 +1,4 @@
-// What the operations on events are made of, put together once.
+// The dependencies of the operations on events, built once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -12,7 +12,7 @@ export type EventsContext = {
   db: Db
   newId: NewId
   now: () => Date
-  /** Of users. */
+  /** Reads users. */
   reader: UserReader
   months: EventMonths
   insert: InsertEvents

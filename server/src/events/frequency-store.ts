@@ -1,17 +1,17 @@
-// SQL on how usual events are: what a dry run expects of the future.
+// SQL on how frequent events are, from which a dry run predicts the future.
 
 import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, sql } from '../storage/sql.ts'
 import type { EventId } from './store.ts'
 
-/** Planned for their values: a name may have no event, or millions. */
+/** Planned for the actual values: a name may have no event, or millions. */
 const UNPREPARED = { prepare: false } as const
 
-/** A stretch of time; the end belongs to it, the start does not. */
+/** A period that includes its end but not its start. */
 export type EventPeriod = { after: Date; upTo: Date }
 
-/** For each event and each time, how many users last did it after that time. */
+/** For each event and each time, how many users did it last after that time. */
 export const countDoers = (
   db: Db,
   appId: AppId,
@@ -32,7 +32,7 @@ export const countDoers = (
     UNPREPARED,
   )
 
-/** What the newest of them were like. */
+/** The newest ones, as examples of their properties. */
 export const findNewestEvents = (db: Db, appId: AppId, name: string, { after, upTo }: EventPeriod, limit: number) =>
   db.query<{ properties: Record<string, unknown> }>(
     sql`
@@ -61,7 +61,7 @@ export async function countEventsNamed(
 
 export type NamedEvent = { id: EventId; userId: UserId; at: Date; properties: Record<string, unknown> }
 
-/** In the order of their ids, which are random: any part of them is a fair sample. */
+/** In the order of their ids, which are random, so that any part of them is a fair sample. */
 export const findEventsNamed = (
   db: Db,
   appId: AppId,

@@ -16,7 +16,7 @@ export async function viewHistory(
   const after = cursor === undefined ? undefined : readCursor(cursor)
   const userId = await ctx.reader.owner(appId, readUserRef(alias_label, alias_id))
   if (userId === undefined) throw userNotFound()
-  // One more than is shown tells whether there is another page.
+  // One more than the page holds, to see whether there is another page.
   const found = await findEvents(ctx.db, appId, userId, { name, after, limit: limit + 1 })
   const page = found.slice(0, limit)
   const last = page.at(-1)

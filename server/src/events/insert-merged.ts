@@ -1,4 +1,4 @@
-// Concurrent requests of one app are stored together, a bounded number of events in one statement.
+// Stores the events of concurrent requests of one app together, with a bounded number of events per statement.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
@@ -11,7 +11,7 @@ import { oldestValidKeyTime } from './delete.ts'
 import type { EventMonths } from './months.ts'
 import { HAS_FEED_ENTRIES, insertEvents, type NewEvent } from './store.ts'
 
-/** Stores the events of a request, all or none; answers the places of those whose user is not there. */
+/** Stores the events of a request, all or none. Returns the indexes of those whose user does not exist. */
 export type InsertEvents = (appId: AppId, events: NewEvent[]) => Promise<Set<number>>
 
 const EVENTS_AT_ONCE = 5_000
@@ -26,7 +26,7 @@ export function createInsertEvents({ db, clock, newId, merger, months }: InsertE
     const times = { now, keysFrom: oldestValidKeyTime(now) }
     const job = feedJobInsert(queue, appId, HAS_FEED_ENTRIES, now)
     const { unknown, isWaiting } = await insertEvents(db, appId, userIdOfRow(appId), job, requests.flat(), times)
-    // Nobody has to wait for this to be told that the event was taken.
+    // Not awaited: accepting the event does not depend on it.
     if (isWaiting) void announceFeedJob(queue, db, appId)
     let first = 0
     return requests.map(({ length }) => {
@@ -45,7 +45,7 @@ export function createInsertEvents({ db, clock, newId, merger, months }: InsertE
         try {
           outcomes.push(...(await insertTogether(appId, together)))
         } catch (error) {
-          // What was stored before is stored: the error is for these alone.
+          // The groups before this one are stored, so only the requests of this group get the error.
           outcomes.push(...together.map(() => ({ error })))
         }
       }
@@ -54,7 +54,7 @@ export function createInsertEvents({ db, clock, newId, merger, months }: InsertE
   })
 }
 
-/** In groups of at most so many events; a request is never split. */
+/** Groups requests up to the maximum number of events; never splits a request. */
 function bounded(requests: NewEvent[][]): NewEvent[][][] {
   const groups: NewEvent[][][] = []
   let room = 0

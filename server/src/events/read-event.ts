@@ -1,4 +1,4 @@
-// An event as it was sent, to an event as it is stored, or why it is not.
+// Converts an event as it was sent into an event to store, or into the reason for refusing it.
 
 import { hash } from 'node:crypto'
 import { invalid } from '../lib/errors.ts'
@@ -8,26 +8,26 @@ import { EXTERNAL_ID, type UserRef } from '../users/aliases/identity.ts'
 import type { EventBody, EventsBody } from './schema.ts'
 import type { NewEvent } from './store.ts'
 
-/** Of the event's JSON in UTF-8, without spaces between its parts. */
+/** Of the event's JSON in UTF-8, without whitespace. */
 export const MAX_BYTES = 2_024
-/** Reading so many takes some 5 ms of the event loop. */
+/** Reading this many takes about 5 ms of the event loop. */
 export const EVENTS_PER_TURN = 1_000
 
 export type EventRefusal = { code: 'not found' | 'too large' | 'too old'; title: string }
 export const unknownUser: EventRefusal = { code: 'not found', title: 'User not found' }
 
 export type ReadEvent = {
-  /** As the event gave them, to be told with what is wrong with it. */
+  /** As the event gave them, to be repeated in the error. */
   userId: string
   key: string | null
-  /** What is stored, or why it is not. */
+  /** The event to store, or why it is refused. */
   event: NewEvent | EventRefusal
 }
 
-/** When it is received, and since when what happened is taken. */
+/** When the events are received, and how far back they are accepted. */
 export type ReceptionTimes = { now: Date; oldest: Date }
 
-/** All events of a request, in order. What is wrong with the form of one refuses them all. */
+/** All events of a request, in order. One malformed event refuses the whole request. */
 export async function readEvents(body: EventsBody, moment: ReceptionTimes, newId: NewId): Promise<ReadEvent[]> {
   const requestKey = readKey(body.idempotency_key, 'idempotency_key')
   return mapInTurns(body.events, EVENTS_PER_TURN, (event, i) => readEvent(event, i, requestKey, moment, newId))
@@ -78,7 +78,7 @@ function readUuid(text: string, field: string): string {
   return text.toLowerCase()
 }
 
-/** The key of a request stands for each of its events, so that they are told apart by their places. */
+/** The key of a request applies to each of its events, so their indexes tell them apart. */
 function keyOfPlace(requestKey: string, index: number): string {
   const digits = hash('sha256', `${requestKey} ${index}`, 'hex')
   return digits.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')

@@ -8,7 +8,7 @@ import { EVENTS_PER_TURN, type EventRefusal, type ReadEvent, readEvents, unknown
 import type { EventBody, EventsAnswer, EventsBody } from './schema.ts'
 import type { NewEvent } from './store.ts'
 
-/** What can be stored is stored; the answer names the events that are not. */
+/** Stores the valid events; the answer names the refused ones. */
 export async function recordEvents(
   ctx: EventsContext,
   appId: AppId,
@@ -20,7 +20,7 @@ export async function recordEvents(
   await checkSender(ctx, appId, body.events, authority)
   const accepted = read.map(({ event }) => event).filter(isEvent)
   const unknown = accepted.length > 0 ? await ctx.insert(appId, accepted) : new Set<number>()
-  // Requests that were stored together continue in the same turn.
+  // Yields, because requests that were stored together would all continue in the same turn.
   if (read.length > EVENTS_PER_TURN) await nextTurn()
   const missing = new Set([...unknown].map((n) => accepted[n]))
   const errors = read.flatMap((it, index) => {
@@ -38,7 +38,7 @@ const failed = ({ userId, key }: ReadEvent, refusal: EventRefusal, index: number
   error: { ...refusal, meta: { index } },
 })
 
-/** Without a key a user is named by the id that nobody can guess; with proof it is the one that was proved. */
+/** A device must name users by id, which nobody can guess; a verified user can only be itself. */
 async function checkSender(ctx: EventsContext, appId: AppId, events: EventBody[], authority: Authority) {
   if (authority.kind === 'key') return
   const ids = new Set(events.flatMap(({ onesignal_id }) => onesignal_id?.toLowerCase() ?? []))

@@ -6,7 +6,7 @@ import { viewHistory } from './history.ts'
 import { recordEvents } from './record.ts'
 import { AliasPath, AppPath, EventsAnswer, EventsBody, HistoryAnswer, HistoryQuery } from './schema.ts'
 
-/** Events are a part of what is known of a user, so a key that may write users may write and read them. */
+/** Events are part of what is known of a user, so a key with the permission for users may write and read them. */
 const access: RouteAccess = { kind: 'app', permission: 'users', appIn: 'path' }
 const forSdks: RouteAccess = { ...access, keyless: () => true }
 

@@ -1,4 +1,4 @@
-// The wire shapes of custom events. What a JSON schema cannot say is checked in read-event.ts.
+// The wire format of custom events. What a JSON schema cannot express is checked in read-event.ts.
 
 import Type, { type Static } from 'typebox'
 
@@ -10,7 +10,7 @@ const properties = (description: string) => orNull<Record<string, unknown>>('obj
 const KEY = 'A UUID. What comes with the same key within 24 hours is accepted and not stored again.'
 
 export const MAX_NAME = 128
-/** A body of 1 MB holds some more of the very smallest; one statement should not. */
+/** A body of 1 MB can hold a few more of the very smallest; one statement should not. */
 export const MAX_EVENTS = 10_000
 
 export const EventBody = Type.Object({

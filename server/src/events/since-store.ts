@@ -8,10 +8,10 @@ import type { EventId } from './store.ts'
 export type EventQuery = { n: number; userId: UserId; name: string; since: Date; upTo?: Date | undefined }
 export type MatchedEvent = { n: number; id: EventId; at: Date; properties: Record<string, unknown> }
 
-/** Of each the newest: who does something more often than this is not asked about the older ones. */
+/** At most this many of the newest events per query; the older ones are ignored. */
 const MOST = 200
 
-/** What each of the wanted finds. Months are known by the earliest moment that is asked for. */
+/** The events that match each query. The earliest requested time limits which months are read. */
 export function findEventsSince(db: Db, appId: AppId, wanted: readonly EventQuery[]): Promise<MatchedEvent[]> {
   const earliest = new Date(Math.min(...wanted.map(({ since }) => since.getTime())))
   return db.query<MatchedEvent>(

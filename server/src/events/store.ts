@@ -1,8 +1,8 @@
-// All SQL of events. For the parts that look at them, the keys answer from the index alone:
+// All SQL of events. The primary key and an index answer the queries of other domains without reading the table:
 //   how often did a user do X since T   e.app_id, e.user_id, e.name, e.at >= T   events_pk
 //   who did X since T                   e.app_id, e.name, e.at >= T              events_by_name, with user_id in it
-// Bound `at` wherever a time is known: that leaves whole months unread. Events of a user that was deleted stay for about a
-// minute (forget.ts), so start from users, or join them.
+// Bound `at` wherever a time is known, so that whole months are not read. Events of a deleted user stay for about a
+// minute (users/deletion-jobs.ts), so start from users, or join them.
 
 import type { AppId, Id, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -12,7 +12,7 @@ export type EventId = Id<'event'>
 
 export type NewEvent = {
   id: EventId
-  /** Whoever brings the same key within a day brings the same event. */
+  /** Events with the same key within a day are the same event. */
   key: string | undefined
   user: { id: UserId } | { label: string; value: string }
   name: string
@@ -22,15 +22,16 @@ export type NewEvent = {
 
 export type EventRecord = { id: EventId; name: string; at: Date; receivedAt: Date; properties: object }
 
-/** Whether a statement that stores events has news. */
+/** Whether the statement that stores events has written feed entries. */
 export const HAS_FEED_ENTRIES = sql`exists (select 1 from news)`
 
 /**
- * Store events, but for those whose key was taken after `keysFrom`; answers the places of those whose user is not there.
- * Of several with one key the first that can be stored is. One statement, and `user`, whom a row of `r` names, is part of
- * it: that a user is found and its event is stored lies no further apart than a statement may take. Another part are the news
- * for whoever watches users: of the event, under its id, and that its user has changed, for segments see events too; and `job`, which
- * `HAS_FEED_ENTRIES`, for who takes them. It is locked after the keys. `isWaiting`: the job is not running.
+ * Stores events, except those whose key was taken after `keysFrom`. Returns the indexes of those whose user does not
+ * exist. Of several with one key the first that can be stored is. It is one statement, and `user`, which finds the user
+ * that a row of `r` names, is part of it, so that a user cannot be deleted long before its event is stored. The
+ * statement also writes feed entries where they are watched: one for the event, under its id, and one that its user has
+ * changed, because segments see events too. `job` is inserted if `HAS_FEED_ENTRIES`, and is locked after the keys.
+ * `isWaiting` means that the job is not running.
  */
 export async function insertEvents(
   db: Db,
@@ -100,7 +101,7 @@ export async function insertEvents(
 
 export type EventCursor = { at: Date; id: EventId }
 
-/** Newest first, after this place. Both indexes of a user's events end in (at, id), so a page is as dear as any other. */
+/** Newest first, after the cursor. Both indexes of a user's events end in (at, id), so every page costs the same. */
 export const findEvents = (
   db: Db,
   appId: AppId,
@@ -119,7 +120,7 @@ export const findEvents = (
 export const deleteUserEvents = (db: Db, appId: AppId, userId: UserId) =>
   db.query(sql`delete from events e where e.app_id = ${appId} and e.user_id = ${userId}`)
 
-/** Some of the keys that were taken at or before this time; fewer than `limit` means that none are left. */
+/** Deletes some of the keys that were taken at or before this time; a result below `limit` means that none are left. */
 export async function deleteExpiredKeys(db: Db, appId: AppId, until: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from event_keys

@@ -1,9 +1,9 @@
 // Every change to users goes through here: creating a user with something that already exists, aliases, properties,
 // subscriptions, transfer, deletion, and the legacy players. Concurrent requests of one app share one transaction:
-// 1. find the users that the requests refer to, and lock their rows in the order of their ids
-// 2. load them with everything they own (under the locks nobody else changes it)
-// 3. apply the requests one after the other in memory; a refused request leaves no trace
-// 4. write the difference as sets, and commit before any request is answered
+//   1. find the users that the requests refer to, and lock their rows in the order of their ids
+//   2. load them with everything they own (under the locks nobody else changes it)
+//   3. apply the requests one after the other in memory; a refused request leaves no trace
+//   4. write the difference as sets, and commit before any request is answered
 // An alias or a subscription is only ever changed under the lock of its user's row. For one that has no owner yet the
 // unique constraints decide, and the loser starts again.
 
