@@ -1,4 +1,4 @@
-// What the endpoints of SDKs are made of.
+// The dependencies of the endpoints for SDKs.
 
 import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'

@@ -1,4 +1,4 @@
-// The web SDK and the page to try it.
+// The web SDK, and a demo page.
 
 import Type from 'typebox'
 import { unlessKnown } from '../http/etag.ts'
@@ -9,14 +9,14 @@ import { readWebFile } from './files.ts'
 import { DemoQuery } from './schema.ts'
 import { findOnlyApp } from './store.ts'
 
-/** Sites of any origin load the SDK, also those that are isolated from others. */
+/** Sites of any origin load the SDK, including cross-origin isolated ones. */
 const FOR_SITES = {
   'cache-control': 'public, max-age=300',
   'cross-origin-resource-policy': 'cross-origin',
   'x-content-type-options': 'nosniff',
 }
 
-/** Only files of this server, requests to this server, and pictures that a message brings. */
+/** Allows only files of this server, requests to this server, and the images of messages. */
 const DEMO_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; worker-src 'self'; img-src 'self' https:; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -102,7 +102,7 @@ export function sdkFileRoutes({ db }: SdkContext): Route[] {
       answers: { 200: Type.String() },
       produces: 'text/html',
       async handle(call) {
-        // Whoever calls from elsewhere is not told which apps there are.
+        // Callers from other machines must not learn which apps exist.
         const only =
           call.query.app_id === undefined && thisMachine.includes(call.ip) ? await findOnlyApp(db) : undefined
         if (only !== undefined)

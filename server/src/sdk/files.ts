@@ -1,4 +1,4 @@
-// The files of web-sdk/, as they are: what a browser gets is what stands in the repository.
+// Serves the files of web-sdk/ unchanged: browsers get exactly what is in the repository.
 
 import { readFileSync } from 'node:fs'
 import { ownProperty } from '../lib/own-property.ts'

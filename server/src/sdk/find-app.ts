@@ -3,7 +3,7 @@ import { appNotFound, invalid } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
 import type { SdkContext } from './context.ts'
 
-/** The app that a public address names, in any case; undefined when it is none, or no id at all. */
+/** The app that a public URL names, case-insensitively; undefined when there is no such app or the id is malformed. */
 export const findPublicApp = async ({ db }: Pick<SdkContext, 'db'>, given: string): Promise<AppOverview | undefined> =>
   isUuid(given) ? findApp(db, given.toLowerCase()) : undefined
 

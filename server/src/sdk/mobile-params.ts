@@ -1,4 +1,4 @@
-// What the mobile SDKs ask when an app starts.
+// What mobile SDKs fetch when an app starts.
 
 import type { AppOverview } from '../apps/store.ts'
 import { OUTCOMES } from './outcomes.ts'
@@ -16,7 +16,7 @@ export const androidParams = ({ pushSettings, identityRequired }: AppOverview) =
   ...(pushSettings.fcm_sender_id !== undefined && { android_sender_id: pushSettings.fcm_sender_id }),
   enterp: false,
   jwt_required: identityRequired,
-  // The same, for SDKs of a year ago.
+  // The same setting under its older name, for SDKs of a year ago.
   require_ident_auth: identityRequired,
   chnl_lst: [],
   restore_ttl_filter: true,

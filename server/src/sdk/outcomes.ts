@@ -1,4 +1,7 @@
-/** By how much and for how long a message is given credit for what a person does after it; SDKs keep to it by themselves. */
+/**
+ * How many minutes, and for how many messages, an action of a person is attributed to a message. SDKs apply this
+ * themselves.
+ */
 const attribution = { minutes_since_displayed: 60, limit: 5 }
 
 export const OUTCOMES = {

@@ -17,7 +17,7 @@ import {
 } from './schema.ts'
 import { readWebConfig } from './web-config.ts'
 
-/** An SDK need not ask again on every page; a change reaches everybody within a minute. */
+/** An SDK need not fetch this again on every page; a change reaches all clients within a minute. */
 const CACHED = { 'cache-control': 'public, max-age=60' }
 
 export function sdkRoutes(ctx: SdkContext): Route[] {

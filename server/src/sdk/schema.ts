@@ -1,4 +1,4 @@
-// The wire shapes of what SDKs ask about their app.
+// The wire format of what SDKs fetch about their app.
 
 import Type, { type Static, type TSchema } from 'typebox'
 

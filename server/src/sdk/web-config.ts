@@ -1,4 +1,4 @@
-// What a web SDK asks first: whether there is such an app, and how its website is set up.
+// What a web SDK fetches first: whether the app exists, and how its website is configured.
 
 import { withVapidPair } from '../apps/credentials/vapid.ts'
 import type { SdkContext } from './context.ts'
@@ -12,7 +12,7 @@ export async function readWebConfig(ctx: SdkContext, appId: string): Promise<Web
   const app = await withVapidPair(ctx, found)
   const { site_name: name, chrome_web_origin, safari_site_origin } = app.pushSettings
   const origin = chrome_web_origin ?? safari_site_origin
-  // Subscribing takes no more than the key, and so it is told: a site can be tried before anything is set up.
+  // Includes the key, which is all that subscribing needs, so that a site can be tried before anything is configured.
   if (name === undefined || origin === undefined)
     return {
       success: false,
@@ -43,7 +43,7 @@ export async function readWebConfig(ctx: SdkContext, appId: string): Promise<Web
         defaultIconUrl: app.pushSettings.chrome_web_default_notification_icon ?? null,
         proxyOriginEnabled: false,
       },
-      // The page decides when to ask; nothing is shown of our own accord.
+      // The page decides when to ask for permission; the SDK shows nothing by itself.
       integration: { kind: 'custom' },
       staticPrompts: PROMPTS,
       webhooks: { enable: false },
@@ -51,7 +51,7 @@ export async function readWebConfig(ctx: SdkContext, appId: string): Promise<Web
       welcomeNotification: { enable: false, url: '', title: '', message: '', urlEnabled: false },
       notificationBehavior: { click: { match: 'exact', action: 'navigate' }, display: { persist: false } },
       vapid_public_key: app.vapidPublicKey,
-      // Asked for by Firefox, where the service once had a key of its own.
+      // Firefox uses this name, because the original service once had a separate key for it.
       onesignal_vapid_public_key: app.vapidPublicKey,
       ...(app.pushSettings.safari_push_id !== undefined && { safari_web_id: app.pushSettings.safari_push_id }),
       subdomain: null,
@@ -61,7 +61,7 @@ export async function readWebConfig(ctx: SdkContext, appId: string): Promise<Web
   }
 }
 
-/** SDKs read into these without looking whether they are there; all are switched off. */
+/** SDKs read these fields without checking whether they exist; all prompts are switched off. */
 const PROMPTS = {
   native: { enabled: false, autoPrompt: false },
   bell: {
