@@ -1,4 +1,5 @@
-// Who is told when something of an app stops. Until people can sign in, they are an address each.
+// Who is notified when something of an app stops. There are no user accounts yet, so an administrator is only an
+// address.
 
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
@@ -22,7 +23,7 @@ const MAX_ADMINISTRATORS = 50
 export type NewAdministrator = { email?: string | null | undefined; webhookUrl?: string | null | undefined }
 export type AddedAdministrator = Omit<Administrator, 'webhookSecret'> & { webhookSecret: string | null }
 
-/** The secret is told this once. */
+/** Returns the secret, only this once. */
 export function addAdministrator(
   { db, now, newId, secrets }: SendingContext,
   appId: AppId,
@@ -40,7 +41,7 @@ export function addAdministrator(
   const secret = webhookUrl === null ? null : newWebhookSecret()
   const administrator = { id, email, webhookUrl, createdAt: at }
   return db.transaction(async (db) => {
-    // Counted behind the lock of the app: of several at once only as many are added as fit.
+    // Counted under the lock of the app, so that concurrent requests cannot exceed the limit.
     if (!(await lockApp(db, appId))) throw appNotFound()
     if ((await findAdministrators(db, appId)).length >= MAX_ADMINISTRATORS)
       throw conflict(`An app can have at most ${MAX_ADMINISTRATORS} administrators`)
@@ -67,7 +68,7 @@ export function removeAdministrator(
   })
 }
 
-/** Where it leads is judged when something is sent there. */
+/** Where the address leads is checked when something is sent there. */
 function isHttps(text: string): boolean {
   const url = URL.parse(text)
   return url?.protocol === 'https:' && url.username === '' && url.password === ''

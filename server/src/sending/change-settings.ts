@@ -1,4 +1,4 @@
-// Change what an app wants of its deliveries.
+// Changes an app's delivery settings.
 
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
@@ -22,7 +22,7 @@ import { upsertSettings } from './store.ts'
 
 const MAX_WINDOW_MS = 30 * 86_400_000
 
-/** Fields that are given replace what is there, null takes the default again, the others stay. */
+/** Fields in the request replace the stored ones, null restores the default, and the others stay. */
 export function changeSettings(
   ctx: SendingContext,
   appId: AppId,
@@ -60,7 +60,7 @@ export function changeSettings(
   })
 }
 
-/** What is beyond a frequency cap is skipped, not held. */
+/** Does not include frequency caps, because deliveries beyond a cap are skipped, not held. */
 function changedHolds(before: DeliverySettings, after: DeliverySettings): string[] {
   const isOther = (name: 'quietHours' | 'throttlePerMinute') =>
     before[name] !== null && JSON.stringify(before[name]) !== JSON.stringify(after[name])
@@ -78,7 +78,7 @@ const FIELDS = {
   limit_factor: (given: number | null | undefined) => ({ limitFactor: given ?? DEFAULT_SETTINGS.limitFactor }),
 }
 
-/** The schema has seen to types and ranges. */
+/** The schema has already checked types and ranges. */
 function readSettings(body: DeliverySettingsBody): Partial<DeliverySettings> {
   return {
     ...(body.quiet_hours !== undefined && FIELDS.quiet_hours(body.quiet_hours)),

@@ -1,4 +1,4 @@
-// What the operations on sending are made of, put together once.
+// The dependencies of the operations on sending, built once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -9,7 +9,7 @@ export type SendingContext = {
   db: Db
   now: () => Date
   newId: NewId
-  /** Seals what signs the notices of administrators. */
+  /** Seals the secrets that sign administrators' notices. */
   secrets: SecretBox
 }
 

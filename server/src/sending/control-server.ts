@@ -1,4 +1,4 @@
-// Hold the sending of all apps, and let it go on.
+// Holds and resumes the sending of all apps.
 
 import { SYSTEM } from '../apps/app.ts'
 import { findAllApps, insertOrganizationAuditEntries } from '../apps/store.ts'
@@ -8,7 +8,7 @@ import type { Db } from '../storage/db.ts'
 import { type ControlContext, enqueueResumeAll } from './control.ts'
 import { lockServerSending, type ServerSending, updateServerSending } from './store.ts'
 
-/** Slices that are being handed over at this moment still go out. Pausing twice is pausing once. */
+/** Batches that are being handed to a provider at this moment still go out. Pausing again has no effect. */
 export function pauseServer({ db, now }: ControlContext): Promise<ServerSending> {
   const at = now()
   return db.transaction(async (db) => {
@@ -22,8 +22,8 @@ export function pauseServer({ db, now }: ControlContext): Promise<ServerSending>
 }
 
 /**
- * After a restore somebody has to choose: `send` what the database takes to be due, or `discard` what was due before now.
- * Whoever sends is woken by one job: apps are many, and the command does not wait until all of them are.
+ * After a restore an operator has to choose: `send` what the database considers due, or `discard` what was due before
+ * now. A single job wakes the senders: there may be many apps, and the command does not wait for all of them.
  */
 export function resumeServer({ db, now }: ControlContext, choice?: 'send' | 'discard'): Promise<ServerSending> {
   const at = now()
@@ -51,7 +51,7 @@ export function resumeServer({ db, now }: ControlContext, choice?: 'send' | 'dis
 
 const conflict = (title: string) => new AppError('conflict', { code: 'sending-0', title })
 
-/** Each organization finds in its log why its apps did not send. */
+/** Every organization can see in its audit log why its apps did not send. */
 async function recordAudit(db: Db, action: string, detail: Record<string, unknown>, at: Date) {
   const organizations = new Set((await findAllApps(db)).map(({ organizationId }) => organizationId))
   for (const id of organizations)

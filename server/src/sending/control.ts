@@ -1,4 +1,4 @@
-// Hold the sending of an app, let it go on, and enable an app that has sent too much.
+// Holds and resumes the sending of an app, and enables an app that was disabled by its application limit.
 
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
@@ -12,12 +12,12 @@ import { clearUsage, setPaused } from './store.ts'
 
 export type ControlContext = { db: Db; now: () => Date }
 
-/** Whoever sends does this job: look again at what is due for the app. */
+/** The sender runs this job to look again at what is due for the app. */
 export const RESUME_DELIVERIES = 'messages.wake'
-/** The same for every app; the system's. */
+/** The same for every app; a job of the system's app. */
 export const RESUME_ALL_DELIVERIES = 'messages.wake-all'
 
-/** The same after a change of settings that hold deliveries back; its keys say which. */
+/** The same after a change of the settings that hold deliveries; the job keys say which. */
 export const RELEASE_HELD = 'messages.release'
 export const QUIET_HOURS_CHANGED = 'quiet_hours'
 export const THROTTLE_CHANGED = 'throttle_per_minute'
@@ -36,7 +36,7 @@ export const enqueueResumeAll = (db: Db, now: Date) =>
     { appId: SYSTEM_APP_ID, name: RESUME_ALL_DELIVERIES, key: 'wake' },
   ])
 
-/** Nothing is reserved for this app once this has returned. Pausing twice is pausing once. */
+/** Once this has returned, no more messages are reserved for the app. Pausing again has no effect. */
 export function pauseSending({ db, now }: ControlContext, appId: AppId, by: RequestOrigin): Promise<void> {
   const at = now()
   return db.transaction(async (db) => {
@@ -59,15 +59,15 @@ export function resumeSending({ db, now }: ControlContext, appId: AppId, by: Req
 }
 
 /**
- * Begins a new window: what the app has sent so far counts no more, or the next message would disable it again. An app that
- * is not disabled is left alone, so that nobody can keep its window empty.
+ * Starts a new window in which earlier messages do not count; otherwise the next message would disable the app again.
+ * An app that is not disabled is left unchanged, so that nobody can keep its window empty.
  */
 export function enableSending({ db, now }: ControlContext, appId: AppId, by: RequestOrigin): Promise<void> {
   const at = now()
   return db.transaction(async (db) => {
     const { disabledAt, used } = await lockSendingRow(db, appId)
     if (!disabledAt || !(await findDisabledHold(db, appId, disabledAt, at))) return
-    // From the next second on: what is given back of the window before must not be taken from this one.
+    // From the next second on, so that messages released from the earlier window do not reduce this one.
     await clearUsage(db, appId, { enabledAt: at, countedAt: nextBucket(at) })
     await recordAudit(db, appId, by, 'sending.enable', { disabled_since: disabledAt, used }, at)
     await enqueueResume(db, appId, at)

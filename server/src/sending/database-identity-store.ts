@@ -1,9 +1,9 @@
-// What a database is known by. Asks PostgreSQL's catalogue.
+// What identifies a database, from PostgreSQL's catalogue.
 
 import { type Db, sqlState } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
 
-/** Given by initdb. Null where the operator of the database does not let us see it. */
+/** Assigned by initdb. Null if the operator of the database does not permit reading it. */
 export async function findSystemIdentifier(db: Db): Promise<string | null> {
   try {
     const [found] = await db.query<{ system: string }>(
@@ -16,7 +16,7 @@ export async function findSystemIdentifier(db: Db): Promise<string | null> {
   }
 }
 
-/** A database that is made from another one has another number, and a table that is loaded from a dump has one too. */
+/** A database copied from another has another oid, and so does a table that is loaded from a dump. */
 export async function findObjectIds(db: Db): Promise<{ database: string; table: string }> {
   const [found] = await db.query<{ database: string; table: string }>(sql`
     select d.oid::text as database, 'schema_migrations'::regclass::oid::text as table

@@ -3,22 +3,23 @@
 import { forbidden } from '../lib/errors.ts'
 
 /**
- * `restored`: the database is a copy, and an operator has to say what becomes of it. `server_paused`, `paused`: somebody stopped
- * the sending of all apps, or of this one. `disabled`: the app has sent more than the application limit lets it.
+ * `restored`: the database is a copy, and an operator has to decide what happens to it. `server_paused`, `paused`:
+ * somebody stopped the sending of all apps, or of this one. `disabled`: the app has sent more than its application
+ * limit.
  */
 export type HoldReason = 'restored' | 'server_paused' | 'paused' | 'disabled'
 
 export type SendingHold = {
   reason: HoldReason
   since: Date
-  /** When it ends by itself, as far as can be told now: more subscriptions end it sooner, fewer later. */
+  /** When it ends by itself, as far as can be predicted: more subscriptions end it sooner, fewer later. */
   until?: Date
 }
 
-/** Times at which something that holds sending began. */
+/** When each of the holds began. */
 export type HoldTimes = { restoredAt: Date | null; serverPausedAt: Date | null; pausedAt: Date | null }
 
-/** What somebody must end by hand. The strongest comes first: ending it may leave another one. */
+/** The hold that somebody must end by hand. The strongest comes first; ending it may leave another. */
 export function findManualHold({ restoredAt, serverPausedAt, pausedAt }: HoldTimes): SendingHold | undefined {
   if (restoredAt) return { reason: 'restored', since: restoredAt }
   if (serverPausedAt) return { reason: 'server_paused', since: serverPausedAt }
@@ -26,7 +27,9 @@ export function findManualHold({ restoredAt, serverPausedAt, pausedAt }: HoldTim
   return undefined
 }
 
-/** What a request to send is told while the app is disabled. In all other holds it is taken, and waits. */
+/**
+ * The answer to a request to send while the app is disabled. Under all other holds the request is accepted, and waits.
+ */
 export const sendingDisabled = () =>
   forbidden(
     'This app is disabled: it has delivered more messages within 15 minutes than its application message limit. Re-enable it, or wait.',

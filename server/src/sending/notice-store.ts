@@ -16,7 +16,7 @@ export type Administrator = {
   createdAt: Date
 }
 
-/** `listed`: for reading alone. `waiting`: goes out by the queue. */
+/** `listed`: only shown, never sent. `waiting`: to be sent by the queue. */
 export type NoticeState = 'listed' | 'waiting' | 'sent' | 'failed'
 
 export type NewNotice = {
@@ -25,7 +25,7 @@ export type NewNotice = {
   detail: Record<string, unknown>
   administratorId: AdministratorId | null
   state: NoticeState
-  /** How it goes out; null when it is only listed. */
+  /** How it is sent; null when it is only listed. */
   way: 'webhook' | 'mail' | null
 }
 
@@ -39,7 +39,7 @@ export const findAdministrators = (db: Db, appId: AppId) =>
     where app_id = ${appId}
     order by created_at, id`)
 
-/** False when the app has somebody with the same address already. */
+/** False when the app already has an administrator with the same address. */
 export async function insertAdministrator(db: Db, appId: AppId, it: Administrator): Promise<boolean> {
   const added = await db.query(sql`
     insert into app_administrators (app_id, id, email, webhook_url, webhook_secret, created_at)
@@ -66,7 +66,7 @@ export const insertNotices = (db: Db, appId: AppId, notices: readonly NewNotice[
       as r(id uuid, kind text, detail jsonb, "administratorId" uuid, state text, way text)
     where a.id = ${appId}`)
 
-/** Newest first; of the rows of one moment that of the app itself comes first. */
+/** Newest first; among the rows of one moment, the app's own comes first. */
 export async function listNotices(
   db: Db,
   appId: AppId,

@@ -1,5 +1,6 @@
-// Tell those who must know. A notice is a row for the app and one for each administrator; those with a webhook or an
-// email address are sent by the queue, in the transaction of what they tell of: neither is there without the other.
+// Notifies administrators. A notice is one row for the app and one for each administrator. Those with a webhook or an
+// email address are sent by the queue. Rows and jobs are written in the transaction of the event that they report, so
+// that neither exists without the other.
 
 import { type AppId, newId } from '../lib/ids.ts'
 import { createQueue } from '../queue/enqueue.ts'

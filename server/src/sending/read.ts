@@ -1,4 +1,4 @@
-// Whether and how an app may send, for everybody who is about to make or to send something.
+// Whether and how an app may send, for every operation that is about to create or send something.
 
 import { appNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -11,7 +11,7 @@ import { findSending, findUsage, type SendingRow } from './store.ts'
 export type Sending = {
   hold: SendingHold | undefined
   settings: DeliverySettings
-  /** After a restore: what was due before this time is given up, not sent. */
+  /** After a restore: what was due before this time is discarded, not sent. */
   discardBefore: Date | undefined
 }
 
@@ -31,13 +31,13 @@ export async function findSendingRow(db: Db, appId: AppId): Promise<SendingRow> 
   return row
 }
 
-/** Undefined once the window has room again: no job has to end it. */
+/** Undefined once the window has room again, so that no job has to end the hold. */
 export async function findDisabledHold(db: Db, appId: AppId, since: Date, now: Date): Promise<SendingHold | undefined> {
   const usage = await findUsage(db, appId, expiredUntil(now))
   return hasRoom(usage) ? undefined : disabledHold(since, usage.roomAfter)
 }
 
-/** An app that never set any has the defaults. */
+/** An app without settings has the defaults. */
 export function settingsOf(row: Pick<SendingRow, keyof DeliverySettings>): DeliverySettings {
   return {
     quietHours: row.quietHours,

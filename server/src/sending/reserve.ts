@@ -1,4 +1,4 @@
-// Take messages out of the application limit, and give back those that a provider refused.
+// Reserves messages against the application limit, and releases those that a provider refused.
 
 import { appNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -10,18 +10,18 @@ import { findDisabledHold } from './read.ts'
 import { bookUsage, ensureSending, type LockedSending, lockSending, unbookUsage } from './store.ts'
 
 export type Reservation = {
-  /** From 0 to the count asked for. */
+  /** From 0 to the requested count. */
   granted: number
-  /** Where they are counted; `release` wants it back. */
+  /** The bucket that counts them; `releaseMessages` needs it. */
   second: Date
-  /** Why there are not more. */
+  /** Why fewer were granted than requested. */
   hold?: SendingHold
 }
 
 /**
- * Inside the transaction that marks deliveries as sending, and after it has locked the message; the app's row stays locked
- * until the transaction ends. The slice that would cross the limit gets what is left, and the app is disabled: once, however
- * many ask at the same time.
+ * Runs inside the transaction that marks deliveries as sending, after it has locked the message; the app's row stays
+ * locked until the transaction ends. The batch that would cross the limit gets what is left, and the app is disabled:
+ * once, however many callers there are at the same time.
  */
 export async function reserveMessages(db: Db, appId: AppId, count: number, now: Date): Promise<Reservation> {
   const row = await lockSendingRow(db, appId)
@@ -48,7 +48,7 @@ export async function reserveMessages(db: Db, appId: AppId, count: number, now: 
 
 export type ReleasedMessages = { second: Date; count: number }
 
-/** What was refused by an explicit answer was not delivered. What is unknown stays counted. */
+/** Messages that were explicitly refused were not delivered. Those whose outcome is unknown stay counted. */
 export async function releaseMessages(
   db: Db,
   appId: AppId,

@@ -1,6 +1,6 @@
-// A database that was restored from a backup, or copied, knows of messages as due that its original has sent long ago. So the
-// database remembers what it is known by; a server that starts on one that is not the same any more holds all sending, until
-// an operator says what is to become of it.
+// A database that was restored from a backup, or copied, considers messages due that its original has sent long ago. So
+// the database stores what identifies it; a server that starts on one whose identity has changed holds all sending
+// until an operator decides what happens to it.
 
 import type { Log } from '../lib/log.ts'
 import { ownProperty } from '../lib/own-property.ts'
@@ -13,7 +13,7 @@ export type DatabaseIdentity = {
   system: string | null
   database: string
   table: string
-  /** Of the data folder around an embedded PostgreSQL. */
+  /** The epoch of the data folder of an embedded PostgreSQL. */
   epoch: string | null
 }
 
@@ -29,7 +29,7 @@ export async function guardRestore(db: Db, epoch: string | undefined, now: Date,
     await updateServerSending(db, {
       ...before,
       restoredAt: differing.length > 0 ? (before.restoredAt ?? now) : before.restoredAt,
-      // What cannot be seen now may be seen again by the next server.
+      // Parts that this server cannot see are kept, because the next server may see them.
       identity: { ...before.identity, ...knownParts(identity) },
     })
     return differing
@@ -44,7 +44,7 @@ export async function guardRestore(db: Db, epoch: string | undefined, now: Date,
 const knownParts = (identity: DatabaseIdentity) =>
   Object.fromEntries(Object.entries(identity).filter(([, value]) => value !== null))
 
-/** Only what both know can differ: a database that is seen for the first time is its own original. */
+/** Compares only parts that both sides know: a database that is seen for the first time is its own original. */
 const differences = (before: Record<string, unknown> | null, now: DatabaseIdentity) =>
   Object.entries(knownParts(now)).flatMap(([name, value]) => {
     const earlier = before ? ownProperty(before, name) : undefined

@@ -1,10 +1,10 @@
-// The wire shapes of sending.
+// The wire format of sending.
 
 import Type, { type Static, type TSchema } from 'typebox'
 import { noticeKinds } from './notify-administrators.ts'
 import { DAYS, DELIVERY_CHANNELS, type DeliverySettings, UNITS } from './settings.ts'
 
-/** Checked as what it is, unless it is null. */
+/** Validated by the schema, unless it is null. */
 const orNull = <Schema extends TSchema & { type: string }>(schema: Schema) =>
   Type.Unsafe<Static<Schema> | null>({ ...schema, type: [schema.type, 'null'] })
 const oneOf = <Word extends string>(...words: Word[]) => Type.Unsafe<Word>({ type: 'string', enum: words })

@@ -1,5 +1,5 @@
-// Send a notice to an administrator: to the webhook, where the receiver knows one that comes twice by its id, or by mail. The
-// queue tries again what could not be handed over.
+// Sends a notice to an administrator by webhook or by email. A webhook receiver recognizes a repeated notice by its id.
+// The queue retries what could not be handed over.
 
 import type { ChannelOutcome } from '../channels/channel.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -11,7 +11,7 @@ import { findEmailNotice, findWebhookNotice, type NoticeId, settleNotice, type W
 import { sealedWebhookSecret } from './webhook-secret.ts'
 import { writeNoticeEmail } from './write-notice-email.ts'
 
-/** Implemented by channels/webhook: signs as Standard Webhooks has it, and goes to public addresses alone. */
+/** Implemented by channels/webhook: signs according to Standard Webhooks, and sends only to public addresses. */
 export type SendWebhook = (webhook: {
   url: string
   id: string
@@ -19,7 +19,7 @@ export type SendWebhook = (webhook: {
   secrets: readonly string[]
 }) => Promise<ChannelOutcome>
 
-/** Implemented by the composition: as the app's mail goes out, past all that is counted or held there. */
+/** Implemented by the composition: uses the route of the app's email, without its counts and holds. */
 export type SendNoticeEmail = (
   appId: AppId,
   mail: { to: string; id: NoticeId; subject: string; text: string },
@@ -41,7 +41,7 @@ export const emailNoticeHandler = (ctx: EmailNoticeContext): JobHandler => ({
 
 async function sendWebhookNotice(ctx: WebhookNoticeContext, appId: AppId, id: NoticeId): Promise<void> {
   const notice = await findWebhookNotice(ctx.db, appId, id)
-  // Sent by an attempt whose end was not recorded, or the administrator is gone.
+  // Already sent by an attempt that could not record it, or the administrator was removed.
   if (!notice) return
   const outcome = await ctx.sendWebhook({
     url: notice.webhookUrl,
@@ -67,7 +67,7 @@ async function recordOutcome(ctx: NoticeContext, appId: AppId, id: NoticeId, out
   const now = ctx.clock.now()
   if (outcome.kind === 'sent') await settleNotice(ctx.db, appId, id, { state: 'sent', at: now, reason: null })
   else if (outcome.kind === 'retry' || outcome.kind === 'unknown') {
-    // Shown while it is tried again.
+    // Keeps the reason visible while the notice is retried.
     await settleNotice(ctx.db, appId, id, { state: 'waiting', at: null, reason: outcome.reason })
     throw new Error(`the notice was not taken: ${outcome.reason}`)
   } else await settleNotice(ctx.db, appId, id, { state: 'failed', at: now, reason: outcome.reason })

@@ -1,6 +1,6 @@
-// What an app wants of its deliveries.
+// The delivery settings of an app.
 
-/** What quiet hours and caps are about. Webhooks and in-app messages disturb nobody. */
+/** The channels that quiet hours and caps apply to. Webhooks and in-app messages disturb nobody. */
 export const DELIVERY_CHANNELS = ['push', 'email', 'sms'] as const
 export type DeliveryChannel = (typeof DELIVERY_CHANNELS)[number]
 
@@ -9,10 +9,10 @@ export const DAYS = ['sunday', 'monday', 'tuesday', 'wednesday', 'thursday', 'fr
 export type Day = (typeof DAYS)[number]
 
 export type QuietHours = {
-  /** "HH:MM" on the clock of the user. An end at or before the start is on the next day. */
+  /** "HH:MM" in the time zone of the user. An end at or before the start is on the next day. */
   start: string
   end: string
-  /** The days on which they begin. */
+  /** The days on which quiet hours begin. */
   days: Day[]
   channels: DeliveryChannel[]
   /** For users whose time zone is not known. */
@@ -21,17 +21,17 @@ export type QuietHours = {
 
 export const UNITS = { minutes: 60_000, hours: 3_600_000, days: 86_400_000 } as const
 
-/** At most `count` messages of the channel to one user within any window of so many units. */
+/** At most `count` messages of the channel to one user within any window of `window` units. */
 export type FrequencyCap = { channel: DeliveryChannel; count: number; window: number; unit: keyof typeof UNITS }
 
 export const windowMsOf = ({ window, unit }: Pick<FrequencyCap, 'window' | 'unit'>) => window * UNITS[unit]
 
 export type DeliverySettings = {
   quietHours: QuietHours | null
-  /** One for each channel at most. */
+  /** At most one for each channel. */
   frequencyCaps: FrequencyCap[]
   throttlePerMinute: number | null
-  /** Null: as long as the server keeps messages. */
+  /** Null means as long as the server keeps messages. */
   retentionDays: number | null
   limitFactor: number
 }

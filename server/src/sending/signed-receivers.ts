@@ -1,5 +1,5 @@
-// Receivers of signed webhooks, of whichever domain: created, changed, given a new secret, tried and deleted in one way. A domain
-// describes its kind of receiver and gets the operations. Each change leaves an entry in the audit log.
+// Receivers of signed webhooks, for any domain: created, changed, given a new secret, tested and deleted in the same
+// way. A domain describes its kind of receiver and gets the operations. Each change leaves an entry in the audit log.
 
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { type AuditEntry, insertAuditEntries, lockApp } from '../apps/store.ts'
@@ -23,11 +23,11 @@ export type ReceiverContext = {
 export type ReceiverKind<Receiver extends SignedReceiver> = {
   /** Secrets are sealed for their table and row, so that they open nowhere else. */
   table: string
-  /** What the audit log calls it. */
+  /** How the audit log names it. */
   targetType: AuditEntry['targetType']
-  /** What every entry of the audit log says about it. */
+  /** Included in every audit log entry about a receiver. */
   auditDetail: (receiver: Receiver) => Record<string, unknown>
-  /** Receivers that one app may have. */
+  /** Maximum number of receivers per app. */
   limit: number
   limitReached: () => AppError
   notFound: () => AppError
@@ -41,7 +41,7 @@ export type ReceiverKind<Receiver extends SignedReceiver> = {
   }
 }
 
-/** The secret is shown once, when it is made. */
+/** The secret is shown only when it is generated. */
 export type WithSecret<Receiver> = { webhook: Receiver; secret: string }
 
 export type TestResult = { success: boolean; reason: string | null }
@@ -88,7 +88,7 @@ export function createSignedReceivers<Receiver extends SignedReceiver>(kind: Rec
       return receiver
     },
 
-    /** `detail`: what the audit log says beside what it says of every change. */
+    /** `detail` is added to what the audit log records of every change. */
     create(
       ctx: ReceiverContext,
       appId: AppId,
@@ -118,7 +118,7 @@ export function createSignedReceivers<Receiver extends SignedReceiver>(kind: Rec
       })
     },
 
-    /** `fields`: the ones that the request names, for the audit log. */
+    /** `fields` are the names in the request, for the audit log. */
     change(
       ctx: ReceiverContext,
       appId: AppId,
@@ -167,7 +167,7 @@ export function createSignedReceivers<Receiver extends SignedReceiver>(kind: Rec
       })
     },
 
-    /** Sends one signed request of the type `test`. Whatever comes of it changes nothing. */
+    /** Sends one signed request of the type `test`. Its outcome changes nothing. */
     async sendTest(ctx: ReceiverContext, appId: AppId, id: string): Promise<TestResult> {
       const receiver = await store.find(ctx.db, appId, id)
       if (!receiver) throw kind.notFound()
@@ -187,7 +187,7 @@ export function createSignedReceivers<Receiver extends SignedReceiver>(kind: Rec
   }
 }
 
-/** Where the address leads is judged when something is sent there: a name can change what it resolves to. */
+/** Where the address leads is checked when something is sent there, because a name can change what it resolves to. */
 export function readWebhookUrl(text: string): string {
   const url = URL.parse(text)
   if (url?.protocol !== 'https:' || url.username !== '' || url.password !== '')

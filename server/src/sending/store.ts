@@ -1,4 +1,4 @@
-// All SQL on the state and the settings of sending. That of notices is in notice-store.ts.
+// All SQL on the state and the settings of sending. The SQL on notices is in notice-store.ts.
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -12,13 +12,16 @@ export const ensureSending = (db: Db, appId: AppId) =>
     select a.id from apps a where a.id = ${appId}
     on conflict (app_id) do nothing`)
 
-/** A condition: the app was disabled. It may have ended by itself; `readSending` knows. */
+/** A condition: the app was disabled. That may have ended by itself; `readSending` knows. */
 export const wasDisabled = (appId: AppId): Sql =>
   sql`exists (select 1 from app_sending s where s.app_id = ${appId} and s.disabled_at is not null)`
 
 export type LockedSending = HoldTimes & { used: number; countedAt: Date | null; disabledAt: Date | null }
 
-/** Undefined while the app has no row. What follows in the transaction sees all that earlier holders of the lock did. */
+/**
+ * Undefined while the app has no row. Later statements of the transaction see everything that earlier holders of the
+ * lock did.
+ */
 export async function lockSending(db: Db, appId: AppId): Promise<LockedSending | undefined> {
   const [found] = await db.query<LockedSending>(sql`
     select s.used, s.counted_at, s.disabled_at, s.paused_at, v.paused_at as server_paused_at, v.restored_at
@@ -29,8 +32,9 @@ export async function lockSending(db: Db, appId: AppId): Promise<LockedSending |
 }
 
 /**
- * How many messages the app may send in any window, by what it is at this moment. An app in which nobody is subscribed can still write to
- * those who are not, by `include_unsubscribed`: without a measure these mails would wait for ever, so it is all its subscriptions then.
+ * How many messages the app may send in any window, according to its present subscriptions. An app without subscribed
+ * subscriptions can still send to unsubscribed ones with `include_unsubscribed`. With a limit of zero those emails
+ * would wait for ever, so all its subscriptions count then.
  */
 const allowedSql = (appId: AppId): Sql => sql`
   coalesce((select d.limit_factor from delivery_settings d where d.app_id = ${appId}), ${DEFAULT_SETTINGS.limitFactor}::integer)
@@ -45,12 +49,12 @@ export type UsageBooking = {
   used: number
   isDisabled: boolean
 }
-/** `isOpen`: it was not disabled, or that had come to its end. */
+/** `isOpen`: the app was not disabled, or that had ended. */
 export type BookedUsage = { granted: number; used: number; allowed: number; isOpen: boolean; disabledAt: Date | null }
 
 /**
- * Drop what has aged, see what is left, take as much of it as is wanted, and disable the app where that is not all. Under the
- * lock of the app's row, of which `used` and `isDisabled` are known.
+ * Drops expired buckets, grants as much of the remaining limit as is requested, and disables the app if that is not
+ * everything. Runs under the lock of the app's row, from which `used` and `isDisabled` were read.
  */
 export async function bookUsage(db: Db, appId: AppId, booking: UsageBooking): Promise<BookedUsage> {
   const { count, now, countedAt, second, agedUntil, used, isDisabled } = booking
@@ -87,7 +91,7 @@ export async function bookUsage(db: Db, appId: AppId, booking: UsageBooking): Pr
   return booked
 }
 
-/** Never more than was booked; what has aged is gone already. Under the lock of the app's row. */
+/** Returns no more than was booked; expired buckets are already gone. Runs under the lock of the app's row. */
 export const unbookUsage = (db: Db, appId: AppId, given: readonly { second: Date; count: number }[]) =>
   db.query(sql`
     with back as materialized (
@@ -104,7 +108,7 @@ export const unbookUsage = (db: Db, appId: AppId, given: readonly { second: Date
     from (select coalesce(sum(count), 0)::bigint as count from back) b
     where s.app_id = ${appId}`)
 
-/** Nothing that was sent before counts any more. Under the lock of the app's row. */
+/** Makes everything sent before stop counting. Runs under the lock of the app's row. */
 export const clearUsage = (db: Db, appId: AppId, { enabledAt, countedAt }: { enabledAt: Date; countedAt: Date }) =>
   db.query(sql`
     with dropped as (
@@ -128,13 +132,13 @@ export const upsertSettings = (db: Db, appId: AppId, it: DeliverySettings, now: 
       throttle_per_minute = excluded.throttle_per_minute, retention_days = excluded.retention_days,
       limit_factor = excluded.limit_factor, updated_at = excluded.updated_at`)
 
-/** Whether what holds deliveries back is still as it was read; it stays so until the transaction ends. */
+/** Whether the settings that hold deliveries are still as they were read. They stay so until the transaction ends. */
 export async function areHoldsUnchanged(
   db: Db,
   appId: AppId,
   { quietHours, throttlePerMinute }: Pick<DeliverySettings, 'quietHours' | 'throttlePerMinute'>,
 ): Promise<boolean> {
-  // An app that sets some later holds nothing that would have to be let go.
+  // An app that sets them later has not held anything that would have to be released.
   if (quietHours === null && throttlePerMinute === null) return true
   const found = await db.query(sql`
     select 1 from delivery_settings d
@@ -150,7 +154,7 @@ export type SendingRow = HoldTimes & {
   enabledAt: Date | null
 } & { [Name in keyof DeliverySettings]: DeliverySettings[Name] | null }
 
-/** Undefined where there is no such app. */
+/** Undefined when there is no such app. */
 export async function findSending(db: Db, appId: AppId): Promise<SendingRow | undefined> {
   const [found] = await db.query<SendingRow>(sql`
     select v.restored_at, v.paused_at as server_paused_at, v.discard_before, s.paused_at, s.disabled_at, s.enabled_at,
@@ -166,8 +170,8 @@ export async function findSending(db: Db, appId: AppId): Promise<SendingRow | un
 export type UsageRow = { used: number; allowed: number; roomAfter: Date | null }
 
 /**
- * What the app has used and may use. `roomAfter` is the bucket after which less than half of that is used: none where the
- * app may send nothing.
+ * What the app has used and may use. `roomAfter` is the bucket after whose expiry less than half of that is used; null
+ * if the app may send nothing.
  */
 export async function findUsage(db: Db, appId: AppId, agedUntil: Date): Promise<UsageRow> {
   const [found] = await db.query<UsageRow>(sql`

@@ -1,4 +1,4 @@
-// How what notices are signed with is kept.
+// How the secret that signs notices is stored.
 
 import type { AppId } from '../lib/ids.ts'
 import type { SecretBox } from '../lib/secrets.ts'

@@ -1,4 +1,4 @@
-// Notices as mail: plain text for people.
+// Notices as plain-text email for people.
 
 import type { AppId } from '../lib/ids.ts'
 import { ownProperty } from '../lib/own-property.ts'
