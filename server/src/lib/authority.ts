@@ -1,13 +1,13 @@
-// On whose behalf a request acts. A key speaks for the app's own back end. An SDK carries none: what it may see and do
+// On whose behalf a request acts. A key acts for the app's own back end. An SDK has no key: what it may see and do
 // depends on what it can prove (docs/decisions/0012-keyless-door.md).
 
 import { forbidden } from './errors.ts'
 
 export type Authority =
   | { kind: 'key' }
-  /** An SDK that proves nothing. What it knows is all that it has: ids that nobody can guess, and push tokens. */
+  /** An SDK that proves nothing. Its only evidence is what it knows: ids that nobody can guess, and push tokens. */
   | { kind: 'device' }
-  /** An SDK with a valid identity token: it speaks for the user with this external id and for nobody else. */
+  /** An SDK with a valid identity token: it acts for the user with this external id and for nobody else. */
   | { kind: 'verified'; externalId: string }
 
 export const KEY: Authority = { kind: 'key' }

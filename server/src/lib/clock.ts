@@ -1,5 +1,5 @@
-// Time is an argument. Two times exist:
-//   now()    business time, in every rule; virtual in tests and dry runs
+// Time is an argument. There are two times:
+//   now()     business time, in every rule; virtual in tests and dry runs
 //   leaseMs() time for leases, limits and heartbeats; never virtual, anchored to PostgreSQL's clock
 
 export type Clock = {
@@ -10,13 +10,13 @@ export type Clock = {
 }
 
 export type SystemClock = Clock & {
-  /** Take PostgreSQL's time, read at a round trip that began and ended at these local monotonic times. */
+  /** Adopts PostgreSQL's time, read in a round trip that began and ended at these local monotonic times. */
   anchor(databaseMs: number, beganMs: number, endedMs: number): void
   /** How far the machine's wall clock is from PostgreSQL's, for `carillon doctor`. */
   driftMs(): number
 }
 
-/** Monotonic between anchors: a step of the machine's wall clock moves nothing. */
+/** Monotonic between anchors: a step of the machine's wall clock changes nothing. */
 export function systemClock(): SystemClock {
   let offsetMs = Date.now() - performance.now()
   let drift = 0
@@ -39,7 +39,7 @@ const inMs = ({ ms = 0, seconds = 0, minutes = 0, hours = 0, days = 0 }: ClockSt
 
 export type VirtualClock = Clock & { advance(step: ClockStep): void; advanceLease(step: ClockStep): void }
 
-/** Business time and lease time are stepped apart, so that a test of one cannot lean on the other. */
+/** Business time and lease time advance separately, so that a test of one cannot depend on the other. */
 export function virtualClock(start: string | Date = '2030-01-01T09:00:00Z'): VirtualClock {
   let business = new Date(start).getTime()
   let lease = business

@@ -1,4 +1,4 @@
-// Every error that a caller can be told of. Domains throw these; only http/errors.ts knows statuses and shapes.
+// Every error that a caller can see. Domains throw these; only http/errors.ts knows statuses and formats.
 
 export type ErrorKind =
   | 'invalid'
@@ -19,7 +19,7 @@ export type Problem = { code: string; title: string; meta?: Record<string, unkno
 export class AppError extends Error {
   readonly kind: ErrorKind
   readonly problems: Problem[]
-  /** How long to wait before the next try, in whole seconds, where that is known. */
+  /** How long to wait before the next attempt, in whole seconds, if that is known. */
   readonly retryAfterSeconds: number | undefined
 
   constructor(kind: ErrorKind, ...problems: Problem[]) {
@@ -29,7 +29,7 @@ export class AppError extends Error {
   }
 }
 
-/** A refused request: how long to wait, in whole seconds, so that the next try is let in. */
+/** A refused request. `retryAfterSeconds` is long enough for the next attempt to be admitted. */
 export class RateLimited extends AppError {
   override readonly retryAfterSeconds: number
   constructor(retryAfterSeconds: number, title = 'API rate limit exceeded') {
@@ -53,7 +53,10 @@ export class BodiesBusy extends AppError {
   }
 }
 
-/** The database gave up a statement at its time limit. Whoever knows what was asked may say it better. */
+/**
+ * The database cancelled a statement at its time limit. Code that knows the request may replace this with a better
+ * text.
+ */
 export class TookTooLong extends AppError {
   constructor() {
     super('unavailable', { code: 'service-0', title: 'Service temporarily unavailable' })
@@ -63,12 +66,13 @@ export class TookTooLong extends AppError {
 /** The page of this server that explains keys. */
 export const KEYS_PAGE = '/docs/accounts-and-keys#section-keys-ids'
 
-/** The key was given and is no good. The only errors that carry documentation paths in `reference`. */
+/** The request has a key that is not valid. These are the only errors with documentation paths in `reference`. */
 export class BadKey extends AppError {
   constructor() {
     super(
       'unauthenticated',
-      // In the words of the service, address and all: its client libraries export them as a constant to compare with.
+      // The original service's exact text, including the URL: its client libraries export it as a constant to compare
+      // with.
       {
         code: 'auth-2',
         title:
@@ -108,6 +112,6 @@ export const subscriptionLimitExceeded = (limit: number) =>
     title: `A user can have at most ${limit} subscriptions`,
     meta: { limit },
   })
-/** The literal is in the official clients' error catalogue. */
+/** The text is in the official clients' error catalogue. */
 export const unavailable = () =>
   new AppError('unavailable', { code: 'service-0', title: 'Service temporarily unavailable' })

@@ -1,4 +1,4 @@
-// Work that is too long for one turn of the event loop is done in slices, and everybody else is served between them.
+// Work that is too long for one turn of the event loop is done in slices, and other work runs between them.
 
 const waiting: (() => void)[] = []
 
@@ -8,8 +8,8 @@ function resumeOne() {
 }
 
 /**
- * Resolves in a later turn of the event loop. Each turn resumes one waiter, however many there are: slices of different
- * requests do not add up to one long turn.
+ * Resolves in a later turn of the event loop. Each turn resumes one waiter, however many there are, so that slices of
+ * different requests do not add up to one long turn.
  */
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
@@ -18,7 +18,7 @@ export function nextTurn(): Promise<void> {
   })
 }
 
-/** Work that says where it can be interrupted: it yields there. */
+/** Work that yields wherever it can be interrupted. */
 export type Steps<Result> = Generator<void, Result>
 
 export function runAtOnce<Result>(steps: Steps<Result>): Result {
@@ -36,7 +36,7 @@ export async function runInTurns<Result>(steps: Steps<Result>, pause = nextTurn)
   }
 }
 
-/** `Array.map` that lets others have a turn after every `size` items. Few items are mapped at once. */
+/** `Array.map` that lets other work run after every `size` items. Up to `size` items are mapped at once. */
 export async function mapInTurns<Item, Result>(
   items: readonly Item[],
   size: number,

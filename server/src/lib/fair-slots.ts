@@ -1,10 +1,10 @@
-// A few slots that many owners share. Whoever holds fewest goes first, and among those whoever waits longest; no owner holds every
-// slot, so that an owner whose work is slow leaves room for the others.
+// A few slots that many owners share. The owner that holds the fewest goes first, and among equals the one that has
+// waited longest. No owner holds every slot, so that one whose work is slow leaves room for the others.
 
 export type FairSlots = {
   /**
-   * Runs when it is the owner's turn. Rejects with `QueueFull` when enough of the owner's work waits already, and with the signal's
-   * reason when that is aborted before the turn has come.
+   * Runs when it is the owner's turn. Rejects with `QueueFull` when too much of the owner's work is already waiting,
+   * and with the signal's reason when the signal is aborted before the turn.
    */
   run<Result>(owner: string, work: () => Promise<Result>, signal?: AbortSignal): Promise<Result>
   stats(): { running: number; waiting: number }
@@ -23,7 +23,7 @@ type WaitingWork = { start(): void }
 export function createFairSlots({ slots, maxWaitingPerOwner = Number.POSITIVE_INFINITY }: FairSlotsOptions): FairSlots {
   const slotsPerOwner = Math.max(1, slots - 1)
   const running = new Map<string, number>()
-  /** In the order in which owners take turns: who was served goes to the end. */
+  /** In the order in which owners take turns: an owner that was served goes to the end. */
   const queues = new Map<string, Set<WaitingWork>>()
   let busy = 0
 
@@ -78,7 +78,7 @@ export function createFairSlots({ slots, maxWaitingPerOwner = Number.POSITIVE_IN
       queues.set(owner, queue.add(waiting))
       signal?.addEventListener('abort', onAbort)
       startWaiting()
-      // Only now is it known whether it has to wait at all.
+      // Only now is it known whether the work has to wait at all.
       if (queue.has(waiting) && queue.size > maxWaitingPerOwner)
         leave(new QueueFull(`${maxWaitingPerOwner} are waiting already`))
     })

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-/** A UUID that says in its type what it names, so that a user id cannot be passed for an app id. */
+/** A UUID whose type says what it names, so that a user id cannot be passed for an app id. */
 export type Id<Noun extends string> = string & { readonly __noun?: Noun }
 export type OrganizationId = Id<'organization'>
 export type AppId = Id<'app'>
@@ -8,7 +8,7 @@ export type KeyId = Id<'key'>
 export type UserId = Id<'user'>
 export type SubscriptionId = Id<'subscription'>
 
-/** Maintenance jobs belong to no app; every table leads with app_id, so they carry this one. */
+/** Maintenance jobs belong to no app, but every table's key starts with app_id, so they have this one. */
 export const SYSTEM_APP_ID: AppId = '00000000-0000-4000-8000-000000000000'
 
 export type NewId = () => string

@@ -1,11 +1,11 @@
-/** Runs what concerns one thing one after the other, and what concerns different things at the same time. */
+/** Runs functions with the same key one after the other, and functions with different keys concurrently. */
 export type KeyedMutex = <Result>(of: string, run: () => Promise<Result>) => Promise<Result>
 
 export function createKeyedMutex(): KeyedMutex {
   const last = new Map<string, Promise<unknown>>()
   return (of, run) => {
     const result = (last.get(of) ?? Promise.resolve()).then(run)
-    // Whoever comes next waits for the end of it, not for its success.
+    // The next function waits for this one to end, whether or not it succeeds.
     const ended: Promise<unknown> = result
       .catch(() => {})
       .finally(() => {

@@ -2,7 +2,8 @@ import { type DestinationStream, type Logger, pino } from 'pino'
 
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'child' | 'isLevelEnabled'>
 
-// Request bodies, headers and SQL parameters are never logged; this is the second fence, for objects logged by mistake.
+// Request bodies, headers and SQL parameters are never logged; this is the second line of defence, for objects logged
+// by mistake.
 const SECRETS = ['authorization', 'key', 'apiKey', 'token', 'password', 'secret', 'databaseUrl', 'secretKey']
 
 export function createLog(level: string, destination?: DestinationStream): Log {

@@ -1,8 +1,8 @@
-// What somebody probably meant by a name that is not there.
+// Guesses what was meant by a name that does not exist.
 
 /**
- * The name that is spelled most like the given one, or undefined where none is. Case and separators do not matter; beyond that
- * about one mistake in four letters is forgiven, at most three.
+ * The name that is spelled most like the given one, or undefined if none is close. Ignores case and separators; apart
+ * from that, tolerates about one mistake in four letters, and at most three.
  */
 export function nearestName(given: string, names: Iterable<string>): string | undefined {
   const wanted = plain(given)
@@ -20,7 +20,7 @@ export function nearestName(given: string, names: Iterable<string>): string | un
 
 const plain = (name: string) => name.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
 
-/** Letters to add, drop or replace, or neighbours to swap, to make one of the other. */
+/** The number of letters to add, remove or replace, or of neighbours to swap, to turn one into the other. */
 function editDistance(a: string, b: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: b.length + 1 }, (_, j) => j)

@@ -1,4 +1,4 @@
-// Addresses and networks: which of them a key may be used from.
+// Addresses and networks, for the allowlists of keys.
 
 import { BlockList, isIP } from 'node:net'
 
@@ -6,10 +6,10 @@ export type Network = { address: string; prefix: number; family: 'ipv4' | 'ipv6'
 
 const MAPPED = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
 
-/** A socket that listens on IPv6 sees IPv4 callers as ::ffff:1.2.3.4; lists are written in plain IPv4. */
+/** A socket that listens on IPv6 sees IPv4 callers as ::ffff:1.2.3.4; allowlists are written in plain IPv4. */
 export const plainAddress = (address: string) => MAPPED.exec(address)?.[1] ?? address
 
-/** `10.0.0.0/8`, `2001:db8::/32`, or one address. Undefined when it is neither. */
+/** `10.0.0.0/8`, `2001:db8::/32`, or a single address. Undefined for anything else. */
 export function parseNetwork(text: string): Network | undefined {
   const [given = '', digits, ...rest] = text.split('/')
   if (rest.length > 0) return undefined
@@ -27,7 +27,7 @@ export function parseNetwork(text: string): Network | undefined {
 
 export type AddressList = { includes(address: string): boolean }
 
-/** Entries that cannot be read let nobody in: a damaged list must not become an open door. */
+/** Entries that cannot be parsed admit nobody, so that a damaged list does not open access. */
 export function addressList(networks: readonly string[]): AddressList {
   const list = new BlockList()
   for (const text of networks) {
@@ -44,8 +44,8 @@ export function addressList(networks: readonly string[]): AddressList {
 }
 
 /**
- * What one subscriber of an internet provider holds: an IPv4 address, or the /64 of an IPv6 one. Counting single IPv6
- * addresses would count nothing, because each line has 2^64 of them.
+ * The addresses that one subscriber of an internet provider holds: an IPv4 address, or the /64 of an IPv6 one. A limit
+ * per single IPv6 address would limit nothing, because each line has 2^64 of them.
  */
 export function addressGroup(given: string): string {
   const address = plainAddress(given)

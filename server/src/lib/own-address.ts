@@ -1,6 +1,6 @@
 /**
- * Where a server that listens on this address is reached: one that listens everywhere, as localhost. What a request says in its Host is
- * the caller's word, and goes into no address that the server answers or keeps.
+ * The URL at which a server that listens on this address is reachable; localhost if it listens on all addresses. The
+ * Host header of a request is chosen by the caller, so it is never used in URLs that the server answers or stores.
  */
 export const reachableAddress = (address: string) =>
   address.replace(/^http:\/\/(?:0\.0\.0\.0|\[::\])(?=:\d+$)/, 'http://localhost')

@@ -1,9 +1,9 @@
-// As much of RFC 5322 and MIME as it takes to show a person what was written.
+// The parts of RFC 5322 and MIME that are needed to show an email to a person.
 
 export type MimeMessage = {
-  /** By their names in lower case, unfolded; of several with one name the last. */
+  /** By their names in lower case, unfolded; of several with one name, the last. */
   headers: Record<string, string>
-  /** All of them, as they stand. */
+  /** All header lines in their order, with the original names. */
   headerLines: { name: string; value: string }[]
   subject: string
   text: string | null
@@ -42,7 +42,7 @@ const MOST_NESTED = 5
 
 type Bodies = { text?: string | undefined; html?: string | undefined }
 
-/** The first of each kind. */
+/** The first body of each kind. */
 function findBodies({ headers, body }: MimePart, depth: number): Bodies {
   if (/^attachment/i.test(headers['content-disposition'] ?? '')) return {}
   const type = headers['content-type'] ?? 'text/plain'
@@ -63,7 +63,7 @@ function findBodies({ headers, body }: MimePart, depth: number): Bodies {
   return /^text\/html/i.test(type) ? { html: content } : { text: content }
 }
 
-/** What stands between the lines of the boundary. */
+/** The parts between the lines of the boundary. */
 function split(body: Buffer, line: string): Buffer[] {
   const parts: Buffer[] = []
   let start = -1
@@ -94,7 +94,7 @@ function decode(bytes: Buffer, charset: string): string {
   }
 }
 
-/** RFC 2047: words in another alphabet; the space between two of them is none. */
+/** RFC 2047 encoded words; whitespace between two of them is dropped. */
 const decodeWords = (text: string) =>
   text
     .replaceAll(/\?=\s+=\?/g, '?==?')

@@ -1,4 +1,4 @@
-/** What the key of an app may be allowed to do. Routes ask for one of them, keys hold some. */
+/** What a key of an app may be allowed to do. Each route requires one permission, and a key has some of them. */
 export const permissions = [
   'apps',
   'users',

@@ -1,10 +1,10 @@
-// Text with named places, in each of which something of the recipient's own stands. It is kept in the pieces around the places, so
-// that what is the same for all recipients is put together, and encoded, once.
+// Text with named placeholders that are filled for each recipient. It is kept as the pieces around them, so that what
+// is the same for all recipients is composed and encoded only once.
 
-/** Text at the even positions, the names of places at the odd ones: `['Hello ', 'name', '!']`. */
+/** Text at the even positions, the names of placeholders at the odd ones: `['Hello ', 'name', '!']`. */
 export type Pieces = readonly string[]
 
-/** Stands around the name of a place while a text is put together. Nothing that can be stored holds it. */
+/** Delimits the name of a placeholder while a text is composed. Text that can be stored never contains it. */
 export const PLACEHOLDER_MARK = '\0'
 
 export const placeholder = (name: string) => `${PLACEHOLDER_MARK}${name}${PLACEHOLDER_MARK}`

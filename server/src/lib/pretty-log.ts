@@ -15,7 +15,7 @@ type LogEntry = { level?: number; time?: string; msg?: string; [field: string]: 
 
 type OutputStream = { isTTY?: boolean | undefined }
 
-/** Whoever keeps one of the two in a file or a pipe has machines read it. */
+/** If either stream goes to a file or a pipe, the log is meant for machines. */
 export const defaultLogFormat = (stdout: OutputStream, stderr: OutputStream): 'pretty' | 'json' =>
   stdout.isTTY === true && stderr.isTTY === true ? 'pretty' : 'json'
 
@@ -35,7 +35,7 @@ function prettyLine(line: string, hasColour: boolean): string {
 const written = (value: unknown) =>
   typeof value === 'string' && /^[\w.:/@+-]+$/.test(value) ? value : printable(JSON.stringify(value) ?? '')
 
-/** What a terminal would obey is shown instead; a line stays a line. */
+/** Escapes what a terminal would interpret, so that an entry stays on one line. */
 const printable = (text: string) =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
   text.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)

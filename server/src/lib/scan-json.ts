@@ -1,6 +1,6 @@
-// One look over the text of a body before JSON.parse sees it. JSON.parse takes 100,000 nested arrays without complaint, and
-// everything that walks the result afterwards (a validator, JSON.stringify) overflows its stack. And it makes 1.7 million
-// arrays of 5 MB of `[],`, which takes the event loop 400 ms; so values are counted before they are made.
+// Scans the text of a body before JSON.parse. JSON.parse accepts 100,000 nested arrays, but everything that walks the
+// result afterwards (a validator, JSON.stringify) overflows its stack. It also creates 1.7 million arrays from 5 MB of
+// `[],`, which blocks the event loop for 400 ms; so values are counted before they are created.
 
 export type JsonLimits = { maxDepth: number; maxKeys: number; maxValues: number }
 export type JsonProblem = 'too deep' | 'too many keys' | 'too many values' | 'number out of range'
@@ -9,9 +9,12 @@ const QUOTE = 34
 const BACKSLASH = 92
 const COLON = 58
 
-/** Linear, without recursion, and resumable: a large text is scanned in slices. What is no JSON is left for JSON.parse to refuse. */
+/**
+ * Linear, without recursion, and resumable, so that a large text is scanned in slices. Text that is not JSON is left
+ * for JSON.parse to refuse.
+ */
 export class JsonScan {
-  /** What was found; scanning stops there. */
+  /** The first problem found; scanning stops there. */
   problem: JsonProblem | undefined
   readonly #text: string
   readonly #limits: JsonLimits
@@ -25,7 +28,10 @@ export class JsonScan {
     this.#limits = limits
   }
 
-  /** Scans about so many characters further: to the end of the token that they end in. False when there is nothing left to scan. */
+  /**
+   * Scans about this many characters further, to the end of the token that they end in. False when nothing is left to
+   * scan.
+   */
   advance(characters: number): boolean {
     const text = this.#text
     const { maxDepth, maxKeys, maxValues } = this.#limits
@@ -34,7 +40,7 @@ export class JsonScan {
     let i = this.#at
     let depth = this.#depth
     let keys = this.#keys
-    // A key is counted as the value that its quotes look like, and taken back at its colon.
+    // A key is first counted as a value, like any string, and subtracted at its colon.
     let values = this.#values
     for (; i < until; i++) {
       const unit = text.charCodeAt(i)
@@ -54,7 +60,7 @@ export class JsonScan {
         i = after
         values++
       }
-      // The letters that true, false and null alone have.
+      // Each of true, false and null has exactly one of these letters, and no other token outside strings has any.
       else if (unit === 116 || unit === 102 || unit === 110) values++
       if (values > maxValues) return this.#stop('too many values')
     }
@@ -71,14 +77,14 @@ export class JsonScan {
   }
 }
 
-/** The whole text at once, for what is small. */
+/** Scans the whole text at once, for small texts. */
 export function scanJson(text: string, limits: JsonLimits): JsonProblem | undefined {
   const scan = new JsonScan(text, limits)
   scan.advance(text.length)
   return scan.problem
 }
 
-/** Where the closing quote is: the next one, unless there is a backslash before it. */
+/** The index of the closing quote: the next quote, unless it is escaped. */
 function endOfString(text: string, open: number, end: number): number {
   const next = text.indexOf('"', open + 1)
   if (next === -1) return end
@@ -92,7 +98,7 @@ function endOfString(text: string, open: number, end: number): number {
   return i
 }
 
-/** Where the number's last character is; below zero when it is beyond what a number can hold (1e999 parses to Infinity). */
+/** The index of the number's last character; negative if the number is out of range (1e999 parses to Infinity). */
 function endOfNumber(text: string, start: number, end: number): number {
   let i = start + 1
   let hasExponent = false

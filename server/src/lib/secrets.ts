@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes } from 'node:crypto'
 
-/** Through hex: Node has a shorter way to a string than to a buffer, and this is done for every request. */
+/** By way of hex: Node produces a string faster than a buffer, and this runs for every request. */
 export const sha256 = (text: string): Buffer => Buffer.from(hash('sha256', text, 'hex'), 'hex')
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
@@ -8,11 +8,14 @@ const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
 /** 52 letters of 5 bits: 260 bits, far above the 160 at which a fast hash is enough. */
 const randomText = () => Array.from(randomBytes(52), (byte) => ALPHABET[byte & 31]).join('')
 
-/** Keys look like those of the service whose clients we serve. They are shown once and kept as a hash. */
+/**
+ * Keys look like those of the original service, whose clients this server supports. They are shown once and stored as a
+ * hash.
+ */
 export const newApiKey = (kind: 'app' | 'org') => `os_v2_${kind}_${randomText()}`
 export const newSecretKey = () => randomBytes(32).toString('base64')
 
-/** What webhooks are signed with, as Standard Webhooks writes it. */
+/** The secret that signs webhooks, in the format of Standard Webhooks. */
 export const newWebhookSecret = () => `whsec_${randomBytes(32).toString('base64')}`
 
 const splitKeys = (secretKeys: string) =>
@@ -22,15 +25,15 @@ const splitKeys = (secretKeys: string) =>
     .filter(Boolean)
 const keyIdOf = (secretKey: string) => sha256(`carillon key id ${secretKey}`).subarray(0, 4).toString('hex')
 
-/** The names of the keys that these can open, as they stand in sealed text. */
+/** The ids of these keys, as they appear in sealed text. */
 export const sealingKeyIds = (secretKeys: string): string[] => splitKeys(secretKeys).map(keyIdOf)
 
 export type SecretBox = { seal(plain: string, context: string): string; open(sealed: string, context: string): string }
 
 /**
  * AES-256-GCM under a key derived from SECRET_KEY. Sealed text names the key it was sealed with, so that
- * `SECRET_KEY="new,old"` reads what the old key wrote and writes with the new one.
- * The context (which field of which row) is authenticated: a sealed value moved elsewhere does not open.
+ * `SECRET_KEY="new,old"` reads what the old key wrote and writes with the new one. The context (which field of which
+ * row) is authenticated: a sealed value that is moved elsewhere does not open.
  */
 export function secretBox(secretKeys: string): SecretBox {
   const keys = splitKeys(secretKeys).map((text) => ({

@@ -1,4 +1,4 @@
-// Text rules, the same in TypeScript and SQL: lengths count code points, as PostgreSQL's length() does.
+// Rules for text that are the same in TypeScript and SQL: lengths count code points, as PostgreSQL's length() does.
 
 /** Code points, not UTF-16 units: 128 emoji are 128 characters. */
 export function codePoints(text: string): number {
@@ -16,10 +16,10 @@ export function codePoints(text: string): number {
   return count
 }
 
-/** PostgreSQL stores neither U+0000 nor half a surrogate pair; both would surface as a database error. */
+/** PostgreSQL stores neither U+0000 nor unpaired surrogates; both would surface as a database error. */
 export const isStorable = (text: string) => !text.includes('\0') && text.isWellFormed()
 
-/** The first string in a parsed JSON value that cannot be stored, as a path; undefined when all can. */
+/** The path of the first string in a parsed JSON value that cannot be stored; undefined when all can. */
 export function findUnstorable(value: unknown, path = ''): string | undefined {
   if (typeof value === 'string') return isStorable(value) ? undefined : path || 'body'
   if (value === null || typeof value !== 'object') return undefined

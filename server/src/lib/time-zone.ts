@@ -1,18 +1,19 @@
-// Clocks on walls all over the world, with what Node knows of them (Intl).
+// Conversions between moments and local times, with the time zones that Node knows (Intl).
 //
-// A time that a wall clock never shows, because it was put forward over it, means the moment at which it was put forward. A
-// time that it shows twice, because it was put back, means the first of the two, unless a caller asks for the last.
+// A local time that does not exist, because clocks were set forward over it, means the moment at which they were set
+// forward. A local time that occurs twice, because clocks were set back, means the first of the two, unless a caller
+// asks for the last.
 
-/** What a wall clock shows, as milliseconds since the epoch if the clock hung in Greenwich. */
+/** A local time, as the milliseconds since the epoch that it would have in UTC. */
 type WallMs = number
 
 export type TimeZone = {
   name: string
-  /** How far the clock is ahead of UTC. */
+  /** How far the zone is ahead of UTC. */
   offsetMs(atMs: number): number
 }
 
-/** Hours, minutes and seconds since midnight, in milliseconds. */
+/** The time since midnight, in milliseconds. */
 export type TimeOfDay = number
 
 const HOUR_MS = 3_600_000
@@ -21,7 +22,7 @@ export const DAY_MS = 24 * HOUR_MS
 
 export const UTC: TimeZone = { name: 'UTC', offsetMs: () => 0 }
 
-/** Names come from customers' users, so there can be any number of them; all go when there are many. */
+/** Names come from customers' users, so their number is unbounded; the cache is cleared when it is full. */
 const zones = new Map<string, TimeZone | undefined>()
 const MAX_ZONES = 2_000
 const MAX_OFFSETS = 1_000
@@ -41,7 +42,7 @@ function openZone(name: string): TimeZone | undefined {
   } catch {
     return undefined
   }
-  // A slice of deliveries asks about one moment for hundreds of users; offsets change at full minutes.
+  // A batch of deliveries asks about one moment for hundreds of users; offsets change only at full minutes.
   const offsets = new Map<number, number>()
   return {
     name,
@@ -58,7 +59,7 @@ function openZone(name: string): TimeZone | undefined {
   }
 }
 
-/** As in "1/31/2030, GMT+05:45"; Greenwich itself may come without a number. */
+/** Parses text such as "1/31/2030, GMT+05:45"; GMT itself may come without a number. */
 function readOffset(text: string): number {
   const [, sign, hours, minutes, seconds = '0'] = /([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(text) ?? []
   if (sign === undefined) return 0
@@ -68,7 +69,7 @@ function readOffset(text: string): number {
 
 export const isTimeZone = (name: string) => findZone(name) !== undefined
 
-/** The first of the names that is known here; UTC when none is. */
+/** The first of the names that is a known zone; UTC when none is. */
 export function timeZoneOf(...names: (string | null | undefined)[]): TimeZone {
   for (const name of names) {
     const zone = name ? findZone(name) : undefined
@@ -90,12 +91,12 @@ export function readTimeOfDay(text: string): TimeOfDay | undefined {
 
 export const wallOf = (zone: TimeZone, at: Date): WallMs => at.getTime() + zone.offsetMs(at.getTime())
 
-/** The beginning of the day that a wall clock shows. */
+/** The start of the local day. */
 export const dayOf = (wall: WallMs): WallMs => Math.floor(wall / DAY_MS) * DAY_MS
 
-/** When the clock shows this time. */
+/** The moment at which the zone has this local time. */
 export function instantOf(zone: TimeZone, wall: WallMs, which: 'first' | 'last' = 'first'): Date {
-  // No clock is further from UTC than this, so what it is put by around the time asked for lies in between.
+  // No zone is further from UTC than a day, so a change of offset around the local time lies between these two.
   const before = zone.offsetMs(wall - DAY_MS)
   const after = zone.offsetMs(wall + DAY_MS)
   const found = [wall - before, wall - after].filter((ms) => ms + zone.offsetMs(ms) === wall)
@@ -103,7 +104,7 @@ export function instantOf(zone: TimeZone, wall: WallMs, which: 'first' | 'last' 
   return new Date(whenPutForward(zone, wall - after, wall - before))
 }
 
-/** Between a moment before and one after it. */
+/** Finds the change of offset between these two moments. */
 function whenPutForward(zone: TimeZone, beforeMs: number, afterMs: number): number {
   let [low, high] = [beforeMs, afterMs]
   const later = zone.offsetMs(afterMs)
@@ -115,7 +116,7 @@ function whenPutForward(zone: TimeZone, beforeMs: number, afterMs: number): numb
   return high
 }
 
-/** The first time, at or after `from`, that the day of this clock comes to this time. */
+/** The first moment, at or after `from`, at which the zone has this time of day. */
 export function nextTimeOfDay(zone: TimeZone, time: TimeOfDay, from: Date): Date {
   for (let day = dayOf(wallOf(zone, from)); ; day += DAY_MS) {
     const at = instantOf(zone, day + time)

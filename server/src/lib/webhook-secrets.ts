@@ -1,4 +1,4 @@
-// What webhooks are signed with: kept sealed, each for its row, and changed without a gap.
+// The secrets that sign webhooks: stored sealed, each for its row, and rotated without a gap.
 
 import type { AppId } from './ids.ts'
 import type { SecretBox } from './secrets.ts'
@@ -7,23 +7,23 @@ const DAY_MS = 86_400_000
 
 export type SealedFor = { seal(plain: string): string; open(sealed: string): string }
 
-/** Moved to another row, a secret does not open. */
+/** A secret that is moved to another row does not open. */
 export function sealedFor(secrets: SecretBox, table: string, appId: AppId, id: string): SealedFor {
   const context = `${table} ${appId} ${id}`
   return { seal: (plain) => secrets.seal(plain, context), open: (sealed) => secrets.open(sealed, context) }
 }
 
-/** Both sealed. */
+/** Both secrets are sealed. */
 export type WebhookSecrets = { secret: string; previousSecret: string | null; previousUntil: Date | null }
 
-/** The one before signs as well for a day, so that receivers can change over. */
+/** The previous secret signs as well for a day, so that receivers can switch. */
 export const rotated = ({ secret }: Pick<WebhookSecrets, 'secret'>, sealed: string, now: Date): WebhookSecrets => ({
   secret: sealed,
   previousSecret: secret,
   previousUntil: new Date(now.getTime() + DAY_MS),
 })
 
-/** What signs at this time, the newest first. */
+/** The secrets that sign at this time, the newest first. */
 export function secretsAt({ open }: SealedFor, held: WebhookSecrets, now: Date): string[] {
   const { secret, previousSecret, previousUntil } = held
   return [open(secret), ...(previousSecret && previousUntil && previousUntil > now ? [open(previousSecret)] : [])]
