@@ -9,7 +9,6 @@ const KEYS_AT_ONCE = 10_000
 
 export const oldestValidKeyTime = (now: Date) => new Date(now.getTime() - KEY_MS)
 
-/** Deletes the events of a deleted user. */
 export async function deleteEventsOfUser(db: Db, appId: AppId, userId: UserId): Promise<void> {
   await deleteUserEvents(db, appId, userId)
 }

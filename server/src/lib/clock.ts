@@ -3,7 +3,6 @@
 //   leaseMs() time for leases, limits and heartbeats; never virtual, anchored to PostgreSQL's clock
 
 export type Clock = {
-  /** Business time. */
   now(): Date
   /** Milliseconds since the epoch, the same on every node to within the last measured offset. */
   leaseMs(): number

@@ -54,7 +54,6 @@ export function createSignedReceivers<Receiver extends SignedReceiver>(kind: Rec
 
   const secretOf = (secrets: SecretBox, appId: AppId, id: string) => sealedFor(secrets, kind.table, appId, id)
 
-  /** The secrets that sign requests at this time. */
   const signingSecrets = (secrets: SecretBox, appId: AppId, receiver: Receiver, now: Date): string[] =>
     secretsAt(secretOf(secrets, appId, receiver.id), receiver, now)
 

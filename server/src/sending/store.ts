@@ -189,7 +189,7 @@ export async function findUsage(db: Db, appId: AppId, agedUntil: Date): Promise<
   return found
 }
 
-// ---- all apps
+// All apps
 
 export type ServerSending = {
   pausedAt: Date | null

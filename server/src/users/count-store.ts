@@ -5,7 +5,6 @@ import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { rows, sql } from '../storage/sql.ts'
 
-/** By how much the counts of a user change. */
 export type UserCountChange = { id: UserId; aliases: number; subscriptions: number }
 
 /**

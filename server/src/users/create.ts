@@ -30,7 +30,6 @@ export type UserDraft = {
   aliases: Alias[]
   subscriptions: SubscriptionRequest[]
   properties: PropertyChange
-  /** The install that the request comes from. */
   installId: string | undefined
 }
 

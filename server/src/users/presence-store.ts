@@ -13,7 +13,6 @@ export const findPresence = (db: Db, appId: AppId, ids: readonly UserId[]) =>
     from users u left join user_activity t on t.app_id = ${appId} and t.user_id = u.id
     where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)
 
-/** The subset of these users that exists. */
 export async function findExistingUsers(db: Db, appId: AppId, ids: readonly UserId[]): Promise<Set<UserId>> {
   const found = await db.query<{ id: UserId }>(sql`
     select u.id from users u where u.app_id = ${appId} and u.id = any(${ids}::uuid[])`)

@@ -11,7 +11,6 @@ import type { NewPurchases, OwnerRef, User } from './user.ts'
 
 export type Note = Omit<AuditEntry, 'id'>
 
-/** The state as it was loaded. */
 export type LoadedState = {
   users: ReadonlyMap<UserId, { properties: StoredProperties; aliases: ReadonlyMap<string, string> }>
   subscriptions: ReadonlyMap<SubscriptionId, Subscription>

@@ -135,7 +135,7 @@ function checkKey({ name, permissions = [], ipAllowlist = [], ipAllowlistMode, k
       throw invalid(`permissions: "${permission}" is none of ${allPermissions.join(', ')}`, { field: 'permissions' })
   if (ipAllowlist.length > MAX_NETWORKS)
     throw invalid(`ip_allowlist must have at most ${MAX_NETWORKS} entries`, { field: 'ip_allowlist' })
-  // An empty allowlist admits everybody: the opposite of what asking for the list to be checked means.
+  // An empty allowlist admits everybody, which is the opposite of what enabling the check is meant to do.
   if (ipAllowlistMode === 'explicit' && ipAllowlist.length === 0)
     throw invalid('ip_allowlist must not be empty while ip_allowlist_mode is "explicit"', { field: 'ip_allowlist' })
   ipAllowlist.forEach((network, i) => {

@@ -1,5 +1,5 @@
-// What the commands of a batch have really changed, and for whom. Writing a value that is already stored is not a
-// change.
+// Compares a batch's state before and after its commands, and finds the users who have really changed. Writing a value
+// that is already stored is not a change.
 
 import type { UserId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'

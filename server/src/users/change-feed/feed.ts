@@ -1,5 +1,3 @@
-// The contents of the change feed.
-
 import type { UserId } from '../../lib/ids.ts'
 
 /**

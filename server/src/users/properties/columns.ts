@@ -82,7 +82,6 @@ export const columnsToWire = (columns: UserColumns) =>
 export const columnsFromRow = (row: UserColumnRow) =>
   Object.fromEntries(propertyNames.map(([name, property]) => [property, row[name]])) as UserColumns
 
-/** The columns without the other properties. */
 export const columnsOf = (properties: UserColumns) =>
   Object.fromEntries(propertyNames.map(([, property]) => [property, properties[property]])) as UserColumns
 

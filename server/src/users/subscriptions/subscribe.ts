@@ -80,7 +80,7 @@ export function findRequestedSubscription(
   if (request.id !== undefined && !request.kind) throw subscriptionNotFound()
   if (!request.kind || request.tokenHash === null) return undefined
   const holder = state.findByToken(request.kind.type, request.tokenHash)
-  // Holding the push token proves to be the device; an address stays with its owner.
+  // Knowing the push token proves that the caller is the device; an address stays with its owner.
   if (holder && isAddressType(holder.type) && !mayClaim(state, holder, request, authority)) throw tokenTaken()
   return holder
 }
