@@ -4,22 +4,22 @@ import type { Db } from '../storage/db.ts'
 import type { NewJob } from './job.ts'
 import { insertJobs, type JobRow, notifyApps, type WakeUp } from './store.ts'
 
-/** What is due sooner than this is announced with its time. The sweep, which looks further ahead, finds the rest. */
+/** Jobs due sooner than this are announced with their time. The sweep looks further ahead and finds the others. */
 const SOON_MS = 5_000
 
 export type Queue = {
   /**
-   * Inside the caller's transaction: the jobs appear with its other rows or not at all.
-   * Work that is waiting already stays one job, due at the earlier time; work that is running is done once more
-   * afterwards, because it may have read what the caller is only now changing; parked work stays parked.
+   * Runs inside the caller's transaction, so the jobs are committed with the caller's other rows or not at all.
+   * A job that is already waiting stays one job, due at the earlier of the two times. A job that is running runs once
+   * more afterwards, because it may have read what the caller is only now changing. A parked job stays parked.
    */
   enqueue(db: Db, jobs: readonly NewJob[]): Promise<void>
   /**
-   * The same for jobs of one app that become part of a statement of the caller's, by `jobsInsert`: to accept work should not
-   * take three statements. Workers learn of them by `announce`, after the commit.
+   * Builds the rows of one app's jobs, for a caller that inserts them as part of its own statement with `jobsInsert`:
+   * accepting work should not take three statements. The caller tells workers with `announce`, after the commit.
    */
   rowsOf(appId: AppId, jobs: readonly NewJob[]): JobRow[]
-  /** Should it be lost, the sweep finds the jobs two seconds later. */
+  /** Tells workers about the jobs. If the announcement is lost, the sweep finds the jobs two seconds later. */
   announce(db: Db, jobs: readonly NewJob[]): Promise<void>
 }
 
@@ -37,8 +37,9 @@ export const createQueue = ({ clock, newId }: { clock: Pick<Clock, 'now'>; newId
 })
 
 /**
- * Workers are told, unless all of it runs and is to be done again now: who has it looks once more. Every announcement makes all workers
- * look for jobs, and PostgreSQL commits those that announce something one after the other.
+ * Announces the jobs, unless all of them are already running and due again now: the worker that runs a job checks for
+ * that itself. Announcements are expensive: each one makes all workers look for jobs, and PostgreSQL commits
+ * transactions that notify one after the other.
  */
 async function insertAll(db: Db, all: readonly [AppId, JobRow[]][], now: Date) {
   const news: [AppId, JobRow[]][] = []
@@ -70,5 +71,5 @@ function byApp(jobs: readonly NewJob[], now: Date, newId: NewId): [AppId, JobRow
   return sorted([...apps]).map(([appId, rows]) => [appId, sorted([...rows]).map(([, row]) => row)])
 }
 
-// Everybody locks in this order, so that no two callers wait for each other.
+// All callers lock in this order, so that no two callers wait for each other.
 const sorted = <Value>(entries: [string, Value][]) => entries.sort(([a], [b]) => (a < b ? -1 : 1))

@@ -1,59 +1,66 @@
-// Whose turn it is. Apps take turns within each lane, no app takes every slot, and a quarter of all slots takes direct jobs alone.
-// Jobs that wait for somebody outside take none of these slots. Of those that wait for the same there are only so many at once:
-// whoever is slow holds up nobody but them. An app has at most half of what is left of these: where the jobs of some apps do not end,
-// the next app still finds room.
+// Decides which app may claim jobs next. Apps take turns within each lane, no app gets every slot, and a quarter of all
+// slots is reserved for direct jobs.
+// Jobs that wait for an external party take none of these slots. Instead, the number of jobs that wait for the same
+// party is limited, so that a slow party delays only its own jobs. An app gets at most half of the room that is left
+// among these, so that the next app still finds room while the jobs of other apps do not end.
 
 import type { AppId } from '../lib/ids.ts'
 import { type ClaimedJob, type JobLane, lanes } from './job.ts'
 
-/** Jobs of this name whose key begins like this wait for the same. */
+/** Jobs of this name whose keys begin with `prefix` wait for the same external party. */
 export type WaitGroup = { name: string; prefix: string }
 
-/** `most`: how many jobs it may claim. `crowded`: for whom enough jobs wait already. */
+/** `limit`: how many jobs may be claimed. `saturated`: the groups that have no room for more waiting jobs. */
 export type ClaimTurn = { appId: AppId; lane: JobLane; limit: number; saturated: readonly WaitGroup[] }
 
 export type FairQueue = {
-  /** Apps that may have due jobs, of either lane. */
+  /** Adds apps that may have due jobs, in either lane. */
   add(appIds: Iterable<AppId>): void
-  /** It had jobs of the lane, and may have more. */
+  /** Adds an app again that had jobs in the lane and may have more. */
   requeue(turn: Pick<ClaimTurn, 'appId' | 'lane'>): void
-  /** A job has ended. */
+  /** Called when a job has ended. */
   release(job: Running): void
   hasTurn(): boolean
-  /** Takes it off the rota. */
+  /** Takes the next app, and removes it from the rotation. */
   takeTurn(): ClaimTurn | undefined
 }
 
 type Running = Pick<ClaimedJob, 'appId' | 'lane' | 'name' | 'key'>
 
-/** The beginning of a job's key that says for whom it waits, and how many may do so at once. */
+/**
+ * `prefix`: the beginning of a job's key, which names the party it waits for. `most`: how many jobs may wait for it at
+ * once.
+ */
 export type ExternalWait = { prefix: string; most?: number | undefined }
 
-/** `waitsFor`: undefined for who waits for nobody outside. */
+/** `waitsFor` returns undefined for a job that waits for no external party. */
 export type FairQueueOptions = {
   slots: number
   running(): readonly Running[]
   waitsFor(job: Running): ExternalWait | undefined
 }
 
-/** For the same unless the handler says otherwise, and in all of one name. */
+/** `same`: jobs waiting for the same party, unless the handler sets its own limit. `name`: all jobs of one name. */
 const MOST_WAITING = { same: 16, name: 256 }
 
-/** All who wait for the same: how many there may be, and how many there are. */
+/** A group of jobs that wait for the same party, with its limit and its current members. */
 type WaitGroupLoad = WaitGroup & { most: number; waiting: readonly Running[] }
 
-/** `slots`: for jobs of any lane; the quarter for direct ones comes on top. `running` tells what runs at this moment. */
+/**
+ * `slots` are for jobs of any lane; the slots reserved for direct jobs come on top. `running` returns the jobs that run
+ * now.
+ */
 export function createFairQueue({ slots, running, waitsFor }: FairQueueOptions): FairQueue {
   const all = slots + Math.ceil(slots / 3)
   const slotsOf: Record<JobLane, number> = { direct: all, bulk: slots }
   const turns: Record<JobLane, Set<AppId>> = { direct: new Set(), bulk: new Set() }
-  /** Apps that were told that enough jobs wait for somebody, in the order in which they were. */
+  /** Apps that found a group saturated, in that order; they get a turn when the group has room again. */
   const sentAway = new Map<string, Set<AppId>>()
 
-  /** Another app finds a slot even while jobs of this one are slow. */
+  /** Leaves slots for another app even while this app's jobs are slow. */
   const slotsPerApp = (lane: JobLane) => Math.max(1, slotsOf[lane] - Math.ceil(slotsOf[lane] / 4))
 
-  /** With those it waits for, and with all of its name. */
+  /** A job counts both among the jobs that wait for the same party and among all jobs of its name. */
   function crowdsOf(job: Running): Omit<WaitGroupLoad, 'waiting'>[] {
     const waits = waitsFor(job)
     if (!waits) return []
@@ -129,7 +136,7 @@ function roomFor(appId: AppId, { most, waiting }: WaitGroupLoad): number {
   return share - waiting.filter((job) => job.appId === appId).length
 }
 
-/** Any of the jobs may be one of a crowd that has room for few. */
+/** The limit is the smallest room of any group with room left, because every claimed job may belong to that group. */
 function turnOf(appId: AppId, lane: JobLane, most: number, crowds: readonly WaitGroupLoad[]): ClaimTurn {
   const rooms = crowds.map((crowd) => roomFor(appId, crowd))
   return {

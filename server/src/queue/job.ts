@@ -3,11 +3,11 @@ import type { Db } from '../storage/db.ts'
 
 export type JobId = Id<'job'>
 
-/** What goes by `direct` never waits for a slot behind what goes by `bulk`. */
+/** Direct jobs never wait for a slot behind bulk jobs. */
 export const lanes = ['direct', 'bulk'] as const
 export type JobLane = (typeof lanes)[number]
 
-/** Work to be done. Name and key say which work; asking for it twice is one job, with the newer payload. */
+/** Work to be done, identified by name and key. Enqueuing it twice makes one job, with the newer payload. */
 export type NewJob = { appId: AppId; name: string; key: string; payload?: unknown; runAt?: Date; lane?: JobLane }
 
 export type Job = {
@@ -28,26 +28,34 @@ export type ParkedJob = Job & { lastError: string | null; parkedAt: Date }
 export type JobRun = {
   job: Job
   fence: number
-  /** Aborted when the time limit or the lease has run out, or the server is stopping and can wait no longer. */
+  /** Aborted when the time limit is reached, when the lease is lost, or when the stopping server can wait no longer. */
   signal: AbortSignal
-  /** Nothing new is to be begun: the server is about to stop, and waits for what is under way. */
+  /**
+   * True when the server is about to stop: the handler must not begin anything new, and finishes what is in progress.
+   */
   isStopping(): boolean
-  /** Inside a transaction a yes holds until its end: nobody can take the job over before. */
+  /**
+   * Inside a transaction, the answer true stays valid until the transaction ends: no other worker can take over the
+   * job.
+   */
   isStillHeld(db: Db): Promise<boolean>
-  /** It got something done, so that it is not what ended its workers before: those crashes are forgotten. */
+  /** Resets the job's crash count: a job that makes progress is not what crashed its workers. */
   recordProgress(db: Db): Promise<void>
 }
 
 export type JobHandler = {
-  /** May run again after an error or a crash: what it does must be harmless to repeat. */
+  /** May run again after an error or a crash, so everything it does must be safe to repeat. */
   run(work: JobRun): Promise<void>
   maxAttempts?: number
   timeLimitMs?: number
-  /** What becomes of a job that failed for the last time: kept for the operator, or given up. */
+  /** What happens to a job after its last failed attempt: it is parked for an operator, or dropped. */
   whenExhausted?: 'park' | 'drop'
-  /** Of one that waits for somebody outside: the beginning of its key that says for whom. It takes no slot of those who do not. */
+  /**
+   * For jobs that wait for an external party: the beginning of the key that names the party. These jobs take none of
+   * the slots of other jobs.
+   */
   waitsFor?(key: string): string
-  /** How many jobs of all apps may wait for the same as this one; not many unless it says so. */
+  /** How many jobs, over all apps, may wait for the same party as this one. Without it, a low default applies. */
   maxWaiting?(key: string): number
 }
 

@@ -1,4 +1,4 @@
-// What the operator does with jobs that were given up on.
+// What operators can do with parked jobs.
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -9,7 +9,7 @@ export const countParked = store.countParkedAcrossApps
 
 export const listParked = (db: Db, appId: AppId, limit = 100) => store.findParked(db, appId, limit)
 
-/** They start afresh: attempts and crashes are forgotten. Answers how many there were. */
+/** Released jobs start afresh: their attempts and crashes are reset. Returns how many were released. */
 export const releaseParked = (db: Db, appId: AppId, ids: readonly JobId[], now: Date) =>
   db.transaction(async (db) => {
     const released = await store.releaseParked(db, appId, ids, now)

@@ -1,4 +1,4 @@
-// One attempt at one job: the handler against its time limit and its signal.
+// One attempt at a job: runs the handler under its time limit and its abort signal.
 
 import type { JobHandler, JobRun } from './job.ts'
 
@@ -10,9 +10,9 @@ export class Stopping extends Error {}
 
 export type JobAttempt = { handler: JobHandler | undefined; work: JobRun; abort: AbortController; unwindMs: number }
 
-/** What went wrong, or undefined. A handler that does not listen to its signal is waited for `unwindMs`, no longer. */
+/** Returns the error, or undefined. A handler that ignores its signal is waited for no longer than `unwindMs`. */
 export async function runAttempt({ handler, work, abort, unwindMs }: JobAttempt): Promise<Error | undefined> {
-  // Perhaps a newer node knows this name, so it is tried again before it is parked.
+  // A newer node may know this name, so the job is retried before it is parked.
   if (!handler) return new Error(`no handler for ${work.job.name}`)
   const { timeLimitMs = TIME_LIMIT_MS } = handler
   const limit = setTimeout(() => abort.abort(new TimeLimit(`not done within ${timeLimitMs} ms`)), timeLimitMs)
@@ -34,6 +34,6 @@ export async function runAttempt({ handler, work, abort, unwindMs }: JobAttempt)
   }
 }
 
-/** As much of an error as is kept with the job, in text that PostgreSQL stores. */
+/** The part of an error that is kept with the job, in text that PostgreSQL can store. */
 export const errorText = (error: Error) =>
   `${error.name}: ${error.message}`.replaceAll('\0', '').slice(0, 2_000).toWellFormed()

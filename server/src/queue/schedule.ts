@@ -6,13 +6,15 @@ import { takeSlots } from './store.ts'
 
 const DAY_MS = 86_400_000
 
-/** Work that recurs, on one node at a time. `dailyAt` is "HH:MM" in UTC. */
+/** Recurring work that runs on one node at a time. `dailyAt` is "HH:MM" in UTC. */
 export type Schedule = { name: string; run(work: JobRun): Promise<void>; timeLimitMs?: number } & (
   | { everyMs: number }
   | { dailyAt: string }
 )
 
-/** The newest moment at or before `now` at which the schedule was to run; the ones before it are not made up for. */
+/**
+ * The latest time at or before `now` at which the schedule is due. Earlier times that were missed are not made up for.
+ */
 export function lastSlot(schedule: Schedule, now: Date): Date {
   const [everyMs, offsetMs] = 'everyMs' in schedule ? [schedule.everyMs, 0] : [DAY_MS, timeOfDay(schedule.dailyAt)]
   return new Date(Math.floor((now.getTime() - offsetMs) / everyMs) * everyMs + offsetMs)
@@ -26,8 +28,8 @@ function timeOfDay(text: string): number {
 
 const jobName = (schedule: Schedule) => `schedule.${schedule.name}`
 
-// One key per schedule, so that a slow run and the next slot never overlap. A run that failed for good must therefore
-// give way, or the schedule would stand still until an operator came.
+// Each schedule has one key, so that a slow run and the next slot never overlap. A run that fails for good is therefore
+// dropped; parked, it would stop the schedule until an operator released it.
 const asHandler = ({ run, timeLimitMs }: Schedule): JobHandler => ({
   run,
   maxAttempts: 5,
@@ -38,9 +40,9 @@ const asHandler = ({ run, timeLimitMs }: Schedule): JobHandler => ({
 export const scheduleHandlers = (schedules: readonly Schedule[]): JobHandlers =>
   Object.fromEntries(schedules.map((schedule) => [jobName(schedule), asHandler(schedule)]))
 
-/** Enqueues each schedule's newest slot once over all nodes; a new schedule runs at first sight. */
+/** Enqueues each schedule's latest slot once over all nodes. A new schedule runs as soon as it is seen. */
 export function createSlots(schedules: readonly Schedule[], queue: Queue) {
-  // What this node has seen handed out need not be asked for again.
+  // Slots that this node has seen enqueued, so that it need not query for them again.
   const seen = new Map<string, number>()
   return async function enqueueSlots(db: Db, now: Date) {
     const slots = schedules

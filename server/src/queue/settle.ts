@@ -1,4 +1,4 @@
-// What a finished attempt means for its job. Everything here counts only while the job is still this worker's.
+// What a finished attempt means for its job. Every change here applies only while this worker still holds the job.
 
 import type { Clock } from '../lib/clock.ts'
 import { AppError } from '../lib/errors.ts'
@@ -11,7 +11,7 @@ import { deleteFinished, parkFailed, rearmFinished, retryFailed, returnJob } fro
 
 export type SettleContext = { db: Db; clock: Clock; log: Log; random: () => number }
 
-/** `again`: it was asked for once more while it ran. `lost`: another worker has it, nothing was changed. */
+/** `again`: the job was enqueued once more while it ran. `lost`: another worker holds it, and nothing was changed. */
 export type Settled = 'settled' | 'again' | 'lost'
 
 export async function settle(
@@ -45,8 +45,8 @@ async function finish(db: Db, job: ClaimedJob): Promise<Settled> {
 const AGAIN_MS = 500
 
 /**
- * An outcome is kept while the database is away; forgotten, it would be counted as a crash. A transaction that the database gave
- * up for another's sake (a deadlock) changed nothing, and is made once more.
+ * Retries while the database is unreachable: an outcome that is not recorded would be counted as a crash. A transaction
+ * that the database rolled back to resolve a conflict (such as a deadlock) changed nothing, and is retried as well.
  */
 export async function whenDatabaseIsBack<Result>(run: () => Promise<Result>, isOver: () => boolean): Promise<Result> {
   for (;;) {

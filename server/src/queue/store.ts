@@ -8,13 +8,13 @@ export const JOBS_CHANNEL = 'carillon_jobs'
 export type JobRow = { id: JobId; name: string; key: string; payload: unknown; runAt: Date; lane: JobLane }
 export type JobHold = { appId: AppId; id: JobId; fence: number }
 
-// Rows taken from the app's own row go to its shard in one step, and an app that is gone gets no jobs.
-// The system has no such row; its few jobs take the slower way.
+// Joining the app's own row sends the inserted rows to the app's database shard in one step, and a deleted app gets no
+// jobs. The system has no such row; its few jobs take the slower path.
 const owner = (appId: AppId) => (appId === SYSTEM_APP_ID ? sql`(values (${appId}::uuid)) a(id)` : sql`apps a`)
 
 /**
- * Keys must be distinct, and sorted, so that two callers lock the jobs that they share in the same order. `wanted` may leave
- * out some of the rows `r`.
+ * Keys must be distinct and sorted, so that two callers lock the jobs they share in the same order. `wanted` is a
+ * condition on the rows `r` and may leave out some of them.
  */
 export const jobsInsert = (appId: AppId, jobs: readonly JobRow[], now: Date, wanted: Sql): Sql => sql`
     insert into jobs (app_id, id, name, key, payload, lane, run_at, enqueued_at)
@@ -31,13 +31,13 @@ export const jobsInsert = (appId: AppId, jobs: readonly JobRow[], now: Date, wan
       or (jobs.state = 'ready' and (jobs.payload <> excluded.payload or jobs.run_at > excluded.run_at))
     returning id, state`
 
-/** Answers how many of them run at this moment, and are done once more by whoever has them. */
+/** Returns how many of the jobs are running now; the workers that hold them run them once more. */
 export async function insertJobs(db: Db, appId: AppId, jobs: readonly JobRow[], now: Date): Promise<number> {
   const found = await db.query<{ state: string }>(jobsInsert(appId, jobs, now, sql`true`))
   return found.filter(({ state }) => state === 'running').length
 }
 
-/** An app that has work to do: now, or at that time. */
+/** An app that has work to do, now or at the given time. */
 export type WakeUp = { appId: AppId; at?: Date }
 
 const spoken = ({ appId, at }: WakeUp) => (at ? `${appId} ${at.getTime()}` : appId)
@@ -47,11 +47,11 @@ export function parseWakeUp(payload: string): WakeUp {
   return ms === undefined ? { appId } : { appId, at: new Date(Number(ms)) }
 }
 
-/** A statement of its own: mixed with a table it could run on another node, where nobody listens. */
+/** A statement of its own: combined with a table it could run on another database node, where nobody listens. */
 export const notifyApps = (db: Db, wakeUps: readonly WakeUp[]) =>
   db.query(sql`select pg_notify(${JOBS_CHANNEL}, payload) from unnest(${wakeUps.map(spoken)}::text[]) payload`)
 
-/** `crowded`: jobs of these names, with keys that begin like this, are left where they are. */
+/** `crowded`: jobs of these names whose keys begin with these prefixes are not claimed. */
 export type Claim = {
   lane: JobLane
   now: Date
@@ -90,10 +90,13 @@ const held = ({ appId, id, fence }: JobHold) =>
 
 const changed = async (db: Db, statement: Sql) => (await db.query(statement)).length > 0
 
-/** `for key share` keeps claims away and lets the heartbeat through. */
+/** `for key share` blocks claims but not the heartbeat. */
 export const isHeld = (db: Db, hold: JobHold) => changed(db, sql`select 1 from jobs where ${held(hold)} for key share`)
 
-/** The holds that were still ours, now with a longer lease. Locked in the order that everybody locks in: others ask for jobs meanwhile. */
+/**
+ * Extends the leases that are still ours, and returns those jobs. Rows are locked in the order that all callers use,
+ * because others enqueue jobs at the same time.
+ */
 export const renewLeases = (db: Db, appId: AppId, holds: readonly JobHold[], leaseUntil: Date) =>
   db.query<{ id: JobId }>(sql`
     with mine as materialized (
@@ -131,7 +134,7 @@ export const parkFailed = (db: Db, hold: JobHold, parkedAt: Date, error: string)
       where ${held(hold)} returning id`,
   )
 
-/** Back as if never claimed: no attempt counted, no crash. */
+/** Returns the job as if it had never been claimed: neither an attempt nor a crash is counted. */
 export const returnJob = (db: Db, hold: JobHold) =>
   changed(db, sql`update jobs set state = 'ready', lease_until = null where ${held(hold)} returning id`)
 
@@ -140,7 +143,7 @@ export const resetCrashes = (db: Db, hold: JobHold) =>
 
 export type Crashed = { id: JobId; name: string; crashes: number; state: 'ready' | 'parked' }
 
-/** Jobs whose worker has not answered within its lease: free again, or parked when that happened too often. */
+/** Jobs whose worker did not renew its lease are made ready again, or parked when that happened too often. */
 export const recoverCrashed = (db: Db, appId: AppId, leaseNow: Date, now: Date, crashesToPark: number) =>
   db.query<Crashed>(sql`
     update jobs set
@@ -159,7 +162,7 @@ export const recoverCrashed = (db: Db, appId: AppId, leaseNow: Date, now: Date, 
 
 export type DueApp = { appId: AppId; crashed: boolean; count: number; at: Date }
 
-/** Reads every app's jobs that are due until `soon`, without locks; one node does it for all. */
+/** Reads the jobs of all apps that are due by `soon`, without locks. One node does this for all nodes. */
 export const findDueAppsAcrossApps = (db: Db, soon: Date, leaseNow: Date) =>
   db.query<DueApp>(sql`
     select app_id, false as crashed, count(*) as count, min(run_at) as at
@@ -168,15 +171,15 @@ export const findDueAppsAcrossApps = (db: Db, soon: Date, leaseNow: Date) =>
     select app_id, true as crashed, count(*) as count, min(lease_until) as at
     from jobs where state = 'running' and lease_until <= ${leaseNow} group by app_id`)
 
-/** Also those whose job is running: it may have begun before what the caller knows. */
+/** Includes apps whose job is running: it may have started before the caller's change. */
 export const findAppsWithJobAcrossApps = (db: Db, name: string) =>
   db.query<{ appId: AppId }>(sql`
     select distinct app_id from jobs where name = ${name} and state <> 'parked' order by app_id`)
 
-/** Also makes PostgreSQL think again about the plans that it keeps for this table. */
+/** Also makes PostgreSQL discard the plans that it has cached for this table. */
 export const analyzeJobs = (db: Db) => db.query(sql`analyze jobs`)
 
-/** True for the one holder whose lease has not run out. */
+/** True for the one holder with a valid lease. */
 export const takeLead = (db: Db, name: string, holder: string, leaseNow: Date, leaseUntil: Date) =>
   changed(
     db,
@@ -189,7 +192,7 @@ export const takeLead = (db: Db, name: string, holder: string, leaseNow: Date, l
 export const leaveLead = (db: Db, name: string, holder: string) =>
   db.query(sql`delete from leaders where app_id = ${SYSTEM_APP_ID} and name = ${name} and holder = ${holder}`)
 
-/** The slots that nobody has handed out yet. An older one than the last is never handed out again. */
+/** Returns the slots that were not taken yet. A slot older than the last one taken is never taken. */
 export const takeSlots = (db: Db, slots: readonly { name: string; slot: Date }[]) =>
   db.query<{ name: string }>(sql`
     insert into schedule_slots (app_id, name, slot)

@@ -1,4 +1,4 @@
-// What no notification tells: timers that came due, notifications that were lost, workers that died, schedules.
+// Finds what no notification announces: timers that came due, lost notifications, dead workers, schedules.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -11,8 +11,8 @@ export const CRASHES_TO_PARK = 5
 const LEAD = 'sweep'
 
 /**
- * The table is empty most of the time, and plans kept from then walk all jobs of an app to claim a few: 115 ms a claim
- * with 300,000 jobs, 0.3 ms with fresh statistics. Autovacuum would notice a burst after a minute.
+ * The table is empty most of the time, and plans cached then scan all jobs of an app to claim a few: 115 ms per claim
+ * with 300,000 jobs, against 0.3 ms with fresh statistics. Autovacuum would notice a burst only after a minute.
  */
 const BURST = 10_000
 
@@ -22,17 +22,23 @@ export type SweepOptions = {
   log: Log
   holder: string
   leadMs: number
-  /** How far it looks ahead: what comes due before the next round must not wait for it. */
+  /** How far ahead the sweep looks: jobs that come due before the next round must not wait for it. */
   aheadMs: number
-  /** How long workers have to renew their leases after this node could not look: perhaps they could not either. */
+  /**
+   * How long workers have to renew their leases after this node could not reach the database: they may have been cut
+   * off too.
+   */
   graceMs: number
   enqueueSlots: (db: Db, now: Date) => Promise<void>
 }
 
 export type QueueSweep = {
-  /** Free the jobs of dead workers, enqueue the schedules' slots, and name the apps that have work to do now or soon. */
+  /**
+   * Recovers the jobs of dead workers, enqueues the slots of schedules, and returns the apps with work to do now or
+   * soon.
+   */
   sweep(): Promise<WakeUp[]>
-  /** The same, by one node for all of them; the others get an empty list. */
+  /** Does the same on one node for all of them; the other nodes get an empty list. */
   sweepAsLeader(): Promise<WakeUp[]>
   resign(): Promise<void>
 }
@@ -40,7 +46,7 @@ export type QueueSweep = {
 export function createSweep(options: SweepOptions): QueueSweep {
   const { db, clock, log, holder, leadMs, aheadMs, graceMs, enqueueSlots } = options
   let analyzedAt = 0
-  /** Since when every round was in time and reached the database. */
+  /** The time since when every round was on time and reached the database. */
   let steadySinceMs = Number.NEGATIVE_INFINITY
   let lookedMs: number | undefined
 

@@ -1,4 +1,4 @@
-// A worker claims due jobs, app by app in turns, runs them, and keeps its leases alive.
+// A worker claims due jobs, one app at a time in turns, runs them, and renews their leases.
 
 import type { Clock } from '../lib/clock.ts'
 import { type AppId, type NewId, newId as randomId } from '../lib/ids.ts'
@@ -24,17 +24,18 @@ export type WorkerTiming = {
   unwindMs: number
 }
 
-// stop() has 20 s in all: 15 to finish, 2 to unwind, the rest for handing jobs back.
-// Others carry on with the jobs of a worker that is frozen or dead when its leases end, so these are short; four heartbeats fit in.
+// stop() has 20 s in total: 15 to finish, 2 to unwind, the rest to return jobs to the queue.
+// When a worker is frozen or dead, others take over its jobs only after the leases expire, so leases are short. Four
+// heartbeats fit into one.
 const TIMING: WorkerTiming = { leaseMs: 10_000, heartbeatMs: 2_500, sweepMs: 2_000, finishMs: 15_000, unwindMs: 2_000 }
-/** Most jobs wait: for a provider, or for the database. */
+/** Most jobs spend their time waiting for a provider or for the database. */
 const CONCURRENCY = 18
 const HAND_BACK_MS = 2_000
 const LEAVE_MS = 500
 
 /**
- * Every job in a process that dies counts a crash, the innocent too. After two of them a job runs beside no other such job, so
- * that of those that died together the culprit alone is parked in the end.
+ * When a process dies, each of its jobs counts a crash, whether it caused it or not. After two crashes a job never runs
+ * beside another such job, so that in the end only the culprit is parked.
  */
 const CRASHES_TO_SUSPECT = 2
 
@@ -45,7 +46,7 @@ export type WorkerOptions = {
   handlers: JobHandlers
   schedules?: readonly Schedule[]
   listener?: Listener
-  /** Jobs at once, those of the direct lane aside: for them a third as many slots come on top. */
+  /** How many jobs run at once, without the direct lane, for which a third as many slots come on top. */
   concurrency?: number
   random?: () => number
   newId?: NewId
@@ -54,9 +55,9 @@ export type WorkerOptions = {
 
 export type Worker = {
   start(): void
-  /** No new work; what is in flight is finished or handed back within 20 s. */
+  /** Takes no new work; jobs in flight are finished or returned to the queue within 20 s. */
   stop(): Promise<void>
-  /** For tests: run what is due now, and what that makes due, in the foreground. Answers how many jobs ran. */
+  /** For tests: runs in the foreground what is due now and what that makes due. Returns how many jobs ran. */
   runDue(): Promise<number>
   running(): number
 }
@@ -100,7 +101,7 @@ export function createWorker(options: WorkerOptions): Worker {
       return prefix === undefined ? undefined : { prefix, most: handler?.maxWaiting?.(key) }
     },
   })
-  // Apps to be woken at a time that was announced.
+  // Timers for apps that were announced with a later time.
   const alarms = new Map<string, NodeJS.Timeout>()
   const timers: NodeJS.Timeout[] = []
   const chores = new Set<Promise<void>>()
@@ -115,7 +116,8 @@ export function createWorker(options: WorkerOptions): Worker {
   async function takeTurns() {
     try {
       for (let turn = nextTurn(); turn; turn = nextTurn()) {
-        // Fewer than asked for may only mean that another worker claims beside us; none means none.
+        // Fewer jobs than asked for may only mean that another worker claims at the same time; none means there are
+        // none.
         if ((await claim(turn)) > 0) rota.requeue(turn)
       }
     } finally {
@@ -158,7 +160,7 @@ export function createWorker(options: WorkerOptions): Worker {
     })
     const suspects = jobs.filter(isSuspect)
     const unwanted = isStopping ? jobs : suspects.slice(1)
-    // Before anything runs: were the first suspect to end the process, these would count a crash with it.
+    // Returned before anything runs: if the first suspect ended the process, these jobs would count a crash as well.
     for (const job of unwanted) await store.returnJob(db, job)
     const mine = jobs.filter((job) => !unwanted.includes(job))
     for (const job of mine) {
@@ -191,7 +193,7 @@ export function createWorker(options: WorkerOptions): Worker {
       log.error({ ...about, reason: (error as Error).message }, 'Could not record the outcome of a job')
     } finally {
       held.delete(job.id)
-      // Who was sent away comes before who was just served.
+      // Apps that were turned away come before the app that was just served.
       rota.release(job)
       if (settled === 'again') rota.requeue(job)
       wake([])
@@ -213,7 +215,7 @@ export function createWorker(options: WorkerOptions): Worker {
       lose(group.filter(({ job }) => !ids.has(job.id)))
     } catch (error) {
       log.warn({ reason: (error as Error).message }, 'Could not renew job leases')
-      // Cut off from the database, nobody knows whether others still see the lease.
+      // Cut off from the database, this worker cannot know whether others still see its lease.
       lose(group.filter((entry) => entry.leaseUntilMs <= clock.leaseMs()))
     }
   }
@@ -229,7 +231,7 @@ export function createWorker(options: WorkerOptions): Worker {
     if (apps.length > 0) await store.notifyApps(db, apps)
   }
 
-  /** Now and again and again, never twice at once, whatever happens to the database. */
+  /** Runs at once and then periodically, never twice at the same time, whatever happens to the database. */
   function repeat(run: () => Promise<void>, everyMs: number) {
     let isBusy = false
     const once = async () => {
