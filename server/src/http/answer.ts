@@ -1,5 +1,5 @@
-// How answers leave: with a Content-Type, JSON unless the route says otherwise, with the request's id, and counted. Only a
-// preflight's 204 and a 304 have no body.
+// Sends answers: with a Content-Type (JSON unless the route sets another), the request's id, and a count in the
+// metrics. Only the 204 of a preflight and a 304 have no body.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
@@ -13,10 +13,10 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 
 export type ResponseContext = { log: Log; logsRequests: boolean; isDraining: boolean }
 
-/** What an answer needs to know of its route; there is one for requests that match none, too. */
+/** What an answer needs to know about its route. Requests that match no route have one as well. */
 export type RouteInfo = { operation: string; style: ErrorStyle; isOpenToSites: boolean; stats: OperationStats }
 
-/** A request and its answer while they are under way. */
+/** A request in progress and its answer. */
 export type HttpExchange = { request: IncomingMessage; response: ServerResponse; id: string; startedMs: number }
 
 export function send(
@@ -27,7 +27,7 @@ export function send(
 ): void {
   if (response.headersSent || response.destroyed) return
   const { status, body, headers } = answer
-  // Made first: a body that cannot be written must become an error before anything is sent.
+  // Serialized first: a body that cannot be serialized must become an error before anything is sent.
   const contentType = headers?.['content-type']
   const stream = isStream(body) ? body : undefined
   const payload = contentType === undefined ? JSON.stringify(body ?? {}) : (body as string)
@@ -36,7 +36,7 @@ export function send(
   if (desk.logsRequests) desk.log.debug({ request: id, operation: place.operation, status, ms }, 'answered')
   const sent: Record<string, string | number> = { 'x-request-id': id }
   if (place.isOpenToSites) Object.assign(sent, corsHeaders)
-  // A connection that stays open would keep a server that wants to stop from stopping.
+  // An open connection would keep a stopping server from stopping.
   if (desk.isDraining) sent.connection = 'close'
   if (headers) Object.assign(sent, headers)
   if (status === 204 || status === 304) response.writeHead(status, sent).end()
@@ -51,7 +51,10 @@ export function send(
 const isStream = (body: unknown): body is AsyncIterable<Uint8Array> =>
   typeof body === 'object' && body !== null && Symbol.asyncIterator in body
 
-/** As fast as the caller takes it. What breaks on the way can only be told by ending the connection. */
+/**
+ * Streams as fast as the caller reads. Headers are already sent, so a failure can only be signaled by ending the
+ * connection.
+ */
 async function streamBody(
   { log }: ResponseContext,
   stream: AsyncIterable<Uint8Array>,
@@ -69,7 +72,7 @@ async function streamBody(
 }
 
 export function sendError(desk: ResponseContext, place: RouteInfo, exchange: HttpExchange, error: unknown): void {
-  // The work was given up because the caller had left: that is no failure, and there is nobody to tell.
+  // The work was aborted because the caller disconnected: that is not a failure, and nobody reads the answer.
   if (exchange.response.destroyed && (error as Error | undefined)?.name === 'AbortError') return
   send(desk, place, exchange, answerFor(desk.log, place, exchange.id, error))
 }
@@ -80,7 +83,8 @@ function answerFor(log: Log, { style, operation }: RouteInfo, request: string, e
   if (error instanceof AppError) return errorAnswer(error, style)
   const state = sqlState(error)
   if (state?.startsWith('22')) {
-    // Data that PostgreSQL cannot take and our own checks let through: the caller's to mend, and ours to look at.
+    // A value that PostgreSQL rejects but our checks accepted: the caller has to correct it, and we should look into
+    // it.
     log.warn({ request, operation, state }, 'The database rejected a value that passed validation')
     return errorAnswer(invalid('A value in the request cannot be stored'), style)
   }
@@ -93,7 +97,7 @@ function sqlState(error: unknown): string | undefined {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && severity !== undefined ? code : undefined
 }
 
-/** Where it happened, without what it was about: messages of PostgreSQL and of JSON.parse quote the data. */
+/** Where the error happened, without the data: messages of PostgreSQL and of JSON.parse quote it. */
 function traceOf(error: unknown, state: string | undefined): Record<string, unknown> {
   if (!(error instanceof Error)) return { failure: typeof error }
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line))

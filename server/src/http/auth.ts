@@ -7,8 +7,9 @@ import type { KeyRecord } from './route.ts'
 const SCHEME = /^(?:key|basic|bearer)[ \t]+([\x21-\x7e]+)[ \t]*$/i
 
 /**
- * The secret behind the scheme word. `Key`, `Basic` and `Bearer` are one: clients of several generations write the same
- * raw key behind each of them. Undefined when the header is absent; a header that cannot be read is a bad key.
+ * Returns the secret after the scheme word. `Key`, `Basic` and `Bearer` mean the same: clients of several generations
+ * write the same raw key after each of them. Returns undefined when the header is absent; an unreadable header is a bad
+ * key.
  */
 export function readSecret(authorization: string | undefined): string | undefined {
   if (authorization === undefined || authorization === '') return undefined
@@ -17,10 +18,10 @@ export function readSecret(authorization: string | undefined): string | undefine
   return secret
 }
 
-/** Hashed first, so that neither length nor content of the right answer shows in the time taken. */
+/** Compares hashes, so that the time taken reveals neither length nor content of the expected secret. */
 export const isSameSecret = (given: string, right: string) => timingSafeEqual(sha256(given), sha256(right))
 
-// Key records live as long as the cache that holds them; their lists go with them.
+// Weak, so that a parsed list is freed with the cached key record that it belongs to.
 const lists = new WeakMap<KeyRecord, AddressList>()
 
 export function isAllowedAddress(key: KeyRecord, address: string): boolean {

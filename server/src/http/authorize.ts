@@ -1,5 +1,6 @@
-// Who is calling, and may they? In this order: a key is there, the key is known, the app's id is an id, the key reaches the
-// app, the key may be used like this. An app that is not there and an app that is not theirs look the same.
+// Decides who is calling and whether they may. The order is fixed: a key is present, the key is known, the app id is
+// well-formed, the key covers the app, the key has the permission. A missing app and another organization's app get the
+// same answer.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../lib/clock.ts'
@@ -28,16 +29,16 @@ export type AuthorizationContext = {
   metricsToken: string | undefined
 }
 
-/** What the headers say, before anything is known about the app. */
+/** What the headers say, before the app is known. */
 export type RequestIdentity =
   | { kind: 'anybody' }
   | { kind: 'key'; key: KeyRecord }
   | { kind: 'sdk'; token: string | undefined }
 
-/** `key`: of callers that came in by the permissions of an app key. */
+/** `key` is set for callers that were admitted by the permissions of an app key. */
 export type AuthorizedEntry = { caller: Caller; app: AppGate | undefined; key?: KeyRecord }
 
-/** A value, or the promise of one: what is cached is answered without a turn of the event loop. */
+/** A value or a promise of it, so that cached values are returned without a turn of the event loop. */
 export type MaybePromise<Value> = Value | Promise<Value>
 
 const ANYBODY = { kind: 'anybody' } as const
@@ -60,7 +61,10 @@ export function identify(
   return found instanceof Promise ? found.then(identityOfKey) : identityOfKey(found)
 }
 
-/** Each request of a caller brings the same key; hashing it anew was a thirtieth of a request. All go when there are many. */
+/**
+ * Callers send the same key with each request, and hashing it each time took a thirtieth of a request. The cache is
+ * cleared when it is full.
+ */
 const hashes = new Map<string, Buffer>()
 const MAX_HASHES = 1_000
 
@@ -86,7 +90,7 @@ const allowsKeylessSdk = (
   hasToken: boolean,
 ) => access.kind === 'app' && access.keyless !== undefined && isSdk(headers) && access.keyless(params, hasToken)
 
-/** The id of the app as the request gives it, in lower case; where it may be left out, that of the key. */
+/** The app id from the request, in lower case. Where it may be omitted, it defaults to the app of the key. */
 export function readAppId(
   given: unknown,
   { route: { access }, usesObjects }: RoutePlan,
@@ -102,7 +106,7 @@ export function readAppId(
   return given.toLowerCase()
 }
 
-/** Let the visitor in, to the app named, or throw. `appId` is undefined on routes that are about no app. */
+/** Admits the caller to the named app, or throws. `appId` is undefined on routes that concern no app. */
 export function authorize(
   keeper: AuthorizationContext,
   { route: { access, operation } }: RoutePlan,
@@ -144,7 +148,10 @@ function authorizeForApp(
   return { caller: { kind: 'key', keyId: key.keyId }, app, key }
 }
 
-/** The second permission of an operation may depend on what the request asks for, so it is judged when all of it was read. */
+/**
+ * Whether an operation needs its second permission may depend on what the request asks for, so this is checked after
+ * the whole request has been read.
+ */
 export function requireSecondPermission({ route: { access } }: RoutePlan, { key }: AuthorizedEntry, call: Call): void {
   if (access.kind !== 'app' || !access.also || !key) return
   const { permission, when } = access.also
@@ -161,7 +168,7 @@ function authorizeSdk(
   token: string | undefined,
   app: AppGate | undefined,
 ): AuthorizedEntry {
-  // Without a key nobody learns whether an app exists.
+  // A caller without a key must not learn whether an app exists.
   if (!app?.keylessSdk) throw missingAuthorization()
   if (token === undefined || app.identityPublicKey === null) {
     const isUnproven = access.kind === 'app' && access.isUnproven

@@ -1,14 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import { addressList } from '../lib/networks.ts'
 
-/** The address a request comes from. */
+/** Returns the address that a request comes from. */
 export type AddressOf = (request: IncomingMessage) => string
 
 const remoteAddress: AddressOf = ({ socket }) => socket.remoteAddress ?? ''
 
 /**
- * Behind proxies the caller is the last address in X-Forwarded-For that is not a proxy of ours: everything to the left of
- * it was written by strangers. `true` believes everyone, and so takes the first.
+ * Behind proxies, the caller is the last address in X-Forwarded-For that is not a trusted proxy: everything to the left
+ * of it can be forged. `true` trusts every address and so takes the first.
  */
 export function createAddressOf(trustProxy: boolean | string): AddressOf {
   if (trustProxy === false) return remoteAddress

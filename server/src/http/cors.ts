@@ -1,7 +1,7 @@
-// Scripts of any site may call what needs no key: no cookie is ever taken, so a foreign page gains nothing it could not
-// send by itself.
+// Scripts of any site may call routes that need no key. No cookie is ever accepted, so another site's page gains
+// nothing that it could not send by itself.
 
-/** Headers that the web and mobile SDKs send. */
+/** Request headers that the web and mobile SDKs send. */
 const ALLOWED_HEADERS = [
   'Accept',
   'Authorization',
@@ -17,7 +17,7 @@ const ALLOWED_HEADERS = [
   'X-Request-Id',
 ].join(', ')
 
-/** Headers of answers that SDKs read. */
+/** Response headers that SDKs read. */
 const EXPOSED_HEADERS = 'ETag, OneSignal-Retry-Limit, Retry-After, X-Request-Id'
 
 export const corsHeaders = {

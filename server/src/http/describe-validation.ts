@@ -1,4 +1,4 @@
-// What a validator found, said in the words of the interface: `subscriptions[0].type must be a string`.
+// Describes validation errors in the terms of the API: `subscriptions[0].type must be a string`.
 
 import type { ErrorObject } from 'ajv'
 import { ownProperty } from '../lib/own-property.ts'
@@ -7,7 +7,7 @@ export type FieldProblem = { field: string; text: string; keyword: string }
 
 const MAX_FIELD = 200
 
-/** `/subscriptions/0/type` to `subscriptions[0].type`. */
+/** Turns `/subscriptions/0/type` into `subscriptions[0].type`. */
 export function fieldName(pointer: string, extra?: string): string {
   const names = pointer
     .split('/')
@@ -45,7 +45,7 @@ type SchemaBranch = { type?: string | string[]; const?: unknown; enum?: unknown[
 const listed = (words: string[]) =>
   words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
 
-/** What the branches of a union allow, when each is plain enough to say. */
+/** Lists what the branches of a union allow, when each of them is simple enough to name. */
 function branchWords(branches: SchemaBranch[]): string | undefined {
   const words: string[] = []
   for (const { const: value, enum: values, type } of branches) {
@@ -103,7 +103,10 @@ function demand({ keyword, params, schema, message }: ErrorObject): string {
   }
 }
 
-/** The parts of a union's failure are noise beside the union's own; unless one branch was meant and fails further down. */
+/**
+ * Drops errors of a union's branches in favor of the union's own error, unless errors lie deeper in the value: then one
+ * branch was intended, and those errors describe the problem.
+ */
 function withoutNoise(errors: ErrorObject[]): ErrorObject[] {
   let kept = errors
   for (const union of errors.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')) {

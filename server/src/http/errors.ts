@@ -1,17 +1,17 @@
-// The one place that knows how an error looks on the wire: its status by kind, its shape by operation.
+// The only place that knows how an error looks in an answer: its status by kind, its shape by operation.
 
 import { type AppError, BadKey, type ErrorKind, KEYS_PAGE } from '../lib/errors.ts'
 
 /**
  * How the operations of one family answer errors:
- *   shape    list of objects or list of strings
- *   limited  the same for 429
- *   missing  the same for an absent Authorization header
- *   success  adds `success: false` to string lists, but not to "service unavailable", whose shape is the same everywhere
- *   statuses replaces statuses that the family does not use
- *   states   the things of the family have states, in some of which a sound request is not possible: 422
- *   unknownApp the status when the app is not there or not the key's; 404 unless told. With another one the answer refers
- *            to the documentation of keys, because that is where the mistake usually is
+ *   shape: list of objects or list of strings
+ *   limited: the same for 429
+ *   missing: the same for an absent Authorization header
+ *   success: adds `success: false` to string lists, except to "service unavailable", whose shape is the same everywhere
+ *   statuses: replaces statuses that the family does not use
+ *   states: resources of the family have states, in some of which a valid request is impossible: 422
+ *   unknownApp: the status for an app that is missing or not the key's. Defaults to 404. With another status the
+ *     answer refers to the documentation of keys, because that is where the mistake usually is
  */
 type ErrorStyleRules = {
   shape: 'objects' | 'strings'
@@ -31,8 +31,8 @@ export const errorStyles = {
   templates: { shape: 'strings', limited: 'objects', missing: 'objects' },
   segments: { shape: 'strings', limited: 'objects', missing: 'objects', success: true, unknownApp: 400 },
   metrics: { shape: 'strings', limited: 'strings', missing: 'strings' },
-  // What the old interface refuses is a 400, 401 or 403: a conflict of the new model (too many subscriptions, a token
-  // taken) and a body that cannot be read are invalid requests in it.
+  // The old API refuses with 400, 401 or 403: a conflict of the new model (too many subscriptions, a token in use) and
+  // an unreadable body are invalid requests there.
   legacy: {
     shape: 'strings',
     limited: 'strings',
@@ -61,7 +61,7 @@ const STATUS: Record<ErrorKind, number> = {
 
 export type ErrorAnswer = { status: number; body: Record<string, unknown>; headers: Record<string, string> }
 
-/** As the service says it: without the header its body, and with it the app, could not be read. */
+/** The original service's wording: without the header the body, and with it the app id, could not be read. */
 const UNKNOWN_APP = 'app_id not found. You may be missing a Content-Type: application/json header.'
 const REFERENCE = [KEYS_PAGE]
 
@@ -79,7 +79,7 @@ export function errorAnswer(error: AppError, styleName: ErrorStyle): ErrorAnswer
   if (error.retryAfterSeconds !== undefined) headers['retry-after'] = String(error.retryAfterSeconds)
   const body: Record<string, unknown> = {
     ...(style.success && shape === 'strings' && error.kind !== 'unavailable' && { success: false }),
-    // An error without a word is told by its status alone.
+    // An error without a message is expressed by its status alone.
     ...(error.problems.length > 0 && { errors: problemsIn(shape, error) }),
   }
   if (unknownApp !== undefined) body.errors = [UNKNOWN_APP]
@@ -93,7 +93,7 @@ const problemsIn = (shape: ErrorStyleRules['shape'], { problems }: AppError) =>
     : problems.map(({ title }) => title)
 
 function shapeOf(error: AppError, style: ErrorStyleRules): 'objects' | 'strings' {
-  // Service unavailable is a string list everywhere, and so is a key that is no good.
+  // "Service unavailable" and a bad key are a list of strings everywhere.
   if (error.kind === 'unavailable' || error instanceof BadKey) return 'strings'
   if (error.kind === 'limited') return style.limited
   if (error.kind === 'unauthenticated') return style.missing

@@ -1,9 +1,12 @@
-// Answers that a caller may have already: it says what it has, and is told so instead of getting it again.
+// Conditional answers: a caller that names the version it already has gets 304 instead of the body.
 
 import { hash } from 'node:crypto'
 import type { Answer, Call } from './route.ts'
 
-/** The answer with an ETag, or 304 where the caller named that one. The body is text, with its content type among the headers. */
+/**
+ * Adds an ETag to the answer, or answers 304 when the caller named it. The body is text, with its content type among
+ * the headers.
+ */
 export function unlessKnown(call: Pick<Call, 'header'>, answer: Answer & { body: string }): Answer {
   const etag = `"${hash('sha256', answer.body, 'base64url').slice(0, 22)}"`
   const headers = { ...answer.headers, etag }

@@ -1,4 +1,4 @@
-// The token with which an SDK proves whose device it is, for apps that ask for identity verification.
+// Verifies the token with which an SDK proves which user it acts for, in apps that require identity verification.
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
@@ -8,16 +8,19 @@ import { codePoints, isStorable } from '../lib/text.ts'
 const badToken = () =>
   new AppError('unauthenticated', { code: 'auth-4', title: 'The identity token is not valid or has expired' })
 
-/** Three parts and two dots. API keys hold no dots. */
+/** Three parts separated by dots. API keys contain no dots. */
 export const looksLikeToken = (text: string) => /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text)
 
 type Claims = { iss?: unknown; exp?: unknown; nbf?: unknown; identity?: { external_id?: unknown } | null }
 
-/** The external id that the token speaks for. Throws unless the app's own key signed it and it is still good at `now`. */
+/**
+ * Returns the external id that the token vouches for. Throws unless the app's own key signed it and it is valid at
+ * `now`.
+ */
 export function verifyIdentityToken(token: string, app: { id: AppId; publicKey: string }, now: Date): string {
   const [head = '', payload = '', signature = ''] = token.split('.')
   const header = decoded(head) as { alg?: unknown; crit?: unknown } | null
-  // The token does not choose how it is checked: the key's own kind must fit the algorithm it names.
+  // The token must not choose how it is verified: the algorithm it names has to match the type of the app's key.
   if (header === null || header.crit !== undefined || header.alg !== algorithmOf(app.publicKey)) throw badToken()
   const data = Buffer.from(`${head}.${payload}`)
   const key = { key: keyOf(app.publicKey), dsaEncoding: 'ieee-p1363' as const }

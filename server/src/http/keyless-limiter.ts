@@ -1,4 +1,4 @@
-// Web and mobile SDKs carry no key. They come in by this door: recognized by two headers, and counted per address.
+// Web and mobile SDKs send no key. They are recognized by two headers, and rate limited by address.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../lib/clock.ts'
@@ -16,14 +16,14 @@ export function isSdk(headers: IncomingHttpHeaders): boolean {
   )
 }
 
-/** `subject` is the app that it is about or, where nobody knows of which app, the operation. */
+/** `subject` is the app that the request concerns or, where the app is unknown, the operation. */
 export type KeylessLimiter = { count(address: string, subject: string): void }
 
 export const KEYLESS_REQUESTS_PER_SECOND = 100
-/** One address may speak for several apps (an office, a carrier), but not guess its way through app ids. */
+/** One address may act for several apps (an office, a mobile carrier), but must not be able to guess app ids. */
 const APPS_AT_ONCE = 10
 
-/** Each second counts afresh, so nothing grows: memory is bounded by the requests of one second. */
+/** The counts are cleared each second, so memory is bounded by the requests of one second. */
 export function createKeylessLimiter(clock: Clock, perSecond = KEYLESS_REQUESTS_PER_SECOND): KeylessLimiter {
   const counts = new Map<string, number>()
   let second = 0

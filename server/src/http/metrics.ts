@@ -1,5 +1,5 @@
-// Figures for a scraper. Requests are counted by hand, one small object per (operation, status): prom-client's label hashing
-// for each request would cost as much as validating it.
+// Metrics for Prometheus. Requests are counted by hand, in one small object per operation and status: prom-client's
+// label hashing would cost as much per request as validating it.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { Gauge, type Metric, Registry } from 'prom-client'
@@ -14,7 +14,7 @@ export type Reading = number | Record<string, number>
 
 export type Metrics = {
   operation(name: string): OperationStats
-  /** A figure read when somebody looks: one number, or several under the label `kind`. */
+  /** Registers a figure that is read on each scrape: one number, or several under the label `kind`. */
   gauge(name: string, help: string, read: () => Reading): void
   text(): Promise<string>
   readonly contentType: string
@@ -46,7 +46,7 @@ export function createMetrics(): Metrics {
   delay.enable()
 
   const gauge: Metrics['gauge'] = (name, help, read) => {
-    // A label must be declared before the first reading, and only the reading knows whether there is one.
+    // A label must be declared before the first reading, but only the reading shows whether there is one.
     const labelNames = ['kind'] as const
     new Gauge({
       name,
@@ -93,7 +93,7 @@ function loopDelay(delay: ReturnType<typeof monitorEventLoopDelay>): Record<stri
 
 type HistogramValue = { labels: Record<string, string | number>; value: number; metricName: string }
 
-/** What the registry asks of a histogram: its values, when somebody looks. */
+/** What the registry needs from a histogram: its values at the time of a scrape. */
 function requestHistogram(operations: Map<string, OperationStats>): Metric {
   const name = 'carillon_http_request_duration_seconds'
   const values = () => {

@@ -1,4 +1,4 @@
-// Requests that match no route: another method on a known path, a preflight, or nothing we know.
+// Answers requests that match no route: another method on a known path, a preflight, or an unknown path.
 
 import { AppError } from '../lib/errors.ts'
 import { preflightHeaders } from './cors.ts'
@@ -44,7 +44,7 @@ const matches = (known: string[], given: string[]) =>
   known.length === given.length &&
   known.every((segment, i) => (segment === ':' ? given[i] !== '' : segment === given[i]))
 
-// Which family an unknown path belongs to nobody can say: the plain shape it is.
+// An unknown path belongs to no family, so it gets the plain error shape.
 const notFound = (): Answer => errorAnswer(new AppError('not-found', { code: 'route-0', title: 'Not found' }), 'apps')
 
 function methodNotAllowed(allowed: string[]): Answer {

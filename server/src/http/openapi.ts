@@ -1,4 +1,4 @@
-// The interface for machines, made from the routes: what is not declared there cannot be served, so this cannot lie.
+// Generates the OpenAPI description from the routes. Only declared routes can be served, so it cannot be wrong.
 
 import type { ErrorKind } from '../lib/errors.ts'
 import { FORM_BODY, JSON_BODY } from './body/read.ts'
@@ -38,7 +38,7 @@ export type ApiDescription = {
   components: { securitySchemes: Record<string, JsonSchema>; schemas: Record<string, JsonSchema> }
 }
 
-/** The version of the public interface that this server speaks. */
+/** The version of the public API that this server implements. */
 export const INTERFACE_VERSION = '11.6'
 
 export function describeApi(routes: readonly Route[]): ApiDescription {
@@ -64,7 +64,7 @@ export function describeApi(routes: readonly Route[]): ApiDescription {
       { url: '/', description: 'Current address' },
       { url: '/api/v1', description: 'Address of older clients' },
     ],
-    // As the routes have them: what a reader comes for first stands first.
+    // In the order of the routes: what readers look for first comes first.
     tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
     paths,
     components: { securitySchemes, schemas: { ...errorSchemas, ...componentsOf(routes) } },
@@ -198,7 +198,7 @@ function describeOperation(route: Route): Operation {
 
 const mediaType = ({ isRaw, isForm }: Route) => (isRaw ? '*/*' : isForm ? FORM_BODY : JSON_BODY)
 
-/** A schema without what only TypeScript sees. */
+/** Drops what only TypeScript uses from a schema. */
 const plain = (schema: unknown): JsonSchema => JSON.parse(JSON.stringify(schema))
 
 type ObjectSchema = { properties?: Record<string, JsonSchema & { description?: string }>; required?: string[] }
@@ -249,7 +249,7 @@ const ERROR_WORDS: Partial<Record<ErrorKind, string>> = {
   unavailable: 'Temporarily unavailable',
 }
 
-/** Who brings no key is counted by address. */
+/** Requests without a key are counted by address. */
 const isCounted = (access: RouteAccess) =>
   (access.kind === 'app' && access.keyless !== undefined) || (access.kind === 'public' && access.isCounted === true)
 
@@ -259,7 +259,7 @@ function errorKinds({ access, body, limits, path, errors }: Route): ErrorKind[] 
   if (access.kind === 'app' || path.includes(':')) kinds.push('not-found')
   if (body) kinds.push('conflict', 'too-large', 'unsupported-media-type')
   if (body && 'states' in errorStyles[errors]) kinds.push('unprocessable')
-  // Bodies wait for memory, and an address has a share of it.
+  // Bodies wait for memory, of which each address has a share.
   if (limits.length > 0 || isCounted(access) || body) kinds.push('limited')
   kinds.push('unavailable')
   return kinds

@@ -1,4 +1,4 @@
-// What can be worked out about a route once, so that a request pays for nothing but itself.
+// What can be computed once per route, so that requests do not pay for it.
 
 import { type ErrorStyle, errorStyles } from './errors.ts'
 import type { Metrics, OperationStats } from './metrics.ts'
@@ -9,16 +9,18 @@ import { type Compilers, compileValidator, type Validate } from './validate.ts'
 export const DEFAULT_MAX_BODY_BYTES = 1_048_576
 export const DEFAULT_MAX_KEYS = 2_000
 export const DEFAULT_MAX_DEPTH = 32
-/** More than the largest bodies that make sense have: 20,000 recipients, 10,000 events. Parsing so many takes some 50 ms. */
+/**
+ * More than the largest sensible bodies contain: 20,000 recipients, 10,000 events. Parsing this many takes about 50 ms.
+ */
 export const MAX_VALUES = 100_000
 
 export type RoutePlan = {
   route: Route
   style: ErrorStyle
   usesObjects: boolean
-  /** Where the app's id stands; `none` on routes that are about no app. */
+  /** Where the app's id is; `none` on routes that concern no app. */
   appIn: 'path' | 'query' | 'body' | 'none'
-  /** May scripts of any site call it? True where no key is needed. */
+  /** Whether scripts of any site may call it. True where no key is needed. */
   isOpenToSites: boolean
   maxBodyBytes: number
   maxKeys: number
@@ -26,12 +28,12 @@ export type RoutePlan = {
   maxValues: number
   conversions: Conversions
   paramNames: string[]
-  /** Path parameters that are ids: any case comes in, lower case goes on. */
+  /** Path parameters that are ids: accepted in any letter case, and converted to lower case. */
   idParams: string[]
   validateParams: Validate | undefined
   validateQuery: Validate | undefined
   validateBody: Validate | undefined
-  /** What every request of this route uses up; undefined when it depends on the request. */
+  /** The rate limits that every request of this route counts against; undefined when they depend on the request. */
   charges: Charge[] | undefined
   stats: OperationStats
 }
@@ -64,7 +66,7 @@ export function planRoute(route: Route, compilers: Compilers, metrics: Metrics):
   }
 }
 
-/** An organization's route is about an app when its path names one; the organization must own it. */
+/** An organization's route concerns an app when its path names one; the organization must own the app. */
 function appIn({ access, path }: Route): RoutePlan['appIn'] {
   if (access.kind === 'app') return access.appIn
   if (access.kind === 'organization' && access.appIn) return access.appIn
@@ -78,7 +80,7 @@ function idParams(route: Route): string[] {
   return pathParams(route.path).filter((name) => name === 'app_id' || properties[name]?.format === 'uuid')
 }
 
-/** What is wrong with a table of routes. A server with any of it does not start. */
+/** Finds mistakes in the route table. A server with any of them does not start. */
 export function findRouteProblems(routes: readonly Route[], limits: LimitCounter): string[] {
   const problems: string[] = []
   const operations = new Set<string>()

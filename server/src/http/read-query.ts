@@ -5,7 +5,7 @@ import { unstorable } from './body/parse.ts'
 
 export type Query = Record<string, unknown>
 
-/** A query string, decoded strictly. A name given more than once becomes a list. */
+/** Parses a query string, decoding strictly. A name that occurs more than once becomes a list. */
 export function readQuery(text: string): Query {
   const query: Query = Object.create(null)
   for (const pair of text.split('&')) {
@@ -33,20 +33,20 @@ function decode(text: string): string {
 type Convert = (text: string) => unknown
 export type Conversions = Map<string, { isList: boolean; convert: Convert }>
 
-// What does not look like a value of the type stays text, and the validator says so. Stricter than Number():
-// "0x10", " 1" and "" are no integers.
+// Text that does not look like a value of the type stays text, and the validator reports it. This is stricter than
+// Number(): "0x10", " 1" and "" are not integers.
 const converters: Record<string, Convert> = {
   integer: (text) => (/^-?\d{1,16}$/.test(text) ? Number(text) : text),
   number: (text) => (/^-?\d{1,16}(\.\d{1,16})?$/.test(text) ? Number(text) : text),
   boolean: (text) => (text === 'true' ? true : text === 'false' ? false : text),
   string: (text) => text,
-  // A plus that was not encoded came as a space, and in an offset from UTC nothing else can have been meant.
+  // An unencoded plus arrives as a space, and in an offset from UTC it cannot mean anything else.
   'date-time': (text) => text.replace(/ (?=\d\d:\d\d$)/, '+'),
 }
 
 type QueryProperty = { type?: string; format?: string; items?: { type?: string } }
 
-/** Query strings carry text alone; which names mean numbers, truth values or lists is read from the schema once. */
+/** Query strings contain only text. Which names are numbers, booleans or lists is read from the schema once. */
 export function conversionsOf(schema: TSchema | undefined): Conversions {
   const properties = (schema as { properties?: Record<string, QueryProperty> } | undefined)?.properties ?? {}
   const found: Conversions = new Map()

@@ -1,9 +1,9 @@
-// Which route a path means. A tree of segments: what is spelled out goes before what is a parameter.
+// Finds the route for a path. A tree of segments, in which literal segments take precedence over parameters.
 
 type RouterNode<Value> = {
   spelled: Map<string, RouterNode<Value>>
   parameter: RouterNode<Value> | undefined
-  /** By method, with the names of the parameters on the way. */
+  /** By method, with the names of the parameters on the path. */
   ends: Map<string, { value: Value; names: string[] }>
 }
 
@@ -12,12 +12,12 @@ export type RouteMatch<Value> = { value: Value; params: Record<string, string> }
 export type Router<Value> = {
   add(method: string, path: string, value: Value): void
   /**
-   * The path without a slash at its end and without empty segments: existing clients send both. A path whose empty segment may
-   * be a parameter that its caller left empty stays as it is, and leads nowhere: with the segment dropped it could mean
-   * something else, `/journeys//users` the journey `users`.
+   * Removes a trailing slash and empty segments: existing clients send both. A path whose empty segment may be a
+   * parameter that the caller left empty stays as it is and matches nothing: without the segment it could mean
+   * something else, so that `/journeys//users` would be the journey `users`.
    */
   normalize(path: string): string
-  /** Of a normalized path. Parameters come decoded. Throws URIError for what cannot be decoded. */
+  /** Expects a normalized path. Parameters are decoded. Throws URIError for what cannot be decoded. */
   find(method: string, path: string): RouteMatch<Value> | undefined
 }
 
@@ -31,7 +31,7 @@ export function createRouter<Value>(): Router<Value> {
     const names: string[] = []
     let branch = root
     const segments = path.split('/').slice(1)
-    // The root under a prefix has no slash at its end either.
+    // The root under a prefix has no trailing slash either.
     if (segments.length > 1 && segments.at(-1) === '') segments.pop()
     maxSegments = Math.max(maxSegments, segments.length)
     for (const segment of segments) {
@@ -60,7 +60,7 @@ export function createRouter<Value>(): Router<Value> {
       const trimmed = path.slice(0, end)
       if (!trimmed.includes('//')) return trimmed
       const segments = trimmed.split('/').filter((segment) => segment !== '')
-      // Longer than any route: nothing to be found, and not worth the search below.
+      // Longer than any route: it cannot match, so the search below is skipped.
       if (segments.length > maxSegments) return path
       return mayLackParameter(root, shortenRuns(path), 1, false) ? path : `/${segments.join('/')}`
     },
@@ -82,10 +82,12 @@ function splitPath(path: string): string[] {
   return path.includes('%') ? segments.map(decodeURIComponent) : segments
 }
 
-/** No route has more than two parameters next to each other, so more than two empty segments in a row mean no more than two. */
+/** No route has more than two adjacent parameters, so more than two empty segments in a row mean the same as two. */
 const shortenRuns = (path: string) => splitPath(path.replaceAll(/\/{3,}/g, '///'))
 
-/** Is there a route, of any method, that the path fits when an empty segment before its end is a parameter? */
+/**
+ * Whether there is a route, of any method, that the path matches when an empty segment before its end is a parameter.
+ */
 function mayLackParameter<Value>(branch: RouterNode<Value>, given: string[], at: number, lacks: boolean): boolean {
   if (at === given.length) return lacks && branch.ends.size > 0
   const segment = given[at] as string

@@ -1,4 +1,4 @@
-// The kit's own routes: is it alive, is it ready, how is it doing, and what does it offer.
+// The server's own routes: health, readiness, metrics, and the description of the API.
 
 import Type from 'typebox'
 import { unavailable } from '../lib/errors.ts'
@@ -9,11 +9,11 @@ import { pageRoutes } from './pages/routes.ts'
 import { type Route, route } from './route.ts'
 
 export type KitRouteOptions = {
-  /** The routes of the domains, to be described together with the kit's own. */
+  /** The routes of the domains, which are described together with the server's own. */
   routes: readonly Route[]
   metrics: Pick<Metrics, 'text' | 'contentType'>
   isReady: () => Promise<boolean>
-  /** Address under which the world reaches the server, where it is known. */
+  /** The public address of the server, if known. */
   publicUrl?: string | undefined
 }
 
@@ -26,7 +26,7 @@ const text = (status: number, body: string, contentType: string) => ({
 
 export function kitRoutes({ routes, metrics, isReady, publicUrl }: KitRouteOptions): Route[] {
   const shared = { tag: 'Server', errors: 'apps' as const, limits: [] }
-  // Made when first asked for: it never changes while the process lives.
+  // Built on first use; it never changes while the process lives.
   const describe = memoize(() => describeApi([...routes, ...own]))
   const json = memoize(() => JSON.stringify(describe()))
 

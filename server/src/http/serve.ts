@@ -1,4 +1,4 @@
-// One request from its headers to its answer. The order below is the order in which a request is judged.
+// Handles one request from its headers to its answer. The order of the checks below is deliberate.
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import { RateLimited } from '../lib/errors.ts'
@@ -25,7 +25,7 @@ export type Kit = ResponseContext &
   AuthorizationContext & { limits: LimitCounter; addressOf: AddressOf; bodies: BodyBudget; bodyStallMs: number }
 export type PlannedRoute = RoutePlan & RouteInfo
 
-/** One object for each request, its methods on the prototype: no closures are made for it. */
+/** One object per request with its methods on the prototype, so that no closures are created. */
 class IncomingCall implements Call {
   readonly app: AppGate
   readonly caller: Caller
@@ -47,7 +47,7 @@ class IncomingCall implements Call {
     ip: string,
     now: Date,
   ) {
-    // Handlers of routes without an app have no business with it; the type spares all others a check.
+    // Undefined on routes without an app, whose handlers do not use it; the type saves all other handlers a check.
     this.app = entry.app as AppGate
     this.caller = entry.caller
     this.params = params
@@ -60,7 +60,7 @@ class IncomingCall implements Call {
     this.#response = response
   }
 
-  /** Few ask for it, so it is made when they do. */
+  /** Created on demand, because few handlers use it. */
   get signal(): AbortSignal {
     const controller = new AbortController()
     if (this.#response.closed) controller.abort()
@@ -74,7 +74,9 @@ class IncomingCall implements Call {
   }
 }
 
-/** Never rejects: whatever goes wrong becomes an answer. Awaits only what is a promise: what is at hand is not put off. */
+/**
+ * Never rejects: every failure becomes an answer. Awaits only actual promises, so that cached values cause no delay.
+ */
 export async function serve(
   kit: Kit,
   plan: PlannedRoute,
@@ -92,7 +94,7 @@ export async function serve(
     const params = readParams(plan, given)
     const query = queryText === '' ? {} : readQuery(queryText)
 
-    // Where the body names the app, it is read before the key is judged against it; everywhere else after.
+    // When the body names the app, it is read before the key is checked against the app; otherwise afterwards.
     let entry: AuthorizedEntry | undefined
     if (plan.appIn !== 'body') {
       const named = plan.appIn === 'path' ? params : query
@@ -126,7 +128,7 @@ export async function serve(
       const waitSeconds = typeof wait === 'number' ? wait : await wait
       if (waitSeconds > 0) throw new RateLimited(waitSeconds)
     }
-    // What is done with a large body takes long enough for a turn of its own.
+    // Processing a large body takes long enough to deserve a turn of the event loop of its own.
     const isLarge = size > LARGE_BODY_BYTES
     if (isLarge) await nextTurn()
     plan.validateParams?.(params, 0)
@@ -137,7 +139,7 @@ export async function serve(
     plan.validateBody?.(body, size)
     if (isLarge) await nextTurn()
     const answer = await route.handle(call as never)
-    // Requests that were stored together end in the same turn, and the answer to a large one may be as large.
+    // Merged requests all finish in the same turn, and the answer to a large request may be just as large.
     if (isLarge) await nextTurn()
     send(kit, plan, exchange, answer)
   } catch (error) {

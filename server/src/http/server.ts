@@ -30,22 +30,23 @@ export type HttpServerOptions = {
   isReady: () => boolean | Promise<boolean>
   trustProxy?: boolean | string
   metricsToken?: string | undefined
-  /** Address under which the world reaches the server, for the examples of its pages. */
+  /** The public address of the server, for the examples on its pages. */
   publicUrl?: string | undefined
   /**
-   * How long a request may take to arrive: its headers, and all of it. A body may wait as long for memory beside that, and a
-   * large one has to get on in every third of it.
+   * How long a request may take to arrive: its headers, and all of it. A body may wait for memory as long in addition,
+   * and a large one has to make progress in every third of this time.
    */
   requestTimeoutMs?: number
-  /** Memory for the bodies of requests under way. */
+  /** Memory for the bodies of requests in progress. */
   bodyBytes?: number
-  /** How long `close()` waits for answers that are under way. */
+  /** How long `close()` waits for answers in progress. */
   drainMs?: number
   /**
-   * How long requests are still taken after `startDraining()`, so that whoever hands them out can notice first. Defaults to no time.
+   * How long requests are still accepted after `startDraining()`, so that load balancers can notice first. Defaults to
+   * no time.
    */
   linger?: () => Promise<unknown>
-  /** Requests in a second that one address may make without a key, for one app. */
+  /** Requests per second that one address may make without a key, per app. */
   keylessRequestsPerSecond?: number
 }
 
@@ -53,22 +54,30 @@ export type HttpServerOptions = {
 const PREFIXES = ['', '/api/v1']
 const MAX_HEADER_BYTES = 16_384
 const DEFAULT_BODY_BYTES = 33_554_432
-/** How much of a body Node takes before somebody reads it. It stops at the end of what it has read from the socket, at most 64 KB. */
+/**
+ * How much of a body Node buffers before anybody reads it. Node stops at the end of the chunk it has read from the
+ * socket, which is at most 64 KB.
+ */
 const UNREAD_BYTES = 16_384
 
 export type HttpServer = {
-  /** Node's own; its listener is `answer`. */
+  /** Node's own server; its listener is `answer`. */
   server: Server
   answer: RequestListener
-  /** The address that it listens on. */
+  /** Returns the address that the server listens on. */
   listen(at: { port: number; host: string }): Promise<string>
-  /** From now on /ready says no and connections end with their next answer; requests are taken as before. */
+  /** From now on /ready answers 503 and connections close after their next answer; requests are still accepted. */
   startDraining(): void
-  /** Drain, then stop accepting, let what is under way finish, and at the deadline cut what is left. */
+  /**
+   * Drains, stops accepting, lets requests in progress finish, and at the deadline closes the remaining connections.
+   */
   close(): Promise<void>
 }
 
-/** A server that is not listening yet. Throws when a route forgets to say who may call it, what it uses up or how it errs. */
+/**
+ * Creates a server that is not listening yet. Throws when a route does not declare its access, its limits or its
+ * errors.
+ */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { keys, limits, clock, log, metrics, metricsToken, requestTimeoutMs = 30_000 } = options
   const bodies = createBodyBudget({
@@ -155,7 +164,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
 const badlyEncoded = () => invalid('The address is not correctly encoded')
 
-/** Path and query of a request's target, which a proxy may send with the scheme and host in front. */
+/** Returns path and query of a request's target. A proxy may send the target with scheme and host. */
 function readUrl(target: string): { path: string; query: string } {
   const url = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?#]*/i, '')
   const end = url.search(/[?#]/)
@@ -172,18 +181,18 @@ function listenerServer(
     {
       maxHeaderSize: MAX_HEADER_BYTES,
       requestTimeout: requestMs,
-      // A connection that sends nothing at all is cut by this, too.
+      // Also closes connections that send nothing at all.
       headersTimeout: headersMs,
       connectionsCheckingInterval: Math.min(2_000, headersMs / 4),
       highWaterMark: UNREAD_BYTES,
-      // Longer than the 60 s of common proxies, so that it is they who close.
+      // Longer than the 60 s of common proxies, so that the proxy closes the connection.
       keepAliveTimeout: 72_000,
-      // Node answers a missing Host without a body.
+      // Node would answer a missing Host without a body.
       requireHostHeader: false,
     },
     answer,
   )
-  // A caller that neither reads nor writes; longer than the longest answer, 100 s.
+  // Closes connections on which the caller neither reads nor writes. Longer than the longest answer, which takes 100 s.
   server.timeout = 120_000
   server.on('clientError', refuseOnSocket)
   server.on('checkExpectation', refuseExpectation)
@@ -202,7 +211,7 @@ async function listen(server: Server, { port, host }: { port: number; host: stri
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${taken}`
 }
 
-/** Ids of callers are kept when they are harmless to log; our own are short and never repeat within a process. */
+/** Callers' ids are kept if they are safe to log. Our own are short and never repeat within a process. */
 function requestIds() {
   const process = randomBytes(5).toString('hex')
   let last = 0

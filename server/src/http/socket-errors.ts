@@ -1,4 +1,4 @@
-// Requests that Node cannot even read: the answer is written to the socket by hand, and is JSON like every other.
+// Answers requests that Node cannot parse: the answer is written to the socket by hand, as JSON like all others.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -21,7 +21,7 @@ type AnsweringSocket = Socket & { _httpMessage?: { _headerSent?: boolean } | nul
 
 export function refuseOnSocket(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
-  // In the middle of an answer another status line would be read as part of its body.
+  // During an answer, another status line would be read as part of its body.
   const isAnswering = (socket as AnsweringSocket)._httpMessage?._headerSent === true
   if (!socket.writable || isAnswering) {
     socket.destroy()
@@ -33,7 +33,7 @@ export function refuseOnSocket(error: NodeJS.ErrnoException, socket: Socket): vo
     `HTTP/1.1 ${status}\r\nContent-Type: ${JSON_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Connection: close\r\n\r\n${body}`,
   )
-  // The other side may go on writing for ever; what was answered is on its way.
+  // The other side may write forever; the answer has been handed to the socket by now.
   socket.once('finish', () => socket.destroySoon())
 }
 

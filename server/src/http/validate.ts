@@ -5,22 +5,23 @@ import { AppError, type Problem } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
 import { describeProblems } from './describe-validation.ts'
 
-/** Says no by throwing; all that is wrong with the value, in the interface's words. */
+/** Throws, listing everything that is wrong with the value, in the terms of the API. */
 export type Validate = (value: unknown, size: number) => void
 
 const options: Options = {
-  // A text is never taken for a number, and what is not in a schema is left alone: handlers read what they know.
+  // A string is never taken for a number, and fields that are not in the schema are left alone: handlers read only what
+  // they know.
   coerceTypes: false,
   removeAdditional: false,
   strict: false,
-  // Schemas are ours; checking them against the meta-schema costs a second at start-up.
+  // The schemas are our own; checking them against the meta-schema costs a second at start-up.
   validateSchema: false,
 }
 
 const addFormats = formatsPlugin as unknown as (ajv: Ajv) => Ajv
 const compilerOf = (more: Options) => narrowFormats(addFormats(new Ajv({ ...options, ...more })))
 
-/** The library takes some forms of ids and times that nothing behind it can read: `urn:uuid:…`, leap seconds, `+05`. */
+/** The library accepts some ids and times that nothing behind it can parse: `urn:uuid:…`, leap seconds, `+05`. */
 function narrowFormats(ajv: Ajv): Ajv {
   const { validate } = ajv.formats['date-time'] as { validate: (text: string) => boolean }
   return ajv
@@ -29,7 +30,10 @@ function narrowFormats(ajv: Ajv): Ajv {
 }
 
 const MAX_PROBLEMS = 20
-/** Above this only the first problem is told: a list of 500,000 wrong items would make 500,000 error objects. */
+/**
+ * For larger values only the first problem is reported: a list of 500,000 wrong items would create 500,000 error
+ * objects.
+ */
 const MAX_SIZE_FOR_ALL = 16_384
 
 export type Compilers = { body: Ajv; query: Ajv; all: Ajv }
@@ -64,7 +68,7 @@ function problemsOf(errors: ErrorObject[], part: string, usesObjects: boolean): 
   const values = new Map(errors.map((error) => [error.instancePath, error]))
   return describeProblems(errors, part === 'body' ? 'The body' : part, MAX_PROBLEMS).map(({ field, text, keyword }) => {
     const error = values.get(`/${field}`)
-    // Malformed ids in a path have a code of their own, which names the field and gives its value back.
+    // A malformed id in a path has its own code, which names the field and returns its value.
     if (usesObjects && part === 'params' && keyword === 'format' && error?.params.format === 'uuid')
       return { code: 'request-1', title: 'Invalid UUID', meta: { [field]: error.data } }
     return { code: 'request-0', title: text, meta: { field } }

@@ -1,47 +1,47 @@
-// Memory for request bodies. A body holds its bytes from before the first of them is read until its request is answered, so
-// that bodies under way, and what is made of them, stay within a budget whatever callers do. Small and large bodies have a
-// budget each, so that small ones never wait behind large ones. An address has a share of each: one that sends bodies and
-// withholds their ends uses up its own share alone.
+// Limits the memory for request bodies. A body holds its bytes from before the first one is read until its request is
+// answered, so that bodies in progress, and what is built from them, stay within a budget whatever callers do. Small
+// and large bodies have separate budgets, so that small ones never wait behind large ones. Each address has a share of
+// each budget, so that an address which starts bodies and never finishes them uses up only its own share.
 
 import { BodiesBusy } from '../../lib/errors.ts'
 import { addressGroup } from '../../lib/networks.ts'
 
 export type BodyBudgetOptions = {
-  /** Bytes of all bodies under way; half of them is for small bodies. */
+  /** Bytes of all bodies in progress; half of them are for small bodies. */
   bytes: number
-  /** Bodies of more than this are large. */
+  /** Bodies larger than this count as large. */
   largeBytes: number
-  /** How long a body waits for its bytes before it is refused. */
+  /** How long a body waits for memory before it is refused. */
   waitMs: number
 }
 
 /**
- * The part of each budget that one address may hold. What is made of a large body takes some ten times its bytes until it is
- * answered, and two of 1 MB at a time are enough to keep the database busy.
+ * The part of each budget that one address may hold. Until it is answered, a large body takes about ten times its size
+ * in memory, and two bodies of 1 MB at a time are enough to keep the database busy.
  */
 const SHARE = 1 / 8
 const SMALL_PART = 1 / 2
-/** What waits holds the first packets of its body, some 64 KB. Beyond these numbers bodies are refused at once. */
+/** A waiting body already occupies its first packets, about 64 KB. Beyond these numbers bodies are refused at once. */
 const MAX_WAITING = 1_024
 const MAX_WAITING_PER_ADDRESS = 256
 
 export type BodyBudgetStats = { small_bytes: number; large_bytes: number; waiting: number; refused: number }
 
 export type BodyBudget = {
-  /** What one request holds; nothing yet. */
+  /** Creates the lease of one request; it holds nothing yet. */
   lease(address: string): BodyLease
   stats(): BodyBudgetStats
 }
 
 export type BodyLease = {
-  /** Bytes held. */
+  /** Bytes held now. */
   readonly bytes: number
   /**
-   * Hold so many bytes, instead of what was held. Undefined when they are held now, else the promise of it. Rejects with
-   * `BodiesBusy` when they are not free in time.
+   * Holds this many bytes, in place of what was held before. Returns undefined when they are held at once, otherwise a
+   * promise. Rejects with `BodiesBusy` when they do not become free in time.
    */
   hold(bytes: number): Promise<void> | undefined
-  /** Give back what is not needed after all. */
+  /** Returns bytes that turned out not to be needed. */
   shrink(bytes: number): void
   release(): void
 }
@@ -84,7 +84,8 @@ class BodyBudgetLease implements BodyLease {
       this.#replace(pool, needed)
       return undefined
     }
-    // What was held is held on to meanwhile: whoever has what this one waits for never waits for more of a smaller kind.
+    // The lease keeps what it holds while it waits. This cannot deadlock: holders of the bytes it waits for never wait
+    // for bytes of the smaller kind.
     return pool.wait(this.#group, needed).then(() => this.#replace(pool, needed))
   }
 
@@ -109,7 +110,7 @@ class BodyBudgetLease implements BodyLease {
   }
 }
 
-/** Addresses take turns where all of them want more than there is. */
+/** When all addresses want more than there is, they take turns. */
 class BytePool {
   used = 0
   waiting = 0
@@ -118,9 +119,9 @@ class BytePool {
   readonly #bytes: number
   readonly #waitMs: number
   readonly #holders = new Map<string, ByteHolder>()
-  /** Those with somebody waiting, whose turn it is first. */
+  /** Addresses with waiting bodies, in the order of their turns. */
   readonly #rota = new Set<ByteHolder>()
-  /** Somebody within their share waits for others to give back: newcomers must not overtake. */
+  /** True while an address within its share waits for others to return bytes; newcomers must not overtake it. */
   #isFull = false
 
   constructor(bytes: number, waitMs: number) {
@@ -129,7 +130,7 @@ class BytePool {
     this.share = Math.floor(bytes * SHARE)
   }
 
-  /** Takes the bytes if they are free and nobody was there before. */
+  /** Takes the bytes if they are free and nobody is waiting for them. */
   take(group: string, bytes: number): boolean {
     const holder = this.#holders.get(group)
     const used = holder?.used ?? 0
@@ -185,7 +186,7 @@ class BytePool {
       holder.used += next.bytes
       this.used += next.bytes
       this.#leave(holder, next)
-      // Its next one comes after those of the others; the loop gets to it again.
+      // The holder moves behind the others; the loop reaches it again.
       if (this.#rota.delete(holder) && holder.waiting.size > 0) this.#rota.add(holder)
       next.grant()
     }

@@ -4,13 +4,15 @@ import { nextTurn, runAtOnce, runInTurns, type Steps } from '../../lib/event-loo
 import { type JsonLimits, type JsonProblem, JsonScan } from '../../lib/scan-json.ts'
 import { findUnstorable } from '../../lib/text.ts'
 
-/** Larger bodies are parsed in steps, with a turn of the event loop between them, and wait for memory apart from small ones. */
+/**
+ * Larger bodies are parsed in steps, with a turn of the event loop between them, and have a memory budget of their own.
+ */
 export const LARGE_BODY_BYTES = 65_536
-/** Scanning this much takes some 2 ms. */
+/** Scanning this many characters takes about 2 ms. */
 const SLICE_CHARACTERS = 262_144
 
 /**
- * Bytes to a JSON value that is safe to walk, to copy and to store. Undefined for an empty body.
+ * Parses bytes into a JSON value that is safe to traverse, copy and store. Undefined for an empty body.
  * A byte order mark is dropped: some platforms write one, and it carries no meaning in UTF-8.
  */
 export function parseBody(bytes: Buffer, limits: JsonLimits, pause = nextTurn): unknown {
@@ -27,13 +29,14 @@ function* parseSteps(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
   yield
   const value = parse(text)
   const hasEscapes = text.includes('\\u')
-  // Only an escape can bring in what PostgreSQL does not store: raw U+0000 is no JSON, raw half pairs are no UTF-8.
+  // Only an escape can produce text that PostgreSQL cannot store: a raw U+0000 is invalid JSON, and raw lone surrogates
+  // are invalid UTF-8.
   if (hasEscapes) {
     yield
     const field = findUnstorable(value)
     if (field !== undefined) throw unstorable(field)
   }
-  // JSON.parse keeps `__proto__` as plain data, but any later copy by assignment would change a prototype.
+  // JSON.parse keeps `__proto__` as plain data, but a later copy by assignment would change a prototype.
   if (hasEscapes || text.includes('__proto__')) {
     yield
     if (hasKey(value, '__proto__')) throw invalid('The key "__proto__" is not allowed')
@@ -42,7 +45,8 @@ function* parseSteps(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
 }
 
 export function decodeBody(bytes: Buffer): string {
-  // Decoding without this check turns two different byte strings into one (U+FFFD), and so two aliases into one.
+  // Without this check, decoding would turn different byte strings into the same text (U+FFFD), and so two aliases into
+  // one.
   if (!isUtf8(bytes)) throw invalid('The body is not valid UTF-8')
   return bytes.toString('utf8', startsWithMark(bytes) ? 3 : 0)
 }
@@ -56,7 +60,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // The parser's own message quotes the body, which may hold anything.
+    // The parser's own message quotes the body, which may contain anything.
     throw invalid('The body is not valid JSON')
   }
 }

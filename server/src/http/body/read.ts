@@ -1,4 +1,4 @@
-// What a body is: its type, its encoding, its size. It is read after the key is judged.
+// Checks and reads a body: its type, its encoding, its size. Reading happens after the key is checked.
 
 import type { IncomingMessage } from 'node:http'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
@@ -17,7 +17,10 @@ export const JSON_BODY = 'application/json'
 export const FORM_BODY = 'application/x-www-form-urlencoded'
 type MediaType = typeof JSON_BODY | typeof FORM_BODY
 
-/** The type as it is, perhaps with `charset=utf-8`, in any case; nothing else, so that no spelling slips past a check. */
+/**
+ * Accepts exactly this type, in any letter case and optionally with `charset=utf-8`, so that no other spelling bypasses
+ * a check.
+ */
 export function isOfType(wanted: MediaType, contentType: string | undefined): boolean {
   if (contentType === wanted) return true
   if (contentType === undefined) return false
@@ -31,7 +34,7 @@ function isCharset(parameter: string): boolean {
 }
 
 type Inflate = typeof gunzip
-/** A map, because the name is the caller's: a plain object would also answer to `constructor`. */
+/** A Map, because the caller chooses the name: a plain object would also have an entry for `constructor`. */
 const inflaters = new Map<string, Inflate>([
   ['gzip', gunzip],
   ['x-gzip', gunzip],
@@ -42,8 +45,8 @@ const inflaters = new Map<string, Inflate>([
 export type BodyRules = { type: MediaType | undefined; maxBytes: number; stallMs: number }
 
 /**
- * The bytes of a body of this type, or of any, inflated. Neither what is sent nor what it inflates to may be larger than
- * `maxBytes`. Nothing is read before the lease holds memory for it.
+ * Reads a body of the required type (or of any) and decompresses it. Neither the compressed nor the decompressed bytes
+ * may exceed `maxBytes`. Nothing is read before the lease holds memory for it.
  */
 export function readBody(raw: IncomingMessage, rules: BodyRules, lease: BodyLease): Promise<Buffer> {
   const { type, maxBytes, stallMs } = rules
@@ -62,7 +65,10 @@ export function readBody(raw: IncomingMessage, rules: BodyRules, lease: BodyLeas
   return inflater ? received.then((bytes) => inflateBody(inflater, bytes, { maxBytes, mostBytes }, lease)) : received
 }
 
-/** As far as what is held allows first: nearly all are small, and a second time costs less than memory held for nothing. */
+/**
+ * Decompresses into the memory that is already held first. Nearly all bodies are small, and decompressing a large one a
+ * second time costs less than holding memory that is not needed.
+ */
 async function inflateBody(
   inflater: Inflate,
   bytes: Buffer,
@@ -81,7 +87,10 @@ async function inflateBody(
   return result
 }
 
-/** In zlib's own threads, and stopped at the first byte too many: a bomb costs at most `maxBytes` of memory. */
+/**
+ * Runs in zlib's own threads and stops at the first byte over the limit, so a decompression bomb costs at most
+ * `maxBytes` of memory.
+ */
 function inflated(inflater: Inflate, bytes: Buffer, maxBytes: number): Promise<Buffer | 'too large'> {
   return new Promise((resolve, reject) => {
     inflater(bytes, { maxOutputLength: maxBytes }, (error, result) => {

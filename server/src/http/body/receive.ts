@@ -1,37 +1,41 @@
-// Bodies are received here and nowhere else. Nothing is taken from the socket before the lease holds memory for it: until
-// then the caller's packets wait in the kernel, and with them the caller.
+// The only place that receives bodies. Nothing is read from the socket before the lease holds memory for it: until then
+// the caller's packets wait in the kernel, and the caller waits with them.
 
 import type { IncomingMessage } from 'node:http'
 import { AppError, invalid } from '../../lib/errors.ts'
 import type { BodyLease } from './budget.ts'
 import { LARGE_BODY_BYTES } from './parse.ts'
 
-/** What is held for a body whose size is not known yet, until it turns out to be larger. */
+/** Held for a body of unknown size until it turns out to be larger. */
 export const FIRST_BYTES = 16_384
-/** What a large body has to bring in each `stallMs`. A slower one does not arrive within the request's time anyway. */
+/**
+ * How many bytes of a large body must arrive in each `stallMs`. A slower body would not arrive within the request's
+ * time anyway.
+ */
 const MIN_PROGRESS_BYTES = 16_384
 
 export const tooLarge = (maxBytes: number) =>
   new AppError('too-large', { code: 'request-2', title: `The body is larger than ${maxBytes} bytes` })
 const tooSlow = () =>
   new AppError('timed-out', { code: 'request-4', title: 'The body stopped arriving, or arrives too slowly' })
-/** The caller is gone; the answer goes nowhere, but the request must end. */
+/** The caller has disconnected. Nobody reads the answer, but the request must end. */
 const endedEarly = () => invalid('The body ended early')
 
 export type Reception = {
-  /** As the headers say; undefined where the body comes in chunks. */
+  /** From the headers; undefined for chunked bodies. */
   length: number | undefined
-  /** False where the bytes are to be inflated, so that `length` does not say how much memory they need. */
+  /** False when the bytes are still to be decompressed, so that `length` does not say how much memory they need. */
   isFinal: boolean
   maxBytes: number
-  /** Memory that it can need at most. */
+  /** The most memory that the body can need. */
   mostBytes: number
   stallMs: number
 }
 
 export function receiveBody(raw: IncomingMessage, reception: Reception, lease: BodyLease): Promise<Buffer> {
   const { length, isFinal, mostBytes } = reception
-  // Whoever waits holds nothing, or a little: a body of unknown size holds little first, and in a second step all that it may need.
+  // A waiting body holds nothing or little: one of unknown size first holds a little, and in a second step all it may
+  // need.
   const startsSmall = mostBytes > LARGE_BODY_BYTES && (length ?? 0) <= FIRST_BYTES
   const wait = lease.hold(isFinal && length !== undefined ? length : startsSmall ? FIRST_BYTES : mostBytes)
   return wait ? wait.then(() => receive(raw, reception, lease)) : receive(raw, reception, lease)
@@ -43,7 +47,7 @@ function receive(
   lease: BodyLease,
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // Of somebody who left before, Node tells nothing any more.
+    // Node emits no more events for a caller that has already disconnected.
     if (raw.destroyed) {
       reject(endedEarly())
       return
@@ -53,7 +57,8 @@ function receive(
     let progress: NodeJS.Timeout | undefined
 
     const fail = (error: Error) => {
-      // Node reads and drops the rest, until the request's time is up: a caller who is still writing reads no answer.
+      // Node reads and discards the rest until the request times out: a caller that is still writing does not read an
+      // answer.
       raw.removeAllListeners('data')
       raw.resume()
       clearInterval(progress)
@@ -100,14 +105,17 @@ function receive(
 
 const NOTHING = Buffer.alloc(0)
 
-/** Chunks in one buffer: kept as they come, a million chunks of a byte each would take 200 times the memory. */
+/**
+ * Collects chunks in one buffer: kept as they arrive, a million chunks of one byte each would take 200 times the
+ * memory.
+ */
 class CollectedBytes {
   size = 0
   #bytes: Buffer = NOTHING
 
   add(chunk: Buffer, capacity: number): void {
     const size = this.size + chunk.length
-    // Most bodies are one chunk, which needs no copy.
+    // Most bodies are a single chunk, which needs no copy.
     if (this.size === 0) this.#bytes = chunk
     else {
       if (size > this.#bytes.length) {

@@ -1,5 +1,5 @@
-// A request to an operation as somebody would write it, with curl and in Node, made from the description for machines. What
-// only the reader knows (keys, ids) is a variable of the environment, so that an example runs as it stands.
+// Writes an example request for an operation, with curl and in Node, from the OpenAPI description. Values that only the
+// reader knows (keys, ids) are environment variables, so that an example runs as it is.
 
 import type { ApiDescription, JsonSchema, Operation, Parameter } from '../openapi.ts'
 import { sampleOf } from './sample.ts'
@@ -7,7 +7,7 @@ import { hasVariable, readVariable, VARIABLES, variable } from './variable.ts'
 
 export type RequestExample = { curl: string; node: string }
 
-/** What people have in these places; for everything else the reader has to know it. */
+/** Usual values of these parameters; only the reader knows the others. */
 const NAMES: Record<string, string> = {
   alias_label: 'external_id',
   alias_id: 'you',
@@ -78,7 +78,7 @@ function describeRequest(
 const typeHeader = (type: string | undefined): [string, string][] =>
   type === undefined || type === '*/*' ? [] : [['Content-Type', type]]
 
-/** An app's id, and what has no usual value, is a variable. */
+/** App ids and parameters without a usual value become variables. */
 const placeholderFor = ({ name, schema }: Pick<Parameter, 'name'> & { schema?: JsonSchema }): string => {
   const usual = Object.hasOwn(NAMES, name) && schema?.format !== 'uuid' ? NAMES[name] : undefined
   return usual === undefined ? variable(name) : encodeURIComponent(usual)
@@ -86,7 +86,7 @@ const placeholderFor = ({ name, schema }: Pick<Parameter, 'name'> & { schema?: J
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** An id in an example stands for one of the reader's, named as its field is. */
+/** An id in an example stands for one of the reader's own, so it becomes a variable named after its field. */
 function withVariables(value: unknown, name = 'id'): unknown {
   if (typeof value === 'string') return UUID.test(value) ? variable(name) : value
   if (typeof value !== 'object' || value === null) return value
@@ -109,7 +109,7 @@ export function writeCurl({ method, url, headers, body }: CurlRequest): string {
   ]
   if (body !== undefined) {
     const text = typeof body === 'string' ? body : write(body, JSON_STYLE)
-    // A quote ends the quoted text, so that the shell fills in what is between the two.
+    // A quote ends the quoted text, so that the shell expands the variable in between.
     const quoted = text.replaceAll("'", `'\\''`).replaceAll(VARIABLES, "'$$$1'").replaceAll('\n', '\n  ')
     lines.push(`-d '${quoted}'`)
   }
@@ -135,7 +135,9 @@ const stringified = (body: unknown) => `JSON.stringify(${write(body, JS_STYLE).r
 
 const writeHeader = ([name, value]: [string, string]) => `${/^\w+$/.test(name) ? name : `'${name}'`}: ${literal(value)}`
 
-/** A text of JavaScript: a template where it has variables, a name where it is one. */
+/**
+ * A JavaScript expression for a text: a template if it contains variables, an identifier if it is a single variable.
+ */
 function literal(text: string): string {
   const alone = readVariable(text)
   if (alone !== undefined) return alone
@@ -154,7 +156,7 @@ const JS_STYLE: Style = {
   trailing: ',',
 }
 
-/** Longer than this, and each entry has a line of its own. */
+/** Longer values are written with one entry per line. */
 const MAX_LINE = 64
 
 function write(value: unknown, style: Style): string {

@@ -13,7 +13,7 @@ export const renderGuide = ({ guide, html }: { guide: Guide; html: string }, gui
     main: `<article>${html}</article>`,
   })
 
-/** Below the guide that is open, its own chapters. */
+/** Lists the chapters of the open guide below it. */
 const groupOf = (group: string, open: Guide, guides: readonly Guide[]): NavGroup => ({
   title: group,
   isOpen: group === open.group || !['More', 'Decisions'].includes(group),

@@ -1,12 +1,12 @@
-// The guides of docs/, as pages of the running server. Read when somebody asks: a package without them starts all the same,
-// and offers none.
+// Serves the guides of docs/ as pages. They are read on first use: a package without them still starts, and offers
+// none.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { type Heading, renderMarkdown } from './markdown.ts'
 
 const ROOT = new URL('../../../../', import.meta.url)
 
-/** In the order in which somebody who begins needs them. A guide that is not named here comes last. */
+/** In the order in which a newcomer needs them. Guides that are not listed here come last. */
 const GROUPS: Record<string, readonly string[]> = {
   'First steps': ['try-it', 'accounts-and-keys', 'api'],
   Sending: ['messages', 'web-push', 'email', 'email-feedback', 'email-metrics', 'sms', 'in-app', 'journeys'],
@@ -18,7 +18,7 @@ const DECISIONS = 'Decisions'
 const ABOUT: readonly string[] = ['spec-coverage', 'licences']
 
 export type Guide = {
-  /** What follows `/docs/`. */
+  /** The part of the path after `/docs/`. */
   slug: string
   title: string
   group: string
@@ -27,14 +27,14 @@ export type Guide = {
 
 export type Guides = {
   list(): readonly Guide[]
-  /** The guide and its content; undefined where there is none of that name. */
+  /** Returns the guide and its content, or undefined if there is none of that name. */
   find(slug: string): { guide: Guide; html: string } | undefined
 }
 
 export type GuideOptions = {
-  /** Where the folder docs/ and SECURITY.md are. */
+  /** The folder that contains docs/ and SECURITY.md. */
   root?: URL
-  /** The page of an operation that a guide mentions as `POST /notifications`. */
+  /** Finds the page of an operation that a guide mentions as `POST /notifications`. */
   findOperation?: (mention: string) => string | undefined
 }
 

@@ -1,4 +1,4 @@
-// The first page of a server: what it is, how it is, and what to do next.
+// The home page of a server: what it is, whether it is ready, and what to do next.
 
 import { type CurlRequest, writeCurl } from './example-request.ts'
 import { BASE_STYLE, BELL, escapeHtml, policyFor, renderPage } from './html.ts'
@@ -41,7 +41,7 @@ export type HomeFacts = {
   hasGuides: boolean
 }
 
-/** The same for programs. */
+/** The home page as JSON, for programs. */
 export const describeHome = ({ version, interfaceVersion, isReady, hasDashboard }: HomeFacts) => ({
   name: 'Carillon',
   version,

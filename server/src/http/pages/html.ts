@@ -1,4 +1,4 @@
-// What every page of the server shares: its frame, its policy, its colours. Nothing is loaded from elsewhere.
+// What all pages share: frame, content security policy, colors. Nothing is loaded from other hosts.
 
 import { hash } from 'node:crypto'
 
@@ -13,7 +13,9 @@ export const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (sign) => E
 
 const hashSource = (text: string) => `'sha256-${hash('sha256', text, 'base64')}'`
 
-/** Only the page's own style and script run; nothing but the icon is fetched, nothing is framed or submitted. */
+/**
+ * Only the page's own style and script run. Nothing but the icon is fetched, and nothing may be framed or submitted.
+ */
 export const policyFor = (style: string, script?: string) =>
   `default-src 'none'; style-src ${hashSource(style)}; ${script === undefined ? '' : `script-src ${hashSource(script)}; `}` +
   "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -37,10 +39,10 @@ export const renderPage = ({ title, style, body, script }: Page) =>
 export const BELL_PATH =
   'M16 3a2 2 0 0 1 2 2v.6c4.1.9 7 4.6 7 9v5.2l2.5 3.2c.6.8 0 2-1 2h-21c-1 0-1.6-1.2-1-2L7 19.8v-5.2c0-4.4 2.9-8.1 7-9V5a2 2 0 0 1 2-2zM12.5 27h7a3.5 3.5 0 0 1-7 0z'
 
-/** In the colour of the text around it. */
+/** Takes the color of the surrounding text. */
 export const BELL = `<svg viewBox="0 0 32 32" width="28" height="28" aria-hidden="true"><path fill="currentColor" d="${BELL_PATH}"/></svg>`
 
-/** Greys and one accent; other colours mean a state. */
+/** Grays and one accent color; other colors mean a state. */
 export const BASE_STYLE = `
 :root{color-scheme:light dark;--ink:#1b2026;--soft:#5a646e;--line:#e0e4e8;--page:#fff;--wash:#f5f7f8;--code:#f5f7f8;--accent:#1b5e9b;--good:#1f6f43;--wait:#8a5a00;--bad:#a4262c;--other:#6b4aa0}
 @media(prefers-color-scheme:dark){:root{--ink:#e4e8eb;--soft:#98a3ad;--line:#2c343b;--page:#14181c;--wash:#1a2025;--code:#1a2025;--accent:#7db7f0;--good:#6fcf97;--wait:#e0b050;--bad:#f08a8e;--other:#bb9df0}}

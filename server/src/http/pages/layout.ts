@@ -1,4 +1,4 @@
-// The frame of everything below /docs: the way around on the left, what was asked for beside it.
+// The layout of all pages below /docs: navigation on the left, content beside it.
 
 import { BASE_STYLE, BELL, escapeHtml, policyFor, renderPage } from './html.ts'
 
@@ -88,7 +88,7 @@ td:first-child{font-weight:600}
 td:first-child code{overflow-wrap:anywhere}
 }`
 
-/** Without it the page is whole, only longer: nothing is folded, and all examples are shown. */
+/** Optional: without the script the page is complete, but nothing is folded and all examples are shown. */
 const SCRIPT = `
 const root=document.documentElement,nav=document.querySelector('nav'),box=nav.querySelector('input'),none=document.getElementById('none');
 root.classList.add('js');

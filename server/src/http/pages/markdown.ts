@@ -1,6 +1,6 @@
-// Guides as HTML: the part of Markdown that our own guides use (headings, paragraphs, lists, tables, fenced code, links,
-// emphasis). Ours instead of a library, because every page is written by us and a renderer that knows no raw HTML has
-// nothing to sanitize: all text is escaped, and the only tags are those written here.
+// Renders guides as HTML: the part of Markdown that they use (headings, paragraphs, lists, tables, fenced code, links,
+// emphasis). This is not a library because we write every page, and a renderer without raw HTML has nothing to
+// sanitize: all text is escaped, and the only tags are those written here.
 
 import { escapeHtml } from './html.ts'
 
@@ -8,9 +8,9 @@ export type Heading = { level: number; text: string; id: string }
 export type RenderedMarkdown = { html: string; headings: Heading[] }
 
 export type MarkdownLinks = {
-  /** Where a link of a guide leads on this server; undefined leaves the words without a link. */
+  /** Resolves a link of a guide to a path on this server; undefined leaves the text without a link. */
   resolveLink: (href: string) => string | undefined
-  /** Where words of code lead, if anywhere: `POST /notifications` to the description of it. */
+  /** Resolves inline code to a link, if there is one: `POST /notifications` to the description of that operation. */
   resolveCode?: (code: string) => string | undefined
 }
 
@@ -22,7 +22,7 @@ export function renderMarkdown(text: string, links: MarkdownLinks): RenderedMark
   return { html, headings: rendering.headings }
 }
 
-/** As GitHub makes them, so that the same links work there and here. */
+/** Slugs are built as GitHub builds them, so that the same links work in both places. */
 export const slugOf = (heading: string) =>
   heading
     .trim()
@@ -38,7 +38,10 @@ const DIVIDER = /^\|[\s:|-]+\|\s*$/
 const isBlank = (line: string | undefined) => line === undefined || line.trim() === ''
 const indentOf = (line: string) => line.length - line.trimStart().length
 const startsList = (line: string) => BULLET.test(line) || NUMBER.test(line)
-/** Within a paragraph a number that is not 1 is the end of a sentence that was broken before it. */
+/**
+ * Inside a paragraph, a number other than 1 at the start of a line is the end of a sentence that was wrapped there, not
+ * a list.
+ */
 const interrupts = (line: string) =>
   HEADING.test(line) || FENCE.test(line) || BULLET.test(line) || /^ *1\. +\S/.test(line) || line.startsWith('|')
 
@@ -82,7 +85,7 @@ function findEnd(lines: string[], from: number, isEnd: (line: string) => boolean
 const findFenceEnd = (lines: string[], from: number) =>
   Math.min(lines.length, findEnd(lines, from + 1, (line) => /^\s*```\s*$/.test(line)) + 1)
 
-/** A list goes on as long as lines are items of it, or belong to one by being further in. */
+/** A list continues as long as lines are items of it, or are indented and so belong to an item. */
 function findListEnd(lines: string[], from: number): number {
   const indent = indentOf(lines[from] as string)
   let at = from + 1
@@ -129,7 +132,7 @@ function renderTable([head = '', , ...rows]: string[], rendering: Rendering): st
   return `<div class="table" tabindex="0"><table>${hasHead ? `<thead><tr>${heads}</tr></thead>` : ''}<tbody>${body.join('')}</tbody></table></div>`
 }
 
-/** A bar within code or behind a backslash divides nothing. */
+/** A bar inside code or after a backslash does not separate cells. */
 function cellsOf(row: string): string[] {
   const inner = row.trim().replace(/^\|/, '').replace(/\|$/, '')
   const cells: string[] = ['']
@@ -159,7 +162,7 @@ function renderList(lines: string[], rendering: Rendering): string {
     const depth = Math.min(...more.filter((line) => !isBlank(line)).map(indentOf))
     const inner = [first, ...more.map((line) => line.slice(Math.min(depth, indentOf(line))))]
     const html = renderBlocks(inner, rendering)
-    // An item of one paragraph stands close to the next.
+    // An item with a single paragraph is rendered without it, for tight spacing.
     const alone = /^<p>([\s\S]*)<\/p>$/.exec(html)?.[1]
     return `<li>${alone === undefined || alone.includes('<p>') ? html : alone}</li>`
   })
@@ -168,7 +171,7 @@ function renderList(lines: string[], rendering: Rendering): string {
   return `<ol${start}>${rendered.join('')}</ol>`
 }
 
-/** Code first: nothing within it means anything. */
+/** Code comes first, because nothing inside it is markup. */
 const INLINE =
   /(?<ticks>`+)(?<code>[\s\S]*?[^`])\k<ticks>(?!`)|<a id="(?<anchor>[\w-]+)"><\/a>|<(?<auto>https?:\/\/[^\s<>]+)>|\[(?<label>(?:[^[\]]|\[[^\]]*\])*)\]\((?<href>[^()\s]*)\)|\*\*(?<strong>(?:[^*]|\*(?!\*))+)\*\*|(?<![\w*])\*(?<em>[^*\s](?:[^*]*[^*\s])?)\*(?![\w*])|\\(?<literal>[!-/:-@[-`{-~])/g
 

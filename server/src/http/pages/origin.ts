@@ -1,6 +1,6 @@
 /**
- * The address that examples name: the one that the world knows the server by, else the one that the reader has just used. It is
- * put into a page, so nothing but a host and a port is taken from the request.
+ * The address used in examples: the public URL if there is one, otherwise the address that the reader has just used. It
+ * is inserted into a page, so only a host and a port are taken from the request.
  */
 export const originFor = (publicUrl: string | undefined, host: string | undefined): string => {
   if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '')

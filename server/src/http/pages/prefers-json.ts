@@ -1,4 +1,4 @@
-/** Whether who asks wants JSON rather than a page: says so, and more than it wants HTML. Who has no wish gets the page. */
+/** True when the caller prefers JSON to HTML. A caller without a preference gets the page. */
 export function prefersJson(accept: string | undefined): boolean {
   let json = 0
   let html = 0

@@ -1,4 +1,4 @@
-// The interface for people: one page, made from the description for machines.
+// The API reference for people: one page, generated from the OpenAPI description.
 
 import type { ApiDescription, JsonSchema, Operation, Parameter } from '../openapi.ts'
 import { exampleRequest } from './example-request.ts'
@@ -6,7 +6,7 @@ import type { Guide } from './guides.ts'
 import { escapeHtml } from './html.ts'
 import { type NavGroup, renderDocsPage } from './layout.ts'
 
-/** Which guide tells the story behind a group of operations. */
+/** The guide that explains a group of operations. */
 const GUIDE_OF: Record<string, string> = {
   Users: 'api',
   Segments: 'api',
@@ -33,9 +33,9 @@ const GUIDE_OF: Record<string, string> = {
 export type ReferenceParts = {
   api: ApiDescription
   guides: readonly Guide[]
-  /** Of the product; the interface has a version of its own. */
+  /** Version of the product; the API has a version of its own. */
   version: string
-  /** The address in the examples. */
+  /** The address used in the examples. */
   origin: string
 }
 
@@ -46,7 +46,7 @@ export const operationsOf = (api: ApiDescription): Described[] =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
 
-/** Paragraphs and `code`, which is all that descriptions use. */
+/** Renders paragraphs and `code`, which is all that descriptions use. */
 const prose = (text = '') =>
   text
     .split(/\n{2,}/)
@@ -93,10 +93,10 @@ const linksOf = (tag: string, all: Described[]) =>
     .filter(({ operation }) => operation.tags.includes(tag))
     .map((one) => ({ href: `#${one.operation.operationId}`, title: one.operation.summary, words: wordsOf(one) }))
 
-/** What stands before the colon. */
+/** The part of the title before the colon. */
 const shortTitle = (title: string) => title.split(': ', 1)[0] as string
 
-/** Found by its headings too. */
+/** The search finds a guide by its headings too. */
 export const guideLink = ({ slug, title, headings }: Guide) => ({
   href: `/docs/${slug}`,
   title: shortTitle(title),
@@ -167,7 +167,7 @@ function answersOf({ responses }: Operation, api: ApiDescription): string {
 
 const MAX_ROWS = 120
 
-/** The fields of a schema as rows, inner ones with their whole path. */
+/** The fields of a schema as rows; nested fields are shown with their full path. */
 function fieldsOf(schema: JsonSchema, api: ApiDescription): string {
   const rows: string[] = []
   collect(resolve(schema, api), '', api, rows, 0)

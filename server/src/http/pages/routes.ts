@@ -1,4 +1,4 @@
-// The pages of the server: the first one, the documentation, the guides.
+// The pages of the server: home, documentation, guides.
 
 import Type from 'typebox'
 import { AppError } from '../../lib/errors.ts'
@@ -21,11 +21,11 @@ export type PageRouteOptions = {
   isReady: () => Promise<boolean>
   publicUrl: string | undefined
   hasDashboard: boolean
-  /** Where the folder docs/ is, if not where it belongs. */
+  /** The folder that contains docs/, if it is not in its usual place. */
   root?: URL
 }
 
-/** Stands in the page that is kept, where each reader's own address comes. */
+/** Stands in the cached page in place of the address that each reader used. */
 const ORIGIN = 'http://origin.invalid'
 
 const ICON_HEADERS = { 'cache-control': 'public, max-age=86400', 'x-content-type-options': 'nosniff' }
@@ -48,7 +48,7 @@ export function pageRoutes({ describe, isReady, publicUrl, hasDashboard, root }:
   }
   const guides = createGuides({ ...(root && { root }), findOperation: (mention) => pageOf(mention, describe()) })
   let reference: string | undefined
-  // Read now: a server that lacks it should not start.
+  // Read at start: a server without the file should not start.
   const ico = readFaviconIco()
 
   async function homeFacts(): Promise<HomeFacts> {
@@ -144,7 +144,7 @@ export function pageRoutes({ describe, isReady, publicUrl, hasDashboard, root }:
   ]
 }
 
-/** `POST /notifications`, and `PATCH /apps/{app_id}/journeys/{id}` whatever the parameters are called there. */
+/** Matches `POST /notifications`, and `PATCH /apps/{app_id}/journeys/{id}` whatever the parameters are named there. */
 function pageOf(mention: string, api: ApiDescription): string | undefined {
   const [, method, path] = /^(GET|POST|PUT|PATCH|DELETE) (\/[^\s?]+)/.exec(mention) ?? []
   if (method === undefined || path === undefined) return undefined

@@ -1,4 +1,4 @@
-// A value that a schema allows, as small as it may be: for examples of operations that have none of their own.
+// Generates the smallest value that a schema allows, for operations without an example of their own.
 
 import type { ApiDescription, JsonSchema } from '../openapi.ts'
 import { variable } from './variable.ts'
@@ -43,7 +43,7 @@ export function sampleOf(schema: JsonSchema, api: ApiDescription, name = 'value'
   }
 }
 
-/** What is required, and where nothing is, the first thing that may be said. */
+/** Includes the required fields or, where none are required, the first writable field. */
 function sampleObject({ properties = {}, required = [] }: Shape, api: ApiDescription): Record<string, unknown> {
   const writable = Object.keys(properties).filter(
     (name) => resolve(properties[name] as JsonSchema, api).readOnly !== true,
