@@ -4,14 +4,14 @@ import { sql } from './sql.ts'
 /** Settings without which an acknowledged write can be lost. */
 const NEEDED = ['fsync', 'full_page_writes', 'synchronous_commit']
 
-/** The names of those that are switched off, for this session or the whole server. */
+/** Returns the settings that are off, for this session or the whole server. */
 export async function findUnsafeSettings(db: Db): Promise<string[]> {
   const found = await db.query<{ name: string }>(sql`
     select name from pg_settings where name = any(${NEEDED}::text[]) and setting = 'off' order by name`)
   return found.map(({ name }) => name)
 }
 
-/** PostgreSQL's major version. */
+/** Returns PostgreSQL's major version. */
 export async function readVersion(db: Db): Promise<number> {
   const [row] = await db.query<{ version: number }>(
     sql`select current_setting('server_version_num')::integer as version`,

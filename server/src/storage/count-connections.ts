@@ -1,7 +1,7 @@
 import type { Db } from './db.ts'
 import { sql } from './sql.ts'
 
-/** `most`: what PostgreSQL lets ordinary users open together. `used`: what is open now, this one included. */
+/** `most`: how many connections ordinary users may open in total. `used`: how many are open now, including this one. */
 export type Connections = { most: number; used: number }
 
 const MAXIMUM = 'max_connections'

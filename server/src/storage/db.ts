@@ -8,33 +8,34 @@ import { camelCase, type Sql } from './sql.ts'
 
 export type QueryOptions = {
   /**
-   * False for statements whose text is made at run time: a connection would keep each of them for ever. Planned anew each
-   * time, they are also planned for their values, so that indexes on expressions with a value in them are found.
+   * False for statements whose text is built at run time: a connection would keep each of them prepared forever.
+   * Planned each time, they are also planned for their values, so that indexes on expressions containing a value are
+   * used.
    */
   prepare?: boolean
-  /** Instead of the pool's own limit. */
+  /** Replaces the pool's own limit. */
   timeoutMs?: number
 }
 
 export type Db = {
   /**
-   * Run one statement, prepared under a name made from its text. Rows come with camelCase names. In a transaction, statements that
-   * are asked for at once (`Promise.all`) travel together and run in that order.
+   * Runs one statement, prepared under a name derived from its text. Column names become camelCase. In a transaction,
+   * statements that are issued together (`Promise.all`) are pipelined and run in that order.
    */
   query<Row>(statement: Sql, options?: QueryOptions): Promise<Row[]>
-  /** The handle given to `run` is the transaction's; shadow the outer name so that it cannot be used by mistake. */
+  /** `run` receives the handle of the transaction; shadow the outer name so that it cannot be used by mistake. */
   transaction<Result>(run: (db: Db) => Promise<Result>): Promise<Result>
 }
 
 export type Pool = Db & {
-  /** All that `run` reads is as it was at one moment, and it can write nothing: PostgreSQL refuses it. */
+  /** Everything that `run` reads is from the same point in time, and PostgreSQL refuses any write. */
   snapshot<Result>(run: (db: Db) => Promise<Result>): Promise<Result>
   /**
-   * The same connections, for somebody who may stop waiting: when the signal is aborted, PostgreSQL is told to end the statement that
-   * runs, no further one is begun, and the promise is rejected with the signal's reason.
+   * Uses the same connections for a caller that may stop waiting: when the signal is aborted, PostgreSQL ends the
+   * running statement, no further one is started, and the promise rejects with the signal's reason.
    */
   until(signal: AbortSignal): Db
-  /** Connections in use or free, for the metrics page. */
+  /** Counts of connections, for the metrics page. */
   stats(): { total: number; idle: number; waiting: number }
   close(): Promise<void>
 }
@@ -45,17 +46,20 @@ export type PoolOptions = {
   /** API callers get their 503 within 5 s; workers may wait longer for a large statement. */
   statementTimeoutMs?: number
   connectTimeoutMs?: number
-  /** From 1 to 19, where PostgreSQL runs on this machine: how far whoever else wants the processor goes first. */
+  /**
+   * From 1 to 19: the niceness of the connections' PostgreSQL processes, if PostgreSQL runs on this machine. The higher
+   * it is, the more other processes take precedence.
+   */
   niceness?: number
   clock?: SystemClock
   log?: Log
-  /** Tests watch every statement. */
+  /** Lets tests observe every statement. */
   onStatement?: (text: string) => void
 }
 
 const [INT8, NUMERIC, TIMESTAMPTZ] = [20, 1700, 1184]
 
-// int8 and numeric come as text by default. Our integers stay within 2^53-1 by constraint.
+// int8 and numeric arrive as text by default. Constraints keep our integers within 2^53-1.
 const types = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (oid === INT8 || oid === NUMERIC) return Number
@@ -67,7 +71,7 @@ const parseTime = pg.types.getTypeParser(TIMESTAMPTZ, 'text')
 const knownTimes = new Map<string, number>()
 const MOST_TIMES = 1_000
 
-/** Rows that are read together share most of their times: each is read once. */
+/** Rows that are read together share most of their times, so each distinct time is parsed once. */
 function readTime(text: string): Date {
   let ms = knownTimes.get(text)
   if (ms === undefined) {
@@ -89,7 +93,7 @@ function statementName(text: string): string {
   return name
 }
 
-/** The driver takes a timeout with each statement, and sends statements without waiting for answers; its types do not say so. */
+/** The driver accepts a timeout with each statement and can pipeline statements, but its types omit both. */
 type Timed<Query> = Query & { query_timeout: number }
 type Pipelined = { pipeline: boolean }
 
@@ -122,8 +126,9 @@ async function execute<Row>(
 }
 
 /**
- * Most transactions begin by reading: that travels together with the begin. Were the begin to fail, what is sent with it would run
- * without a transaction, and only of a read that is no harm. Whoever comes when the transaction is over is refused for the same reason.
+ * Most transactions start with a read, which is pipelined with the begin. If the begin failed, what was sent with it
+ * would run outside a transaction, and only for a read is that harmless. Statements after the end of the transaction
+ * are refused for the same reason.
  */
 function insideTransaction(begin: Promise<unknown>, query: Db['query']): Pick<Db, 'query'> & { close(): void } {
   let state: 'beginning' | 'begun' | 'over' = 'beginning'
@@ -150,7 +155,7 @@ function insideTransaction(begin: Promise<unknown>, query: Db['query']): Pick<Db
 
 const isRead = ({ text }: Sql) => /^\s*select\b/.test(text)
 
-/** The five letters PostgreSQL gives an error, or undefined when the error is not PostgreSQL's. */
+/** Returns PostgreSQL's five-character error code, or undefined for errors that are not PostgreSQL's. */
 export function sqlState(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && (error as pg.DatabaseError).severity
@@ -160,7 +165,7 @@ export function sqlState(error: unknown): string | undefined {
 
 /**
  * The server cannot answer now: connections (08), resources and disk (53), operator intervention (57), system (58),
- * read-only while failing over (25006), or no PostgreSQL at the other end of the wire at all.
+ * read-only while failing over (25006), or the other end of the connection is not PostgreSQL at all.
  */
 function isOutage(error: unknown): boolean {
   const state = sqlState(error)
@@ -168,7 +173,9 @@ function isOutage(error: unknown): boolean {
   return /^(08|53|57|58)/.test(state) || state === '25006' || state === 'XX000'
 }
 
-/** The driver's own words for a connection that cannot be had, broke, or does not answer; it gives them no code. */
+/**
+ * The driver's messages for a connection that cannot be opened, broke, or does not answer; these errors have no code.
+ */
 const WIRE_MESSAGE =
   /^(Connection terminated|Query read timeout|timeout e|Client (has encountered a connection error|was closed) and is not queryable)/
 
@@ -179,7 +186,7 @@ function isWireError(error: unknown): boolean {
   return WIRE_MESSAGE.test(error.message)
 }
 
-/** Nothing more can be asked on this connection: the server said so, or nobody knows what is still on the wire. */
+/** The connection cannot be used any more: the server said so, or it is unknown what is still in transit on it. */
 function isConnectionLost(error: unknown): boolean {
   if (sqlState(error) === undefined) return isWireError(error)
   return /^(FATAL|PANIC)$/.test((error as pg.DatabaseError).severity ?? '')
@@ -198,10 +205,10 @@ function translated(error: unknown, log?: Log): unknown {
   return unavailable()
 }
 
-/** The driver knows which process of PostgreSQL serves a connection; its types do not say so. */
+/** The driver knows which PostgreSQL process serves a connection; its types omit that. */
 type Served = { processID: number }
 
-/** What a frozen process had locked is free again when others take over its jobs, whose leases last as long. */
+/** The locks of a frozen process are released by the time others take over its jobs, whose leases last as long. */
 const MAX_IDLE_IN_TRANSACTION_MS = 10_000
 
 export function createPool(options: PoolOptions): Pool {
@@ -213,7 +220,8 @@ export function createPool(options: PoolOptions): Pool {
     max: size,
     pipeline: true,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 3_000,
-    // The server cancels at the first, the client gives the connection up at the second: a frozen server cancels nothing.
+    // The server cancels the statement after the first timeout, the client drops the connection after the second: a
+    // frozen server cancels nothing.
     statement_timeout: statementTimeoutMs,
     query_timeout: answerTimeoutMs,
     idle_in_transaction_session_timeout: MAX_IDLE_IN_TRANSACTION_MS,
@@ -221,9 +229,9 @@ export function createPool(options: PoolOptions): Pool {
     application_name: 'carillon',
   }
   const pool = new pg.Pool(settings)
-  // An idle connection that breaks is dropped by the pool; without a listener the event would end the process.
+  // The pool drops an idle connection that breaks; without a listener the event would end the process.
   pool.on('error', (error) => log?.debug({ reason: error.message }, 'Idle database connection lost'))
-  // The same for one that breaks in use: its statement fails, and that is how the caller learns of it.
+  // The same for a connection that breaks in use: the caller learns of it because its statement fails.
   pool.on('connect', (client) => client.on('error', () => {}))
   const { niceness } = options
   if (niceness !== undefined && isOnThisMachine(options.connection))
@@ -239,7 +247,8 @@ export function createPool(options: PoolOptions): Pool {
     clock.anchor(Number(rows[0].ms), began, performance.now())
   }
 
-  // All connections of the pool may be busy with what is to be ended, so this takes one of its own, opened when it is needed.
+  // All connections of the pool may be busy with the statements to be ended, so this uses a connection of its own,
+  // opened on demand.
   let terminators: pg.Pool | undefined
   async function terminate(client: pg.PoolClient): Promise<void> {
     terminators ??= new pg.Pool({ ...settings, max: 1, connectionTimeoutMillis: 3_000, idleTimeoutMillis: 10_000 })
@@ -255,8 +264,8 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   /**
-   * Ends the connection with what runs on it. To cancel the statement alone would miss one that was sent and has not begun yet, and
-   * could hit the next one of somebody else.
+   * Terminates the connection along with what runs on it. Canceling only the statement would miss one that was sent but
+   * has not started, and could hit another caller's next statement.
    */
   function endOnAbort(client: pg.PoolClient, signal: AbortSignal | undefined): () => Promise<void> {
     let ending: Promise<void> | undefined
@@ -270,7 +279,7 @@ export function createPool(options: PoolOptions): Pool {
     }
   }
 
-  // A caller who had to wait for a connection has that much less time to wait for the answer.
+  // Time spent waiting for a connection is subtracted from the time allowed for the answer.
   async function withClient<Result>(
     run: (query: Db['query'], plain: (text: string) => Promise<pg.QueryResult>) => Promise<Result>,
     signal?: AbortSignal,
@@ -291,10 +300,10 @@ export function createPool(options: PoolOptions): Pool {
       if (options.timeoutMs === undefined) return execute<Row>(client, statement, timeoutMs, options)
       await executePlain(client, `set statement_timeout = ${Math.ceil(options.timeoutMs)}`, timeoutMs)
       try {
-        // A busy server may be late to cancel; the limit of the client is for one that does not answer at all.
+        // A busy server may cancel late; the client's limit is for a server that does not answer at all.
         return await execute<Row>(client, statement, options.timeoutMs + 5_000, options)
       } finally {
-        // Back to what the connection was opened with.
+        // Restores the value that the connection was opened with.
         await executePlain(client, 'reset statement_timeout', timeoutMs).catch(() => {})
       }
     }
@@ -322,7 +331,7 @@ export function createPool(options: PoolOptions): Pool {
       try {
         const result = await run(db).finally(inside.close)
         const { command } = await plain('commit')
-        // PostgreSQL answers the commit of a failed transaction with a rollback, and calls that a success.
+        // PostgreSQL answers the commit of a failed transaction with a rollback, and reports that as a success.
         if (command !== 'COMMIT') throw new Error('a statement failed unnoticed, so its transaction was rolled back')
         return result
       } catch (error) {

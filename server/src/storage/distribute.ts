@@ -1,11 +1,12 @@
-// How the tables spread over the nodes of a Citus cluster. Read from the catalogue, so that a table of a later migration
-// is not forgotten: it is distributed by its app when app_id can be part of every key, and is small and global otherwise.
+// How the tables are spread over the nodes of a Citus cluster. This is read from the catalog, so that tables of later
+// migrations are included: a table is distributed by its app when app_id can be part of every key, and is a small
+// reference table otherwise.
 
 import type { Db } from './db.ts'
 import { Sql, sql } from './sql.ts'
 
 export type Placement = 'reference' | 'distributed'
-/** `name` as SQL spells it; `text` is the call that puts the table in its place. */
+/** `name` is quoted for SQL; `text` is the call that distributes the table. */
 export type DistributionStep = { name: string; placement: Placement; text: string }
 
 export async function hasCitus(db: Db): Promise<boolean> {
@@ -16,8 +17,8 @@ export async function hasCitus(db: Db): Promise<boolean> {
 type DistributedTable = { name: string; literal: string; kind: 'apps' | 'by-app' | 'global'; parents: string[] }
 
 /**
- * Every table of ours once, parents before children. The list of applied migrations stays where it is: only migrations
- * read it. Partitions follow the table they belong to.
+ * Lists each of our tables once, parents before children. The list of applied migrations stays local: only migrations
+ * read it. Partitions follow their table.
  */
 export async function planDistribution(db: Db): Promise<DistributionStep[]> {
   const tables = await db.query<DistributedTable>(sql`
@@ -59,7 +60,7 @@ export async function planDistribution(db: Db): Promise<DistributionStep[]> {
   )
 }
 
-/** Global tables first, then apps, which the others are put beside; within that, parents before children. */
+/** Global tables first, then apps, with which the others are colocated; within that, parents before children. */
 function inOrder(tables: DistributedTable[]): DistributedTable[] {
   const rank = { global: 0, apps: 1, 'by-app': 2 }
   const byName = new Map(tables.map((table) => [table.name, table]))
@@ -76,7 +77,7 @@ function inOrder(tables: DistributedTable[]): DistributedTable[] {
   return [...ordered]
 }
 
-/** Tables that are in their place already. Those that Citus only keeps an eye on ('s') are not. */
+/** Tables that are distributed already. Tables that Citus only tracks ('s') are not. */
 async function findPlaced(db: Db): Promise<Set<string>> {
   const placed = await db.query<{ name: string }>(sql`
     select quote_ident(c.relname) as name
@@ -85,11 +86,14 @@ async function findPlaced(db: Db): Promise<Set<string>> {
   return new Set(placed.map(({ name }) => name))
 }
 
-/** What was left to do, and is done now. Each step is a transaction of its own: what fails can be taken up again. */
+/**
+ * Distributes the remaining tables, and returns them. Each step is a transaction of its own, so a failed run can be
+ * resumed.
+ */
 export async function distribute(db: Db): Promise<DistributionStep[]> {
   const placed = await findPlaced(db)
   const missing = (await planDistribution(db)).filter(({ name }) => !placed.has(name))
-  // The names come from the catalogue, quoted by it; these functions are called with constants.
+  // The names come from the catalog and are quoted by it; these functions must be called with constants.
   for (const { text } of missing) await db.query(new Sql(text, []))
   return missing
 }

@@ -1,6 +1,8 @@
-// A real PostgreSQL that the server starts for itself, so that one command is enough to run it. Data folder:
-//   postgres/      the database        postgres.log   what initdb and PostgreSQL said
-//   socket/        the way in          lock, server.pid   one server at a time
+// A real PostgreSQL that the server starts itself, so that one command is enough to run it. In the data folder:
+//   postgres/: the database
+//   postgres.log: the output of initdb and PostgreSQL
+//   socket/: the socket that clients connect to
+//   lock, server.pid: allow one server at a time
 
 import { chmod, chown, lchown, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -22,7 +24,7 @@ export type EmbeddedPostgres = Supervised & { connection: pg.ClientConfig }
 export type EmbeddedOptions = {
   dataDir: string
   log: Log
-  /** Settings of PostgreSQL that differ from ours; tests turn fsync off. */
+  /** PostgreSQL settings that override ours; tests turn fsync off. */
   settings?: Record<string, string>
 }
 
@@ -69,10 +71,10 @@ async function startServer(dataDir: string, log: Log, settings?: Record<string, 
   return { ...supervised, connection }
 }
 
-/** See that PostgreSQL's account gets into the data folder, which may be root's alone. */
+/** Makes sure that PostgreSQL's account can enter the data folder, which may be open to root only. */
 async function admit(account: Account, dataDir: string) {
   if (account.kind === 'nobody') {
-    // Its group may pass through, to the folders of its own; nobody else may, and nothing can be listed.
+    // The account's group may pass through to its own folders; nobody else may, and nothing can be listed.
     await chown(dataDir, process.getuid?.() ?? 0, account.gid)
     await chmod(dataDir, 0o710)
   }
@@ -82,7 +84,7 @@ async function admit(account: Account, dataDir: string) {
     )
 }
 
-/** Root's database changes hands when namespaces become allowed or forbidden; an ordinary user's stays his. */
+/** Root's database changes owner when user namespaces become allowed or forbidden; an ordinary user's does not. */
 async function giveTo(account: Account, path: string) {
   const { uid } = await stat(path)
   if (uid === account.uid) return

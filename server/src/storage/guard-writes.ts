@@ -4,8 +4,8 @@ import type { Db } from './db.ts'
 const WRITES = /\b(insert\s+into|update|delete\s+from|merge\s+into|copy|truncate|create\s+index)\b/i
 
 /**
- * Refuses writes for as long as `mayWrite` says no, so that reads can go on. Whole transactions are refused: those that
- * only read are few, and where one ends cannot be told when it begins.
+ * Refuses writes while `mayWrite` returns false, so that reads continue. Whole transactions are refused: few of them
+ * only read, and at their beginning nobody can tell which.
  */
 export function guardWrites(db: Db, mayWrite: () => boolean): Db {
   const isRefused = (text: string) => !mayWrite() && WRITES.test(text)

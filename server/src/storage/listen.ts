@@ -2,14 +2,16 @@ import pg from 'pg'
 import type { Log } from '../lib/log.ts'
 
 export type Listener = {
-  /** Hear what is notified on a channel. `onGap` runs after each (re)connect: what was notified before is unknown. */
+  /**
+   * Subscribes to a channel. `onGap` runs after each (re)connect, because earlier notifications may have been missed.
+   */
   on(channel: string, heard: (payload: string) => void, onGap: () => void): void
   close(): Promise<void>
 }
 
 const RETRY_MS = 1_000
 
-/** One connection of its own that listens, and comes back when the database does. */
+/** Listens on a dedicated connection, and reconnects when the database comes back. */
 export function createListener(connection: pg.ClientConfig, log: Log): Listener {
   const channels = new Map<string, { heard: (payload: string) => void; onGap: () => void }[]>()
   let client: pg.Client | undefined
@@ -24,7 +26,7 @@ export function createListener(connection: pg.ClientConfig, log: Log): Listener 
       keepAlive: true,
       connectionTimeoutMillis: 3_000,
     })
-    // Told by an error, by the end, or by both, the second long after: each connection is replaced once.
+    // A lost connection may raise an error, an end, or both, the second long after the first: each is replaced once.
     let replaced = false
     const lost = () => {
       if (replaced) return

@@ -1,5 +1,5 @@
-// Concurrent requests for the same operation on the same app become one set-based statement.
-// Measured: a create-user transaction costs 405 µs of CPU alone, 97 merged at 64 callers and 73 at 512,
+// Merges concurrent requests for the same operation of the same app into one set-based statement.
+// Measured: creating a user costs 405 µs of CPU in a transaction of its own, 97 merged at 64 callers and 73 at 512,
 // with the same fsync before each answer.
 
 import { AppError } from '../lib/errors.ts'
@@ -7,27 +7,27 @@ import type { AppId } from '../lib/ids.ts'
 import { sqlState } from './db.ts'
 
 /**
- * What became of one request of a batch: an answer, or the error that its caller alone is told. An error that PostgreSQL
- * raised says that nothing was done for this request, so it is tried again by itself.
+ * The outcome of one request of a batch: an answer, or an error that only its caller receives. An error raised by
+ * PostgreSQL means that nothing was done for this request, so it is retried alone.
  */
 export type MergeOutcome<Out> = { value: Out } | { error: unknown }
 
 export type MergedOperation<In, Out> = {
   name: string
   /**
-   * Statements of one app at once; one unless told. A second one makes the batches of both smaller and each request
-   * dearer: measured, writes cost 1.1 times as much with two, while short reads are 1.1 times cheaper.
+   * Statements of one app at once. Defaults to one. A second one makes both batches smaller and each request more
+   * expensive: measured, writes cost 1.1 times as much with two, while short reads are 1.1 times cheaper.
    */
   parallel?: number
   /**
-   * How much of what waits one statement takes; all unless told. With a half, the server reads requests and writes answers
-   * while PostgreSQL works on the other half; with all, each waits for the other. Worth it where a statement is cheap to
-   * begin: creating users gained a tenth, transactions of several statements lost as much. Those just answered count as
-   * waiting, because most come back: half of the others would be a third of all, and a statement of 20 messages costs a fifth
-   * more for each than one of 30.
+   * The share of the waiting requests that one statement takes. Defaults to all. With a half, the server reads requests
+   * and writes answers while PostgreSQL works on the other half; with all, each waits for the other. This pays off
+   * where a statement has little overhead: creating users gained a tenth, transactions of several statements lost as
+   * much. Requests just answered count as waiting, because most callers come back: half of the others would be a third
+   * of all, and a statement of 20 messages costs a fifth more for each than one of 30.
    */
   share?: number
-  /** One statement for all of them; outcomes in the order of the inputs. */
+  /** Runs one statement for all inputs; the outcomes are in the order of the inputs. */
   run(appId: AppId, inputs: In[]): Promise<MergeOutcome<Out>[]>
 }
 
@@ -44,28 +44,31 @@ type MergeQueue = {
   queue: PendingInput[]
   parallel: number
   share: number
-  /** How many the last statement was for. */
+  /** How many requests the last statement answered. */
   answered: number
   running: number
   isReady: boolean
 }
 
 export type Merger = {
-  /** Register an operation; the function that comes back submits one request. */
+  /** Registers an operation; the returned function submits one request. */
   merged<In, Out>(operation: MergedOperation<In, Out>): (appId: AppId, input: In) => Promise<Out>
   stats(): { batches: number; requests: number; waiting: number }
 }
 
 export type MergerOptions = {
-  /** Statements in flight at once, over all operations and apps: a slow one holds up its own lane, not the others. */
+  /** Statements in flight at once, over all operations and apps. A slow one delays only its own operation and app. */
   slots: number
   maxBatch?: number
 }
 
 const ATTEMPTS_ALONE = 8
-/** Not worth dividing. */
+/** Batches of this size are not worth dividing. */
 const SMALL_BATCH = 8
-/** One statement gives up within 4.5 s. Who has waited longer than this when it does cannot be answered in 5 s any more. */
+/**
+ * A statement gives up within 4.5 s. When it does, requests that have waited longer than this can no longer be answered
+ * within 5 s.
+ */
 const PATIENCE_IN_OUTAGE_MS = 500
 
 export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
@@ -75,14 +78,14 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
   let busy = 0
   let scheduled = false
 
-  /** While a lane's statement runs, its requests gather: the busier, the larger the batches. */
+  /** Requests accumulate while a statement of their queue runs: the higher the load, the larger the batches. */
   function offer(lane: MergeQueue) {
     if (lane.isReady || lane.running >= lane.parallel || lane.queue.length === 0) return
     lane.isReady = true
     ready.push(lane)
   }
 
-  // Gather for one turn of the event loop, so that requests read from the sockets in this turn travel together.
+  // Waits for one turn of the event loop, so that requests read from the sockets in this turn are merged.
   function schedule() {
     if (scheduled || busy >= slots || ready.length === 0) return
     scheduled = true
@@ -120,7 +123,8 @@ export function createMerger({ slots, maxBatch = 512 }: MergerOptions): Merger {
       schedule()
       answer(batch, outcomes)
     } else {
-      // The other half is here already. PostgreSQL gets it first: writing the answers takes as long as a quarter of a statement.
+      // The other half is already waiting and goes to PostgreSQL first: writing the answers takes as long as a quarter
+      // of a statement.
       begin()
       setImmediate(answer, batch, outcomes)
     }
@@ -179,10 +183,11 @@ type Executed = { outcomes: MergeOutcome<unknown>[]; outage?: AppError }
 async function execute(lane: MergeQueue, inputs: unknown[]): Promise<Executed> {
   const outcomes = await attempt(lane, inputs)
   let outage = outcomes.map(errorOf).find(isOutage)
-  // One request's data, or a race that one of them lost, failed the whole statement: nobody's neighbour pays for that.
+  // The data of one request, or a race that one of them lost, failed the whole statement. The other requests must not
+  // suffer for it.
   for (let i = 0; i < outcomes.length; i++) {
     if (!isOneCallersFault(errorOf(outcomes[i]))) continue
-    // In an outage the others would each wait as long as the first one did, to hear the same.
+    // In an outage each of the others would wait as long as the first did, for the same error.
     outcomes[i] = outage ? { error: outage } : await executeAlone(lane, inputs[i])
     const error = errorOf(outcomes[i])
     if (isOutage(error)) outage = error
@@ -190,7 +195,7 @@ async function execute(lane: MergeQueue, inputs: unknown[]): Promise<Executed> {
   return { outcomes, ...(outage && { outage }) }
 }
 
-/** An error thrown is everybody's outcome. */
+/** A thrown error is the outcome of all inputs. */
 async function attempt(lane: MergeQueue, inputs: unknown[]): Promise<MergeOutcome<unknown>[]> {
   try {
     return await lane.run(lane.appId, inputs as never[])
@@ -212,8 +217,10 @@ async function executeAlone(lane: MergeQueue, input: unknown): Promise<MergeOutc
   }
 }
 
-/** Bad data (22), a constraint (23), a serialization failure or deadlock (40). */
+/** Bad data (22), a violated constraint (23), a serialization failure or deadlock (40). */
 const isOneCallersFault = (error: unknown) => /^(22|23|40)/.test(sqlState(error) ?? '')
 
-/** Worth trying again: the next look sees what the winner wrote. Unique and foreign keys, and everything in class 40. */
+/**
+ * Worth retrying, because the retry sees what the winner wrote: unique and foreign keys, and everything in class 40.
+ */
 export const isLostRace = (error: unknown) => /^(23505|23503|40...)$/.test(sqlState(error) ?? '')

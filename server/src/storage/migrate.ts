@@ -5,7 +5,7 @@ import pg from 'pg'
 export type Migration = { version: number; name: string; text: string; checksum: string }
 
 const FOLDER = new URL('../../migrations/', import.meta.url)
-/** "carillon" in the numbers of a phone's keys; any constant of our own would do. */
+/** "carillon" on a phone keypad; any unique constant works. */
 const LOCK = 22_745_566
 const LOCK_NOT_AVAILABLE = '55P03'
 
@@ -21,7 +21,10 @@ export async function readMigrations(folder = FOLDER): Promise<Migration[]> {
   )
 }
 
-/** What stands between this database and this version of the server. Throws when the database is newer or was edited. */
+/**
+ * Returns the migrations that this database lacks. Throws when the database is newer or an applied migration was
+ * edited.
+ */
 export async function pendingMigrations(client: pg.ClientBase, migrations: Migration[]): Promise<Migration[]> {
   const { rows } = await client.query("select to_regclass('schema_migrations') is not null as present")
   if (!rows[0].present) return migrations
@@ -43,8 +46,9 @@ export async function pendingMigrations(client: pg.ClientBase, migrations: Migra
 }
 
 /**
- * Bring the schema up to date. One node migrates while the others wait for the lock; each migration is one transaction,
- * so a crash in the middle leaves a whole number of them; a table that is in use is waited for 5 s, then said so.
+ * Brings the schema up to date. One node migrates while the others wait for the lock. Each migration is one
+ * transaction, so a crash never leaves one half applied. A table in use is waited for 5 s before the migration fails
+ * with a message.
  */
 export async function migrate(
   connection: pg.ClientConfig,
@@ -53,7 +57,7 @@ export async function migrate(
 ): Promise<string[]> {
   const all = migrations ?? (await readMigrations())
   const client = new pg.Client({ ...connection, application_name: 'carillon migrate' })
-  // A connection that breaks fails its statement; unheard, the event would end the process as well.
+  // A broken connection fails its statement; without a listener the event would also end the process.
   client.on('error', () => {})
   await client.connect()
   try {

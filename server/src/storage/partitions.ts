@@ -1,13 +1,13 @@
-// Tables partitioned by month. The months are made and dropped at run time, because only the server knows what time it
-// is: some ahead of need, and old ones dropped whole. There is no default partition: a month could not be added beside
-// one without reading all of it.
+// Tables partitioned by month. Partitions are created and dropped at run time, because only the server knows the time:
+// some are created ahead of need, and old ones are dropped whole. There is no default partition: adding a month beside
+// one would require reading all of it.
 
 import type { Db } from './db.ts'
 import { Sql, sql } from './sql.ts'
 
 type Month = { name: string; from: Date; until: Date }
 
-/** Any constant of our own would do. */
+/** Any unique constant works. */
 const LOCK = 22_745_570
 
 const monthOf = (table: string, year: number, month: number): Month => {
@@ -25,7 +25,7 @@ function monthsBetween(table: string, from: Date, until: Date): Month[] {
   }
 }
 
-/** Servers that make or drop months at the same time take turns. */
+/** Servers that create or drop partitions at the same time take turns. */
 const lockMonths = (db: Db) => db.query(sql`select pg_advisory_xact_lock(${LOCK})`)
 
 async function findMonths(db: Db, table: string): Promise<Month[]> {
@@ -40,7 +40,9 @@ async function findMonths(db: Db, table: string): Promise<Month[]> {
   })
 }
 
-/** Make the months that are missing for any time from `from` to `until`. `table` is a name in our sources, never input. */
+/**
+ * Creates the missing partitions for any time from `from` to `until`. `table` is a name from our sources, never input.
+ */
 export async function addMonths(db: Db, table: string, from: Date, until: Date): Promise<void> {
   const wanted = monthsBetween(table, from, until)
   const findMissing = async (db: Db) => {
@@ -54,7 +56,7 @@ export async function addMonths(db: Db, table: string, from: Date, until: Date):
   })
 }
 
-/** Made apart and then attached: unlike "create table … partition of", that keeps nobody from writing meanwhile. */
+/** Created separately and then attached: unlike "create table … partition of", that does not block writers. */
 async function createMonth(db: Db, table: string, { name, from, until }: Month) {
   await db.query(new Sql(`create table ${name} (like ${table} including defaults including constraints)`, []))
   const [first, next] = [from.toISOString(), until.toISOString()]
@@ -64,8 +66,8 @@ async function createMonth(db: Db, table: string, { name, from, until }: Month) 
 }
 
 /**
- * Drop the months that ended at or before this time. That needs the table for itself for a moment: with a long query in
- * the way it gives up after 2 s, so that writers do not pile up behind it, and is tried again later.
+ * Drops the partitions that ended at or before this time. That needs an exclusive lock on the table for a moment:
+ * behind a long query it gives up after 2 s, so that writers do not queue up behind it, and is retried later.
  */
 export async function dropMonths(db: Db, table: string, before: Date): Promise<void> {
   const old = (await findMonths(db, table)).filter(({ until }) => until <= before)
@@ -77,7 +79,9 @@ export async function dropMonths(db: Db, table: string, before: Date): Promise<v
     })
 }
 
-/** Of a month that has grown by millions since anybody looked, PostgreSQL thinks that it is as it was. */
+/**
+ * PostgreSQL plans with outdated statistics for a partition that has grown by millions of rows since it was analyzed.
+ */
 export async function analyzeMonth(db: Db, table: string, at: Date): Promise<void> {
   await db.query(new Sql(`analyze ${monthOf(table, at.getUTCFullYear(), at.getUTCMonth()).name}`, []))
 }

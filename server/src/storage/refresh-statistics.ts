@@ -1,19 +1,20 @@
-// While a table is young, a plan made for a hundred rows is soon run on a hundred thousand: prepared statements and
-// foreign-key checks keep their plans until the table is analyzed, and autovacuum looks once a minute.
-// Measured without this: an import into a new database fell to 300 users a second until autovacuum came by.
+// In a young table, a plan made for a hundred rows is soon used for a hundred thousand: prepared statements and
+// foreign-key checks keep their plans until the table is analyzed, and autovacuum runs once a minute.
+// Measured without this: an import into a new database slowed to 300 users a second until autovacuum ran.
 
 import type { Log } from '../lib/log.ts'
 import type { Db } from './db.ts'
 import { Sql, sql } from './sql.ts'
 
-/** Past this size a table grows slowly enough, relative to itself, for autovacuum. */
+/** Beyond this size a table grows slowly enough, relative to itself, for autovacuum. */
 const YOUNG_ROWS = 500_000
 const LOOK_MS = 500
 
 /**
- * Analyze the tables that hold four times what they held when they were last looked at. True when there was one. Those whose rows only
- * change, or come and go, are left alone: each time every connection plans all statements on them anew. Measured when growth by half
- * was reason enough: a tenth of all statement time of a busy new server.
+ * Analyzes the tables that have grown to four times their size at the last analysis. Returns true when there was one.
+ * Tables whose rows only change, or are inserted and deleted, are left alone, because each analysis makes every
+ * connection plan all statements on the table anew. Measured when growth by half was enough: a tenth of all statement
+ * time of a busy new server.
  */
 export async function refreshStatistics(db: Db): Promise<boolean> {
   const grown = await db.query<{ name: string }>(sql`
@@ -22,12 +23,12 @@ export async function refreshStatistics(db: Db): Promise<boolean> {
     where s.schemaname = current_schema and c.reltuples < ${YOUNG_ROWS}
       and s.n_live_tup > 200 + greatest(c.reltuples, 0) * 4
     order by s.relname`)
-  // The names come from the catalogue, quoted by it; ANALYZE takes no parameters.
+  // The names come from the catalog and are quoted by it; ANALYZE takes no parameters.
   if (grown.length > 0) await db.query(new Sql(`analyze ${grown.map(({ name }) => name).join(', ')}`, []))
   return grown.length > 0
 }
 
-/** `countWork` tells whether anything happened since the last look; an idle server does not look. */
+/** `countWork` shows whether anything happened since the last check; an idle server does not check. */
 export function keepStatisticsFresh(db: Db, countWork: () => number, log: Log): { stop(): void } {
   let seen = countWork()
   let isLooking = false

@@ -1,4 +1,4 @@
-// A pool that apps share: each has at most all of its connections but one, and they take turns.
+// A pool shared by apps: each gets at most all of its connections but one, and they take turns.
 
 import { RateLimited } from '../lib/errors.ts'
 import { createFairSlots, type FairSlots, QueueFull } from '../lib/fair-slots.ts'
@@ -6,19 +6,22 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db, Pool } from './db.ts'
 
 export type SharedPool = {
-  /** Gives `run` one connection at the app's turn. When the signal is aborted, what waits is dropped and what runs is ended. */
+  /**
+   * Gives `run` a connection when it is the app's turn. When the signal is aborted, waiting work is dropped and running
+   * work is ended.
+   */
   use<Result>(appId: AppId, run: (db: Db) => Promise<Result>, signal?: AbortSignal): Promise<Result>
 }
 
 export type SharedPoolOptions = {
   pool: Pool
   connections: number
-  /** Beyond these an app is told to come back later. Defaults to no limit. */
+  /** Beyond this number, an app's callers are told to retry later. Defaults to no limit. */
   maxWaitingPerApp?: number
   maxWaitMs?: number
 }
 
-/** What waits is mostly done within this time. */
+/** Most waiting work is done within this time. */
 const RETRY_AFTER_SECONDS = 5
 
 export function createSharedPool(options: SharedPoolOptions): SharedPool & Pick<FairSlots, 'stats'> {

@@ -1,4 +1,4 @@
-// A statement is text and values, kept apart until PostgreSQL joins them: there is no way to put a value into the text.
+// A statement consists of text and values, kept apart until PostgreSQL combines them: no value can get into the text.
 
 import { nextTurn } from '../lib/event-loop.ts'
 
@@ -11,7 +11,7 @@ export class Sql {
   }
 }
 
-/** sql`select … where app_id = ${appId} and ${condition}`: nested fragments are spliced in, everything else is bound. */
+/** sql`select … where app_id = ${appId} and ${condition}`: nested fragments are inserted, everything else is bound. */
 export function sql(strings: TemplateStringsArray, ...parts: unknown[]): Sql {
   let text = strings[0] ?? ''
   const values: unknown[] = []
@@ -30,7 +30,7 @@ export function sql(strings: TemplateStringsArray, ...parts: unknown[]): Sql {
   return new Sql(text, values)
 }
 
-/** Fragments in a row. By one pass: a list of hundreds, put together two by two, would be rewritten hundreds of times. */
+/** Joins fragments in one pass: joining a list of hundreds pairwise would rewrite it hundreds of times. */
 export function joined(parts: readonly Sql[], separator: string): Sql {
   const values: unknown[] = []
   const texts = parts.map((part) => {
@@ -44,18 +44,19 @@ export function joined(parts: readonly Sql[], separator: string): Sql {
 export const emptySql = new Sql('', [])
 
 /**
- * Rows as one jsonb parameter, for `jsonb_to_recordset`: any number of rows is one statement and one plan. Dates are written
- * here, each once: rows share most of theirs, and V8 takes five times as long over a list in which it finds one.
+ * Encodes rows as one jsonb parameter for `jsonb_to_recordset`: any number of rows is one statement and one plan. Dates
+ * are serialized here, each distinct one once: rows share most of theirs, and V8 takes five times as long for a list
+ * that contains dates.
  */
 export function rows(list: readonly object[]): string {
   const known = new Map<number, string | null>()
   return JSON.stringify(list.map((row) => withoutDates(row as Record<string, unknown>, known)))
 }
 
-/** Writing so many takes some 5 ms of the event loop. */
+/** Encoding this many rows takes about 5 ms of the event loop. */
 const ROWS_PER_TURN = 1_000
 
-/** The same for lists that may be long: everybody else is served in between. */
+/** The same for lists that may be long: other work is served between the turns. */
 export async function rowsInTurns(list: readonly object[], size = ROWS_PER_TURN, pause = nextTurn): Promise<string> {
   const parts: string[] = []
   for (let i = 0; i < list.length; i += size) {
@@ -85,7 +86,7 @@ function withoutDates(row: Record<string, unknown>, known: Map<number, string | 
 const camel = (column: string) => column.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
 const camelNames = new Map<string, string>()
 
-/** Columns are snake_case, TypeScript is camelCase; this is the one place that translates. */
+/** Columns are snake_case, TypeScript is camelCase; only this function translates. */
 export function camelCase(column: string): string {
   let name = camelNames.get(column)
   if (name === undefined) {

@@ -1,6 +1,6 @@
-// PostgreSQL refuses to run as root. On a server rented by the hour root is often the only account there is, so root's
-// PostgreSQL runs in a user namespace in which root's own files are nobody's. Where namespaces are forbidden it runs as
-// the real nobody.
+// PostgreSQL refuses to run as root. On a rented server root is often the only account, so root's PostgreSQL runs in a
+// user namespace in which root's own files belong to nobody. Where namespaces are forbidden, it runs as the real user
+// nobody.
 
 import { type SpawnOptions, spawn } from 'node:child_process'
 import { userInfo } from 'node:os'
@@ -9,10 +9,12 @@ import { EmbeddedError } from './error.ts'
 export type Account = {
   /** For the log. */
   kind: 'own' | 'namespace' | 'nobody'
-  /** Whose the files must be. */
+  /** The owner that the files must have. */
   uid: number
   gid: number
-  /** The command that runs a program under this account; `ends` is the signal that it gets when we die. */
+  /**
+   * The command that runs a program under this account; `ends` is the signal that it receives when this process dies.
+   */
   command(program: string, args: string[], ends: 'SIGINT' | 'SIGKILL'): SpawnCommand
 }
 
@@ -21,7 +23,7 @@ export type SpawnCommand = { file: string; args: string[]; options: SpawnOptions
 const NOBODY = 65_534
 const NAMESPACE = ['unshare', '-U', `--map-user=${NOBODY}`, `--map-group=${NOBODY}`]
 
-// The server's own environment holds its secrets and perhaps PG… variables; neither is PostgreSQL's business.
+// The server's own environment contains its secrets and possibly PG… variables; PostgreSQL must get neither.
 const ENVIRONMENT = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC' }
 const DEATH_SIGNAL = ['setpriv', '--pdeathsig']
 
@@ -33,7 +35,7 @@ export async function chooseAccount(): Promise<Account> {
     return { kind: 'own', uid, gid, command: (file, args) => ({ file, args, options: { env: ENVIRONMENT } }) }
   }
 
-  // An orphan is ended at the next start in any case; with this, there is none to end.
+  // The next start ends an orphan in any case; with this there is none.
   const dies = (await succeeds([...DEATH_SIGNAL, 'KILL', 'true'])) ? DEATH_SIGNAL : []
   const commandWith =
     (prefix: string[], options: SpawnOptions = {}): Account['command'] =>
@@ -55,7 +57,7 @@ export async function chooseAccount(): Promise<Account> {
   return { kind: 'nobody', ...nobody, command: commandWith([], nobody) }
 }
 
-/** Containers run under bare numbers, which PostgreSQL refuses as well. */
+/** Containers often run under a user id without a name, which PostgreSQL refuses too. */
 function hasName(): boolean {
   try {
     return userInfo().username !== ''
@@ -64,7 +66,10 @@ function hasName(): boolean {
   }
 }
 
-/** Root's rights do not follow into the other account: a folder closed to all but its owner may be closed to it. */
+/**
+ * Root's privileges do not carry over to the other account, which may have no access to a folder that only its owner
+ * may enter.
+ */
 export function canReach(account: Account, path: string, test: '-x' | '-w'): Promise<boolean> {
   const { file, args, options } = account.command('sh', ['-c', `test ${test} "$1"`, 'sh', path], 'SIGKILL')
   return succeeds([file, ...args], options)

@@ -1,4 +1,5 @@
-// The way in for commands: beside a running server they use its PostgreSQL, without one they start it for themselves.
+// How commands reach the embedded database: while a server runs they use its PostgreSQL, otherwise they start their
+// own.
 
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -11,7 +12,7 @@ import { DATABASE, USER } from './initialize.ts'
 
 export type AttachedDatabase = { connection: pg.ClientConfig; close(): Promise<void> }
 
-/** A server that is just starting has the folder before it answers, and one that stops has it a little longer. */
+/** A starting server locks the folder before it answers, and a stopping one holds it a little longer. */
 const ATTACH_TIMEOUT_MS = 30_000
 const POLL_MS = 100
 
@@ -31,14 +32,14 @@ export async function connectEmbedded({ dataDir, log, settings }: EmbeddedOption
   }
 }
 
-/** Whether a start would find a database in this folder, or make one. */
+/** Whether this folder contains a database, so that a start would not create one. */
 export const hasDatabase = (dataDir: string) =>
   readFile(join(dataDir, 'postgres', 'PG_VERSION')).then(
     () => true,
     (error: NodeJS.ErrnoException) => error.code !== 'ENOENT' && error.code !== 'ENOTDIR',
   )
 
-/** PostgreSQL notes its socket's folder on the fifth line of its pid file, and its state on the eighth. */
+/** PostgreSQL writes its socket's folder to the fifth line of its pid file, and its state to the eighth. */
 async function findRunning(dataDir: string): Promise<pg.ClientConfig | undefined> {
   const note = await readFile(join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').catch(() => '')
   const [, , , , host, , , state] = note.split('\n')

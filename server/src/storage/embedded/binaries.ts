@@ -6,7 +6,9 @@ import { EmbeddedError, reasonOf } from './error.ts'
 
 export type Binaries = { initdb: string; postgres: string; major: string }
 
-/** PostgreSQL's programs for this machine, in a place where the account can run them, with their libraries linked. */
+/**
+ * Finds PostgreSQL's programs for this machine, in a place where the account can run them, with their libraries linked.
+ */
 export async function findBinaries(account: Account, dataDir: string): Promise<Binaries> {
   const root = findPackage()
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
@@ -31,8 +33,8 @@ function findPackage(): string {
 }
 
 /**
- * npm keeps no symbolic links; the package makes them in an install script, which npm may be told not to run.
- * False when one is missing and cannot be made.
+ * npm drops symbolic links; the package creates them in an install script, which npm may be configured not to run.
+ * Returns false when a link is missing and cannot be created.
  */
 async function linkLibraries(root: string): Promise<boolean> {
   const list = await readFile(join(root, 'native/pg-symlinks.json'), 'utf8').catch(() => '[]')
@@ -53,11 +55,11 @@ async function linkLibraries(root: string): Promise<boolean> {
 const exists = (path: string) =>
   readlink(path).then(
     () => true,
-    // A file that is there and is no link will do as well.
+    // A regular file in place of the link works too.
     (error: NodeJS.ErrnoException) => error.code === 'EINVAL',
   )
 
-/** The data folder is the one place that the account can reach for certain. 60 MB, made once per version. */
+/** The data folder is the only place that the account can certainly reach. The copy takes 60 MB, once per version. */
 async function copyPackage(root: string, dataDir: string, version: string, account: Account): Promise<string> {
   const copy = join(dataDir, `programs-${version}`)
   try {
@@ -77,7 +79,7 @@ async function copyPackage(root: string, dataDir: string, version: string, accou
   return copy
 }
 
-/** It got its name when it was whole. */
+/** The copy gets its final name only when it is complete. */
 const isWhole = (copy: string) =>
   readFile(join(copy, 'native/pg-symlinks.json')).then(
     () => true,

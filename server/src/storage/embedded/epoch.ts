@@ -1,17 +1,18 @@
-// Tells a data folder from a copy of it. A file in the folder is remembered by what it says and by when it was made, which no
-// copy can take along: whoever copies or restores the folder makes a new file.
+// Tells a data folder from a copy of it. A file in the folder is identified by its content and by its creation time,
+// which no copy preserves: copying or restoring the folder creates a new file.
 
 import { open, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { newId } from '../../lib/ids.ts'
 
-/** Moving the folder within its file system leaves it as it is. */
+/** Moving the folder within its file system does not change the epoch. */
 export async function openEpoch(dataDir: string): Promise<string> {
   const path = join(dataDir, 'epoch')
   await makeOnce(path)
   const { birthtimeNs, ino } = await stat(path, { bigint: true })
   const token = (await readFile(path, 'utf8')).trim()
-  // Some file systems do not know when a file was made; numbers of files are given anew by some that are mounted again.
+  // Some file systems record no creation time, so the inode is used there; some assign new inodes when they are
+  // remounted.
   return `${token} ${birthtimeNs > 0n ? `made ${birthtimeNs}` : `file ${ino}`}`
 }
 

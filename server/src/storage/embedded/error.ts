@@ -1,9 +1,9 @@
 import { ownProperty } from '../../lib/own-property.ts'
 
-/** The embedded PostgreSQL cannot be started; the message is one line that tells the operator why. */
+/** The embedded PostgreSQL cannot be started; the message tells the operator why, in one line. */
 export class EmbeddedError extends Error {}
 
-/** Another server has the data folder. */
+/** Another server uses the data folder. */
 export class FolderInUse extends EmbeddedError {}
 
 const REASONS: Record<string, string> = {
@@ -19,7 +19,7 @@ const REASONS: Record<string, string> = {
   ENAMETOOLONG: 'the path is too long',
 }
 
-/** A system error in words; other errors keep their message. */
+/** Describes a system error in words; other errors keep their message. */
 export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException
   return (code !== undefined && ownProperty(REASONS, code)) || oneLine(message)
@@ -27,7 +27,7 @@ export function reasonOf(error: unknown): string {
 
 const oneLine = (text: string) => text.replace(/\s*\n\s*/g, ' ').trim()
 
-/** What initdb or postgres said was wrong: of many lines, the first that complains; the others follow from it. */
+/** Finds the cause in the output of initdb or postgres: the first complaint, because later ones follow from it. */
 export function complaintIn(output: string): string | undefined {
   if (/No space left on device|Check free disk space/.test(output)) return REASONS.ENOSPC
   const complaint = /(?:PANIC|FATAL|initdb: error|postgres: error|error while loading[^:]*):\s*(.+)/.exec(output)?.[1]

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { EmbeddedError, reasonOf } from './error.ts'
 
-/** Make the data folder, or see that the one that is there can be used; its real path comes back. */
+/** Creates the data folder, or checks that the existing one is usable. Returns its real path. */
 export async function openDataFolder(dataDir: string): Promise<string> {
   const path = resolve(dataDir)
   try {
@@ -18,13 +18,13 @@ export async function openDataFolder(dataDir: string): Promise<string> {
 }
 
 export const SOCKET_NAME = '.s.PGSQL.5432'
-/** A socket's path has at most 108 bytes on Linux and 104 on macOS, with a zero at the end. */
+/** A socket's path has at most 108 bytes on Linux and 104 on macOS, including a terminating zero. */
 const LONGEST_SOCKET = 103
 
 /**
- * Whoever reaches the socket is let in as the owner of everything, so the folder around it is closed to others.
- * It is in the data folder, or, where that makes the path too long, under the folder for temporary files. There
- * somebody else may have made it, so it is made anew: then it is ours, or it cannot be made.
+ * Anyone who can reach the socket is admitted as owner of the database, so its folder is closed to others. It is in the
+ * data folder or, if that makes the path too long, in the folder for temporary files. Somebody else may have created it
+ * there, so it is created anew: then either we own it, or creating it fails.
  */
 export async function openSocketFolder(dataDir: string, owner: { uid: number; gid: number }): Promise<string> {
   const inside = join(dataDir, 'socket')
@@ -45,7 +45,7 @@ const fits = (folder: string) => Buffer.byteLength(join(folder, SOCKET_NAME)) <=
 
 const LARGEST_LOG = 10 * 1024 * 1024
 
-/** The log of the runs before is kept once, and only when it has grown. */
+/** Keeps one older log, and rotates only when the log has become large. */
 export async function rotateLog(path: string) {
   const size = await stat(path).then(
     (found) => found.size,
@@ -54,7 +54,7 @@ export async function rotateLog(path: string) {
   if (size > LARGEST_LOG) await rename(path, `${path}.1`)
 }
 
-/** A full disk also swallows the log that would say so. */
+/** A full disk also swallows the log message that would say so. */
 export async function isDiskFull(path: string): Promise<boolean> {
   const { bavail, bsize } = await statfs(path)
   return bavail * bsize < 1024 * 1024

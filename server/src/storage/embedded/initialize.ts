@@ -10,7 +10,10 @@ export const DATABASE = 'carillon'
 
 export type Initialization = { dataDir: string; logPath: string; account: Account; binaries: Binaries; sync: boolean }
 
-/** The folder with the database, made at the first start. It gets its name when it is whole and on the disk. */
+/**
+ * Returns the folder with the database, creating it at the first start. A new folder gets its final name when it is
+ * complete and synced to disk.
+ */
 export async function openDatabaseFolder(init: Initialization): Promise<string> {
   const { dataDir, binaries } = init
   const pgData = join(dataDir, 'postgres')
@@ -46,7 +49,10 @@ async function createDatabaseFolder({ dataDir, logPath, account, binaries, sync 
   }
 }
 
-/** Byte order and Unicode's letters: the same on every machine and in every version, whatever its locales are. */
+/**
+ * Byte-wise sort order and Unicode character classes: the same on every machine and in every version, whatever locales
+ * are installed.
+ */
 const KIND = ['--encoding=UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
 
 async function runInitdb(account: Account, initdb: string, folder: string, logPath: string, sync: boolean) {
@@ -69,7 +75,7 @@ async function runInitdb(account: Account, initdb: string, folder: string, logPa
     child.on('error', reject)
     child.on('close', (code, signal) => resolve(code ?? signal))
   })
-  // On a full disk this fails too, and initdb's own complaint is the one to tell.
+  // On a full disk this fails too, and initdb's own complaint is the one to report.
   await appendFile(logPath, output, { mode: 0o600 }).catch(() => {})
   if (ended !== 0) throw new Error(complaintIn(output) ?? `initdb ended with ${ended}`)
 }

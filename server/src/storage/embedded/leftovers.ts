@@ -1,6 +1,6 @@
-// After a kill -9 of the server, or of PostgreSQL's first process, others of its processes can still be at work on the
-// folder. A process counts as one of the folder's only by what it does now, never by its number alone: numbers are
-// given again, and a signal to a stranger is worse than a start that fails.
+// After a kill -9 of the server or of the postmaster, other PostgreSQL processes may still be working on the folder. A
+// process is attributed to the folder only by what it does now, never by its pid alone: pids are reused, and a signal
+// to an unrelated process is worse than a failed start.
 
 import { execFile } from 'node:child_process'
 import { readdir, readFile, rm, stat } from 'node:fs/promises'
@@ -12,12 +12,12 @@ import { EmbeddedError } from './error.ts'
 
 const POLL_MS = 20
 
-/** Every PostgreSQL process that works on this folder. */
+/** All PostgreSQL processes that work on this folder. */
 export function findServerProcesses(pgData: string): Promise<number[]> {
   return process.platform === 'linux' ? findByWorkingFolder(pgData) : findByCommand(pgData)
 }
 
-/** PostgreSQL's processes live in their data folder, also when it was moved since. */
+/** The working directory of PostgreSQL's processes is their data folder, even after it was moved. */
 async function findByWorkingFolder(pgData: string): Promise<number[]> {
   const home = await stat(pgData).catch(() => undefined)
   if (!home) return []
@@ -29,7 +29,7 @@ async function findByWorkingFolder(pgData: string): Promise<number[]> {
         const { dev, ino } = await stat(`/proc/${pid}/cwd`)
         return dev === home.dev && ino === home.ino ? [Number(pid)] : []
       } catch {
-        // It ended meanwhile, or it is another account's.
+        // The process has ended, or belongs to another account.
         return []
       }
     }),
@@ -37,7 +37,7 @@ async function findByWorkingFolder(pgData: string): Promise<number[]> {
   return found.flat()
 }
 
-/** Without /proc only the first process shows its folder; its children end when it does. */
+/** Without /proc only the postmaster shows its folder; its children end when it does. */
 async function findByCommand(pgData: string): Promise<number[]> {
   const pid = await notedPid(pgData)
   if (pid === undefined) return []
@@ -55,13 +55,14 @@ async function notedPid(pgData: string): Promise<number | undefined> {
   return pid > 0 ? pid : undefined
 }
 
-/** The caller holds the lock of the data folder, so whatever PostgreSQL runs on it has lost its owner. */
+/** The caller holds the lock of the data folder, so any PostgreSQL that runs on it has lost its owner. */
 export async function endLeftovers(pgData: string, log: Log) {
   const first = await notedPid(pgData)
   const found = await findServerProcesses(pgData)
   if (found.length > 0) {
     log.warn({ pids: found }, 'Stopping the PostgreSQL that the previous run left behind')
-    // Fast, then immediate shutdown by the first process; children alone end when they notice that it is gone.
+    // First a fast, then an immediate shutdown by the postmaster; children without a postmaster end when they notice
+    // that.
     const isFirst = (pid: number) => pid === first
     const ended =
       (await endAll(pgData, 'SIGINT', isFirst, found.some(isFirst) ? 10_000 : 1_000)) ||
@@ -69,7 +70,7 @@ export async function endLeftovers(pgData: string, log: Log) {
       (await endAll(pgData, 'SIGKILL', () => true, 5_000))
     if (!ended) throw new EmbeddedError(`a PostgreSQL that works on ${pgData} cannot be ended`)
   }
-  // PostgreSQL sees by itself that the noted process is gone, but not that its number now is somebody else's.
+  // PostgreSQL notices when the process in its pid file is gone, but not when that pid now belongs to another process.
   if (first !== undefined && isAlive(first)) await rm(join(pgData, 'postmaster.pid'), { force: true })
 }
 

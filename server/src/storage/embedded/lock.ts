@@ -6,9 +6,9 @@ import { EmbeddedError, FolderInUse, reasonOf } from './error.ts'
 const SQLITE_BUSY = 5
 
 /**
- * One server at a time per data folder. The lock is SQLite's on an empty file: a kernel lock that two starters cannot
- * both get, that ends with its process however that ends, and that is seen from other containers on the same folder.
- * A pid in a file has none of these. The pid is noted beside it, for the message alone.
+ * Allows one server at a time per data folder. The lock is SQLite's on an empty file: a kernel lock that two starting
+ * servers cannot both get, that ends with its process however it ends, and that is visible from other containers on the
+ * same folder. A pid file has none of these properties; the pid is written beside the lock only for the error message.
  */
 export async function lockFolder(dataDir: string): Promise<{ release(): Promise<void> }> {
   const note = join(dataDir, 'server.pid')

@@ -1,5 +1,6 @@
-// PostgreSQL that finds no room for its log ends, and reads end with it until an operator comes. So writes stop while a
-// little is left, and a reserve on the disk is given up in that moment: whoever filled the disk has not got that.
+// When PostgreSQL has no disk space for its write-ahead log it exits, and reads fail too until an operator intervenes.
+// So writes stop while a little space is left, and at that moment a reserve file is deleted: whatever filled the disk
+// could not use that space.
 
 import { randomBytes } from 'node:crypto'
 import { open, rename, rm, stat, statfs } from 'node:fs/promises'
@@ -7,16 +8,16 @@ import { join } from 'node:path'
 import type { Log } from '../../lib/log.ts'
 
 export type Reserve = {
-  /** False from the moment the disk is nearly full until there is room again. */
+  /** False from the moment the disk is nearly full until there is enough space again. */
   mayWrite(): boolean
   close(): Promise<void>
 }
 
 const MB = 1024 * 1024
-/** Four segments of PostgreSQL's log; what is written while nobody may write fills one in a day. */
+/** Four segments of the write-ahead log; while writes are refused, what is still written fills one in a day. */
 const RESERVE_BYTES = 64 * MB
 const LEAST_BYTES = 32 * MB
-/** With the reserve laid in again it must not be nearly full at once. */
+/** Recreating the reserve must not make the disk nearly full again. */
 const ENOUGH_BYTES = RESERVE_BYTES + 2 * LEAST_BYTES
 const POLL_MS = 250
 
@@ -46,7 +47,7 @@ export async function keepReserve(dataDir: string, log: Log): Promise<Reserve> {
       })
     return looking
   }
-  // Laying the reserve in takes its time, and the first requests need not wait for it.
+  // Creating the reserve takes a while, and the first requests need not wait for it.
   if ((await freeBytes(dataDir).catch(() => 0)) < LEAST_BYTES) await lookQuietly()
   const timer = setInterval(() => void lookQuietly(), POLL_MS).unref()
   return {
@@ -69,7 +70,7 @@ const exists = (path: string) =>
     () => false,
   )
 
-/** Of bytes that no file system can make smaller. */
+/** Random bytes, which no file system can compress. */
 async function layIn(path: string) {
   const unfinished = `${path}.new`
   const file = await open(unfinished, 'w', 0o600)

@@ -17,13 +17,13 @@ export type Server = { command: SpawnCommand; pgData: string; socketDir: string;
 const POLL_MS = 20
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 10_000
-/** A server that ran this long before it fell is not failing again and again. */
+/** A server that ran this long before it crashed is not in a crash loop. */
 const STEADY_MS = 60_000
-/** A checkpoint comes first; on a slow disk it takes its time. */
+/** A shutdown begins with a checkpoint, which takes time on a slow disk. */
 const FAST_SHUTDOWN_MS = 60_000
 const IMMEDIATE_SHUTDOWN_MS = 5_000
 
-/** Starts PostgreSQL, waits until it answers, and starts it again whenever it falls, until it is stopped. */
+/** Starts PostgreSQL, waits until it answers, and restarts it whenever it crashes, until it is stopped. */
 export async function supervise(server: Server): Promise<Supervised> {
   const { pgData, log } = server
   const stopping = new AbortController()
@@ -38,7 +38,7 @@ export async function supervise(server: Server): Promise<Supervised> {
     await untilReady(server, child, mark)
   }
 
-  // Each round is one life of PostgreSQL.
+  // Each round covers one PostgreSQL process from start to exit.
   async function keepRunning() {
     let pauseMs = FIRST_PAUSE_MS
     while (!stopping.signal.aborted) {
@@ -61,7 +61,7 @@ export async function supervise(server: Server): Promise<Supervised> {
     }
   }
 
-  // Where the kernel does not do it for us, an exit without stop() must not leave it behind.
+  // Where the kernel does not end PostgreSQL with us, an exit without stop() must not leave it running.
   const onExit = () => child?.kill('SIGINT')
   process.on('exit', onExit)
   try {
@@ -105,7 +105,8 @@ export async function supervise(server: Server): Promise<Supervised> {
 function run({ command, logPath }: Server): ChildProcess {
   const log = openSync(logPath, 'a', 0o600)
   try {
-    // A session of its own: a Ctrl-C meant for the server would otherwise end PostgreSQL before the last answers.
+    // Runs in a session of its own: a Ctrl-C meant for the server would otherwise end PostgreSQL before the last
+    // answers.
     const child = spawn(command.file, command.args, {
       ...command.options,
       cwd: '/',
@@ -126,7 +127,7 @@ async function exitOf(child: ChildProcess | undefined) {
   if (child && isRunning(child)) await once(child, 'exit')
 }
 
-/** Recovery after a crash may take minutes; as long as the process lives, it is waited for. */
+/** Recovery after a crash may take minutes, so this waits as long as the process lives. */
 async function untilReady(server: Server, child: ChildProcess, mark: number) {
   for (;;) {
     if (!isRunning(child)) throw new EmbeddedError(`PostgreSQL does not start: ${await whyNot(server, child, mark)}`)
@@ -135,7 +136,7 @@ async function untilReady(server: Server, child: ChildProcess, mark: number) {
   }
 }
 
-/** PostgreSQL writes its state on the eighth line of its pid file. */
+/** PostgreSQL writes its state to the eighth line of its pid file. */
 async function isReady(pgData: string, pid: number | undefined): Promise<boolean> {
   const lines = (await readFile(join(pgData, 'postmaster.pid'), 'utf8').catch(() => '')).split('\n')
   return Number(lines[0]) === pid && lines[7]?.trim() === 'ready'
@@ -166,7 +167,7 @@ async function readFrom(path: string, mark: number): Promise<string> {
   }
 }
 
-/** The socket's own lock file names a process too, and its number may be somebody else's by now. */
+/** The socket's lock file names a pid too, which may belong to another process by now. */
 async function removeSocket(folder: string) {
   for (const name of [SOCKET_NAME, `${SOCKET_NAME}.lock`]) await rm(join(folder, name), { force: true })
 }
