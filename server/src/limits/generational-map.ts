@@ -1,18 +1,18 @@
-// What is kept for each counter of each app, and forgotten when nobody asked for it for a while.
+// A map of values per app and key, which forgets those that were not used for a while.
 
 import type { AppId } from '../lib/ids.ts'
 import { LONGEST_WINDOW_MS } from './rules.ts'
 
 export type GenerationalMap<Value> = {
-  /** To be called with the time before anything else: forgets what has not been opened for one to two minutes. */
+  /** To be called with the time before anything else. Forgets what has not been opened for one to two minutes. */
   age(now: number): void
   find(appId: AppId, key: string): Value | undefined
-  /** The value that is there, or a new one. Keeps it for another minute. */
+  /** Returns the existing value, or creates one, and keeps it for another minute. */
   open(appId: AppId, key: string, make: () => Value): Value
   set(appId: AppId, key: string, value: Value): void
   delete(appId: AppId, key: string): void
   apps(): AppId[]
-  /** Every value of an app. */
+  /** All values of an app. */
   entries(appId: AppId): Iterable<[string, Value]>
   clear(): void
   size(): number
@@ -21,8 +21,8 @@ export type GenerationalMap<Value> = {
 type Generation<Value> = Map<AppId, Map<string, Value>>
 
 /**
- * Two generations: a value in use is in the young one; every minute the old one is dropped whole and the young one
- * becomes old. Forgetting thus costs nothing per value.
+ * There are two generations. Values in use are in the young one; every minute the old one is dropped as a whole and the
+ * young one becomes old. Forgetting thus costs nothing per value.
  */
 export function createGenerationalMap<Value>(): GenerationalMap<Value> {
   let young: Generation<Value> = new Map()
@@ -52,7 +52,7 @@ export function createGenerationalMap<Value>(): GenerationalMap<Value> {
 
   return {
     age(now) {
-      // A clock that was set back turns too, else nothing would be forgotten until it has caught up.
+      // A clock that was set back counts as well; otherwise nothing would be forgotten until it has caught up.
       if (Math.abs(now - turnedMs) < LONGEST_WINDOW_MS) return
       old = young
       young = new Map()

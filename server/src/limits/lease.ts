@@ -1,11 +1,11 @@
-// What a node may let in of one counter that several nodes share. Three things count against the limit:
-//   - the log of what was let in, by anybody;
-//   - the holds of other nodes: so many each may still let in, until a time;
-//   - what this node holds itself.
-// All three are one row in PostgreSQL. A node reads the row, decides what it would take, and writes that down on condition
-// that the row is still the one that it has read; otherwise it gets the row as it is now and decides again. So a decision
-// is one statement, nobody waits for a lock that another node holds, and a node that dies takes nothing with it: what it
-// held stays counted until it would have left the window.
+// What one node may admit from a counter that several nodes share. Three things count against the limit:
+// - the log of what any node admitted;
+// - the holds of other nodes: how many requests each may still admit, until a time;
+// - what this node holds itself.
+// All three are one row in PostgreSQL. A node reads the row, decides how much to take, and writes that on condition
+// that the row has not changed; otherwise it gets the current row and decides again. So a decision is one statement, no
+// node waits for a lock of another, and a dead node loses nothing: what it held stays counted until it would have left
+// the window.
 
 import { LONGEST_WINDOW_MS } from './rules.ts'
 import type { Demand } from './take.ts'
@@ -23,34 +23,34 @@ import {
 
 export type CounterHold = { untilMs: number; count: number; holder: number }
 
-/** A row as it was last seen, and what this node has of it. */
+/** A row as last seen, and this node's part of it. */
 export type CounterLease = {
-  /** Of the row; 0 when nothing is known of one. */
+  /** Identifies the version of the row; 0 when no row is known. */
   stamp: number
   log: Window
-  /** Those of other nodes. */
+  /** The holds of other nodes. */
   holds: CounterHold[]
-  /** What this node may still let in, until then. */
+  /** How many requests this node may still admit, until `untilMs`. */
   left: number
   untilMs: number
-  /** Let in out of what it held, and not in the log yet; and when the last of them was. */
+  /** Requests admitted from the hold that are not in the log yet, and the time of the last of them. */
   used: number
   usedAtMs: number
-  /** Granted to the requests that are being decided, and in the log already. */
+  /** Granted to the requests that are being decided, and already in the log. */
   granted: number
-  /** In the log, as of then, and not let in after all. */
+  /** In the log as of that time, but not admitted in the end. */
   returned: number
   returnedAtMs: number
-  /** Counted in memory before, and in no row yet. */
+  /** Counted in memory before, and not in any row yet. */
   unwritten: number[] | undefined
-  /** The unwritten log is all there is, whatever the row says. */
+  /** The unwritten log is complete, whatever the row says. */
   isWhole: boolean
-  /** Asked for since the last statement. */
+  /** Requests since the last statement. */
   asked: number
   statedMs: number
-  /** What this node would like to hold. */
+  /** How many requests this node would like to hold. */
   wished: number
-  /** The limit as last asked for. */
+  /** The limit of the latest demand. */
   limit: number
 }
 
@@ -73,14 +73,17 @@ export const newLease = (): CounterLease => ({
   limit: 0,
 })
 
-/** What is held is for the near future; unused, it counts no longer than this and the window. */
+/** A hold is for the near future; an unused one counts no longer than this plus the window. */
 const HOLD_MS = 1_000
-/** A busy node holds what it will let in during so long. */
+/** A busy node holds what it expects to admit during this time. */
 const AHEAD_MS = 250
 const SHORTEST_MEASURE_MS = 50
-/** All nodes together hold at most this share of a limit, so that nobody is refused much because of what others hold. */
+/**
+ * All nodes together hold at most this share of a limit, so that few requests are refused because of what other nodes
+ * hold.
+ */
 const HELD_SHARE = 0.05
-/** And nothing is held when so little is left that somebody may need it at once. */
+/** Nothing is held when less than this share of the limit is left, because another node may need it at once. */
 const FREE_SHARE = 0.2
 
 export type Proposal = {
@@ -89,14 +92,17 @@ export type Proposal = {
   untilMs: number
   /** For the requests that are being decided. */
   granted: number
-  /** For later ones, of the hold. */
+  /** For later requests, added to the hold. */
   added: number
   settled: number
   returned: number
   atMs: number
 }
 
-/** What the row would be after this node has written down what it did, and taken `need`, and what it will soon need. */
+/**
+ * The row as it would be after this node has recorded what it admitted, and has taken `need` and what it expects to
+ * need soon.
+ */
 export function propose(lease: CounterLease, demand: Demand | undefined, need: number, now: number): Proposal {
   if (demand) lease.limit = demand.limit
   lease.holds = lease.holds.filter(({ untilMs }) => untilMs + LONGEST_WINDOW_MS > now)
@@ -108,7 +114,7 @@ export function propose(lease: CounterLease, demand: Demand | undefined, need: n
   }
   if (!demand) return proposal
   const room = roomIn(log, lease.holds, demand, now) - left
-  // Besides what is held, which other requests may use up meanwhile.
+  // In addition to what is held, which other requests may use up in the meantime.
   proposal.granted = Math.max(0, Math.min(need, room))
   record(log, now, demand.limit, SHARED_GRAIN, proposal.granted)
   proposal.added = worthHolding(lease, demand, left, room - proposal.granted, now)
@@ -141,7 +147,7 @@ function worthHolding(lease: CounterLease, demand: Demand, left: number, room: n
   return Math.max(0, Math.min(lease.wished - left, most, Math.floor(room - limit * FREE_SHARE)))
 }
 
-/** The row is now what was proposed. Meanwhile some more may have been let in out of what was held before. */
+/** The row now contains the proposal. Meanwhile more requests may have been admitted from the earlier hold. */
 export function apply(lease: CounterLease, { log, added, untilMs, settled, returned, atMs }: Proposal, stamp: number) {
   if (added > 0 && lease.untilMs <= atMs) lease.left = 0
   lease.stamp = stamp
@@ -156,13 +162,13 @@ export function apply(lease: CounterLease, { log, added, untilMs, settled, retur
   lease.statedMs = atMs
 }
 
-/** Somebody else has changed the row. */
+/** Another node has changed the row. */
 export function learn(lease: CounterLease, stamp: number, state: string, me: number) {
   const { log, holds } = decode(state)
   lease.stamp = stamp
   lease.log = windowOf(log)
   lease.holds = holds.filter(({ holder }) => holder !== me)
-  // What was to be taken out of the log of before may not be in this one.
+  // What was to be removed from the earlier log may not be in this one.
   lease.returned = 0
 }
 
@@ -178,7 +184,7 @@ export function spend(lease: CounterLease, now: number) {
   }
 }
 
-/** The requests are decided: what was granted to them and is left must not be let in later. */
+/** The requests are decided: what was granted to them but not used must not be admitted later. */
 export function endGrant(lease: CounterLease, atMs: number) {
   if (lease.granted === 0) return
   lease.returned += lease.granted
@@ -186,16 +192,19 @@ export function endGrant(lease: CounterLease, atMs: number) {
   lease.granted = 0
 }
 
-/** What is held is enough for so many. */
+/** Whether the hold is enough for this many requests. */
 export const covers = (lease: CounterLease, count: number, now: number) => lease.left >= count && now < lease.untilMs
 
-/** Soon there will be nothing left. */
+/** Whether the hold will soon be used up. */
 export const runsOut = (lease: CounterLease) => lease.wished > 0 && lease.left <= lease.wished / 2
 
 export const hasUnwritten = (lease: CounterLease) =>
   lease.unwritten !== undefined || lease.used > 0 || lease.returned > 0 || lease.left > 0
 
-/** How long to wait for all that is known: the log, what others hold, and what this node holds. 0 when there may be room. */
+/**
+ * How long to wait, given everything known: the log, what others hold, and what this node holds. 0 when there may be
+ * room.
+ */
 export function waitFor(lease: CounterLease, demand: Demand, now: number): number {
   if (lease.holds.length === 0) return waitMs(lease.log, now, demand)
   const held = lease.holds.flatMap(({ untilMs, count }) => [untilMs, count])
@@ -203,13 +212,13 @@ export function waitFor(lease: CounterLease, demand: Demand, now: number): numbe
 }
 
 /**
- * The same, where it is certain without asking: what is in the log stays until it has left the window, but what others hold
- * may be given back.
+ * The wait that is certain without querying: what is in the log stays until it leaves the window, but other nodes may
+ * return what they hold.
  */
 export const certainWait = (lease: CounterLease, demand: Demand, now: number) =>
   lease.returned > 0 || lease.unwritten !== undefined ? 0 : waitMs(lease.log, now, demand)
 
-/** As kept in the row, which PostgreSQL does not look into: the log, then the holds. */
+/** The state as stored in the row, which is opaque to PostgreSQL: the log, then the holds. */
 export function encode({ log, hold, untilMs }: Proposal, lease: CounterLease, me: number): string {
   const holds = lease.holds.flatMap(({ untilMs, count, holder }) => [untilMs, count, holder])
   if (hold > 0) holds.push(untilMs, hold, me)
@@ -224,7 +233,7 @@ function decode(state: string): { log: number[]; holds: CounterHold[] } {
   return { log, holds: holds.toSorted((left, right) => left.untilMs - right.untilMs) }
 }
 
-/** Nothing in the row matters later than this and the longest window. */
+/** After this time plus the longest window, nothing in the row matters. */
 export const lastMs = ({ log, hold, untilMs }: Proposal, lease: CounterLease) =>
   Math.max(
     log.log.at(-2) ?? Number.NEGATIVE_INFINITY,

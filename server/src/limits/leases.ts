@@ -1,6 +1,6 @@
-// The leases of a node on counters that it shares with others. The requests of one app that arrive while a statement is
-// under way wait for the next and share it, so a node has one at a time for each app; that also keeps an app that floods
-// from taking the connections of the others. Most requests about a busy counter need none: they use what is held.
+// The leases of a node on counters that it shares with other nodes. Requests of one app that arrive while a statement
+// runs wait for the next one and share it, so a node runs one statement at a time per app; that also keeps a flooding
+// app from taking the connections of others. Most requests on a busy counter need no statement: they use the hold.
 
 import { randomInt } from 'node:crypto'
 import { unavailable } from '../lib/errors.ts'
@@ -31,18 +31,20 @@ import { writeCounters } from './store.ts'
 import type { Demand } from './take.ts'
 import { LOCAL_GRAIN, record, type Window, waitMs } from './window.ts'
 
-/** The node does not count together with others any more: nothing was decided. */
+/** The node no longer counts together with others; nothing was decided. */
 export class NotCounting extends Error {}
 
 export type Leases = {
-  /** Take one from each counter or from none: 0, or the whole seconds to wait. `now` is read again for those that had to wait. */
+  /** Takes one from each counter or from none. Returns 0, or the whole seconds to wait. */
   take(appId: AppId, demands: Demand[]): number | Promise<number>
-  /** What was counted in memory has to be written down. `isWhole`: nobody else has counted anything meanwhile. */
+  /**
+   * Adds counters from memory that have to be written. `isWhole`: no other node has counted anything in the meantime.
+   */
   add(counters: LocalCounters, isWhole: boolean): void
-  /** Resolves when everything is written down that was added. */
+  /** Resolves when everything that was added is written. */
   write(): Promise<void>
   hasUnwritten(): boolean
-  /** Write down what was let in, and give back what is held. */
+  /** Writes what was admitted, and returns what is held. */
   settle(): Promise<void>
   clear(): void
   size(): number
@@ -51,11 +53,11 @@ export type Leases = {
 export type LeasesOptions = {
   db: Db
   leaseMs: () => number
-  /** Counters that were added and are not written down yet may be decided in memory: nobody else may. */
+  /** True while this node alone may decide, in memory, about counters that were added and are not written yet. */
   hasAuthority: () => boolean
-  /** This node counts together with others. */
+  /** True while this node counts together with others. */
   mayDecide: () => boolean
-  /** Everything that is let in is counted here too. */
+  /** Counters in memory that also count everything that is admitted. */
   mirror: () => LocalCounters | undefined
 }
 
@@ -63,27 +65,27 @@ type PendingRequest = { demands: Demand[]; resolve: (seconds: number) => void; r
 
 type AppWork = {
   queue: PendingRequest[]
-  /** Counters of which there will soon be nothing left. */
+  /** Counters whose hold will soon be used up. */
   refresh: Map<string, Demand>
-  /** Counters to be written down, with nothing held any more. */
+  /** Counters to be written, without a hold. */
   settling: Set<string>
-  /** Those who wait until everything is written down. */
+  /** Callers that wait until everything is written. */
   writers: { resolve: () => void; reject: (error: unknown) => void }[]
   isBusy: boolean
 }
 
-/** The counters that PostgreSQL was asked for. */
+/** The counters that PostgreSQL was asked about. */
 type QueriedCounters = ReadonlyMap<string, unknown>
 
 type LeaseRequest = { lease: CounterLease; demand?: Demand; need: number; proposal?: Proposal }
 
 const MAX_BATCH = 512
-/** Counters of the memory that travel with one statement: few enough that requests of the app need not wait long for it. */
+/** In-memory counters written by one statement: few enough that requests of the app need not wait long for it. */
 const WRITE_CHUNK = 500
 const APPS_AT_ONCE = 4
-/** Each time somebody else was faster, and so had their turn. */
+/** In each round another node was faster, and so made progress itself. */
 const MAX_ROUNDS = 50
-/** As many as fit into a double together with a sign. */
+/** Fits into a double together with a sign. */
 const STAMPS = 2 ** 48 - 1
 
 export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: LeasesOptions): Leases {
@@ -108,7 +110,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     lease.isWhole = isWhole && hasAuthority()
   }
 
-  /** 0 when taken, the seconds to wait when that is certain, undefined when PostgreSQL has to be asked. */
+  /** Returns 0 when taken, the seconds to wait when that is certain, and undefined when PostgreSQL has to be asked. */
   function judge(appId: AppId, demands: Demand[], now: number, asked?: QueriedCounters): number | undefined {
     let wait = 0
     let isKnown = true
@@ -162,7 +164,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     begin(appId, work)
   }
 
-  /** Requests read from the sockets in this turn of the event loop travel together. */
+  /** Requests read from the sockets in the same turn of the event loop share a statement. */
   function begin(appId: AppId, work: AppWork) {
     if (work.isBusy) return
     work.isBusy = true
@@ -188,7 +190,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     works.delete(appId)
   }
 
-  /** A chunk of it, so that requests of the app find their turn in between. False when there is none. */
+  /** Takes a chunk of it, so that requests of the app get their turn in between. Returns false when nothing is left. */
   function wantUnwritten(appId: AppId, work: AppWork, wanted: Map<string, LeaseRequest>): boolean {
     for (const { counter, log } of unwritten.removeSome(appId, WRITE_CHUNK, leaseMs())) {
       const lease = leases.open(appId, counter, newLease)
@@ -218,7 +220,8 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     const asking = batch.filter((waiting) => !answer(appId, waiting, now))
     for (const [demand, need] of needsOf(asking)) {
       const lease = leases.find(appId, demand.key)
-      // What is held already needs no word: a counter that all requests share would else be in every statement of every node.
+      // What is held already needs no statement: otherwise a counter shared by all requests would be in every statement
+      // of every node.
       const isAtHand = windowOf(appId, demand.key, now) || (lease && covers(lease, need, now))
       if (!isAtHand) want(appId, wanted, demand, need)
     }
@@ -228,7 +231,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     if (asking.length > 0 && !mayDecide()) throw new NotCounting()
     for (const { lease, proposal } of wanted.values()) lease.granted = proposal?.granted ?? 0
     const answeredMs = leaseMs()
-    // Undecided are those about counters that were at hand a moment ago.
+    // Still undecided are requests on counters that could be decided without a query a moment ago.
     work.queue.push(...asking.filter((waiting) => !answer(appId, waiting, answeredMs, wanted)))
     for (const { lease, proposal } of wanted.values()) if (proposal) endGrant(lease, proposal.atMs)
   }
@@ -248,8 +251,9 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
   }
 
   /**
-   * Write down what is wanted, again and again where others were faster. Each round goes by the time it is: a log that others
-   * have written since an older time would look like the log of a clock that was set back, and count too little.
+   * Writes the wanted counters, retrying those that other nodes changed first. Each round uses the current time: a log
+   * written by others after an older time would look like that of a clock that was set back, and would count too
+   * little.
    */
   async function state(appId: AppId, wanted: Map<string, LeaseRequest>) {
     let left = [...wanted].toSorted(([one], [other]) => (one < other ? -1 : 1))
@@ -275,7 +279,7 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
           learn(entry.lease, row.stamp, row.state as string, me)
           return true
         }
-        // Without a row the app is gone, and whoever answers the request will say so.
+        // Without a row the app no longer exists; the handler of the request reports that.
         apply(entry.lease, entry.proposal as Proposal, row ? stamp : 0)
         return false
       })

@@ -1,11 +1,12 @@
-// Request limits over any number of nodes. A node that is alone counts in its memory, without a word to the database. Several
-// lease what they let in from PostgreSQL (leases.ts). Between the two nothing is forgotten, and no request waits:
-//   - a node that joins waits until the one that counts alone has written its counters down and said so. That one goes on
-//     deciding meanwhile: in memory what is not written down yet, by leases the rest;
-//   - a node that is left alone counts by leases and in memory until everything that others let in has left every window,
-//     and from then on in memory only;
-//   - a node that cannot renew its lease stops counting alone before anybody may take it for dead.
-// What a node that dies had counted alone dies with it. Its lease covers the limits per second; of those averaged over a
+// Request limits over any number of nodes. A node that is alone counts in memory, without using the database. Several
+// nodes lease from PostgreSQL what they admit (leases.ts). Between the two modes no count is lost, and no request
+// waits:
+// - A node that joins waits until the one that counts alone has written its counters and announced that. Meanwhile that
+//   node goes on deciding: in memory for what is not written yet, by leases for the rest.
+// - A node that is left alone counts both by leases and in memory until everything that others admitted has left every
+//   window, and from then on in memory only.
+// - A node that cannot renew its lease stops counting alone before any other node may consider it dead.
+// When a node dies, what it counted alone is lost. Its lease outlasts the limits per second; of limits averaged over a
 // minute, the part before the crash is lost. What it had leased stays counted.
 
 import { setTimeout as pause } from 'node:timers/promises'
@@ -31,17 +32,20 @@ import { type Demand, demandsOf, type LimitedApp, takeAll } from './take.ts'
 import { LOCAL_GRAIN } from './window.ts'
 
 export type Limiter = {
-  /** Take one from each counter, or from none. 0 when taken, else the whole seconds to wait before the next try. */
+  /**
+   * Takes one from each counter, or from none. Returns 0 when taken, otherwise the whole seconds to wait before
+   * retrying.
+   */
   take(app: LimitedApp, charges: RuleCharge[]): number | Promise<number>
   has(rule: string): boolean
   /** Resolves when this node may answer requests. */
   join(): Promise<void>
   leave(): Promise<void>
-  /** Look at the census now. Happens every second by itself. */
+  /** Reads the registry of nodes now. This also happens every second by itself. */
   renew(): Promise<void>
   mode(): 'local' | 'shared' | 'off'
   isOff(): boolean
-  /** Counters in memory, for the metrics page. */
+  /** Number of counters in memory, for the metrics page. */
   size(): number
 }
 
@@ -52,27 +56,30 @@ export type LimiterOptions = {
   log: Log
   /** Makes joining faster; nothing depends on it. */
   listener?: Listener
-  /** A node that comes back under its old id, which no other process may have, need not wait for its own old lease. */
+  /** A node that returns under its old id, which no other process may use, need not wait for its own old lease. */
   nodeId?: string
-  /** 0: only `renew()` looks at the census. */
+  /** With 0, only `renew()` reads the registry. */
   heartbeatMs?: number
 }
 
 const HEARTBEAT_MS = 1_000
 const JOIN_POLL_MS = 50
-/** A node that counts alone writes its counters down within seconds; half a minute is time enough. */
+/** A node that counts alone writes its counters within seconds; half a minute is enough. */
 const MAX_JOIN_POLLS = 600
 const ATTEMPTS = 3
 
 export function createLimiter(options: LimiterOptions): Limiter {
   const { db, clock, profile, log, listener, nodeId = newId(), heartbeatMs = HEARTBEAT_MS } = options
-  /** `waiting`: another node still counts alone, or it is not known whether one does. */
+  /** `waiting`: another node still counts alone, or it is unknown whether one does. */
   let state: 'out' | 'waiting' | 'alone' | 'handing over' | 'shared' = 'out'
-  /** What counts while this node is alone, and what will count when it is going to be. */
+  /** Used while this node is alone, and filled in advance when it is going to be. */
   let memory = localCounters()
-  /** Since when everything that this node lets in is in its memory too. */
+  /** Since when everything that this node admits is in its memory too. */
   let mirroredSinceMs: number | undefined
-  /** It has let in nothing yet that counts, in this life or a former one. Not known before it has looked. */
+  /**
+   * True when this node, now or in an earlier process, has admitted nothing that still counts. Unknown before it has
+   * checked.
+   */
   let isFresh: boolean | undefined
   let aloneUntilMs = Number.NEGATIVE_INFINITY
   let memberUntilMs = Number.NEGATIVE_INFINITY
@@ -118,7 +125,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
       if (state === 'out' || state === 'waiting') break
       const alone = takeAlone(appId, demands)
       if (alone !== undefined) return alone
-      // The lease is nearly over: a process that was stopped, or a database that was away.
+      // The lease has nearly expired: the process was suspended, or the database was unreachable.
       if (state === 'alone' || clock.leaseMs() >= memberUntilMs) await renew().catch(() => {})
       const again = takeAlone(appId, demands) ?? (canLease() ? leases.take(appId, demands) : undefined)
       if (typeof again === 'number') return again
@@ -129,7 +136,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
 
   const canLease = () => (state === 'shared' || state === 'handing over') && clock.leaseMs() < memberUntilMs
 
-  /** Others are there: what was counted alone is written down while requests go on. */
+  /** Other nodes exist: what was counted alone is written while requests continue. */
   function handOver() {
     leases.add(memory, true)
     memory = localCounters()
@@ -137,7 +144,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     state = 'handing over'
   }
 
-  /** Somebody took this node for dead. What it counted is added to what others have counted since. */
+  /** Another node considered this one dead. What this node counted is added to what others have counted since. */
   function loseAuthority() {
     if (state === 'alone') {
       leases.add(memory, false)
@@ -163,7 +170,10 @@ export function createLimiter(options: LimiterOptions): Limiter {
     await announce(db)
   }
 
-  /** Say it first and look after: a joiner that comes at the same time sees this node, or is seen by it. */
+  /**
+   * Announces first and checks afterwards, so that of this node and one that joins at the same time, at least one sees
+   * the other.
+   */
   async function goAlone() {
     const said = await renewMembership(db, nodeId, 'local', clock.leaseMs())
     const others = await findOtherNodes(db, nodeId, clock.leaseMs())
@@ -216,7 +226,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     return renewing
   }
 
-  // The database's own warnings say why; a node that cannot renew answers 503 until it can.
+  // The database's own warnings give the reason; a node that cannot renew answers 503 until it can.
   const renewQuietly = () =>
     void renew().catch((error: Error) =>
       log.debug({ reason: error.message }, 'Could not renew the registration of this node'),
@@ -249,7 +259,7 @@ export function createLimiter(options: LimiterOptions): Limiter {
     await renewing?.catch(() => {})
     await writing
     try {
-      // So that the next node, or this one after a restart, knows what was let in.
+      // So that the next node, or this one after a restart, knows what was admitted.
       if (state === 'alone') handOver()
       await leases.settle()
       await leaveRegistry(db, nodeId, clock.leaseMs())

@@ -1,4 +1,4 @@
-// Counters in the memory of a node: those of one that counts alone, or those that it has not written down yet.
+// Counters in the memory of a node: those of a node that counts alone, or those that it has not written yet.
 
 import type { AppId } from '../lib/ids.ts'
 import { createGenerationalMap } from './generational-map.ts'
@@ -9,17 +9,17 @@ import { emptyWindow, livingLog, mergeLogs, newestMs, type Window, windowOf } fr
 export type CounterLog = { counter: string; log: number[] }
 
 export type LocalCounters = {
-  /** The counters of one app. Good until the next call. */
+  /** The counters of one app. The result is valid until the next call. */
   of(appId: AppId, now: number): Counters
-  /** Add everything that another set of counters holds. */
+  /** Adds all counts of another set of counters. */
   absorb(other: LocalCounters, now: number): void
   /** The apps that have counters. */
   apps(): AppId[]
   logsOf(appId: AppId): Iterable<[string, Window]>
   put(appId: AppId, counter: string, log: number[]): void
-  /** Take out a counter with all that still counts. */
+  /** Removes a counter, and returns its log of what still counts. */
   remove(appId: AppId, counter: string): number[] | undefined
-  /** Take out some counters of an app. Those that count nothing any more are dropped. */
+  /** Removes some counters of an app and returns them. Counters on which nothing counts any more are dropped. */
   removeSome(appId: AppId, most: number, now: number): CounterLog[]
   isEmpty(): boolean
   size(): number

@@ -1,8 +1,9 @@
-// Which nodes answer requests, and how each counts them. Nothing here takes a lock: a node always says first and looks after.
-// Of two that do so at the same time, at least one sees the other:
-//   - a node that wants to count alone says so and then looks; when it sees anybody, it takes it back;
-//   - a node that joins says so and then looks; when it sees one that counts alone, it waits until that one has stopped.
-// A node that leaves or dies stays in the census as long as something that it let in may count in a window.
+// The registry of nodes that answer requests, and how each counts them. Nothing here takes a lock: a node always
+// announces first and reads afterwards. Of two nodes that do so at the same time, at least one sees the other:
+// - A node that wants to count alone announces that and then reads; if it sees another node, it withdraws.
+// - A node that joins announces that and then reads; if it sees a node that counts alone, it waits until that one has
+//   stopped.
+// A node that leaves or dies stays in the registry as long as something that it admitted may count in a window.
 
 import type { Db } from '../storage/db.ts'
 import { LONGEST_WINDOW_MS } from './rules.ts'
@@ -17,31 +18,31 @@ import {
   saveNode,
 } from './store.ts'
 
-/** A node that says nothing for so long is taken for dead. */
+/** A node that does not renew for this long is considered dead. */
 const LEASE_MS = 5_000
 /**
- * A node counts alone only until so long before its lease ends: 1 s so that what it let in last has left every window
- * of a second before another node begins, 1 s for clocks that differ.
+ * A node stops counting alone this long before its lease ends: 1 s so that what it admitted last has left every window
+ * of a second before another node begins, and 1 s for clock differences.
  */
 const MARGIN_MS = 2_000
 
 export type OtherNodes = {
-  /** They answer requests, or are about to. */
+  /** Nodes that answer requests, or are about to. */
   alive: ServerNode[]
-  /** What a node that is gone let in may still count. */
+  /** True when nothing that departed nodes admitted can still count. */
   areAllForgotten: boolean
 }
 
 export type NodeHeartbeat = {
-  /** Nobody took this node for dead since it last said something. */
+  /** True when no other node considered this one dead since its last renewal. */
   wasMember: boolean
   /** Until when it may count alone, if it does. */
   aloneUntilMs: number
-  /** Until when it may count together with others: before anybody else could find itself alone. */
+  /** Until when it may count together with others: before any other node could find itself alone. */
   memberUntilMs: number
 }
 
-/** Say that this node lives, and how it counts. One that was taken for dead joins as one of several. */
+/** Records that this node is alive, and how it counts. A node that was considered dead rejoins as one of several. */
 export async function renewMembership(
   db: Db,
   id: string,
@@ -57,7 +58,7 @@ export async function renewMembership(
   return { wasMember, aloneUntilMs: leaseUntil - MARGIN_MS, memberUntilMs: leaseUntil + LONGEST_WINDOW_MS / 2 }
 }
 
-/** See who else is there, and bury those that have not said anything in time. */
+/** Finds the other nodes, and marks those dead that have not renewed in time. */
 export async function findOtherNodes(db: Db, id: string, now: number): Promise<OtherNodes> {
   const others = (await findNodes(db)).filter((node) => node.id !== id)
   const isLate = ({ counts, leaseUntil }: ServerNode) => counts !== 'gone' && leaseUntil <= now
@@ -74,7 +75,7 @@ export async function findOtherNodes(db: Db, id: string, now: number): Promise<O
 const forgottenAt = ({ counts, leaseUntil }: ServerNode) =>
   counts === 'gone' ? leaseUntil : leaseUntil + LONGEST_WINDOW_MS
 
-/** Whether something may still count that a former life under this id let in. */
+/** Whether something may still count that an earlier process admitted under this id. */
 export async function hasPredecessor(db: Db, id: string, now: number): Promise<boolean> {
   return (await findNodes(db)).some((node) => node.id === id && forgottenAt(node) > now)
 }

@@ -1,5 +1,5 @@
-// The one table of request limits. Routes name a rule; how much it allows depends on the app's plan, on what the operator
-// set for the app, and on the LIMITS setting.
+// The table of all request limits. Routes name a rule; how much it allows depends on the app's plan, on the operator's
+// settings for the app, and on the LIMITS setting.
 
 import { ownProperty } from '../lib/own-property.ts'
 import { sha256 } from '../lib/secrets.ts'
@@ -11,9 +11,9 @@ export type Profile = 'default' | 'spec' | 'off'
 type Rule = {
   /** Requests per second. */
   perSecond: Record<LimitPlan, number>
-  /** One counter for the whole app, one for each endpoint of it, or one for each endpoint and single thing. */
+  /** One counter for the whole app, one per endpoint, or one per endpoint and resource. */
   scope: 'app' | 'endpoint' | 'subject'
-  /** The two limits of 1 request/second break ordinary clients when taken by the second; `default` averages them. */
+  /** The two limits of 1 request/second break ordinary clients when enforced per second; `default` averages them. */
   averaged: boolean
 }
 
@@ -21,7 +21,7 @@ const always = (perSecond: number): Record<LimitPlan, number> => ({ free: perSec
 const MESSAGES: Record<LimitPlan, number> = { free: 150, paid: 6_000 }
 
 const rules = new Map<string, Rule>([
-  // Create and cancel share one counter, whatever the method.
+  // Creating and canceling share one counter, whatever the method.
   ['messages', { perSecond: MESSAGES, scope: 'app', averaged: false }],
   ['events', { perSecond: MESSAGES, scope: 'app', averaged: false }],
   ['outcomes', { perSecond: MESSAGES, scope: 'app', averaged: false }],
@@ -29,7 +29,7 @@ const rules = new Map<string, Rule>([
   ['users.one', { perSecond: always(1), scope: 'subject', averaged: true }],
   ['view', { perSecond: always(1), scope: 'endpoint', averaged: true }],
   ['lookback', { perSecond: always(10), scope: 'endpoint', averaged: false }],
-  // Each makes keys, which takes the processor's time.
+  // Each request generates keys, which takes CPU time.
   ['email.keys', { perSecond: always(1), scope: 'app', averaged: true }],
   ['write', { perSecond: always(1_000), scope: 'endpoint', averaged: false }],
   ['read', { perSecond: always(100), scope: 'endpoint', averaged: false }],
@@ -46,12 +46,12 @@ function ruleOf(name: string): Rule {
 
 const SECOND_MS = 1_000
 const MINUTE_MS = 60_000
-/** No limit looks back further, so what is older can be forgotten. */
+/** No limit looks back further, so older entries can be forgotten. */
 export const LONGEST_WINDOW_MS = MINUTE_MS
 
 export type Allowance = { limit: number; windowMs: number }
 
-/** At most `limit` in any `windowMs`. Overrides are requests per second; 0 shuts the door. */
+/** At most `limit` in any `windowMs`. Overrides are requests per second; 0 refuses everything. */
 export function windowFor(
   name: string,
   plan: LimitPlan,
@@ -64,17 +64,17 @@ export function windowFor(
   const perSecond = override !== undefined && override >= 0 ? override : rule.perSecond[plan]
   const windowMs = rule.averaged && profile === 'default' ? MINUTE_MS : SECOND_MS
   const limit = (perSecond * windowMs) / SECOND_MS
-  // Half a request per second is one in two; less than one in a minute counts as one in a minute.
+  // Half a request per second means one in two seconds; less than one per minute counts as one per minute.
   if (limit > 0 && limit < 1) return { limit: 1, windowMs: Math.min(windowMs / limit, LONGEST_WINDOW_MS) }
   return { limit: Math.floor(limit), windowMs }
 }
 
-/** Keys are rows of an index, which takes neither every character nor every length. */
+/** Keys are stored in an index, which accepts neither every character nor every length. */
 const LONGEST_SUBJECT = 200
 
 export type RuleCharge = { rule: string; counter: string; subject?: string }
 
-/** The counter, inside its app, that a charge is taken from. */
+/** The counter, within its app, that a charge is taken from. */
 export function counterKey({ rule: name, counter, subject }: RuleCharge): string {
   const { scope } = ruleOf(name)
   if (scope === 'app') return name

@@ -4,16 +4,16 @@ import { sql } from '../storage/sql.ts'
 
 // The counters of one app
 
-/** `previous`: the stamp that the row must still have; null for whatever it has. */
+/** `previous`: the stamp that the row must still have; null to overwrite any. */
 export type WrittenCounter = { counter: string; previous: number | null; state: string; idleAt: number }
 
-/** The state is that of the row, where it is not what was written. */
+/** `state` is the row's current state, where that is not what was written. */
 export type CounterRow = { counter: string; stamp: number; state: string | null }
 
 /**
- * Write each counter on condition that nobody else has written it since. Comes back with the rows as they are now; those with
- * this stamp were written. One statement for all, so that nobody ever waits for a node that is gone. Counters must be distinct
- * and sorted, so that two nodes lock the rows that they share in the same order.
+ * Writes each counter on condition that no other node has written it since. Returns the rows as they are now; those
+ * with this stamp were written. One statement for all, so that no node ever waits for one that is gone. Counters must
+ * be distinct and sorted, so that two nodes lock the rows they share in the same order.
  */
 export const writeCounters = (db: Db, appId: AppId, stamp: number, counters: readonly WrittenCounter[]) =>
   db.query<CounterRow>(sql`
@@ -33,7 +33,7 @@ export const writeCounters = (db: Db, appId: AppId, stamp: number, counters: rea
       idle_at = case when c.stamp = coalesce(excluded.previous, c.stamp) then excluded.idle_at else c.idle_at end
     returning counter, stamp, case when stamp <> ${stamp}::bigint then state end as state`)
 
-/** Passes by what a node is writing at this moment: it is in use. */
+/** Skips rows that a node is writing at this moment, because they are in use. */
 export const deleteIdleCounters = (db: Db, appId: AppId, leaseMs: number) =>
   db.query(sql`
     delete from limit_counters
@@ -51,9 +51,9 @@ export const findAllAppsWithIdleCounters = (db: Db, leaseMs: number) =>
     from limit_counters
     where idle_at <= ${leaseMs}`)
 
-// The census of nodes
+// Registry of nodes
 
-/** `gone`: it has left or died, and until the time in its row something that it let in may still count. */
+/** `gone`: the node has left or died, and until the time in its row something that it admitted may still count. */
 export type CountingMode = 'local' | 'shared' | 'gone'
 export type ServerNode = { id: string; counts: CountingMode; leaseUntil: number }
 
@@ -63,7 +63,7 @@ export const findNodes = (db: Db) =>
     from server_nodes
     order by id`)
 
-/** False when the node has no row, or was taken for dead. */
+/** False when the node has no row, or was marked dead. */
 export async function renewNode(db: Db, { id, counts, leaseUntil }: ServerNode): Promise<boolean> {
   const renewed = await db.query(sql`
     update server_nodes
@@ -79,7 +79,7 @@ export const saveNode = (db: Db, { id, counts, leaseUntil }: ServerNode) =>
     values (${id}, ${counts}, ${leaseUntil})
     on conflict (id) do update set counts = excluded.counts, lease_until = excluded.lease_until`)
 
-/** Those whose lease is still over; one that was renewed meanwhile lives. */
+/** Marks only nodes whose lease is still expired; a node that has renewed in the meantime is alive. */
 export const markNodesGone = (db: Db, ids: string[], leaseMs: number, goneForMs: number) =>
   db.query<{ id: string }>(sql`
     update server_nodes
@@ -94,5 +94,5 @@ export const deleteGoneNodes = (db: Db, leaseMs: number) =>
 
 export const NODES_CHANNEL = 'server_nodes'
 
-/** Others look at the census every second anyway; this makes them look now. */
+/** Other nodes read the registry every second anyway; this makes them read it now. */
 export const announceChange = (db: Db) => db.query(sql`select pg_notify(${NODES_CHANNEL}, '')`)

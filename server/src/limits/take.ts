@@ -1,4 +1,4 @@
-// One request against all its counters, the same wherever the counters are kept.
+// Checks one request against all its counters, in the same way wherever the counters are kept.
 
 import { type Allowance, counterKey, type LimitPlan, type Profile, type RuleCharge, windowFor } from './rules.ts'
 import { type Grain, record, type Window, waitMs } from './window.ts'
@@ -7,7 +7,7 @@ export type Demand = Allowance & { key: string }
 
 export type LimitedApp = { id: string; plan: LimitPlan; limits: Record<string, number> }
 
-/** A request takes one from each counter, so a counter that is named twice is asked once. */
+/** A request takes one from each counter, so a counter that is named twice is charged once. */
 export function demandsOf(app: LimitedApp, charges: RuleCharge[], profile: Profile): Demand[] {
   const demands: Demand[] = []
   for (const charge of charges) {
@@ -21,16 +21,19 @@ export function demandsOf(app: LimitedApp, charges: RuleCharge[], profile: Profi
 
 export type Counters = {
   find(key: string): Window | undefined
-  /** The window that is there, or a new one. */
+  /** Returns the existing window, or creates one. */
   open(key: string): Window
 }
 
-/** Take one from each, or from none: 0 when taken, else the whole seconds after which the same request is let in. */
+/**
+ * Takes one from each, or from none. Returns 0 when taken, otherwise the whole seconds after which the same request is
+ * admitted.
+ */
 export function takeAll(counters: Counters, demands: Demand[], now: number, grain: Grain): number {
   let wait = 0
   for (const demand of demands) {
     const window = counters.find(demand.key)
-    // Nothing is opened for a request that is refused: a flood of them must not fill the memory.
+    // A refused request creates no window: a flood of them must not fill the memory.
     const here = window ? waitMs(window, now, demand) : demand.limit < 1 ? demand.windowMs : 0
     if (here > wait) wait = here
   }

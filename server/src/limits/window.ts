@@ -1,18 +1,18 @@
-// How many were let in during the last second (or minute), without keeping the time of each.
-//
-// The log is a list of entries, oldest first: up to `grain` requests, with the time of the last of them. An entry counts
-// until that time has left the window, so never more than the limit is let in, in any window. Only the oldest entry can
-// hold requests that are already outside, so fewer than `grain` are counted in vain: a grain of 1 is an exact log, and a
-// grain of 1 % of the limit refuses from 99 % on, whatever the pattern of the requests, with about a hundred entries.
+// Counts what was admitted during the last second (or minute), without keeping the time of each request.
+// The log is a list of entries, oldest first: up to `grain` requests, with the time of the last of them. An entry
+// counts until that time has left the window, so the limit is never exceeded in any window. Only the oldest entry can
+// contain requests that are already outside, so fewer than `grain` requests are counted too long: a grain of 1 is an
+// exact log, and a grain of 1 % of the limit refuses from 99 % on, whatever the pattern of the requests, with about a
+// hundred entries.
 
 import type { Allowance } from './rules.ts'
 
 export type Window = {
   /** time, count, time, count, … */
   log: number[]
-  /** Where the living part begins. */
+  /** Index of the first entry that still counts. */
   head: number
-  /** Sum of the living counts. */
+  /** Sum of the counts that still count. */
   total: number
 }
 
@@ -27,13 +27,16 @@ export function windowOf(log: number[]): Window {
 /** Largest number of requests in one entry: this share of the limit, or an exact log where the limit is small. */
 export type Grain = { share: number; exactUpTo: number }
 export const LOCAL_GRAIN: Grain = { share: 0.01, exactUpTo: 60 }
-/** Coarser, because the whole log travels to PostgreSQL and back. */
+/** Coarser, because the whole log is sent to PostgreSQL and back. */
 export const SHARED_GRAIN: Grain = { share: 0.05, exactUpTo: 60 }
 
 const grainOf = ({ share, exactUpTo }: Grain, limit: number) =>
   limit <= exactUpTo ? 1 : Math.max(1, Math.floor(limit * share))
 
-/** 0 when one more may be let in at `now`, else the milliseconds until that is so if nobody else comes. */
+/**
+ * Returns 0 when one more request may be admitted at `now`, otherwise the milliseconds until then if no other request
+ * comes.
+ */
 export function waitMs(window: Window, now: number, { limit, windowMs }: Allowance): number {
   dropAged(window, now, windowMs)
   if (limit < 1) return windowMs
@@ -48,13 +51,13 @@ export function waitMs(window: Window, now: number, { limit, windowMs }: Allowan
   return (log[i] as number) + windowMs - now
 }
 
-/** Count those that were let in up to `now`. */
+/** Counts requests that were admitted up to `now`. */
 export function record(window: Window, now: number, limit: number, grain: Grain, count = 1) {
   const { log } = window
   const most = grainOf(grain, limit)
   for (let left = count; left > 0; ) {
     const last = log.length - 2
-    // Another node's clock may be a little ahead; the log stays in order.
+    // Another node's clock may be slightly ahead; the log stays in order.
     const time = last >= window.head ? Math.max(now, log[last] as number) : now
     const room = last >= window.head ? most - (log[last + 1] as number) : 0
     const added = Math.min(left, room > 0 ? room : most)
@@ -67,7 +70,7 @@ export function record(window: Window, now: number, limit: number, grain: Grain,
   window.total += count
 }
 
-/** Take back those that were counted at `time` and not let in after all. */
+/** Removes requests that were counted at `time` but not admitted in the end. */
 export function unrecord(window: Window, time: number, count: number) {
   const { log } = window
   let left = count
@@ -98,18 +101,21 @@ function dropAged(window: Window, now: number, windowMs: number) {
   window.head = head
 }
 
-/** The clock was set back by more than a window. What it counted counts from now, instead of until that time returns. */
+/**
+ * Called when the clock was set back by more than a window. Its entries count from now on, instead of until the old
+ * time is reached again.
+ */
 function restamp(log: number[], now: number) {
   for (let i = 0; i < log.length; i += 2) log[i] = Math.min(log[i] as number, now)
 }
 
 export const livingLog = (window: Window): number[] => window.log.slice(window.head)
 
-/** The time of the newest entry; nothing of the window counts when a whole window has passed since. */
+/** The time of the newest entry. When a whole window has passed since, nothing in it counts. */
 export const newestMs = ({ log }: Window) =>
   log.length > 0 ? (log[log.length - 2] as number) : Number.NEGATIVE_INFINITY
 
-/** What two counted apart, as one. */
+/** Merges two separate logs into one. */
 export function mergeLogs(left: number[], right: number[]): number[] {
   const merged: number[] = []
   let l = 0
