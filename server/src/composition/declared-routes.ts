@@ -1,4 +1,4 @@
-// Every route as it is declared, for those who describe or ask about routes without calling them.
+// Every route as declared, for code that describes or inspects routes without calling them.
 
 import type { Route } from '../http/route.ts'
 import { kitRoutes } from '../http/routes.ts'

@@ -1,4 +1,5 @@
-// The contexts of all domains, made in one place from the parts that differ between the API, the worker and the declaration of routes.
+// Creates the contexts of all domains in one place, from the parts that differ between the API, the worker and the
+// declaration of routes.
 
 import type { AppsContext } from '../apps/context.ts'
 import type { ConfigureNew } from '../apps/create.ts'
@@ -46,16 +47,16 @@ export type DomainParts = {
   merger: Merger
   secretKey: string
   renderer: Renderer
-  /** For requests that look at every user of an app. */
+  /** For requests that read every user of an app. */
   counting: SharedPool
-  /** Dry runs connect to the database from a thread of their own. */
+  /** Dry runs connect to the database from their own thread. */
   connection: PoolOptions['connection']
   outbound: Pick<Outbound, 'request'>
   sendWebhook: SendWebhook
   resolver: EmailResolver
   configureNew?: ConfigureNew | undefined
   spareRsaKeys?: number | undefined
-  /** Only the API has these: the address that it listens on, and the uses of keys that are not written yet. */
+  /** Only the API has these: the address it listens on, and the uses of keys that are not written yet. */
   baseUrl?: (() => string) | undefined
   keyUsage?: AppsContext['usage'] | undefined
 }
@@ -150,7 +151,10 @@ export function createDomains(parts: DomainParts): Domains {
   }
 }
 
-/** Segments, templates and in-app messages come before journeys and cannot know them: so they are told whether one is in use. */
+/**
+ * Segments, templates and in-app messages must not depend on journeys, so they receive this check for whether a journey
+ * uses one.
+ */
 const isUsedByJourneyAs = (kind: ReferenceKind) => (db: Db, appId: AppId, id: string) =>
   isUsedByLiveJourney(db, appId, kind, id)
 

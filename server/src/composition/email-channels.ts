@@ -1,5 +1,6 @@
-// The channels that apps send mail through: one for each way, so that all who use the server's relay share its connections. Where
-// nobody has said how, mail is caught: put together and signed as it would go out, and kept for a look.
+// The channels that apps send email through. There is one per route, so that all apps on the server's relay share its
+// connections. Where no route is configured, email is caught: built and signed as it would be sent, and kept for
+// viewing.
 
 import type { Channel, ChannelOutcome } from '../channels/channel.ts'
 import type { Dial } from '../channels/dial.ts'
@@ -14,37 +15,37 @@ import { type CaughtEmailDraft, createCatcher } from '../email/mailbox/catch-ema
 import type { Clock } from '../lib/clock.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
 
-/** How an app sends mail. Closing is for `MailChannels`: the channel may be everybody's. */
+/** How an app sends email. Only `MailChannels` closes the channel, because apps may share it. */
 export type Mail = { channel: Channel<EmailItem>; isCaught: boolean }
 
 export type MailChannels = {
-  /** The same until the way changes. */
+  /** Returns the same channel until the app's route changes. */
   open(appId: AppId): Promise<Mail>
-  /** The app has other settings now; without one, any app may. */
+  /** Called when the settings of an app, or without an id those of any app, may have changed. */
   forget(appId?: AppId): void
-  /** Waits for what is under way. */
+  /** Waits for sends in progress. */
   close(): Promise<void>
 }
 
 type Parts = {
   email: EmailContext
   clock: Clock
-  /** To relays of apps and to the servers of recipients: public ones, and those that the operator allows. */
+  /** Connects to relays of apps and to recipients' servers: public addresses, and networks that the operator allows. */
   dial: Dial
-  /** To the server's own relay, which may be anywhere. */
+  /** Connects to the server's own relay, which may be in any network. */
   dialOwn: Dial
   resolveMx(domain: string): Promise<readonly MxRecord[]>
 }
 
-/** Changes are announced; should one be missed, this is how long it can go unnoticed. */
+/** Changes are announced; a missed announcement goes unnoticed for at most this long. */
 const MAX_AGE_MS = 60_000
 const MAX_APPS = 1_000
-/** Directly, to each server of recipients. */
+/** For direct delivery, to each of the recipients' servers. */
 const CONNECTIONS_PER_HOST = 8
 
 export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: Parts): MailChannels {
   const known = new Map<AppId, { sinceMs: number; mail: Promise<Mail> }>()
-  /** By way; of relays of apps and of caught mail also by app. */
+  /** Keyed by route; for relays of apps and for caught email also by app. */
   const channels = new Map<string, Channel<EmailItem>>()
   const lastKey = new Map<AppId, string>()
 
@@ -59,7 +60,7 @@ export function createMailChannels({ email, clock, dial, dialOwn, resolveMx }: P
     return { channel: { send: channel.send, close: async () => {} }, isCaught: isCatchRoute(way) }
   }
 
-  /** What is under way there ends as it will; nobody has to wait for it. */
+  /** Sends in progress on the channel finish by themselves; nothing waits for them. */
   function drop(key: string) {
     channels
       .get(key)
@@ -150,14 +151,14 @@ function catchingChannel(email: EmailContext, appId: AppId): Channel<EmailItem> 
   }
 }
 
-/** Each in a mailbox of its own, and the same to the letter. */
+/** Each copy goes to its own recipient's mailbox, with identical content. */
 const withCopies = (draft: CaughtEmailDraft, bcc: readonly string[] = []): CaughtEmailDraft[] =>
   [draft.toAddress, ...bcc].map((toAddress) => ({ ...draft, toAddress }))
 
-/** Of the files in a mail, encoded. All that is caught is kept in the database. */
+/** Limit for the encoded files of one email, because caught email is kept in the database. */
 const MOST_CAUGHT_BYTES = 200_000
 
-/** Undefined for one that no server could take either. */
+/** Returns undefined for an email that no server could accept either. */
 async function build(item: EmailItem): Promise<CaughtEmailDraft | undefined> {
   const { content, to } = item
   const raw = await buildMessage({ ...item, content: withSmallFiles(content) }).catch(() => undefined)
@@ -172,7 +173,7 @@ async function build(item: EmailItem): Promise<CaughtEmailDraft | undefined> {
   )
 }
 
-/** Large ones are there by name and type, with a note instead of what they hold. */
+/** Large files keep their name and type; a note replaces their content. */
 function withSmallFiles(content: EmailContent): EmailContent {
   const { files = [] } = content
   if (files.reduce((sum, { encoded }) => sum + encoded.length, 0) <= MOST_CAUGHT_BYTES) return content
@@ -181,7 +182,7 @@ function withSmallFiles(content: EmailContent): EmailContent {
 
 const LEFT_OUT = encodeBase64(Buffer.from('Too large to be kept with caught mail.'))
 
-/** Feedback-ID begins with the id of the message. */
+/** The Feedback-ID header begins with the id of the message. */
 function messageOf({ content }: EmailItem): string | null {
   const pieces = content.headers.find(([name]) => name.toLowerCase() === 'feedback-id')?.[1] ?? []
   const [id = ''] = pieces[0]?.split(':') ?? []

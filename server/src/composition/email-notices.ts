@@ -1,4 +1,4 @@
-// Notices to administrators as mail: by the way of the app's own mail, but not as one of its messages.
+// Sends notices to administrators by email: over the app's own route, but not as one of its messages.
 
 import type { ChannelOutcome } from '../channels/channel.ts'
 import type { EmailContext } from '../email/context.ts'
@@ -15,7 +15,7 @@ export const createSendMail =
     }
     const host = from.address.slice(from.address.lastIndexOf('@') + 1)
     const { channel, isCaught } = await mails.open(appId)
-    // Signed where the domain is one of the app's. Asking must not make it one.
+    // Signed when the domain is one of the app's. Looking it up must not add it to the app.
     const domain = isCaught ? undefined : await findSendingDomain(email, appId, host)
     const [outcome] = await channel.send([
       {

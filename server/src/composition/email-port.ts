@@ -1,4 +1,4 @@
-// What the engine asks about mail, answered by the domain of email.
+// What the delivery engine needs from the email domain.
 
 import { findApp } from '../apps/store.ts'
 import type { AttachmentFetcher } from '../channels/email/fetch-attachments.ts'
@@ -18,7 +18,7 @@ type Parts = {
   secretKey: string
   mails: Pick<MailChannels, 'open'>
   files: AttachmentFetcher
-  /** The operator's own names of inbox providers, on top of the usual ones. */
+  /** The operator's own inbox providers, which take precedence over the built-in ones. */
   inboxProviders?: ProviderList | undefined
 }
 

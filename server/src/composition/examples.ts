@@ -1,6 +1,6 @@
-// Request bodies as somebody would send them, by operation: one shop and one customer throughout, so that one example goes on
-// where another ends. The description for machines carries them, and the pages of /docs make their curl and Node of them.
-// An operation that is not here gets the smallest body that its schema allows.
+// Realistic request bodies by operation, with one shop and one customer throughout, so that each example continues
+// another. They appear in the OpenAPI description, from which the pages of /docs build their curl and Node examples. An
+// operation that is missing here gets the smallest body that its schema allows.
 
 import type { Route } from '../http/route.ts'
 

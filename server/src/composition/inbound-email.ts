@@ -1,4 +1,4 @@
-// What comes back of email, put together: the channel that hears of it, and the domain that knows what it means.
+// Connects feedback on email: the channel that receives it, and the domain that interprets it.
 
 import { classifyBounce } from '../channels/email/classify-bounce.ts'
 import { type InboundSmtpListener, listenForInboundEmail } from '../channels/inbound-email/listen.ts'

@@ -1,4 +1,4 @@
-// What both roles of a process share: connections to the database, keys, metrics, and the ways out of this machine.
+// What both roles of a process share: database connections, keys, metrics, and outbound connections.
 
 import type { ConfigureNew } from '../apps/create.ts'
 import type { ChannelOutcome } from '../channels/channel.ts'
@@ -19,16 +19,19 @@ import { openPools, type Pools } from './pools.ts'
 export type AppOptions = {
   config: Config
   connection: PoolOptions['connection']
-  /** What the credentials of providers are sealed with; the same on every server of a database. */
+  /** Seals the credentials of providers; must be the same on every server of a database. */
   secretKey: string
   clock: Clock & Partial<SystemClock>
   log: Log
-  /** An id that no other process can have, so that a server killed and started again need not wait for its own old lease. */
+  /**
+   * An id that no other process can have, so that a server that is killed and restarted need not wait for its own old
+   * lease.
+   */
   nodeId?: string | undefined
   configureNew?: ConfigureNew | undefined
-  /** Keys for sending domains that are kept ready; none by default. */
+  /** How many keys for sending domains are kept ready. Defaults to none. */
   spareRsaKeys?: number | undefined
-  /** False while the disk is nearly full: reads and limits go on, everything else that would write is refused. */
+  /** False while the disk is nearly full: reads and limits continue, all other writes are refused. */
   mayWrite?: (() => boolean) | undefined
 }
 
@@ -44,7 +47,7 @@ export type Infrastructure = Omit<AppOptions, 'mayWrite'> & {
   resolver: ReturnType<typeof createDnsResolver>
 }
 
-/** Opens everything that both roles need. Whatever has to be closed again is added to `resources`. */
+/** Opens everything that both roles need, and adds whatever must be closed to `resources`. */
 export function openInfrastructure(options: AppOptions, resources: AsyncDisposableStack): Infrastructure {
   const { config, connection, secretKey, clock, log, mayWrite = () => true } = options
   const shares = shareConnections(config)

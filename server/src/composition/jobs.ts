@@ -1,5 +1,3 @@
-// Every background job of the server.
-
 import type { EmailContext } from '../email/context.ts'
 import { recheckDomains } from '../email/domains/recheck.ts'
 import { deleteExpiredHosts } from '../email/inbox-providers/hosts.ts'
@@ -56,7 +54,7 @@ export type JobsContext = SendNoticeContext & {
   db: Db
   clock: Clock
   newId: NewId
-  /** Of users. */
+  /** Changes users. */
   change: ChangeUsers
   eventRetentionDays: number
   deliveryRetentionDays: number
@@ -118,7 +116,7 @@ export const allSchedules = (ctx: JobsContext): Schedule[] => {
     { name: 'email.months', everyMs: 3_600_000, run: () => keepEmailMonths(db, clock.now()) },
     { name: 'email.forget', everyMs: 3_600_000, run: () => deleteExpiredCounts(db, clock.now()) },
     { name: 'email.hosts', everyMs: 3_600_000, run: () => deleteExpiredHosts(db, clock.now()) },
-    // A large table takes its time; ten indexes of an hour each are the most there can be.
+    // Indexing a large table takes long; the maximum is ten indexes of an hour each.
     { name: 'segments.index-tags', everyMs: 600_000, timeLimitMs: 36_000_000, run: () => indexTags(db) },
     { name: 'feedback.webhooks', everyMs: 5_000, run: () => enqueueDueWebhooks(ctx) },
     { name: 'feedback.forget', everyMs: 3_600_000, run: () => deleteExpiredEvents(ctx) },

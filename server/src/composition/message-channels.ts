@@ -1,5 +1,3 @@
-// The channels of the engine, listed once.
-
 import { createEmailChannel } from '../messages/email/channel.ts'
 import type { EmailPort } from '../messages/email/port.ts'
 import type { MessageChannels } from '../messages/engine/channel.ts'

@@ -1,4 +1,5 @@
-// The connections of a process to the database, by what they are for: work of one kind never waits for a connection behind another.
+// The database connections of a process, by purpose, so that one kind of work never waits for a connection behind
+// another.
 
 import type { SystemClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
@@ -7,19 +8,19 @@ import { createPool, type Pool, type PoolOptions } from '../storage/db.ts'
 import { createSharedPool, type SharedPool } from '../storage/shared-pool.ts'
 
 export type Pools = {
-  /** Requests. */
+  /** For API requests. */
   db: Pool
-  /** Limits of requests. Their statements are short, and nobody waits long for one that does not end. */
+  /** For rate limits. Their statements are short, and a statement that does not end is soon given up. */
   limitsDb: Pool
-  /** Background jobs. */
+  /** For background jobs. */
   workerDb: Pool
-  /** Direct messages, and the upkeep of the queue, without which none would begin. */
+  /** For direct messages and for the maintenance of the queue, without which no message would start. */
   directDb: Pool
-  /** Requests that look at every user of an app. */
+  /** For requests that read every user of an app. */
   counting: SharedPool
-  /** Background jobs that look for audiences. */
+  /** For background jobs that find audiences. */
   audiences: SharedPool
-  /** For the metrics page, by name. */
+  /** Counts by name, for the metrics page. */
   stats(): Record<string, number>
   close(): Promise<void>
 }
@@ -32,11 +33,14 @@ export type PoolsOptions = {
 }
 
 const MAX_STATEMENT_MS = { api: 4_000, limits: 2_000, counting: 60_000, worker: 300_000 }
-/** A job can wait for a connection behind others that take long; a database that is away says so sooner. */
+/** A job may wait for a connection behind slow ones; an unreachable database is detected sooner. */
 const MAX_JOB_WAIT_MS = 30_000
-/** Counts come after messages that look for their audience, and both after all else; neither so far that it holds others up. */
+/**
+ * Counting yields to jobs that find audiences, and both yield to everything else, but not so far that they hold up
+ * others.
+ */
 const NICENESS = { audiences: 10, counting: 15 }
-/** An app that asks for more at once is told to come back: 429. */
+/** An app with more counts waiting gets 429. */
 const MAX_WAITING_COUNTS = 20
 
 export function openPools({ connection, shares, log, clock }: PoolsOptions): Pools {
@@ -62,7 +66,7 @@ export function openPools({ connection, shares, log, clock }: PoolsOptions): Poo
     pool: countingDb,
     connections: shares.counting,
     maxWaitingPerApp: MAX_WAITING_COUNTS,
-    // Whether the database answers at all is found out before.
+    // An unreachable database is detected sooner than this.
     maxWaitMs: MAX_STATEMENT_MS.counting / 2,
   })
   const audiences = createSharedPool({ pool: audienceDb, connections: shares.audiences })
@@ -86,5 +90,8 @@ export function openPools({ connection, shares, log, clock }: PoolsOptions): Poo
   }
 }
 
-/** Statements of merged requests in flight at once: half of the pool, so that everything else finds a connection. */
+/**
+ * How many statements of merged requests are in flight at once: half of the pool, so that other work finds a
+ * connection.
+ */
 export const mergeSlots = (connections: number) => Math.max(1, Math.floor(connections / 2))

@@ -1,4 +1,5 @@
-// Every route of the server. The kit adds its own: health, readiness, metrics, the description and its page.
+// Every route of the server, except those that the HTTP layer adds: health, readiness, metrics, the OpenAPI description
+// and its page.
 
 import { auditRoutes } from '../apps/audit/routes.ts'
 import { keyRoutes } from '../apps/keys/routes.ts'

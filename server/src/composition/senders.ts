@@ -1,4 +1,4 @@
-// The engine's sender, made of the channels: each app's messages go out with the app's own credentials.
+// Sends the engine's deliveries over the channels, each app's with the app's own credentials.
 
 import type { OpenedPushSettings } from '../apps/credentials/credentials.ts'
 import type { Channel, ChannelOutcome, TrafficSource } from '../channels/channel.ts'
@@ -16,7 +16,7 @@ import type { DeliverySender } from '../messages/engine/types.ts'
 import type { LiveActivity } from '../messages/message.ts'
 import type { ActivityContent, OutgoingMessage } from '../messages/outgoing-message.ts'
 
-/** How an app sends texts: a channel with its account. */
+/** How an app sends SMS: a channel with its account. */
 export type SmsRoute = { channel: Channel<SmsItem>; statusCallback?: string | undefined }
 
 export type EmailRoute = { channel: Channel<EmailItem> }
@@ -25,20 +25,22 @@ export type SenderParts = {
   clock: Clock
   providers: Pick<ProviderSettings, 'route' | 'vapidSubject'>
   openPushSettings(appId: AppId): Promise<OpenedPushSettings | undefined>
-  /** Undefined for an app that sends no texts. Asked for each batch, and closed by whoever opened it. */
+  /**
+   * Returns undefined for an app without an SMS provider. Called for each batch; whoever opened the channel closes it.
+   */
   findTexts(appId: AppId): Promise<SmsRoute | undefined>
-  /** Every app has one: without a configured route, email is caught. */
+  /** Every app has an email route: without a configured one, email is caught. */
   findMail(appId: AppId): Promise<EmailRoute>
 }
 
 export type Senders = DeliverySender & {
-  /** Makes the next batch of the app, or of every app, read its credentials anew. */
+  /** Makes the next batch of the app, or of every app, read its credentials again. */
   invalidateCredentials(appId?: AppId): void
-  /** Waits for what is under way. */
+  /** Waits for sends in progress. */
   close(): Promise<void>
 }
 
-/** Changes are announced; should an announcement be missed, this is how long it can go unnoticed. */
+/** Changes are announced; a missed announcement goes unnoticed for at most this long. */
 const MAX_AGE_MS = 60_000
 const MAX_APPS = 1_000
 
@@ -56,7 +58,7 @@ export function createSenders({ clock, providers, openPushSettings, findTexts, f
     return opened
   }
 
-  /** Returns the function that sends, once all that can fail before anything is handed to a provider has succeeded. */
+  /** Returns the function that sends, after everything that can fail before a provider is contacted has succeeded. */
   async function prepare(
     appId: AppId,
     { provider, lane }: { provider: Provider; lane: TrafficSource['lane'] },
@@ -84,7 +86,7 @@ export function createSenders({ clock, providers, openPushSettings, findTexts, f
     },
     async send(appId, shard, messages) {
       const send = await prepare(appId, shard, messages).catch(() => undefined)
-      // The database is away, say. No provider was asked for anything yet.
+      // For example, the database is unreachable. No provider has been contacted yet.
       if (!send) return messages.map(() => ({ kind: 'retry', reason: 'credentials could not be read' }))
       return send()
     },
@@ -126,7 +128,7 @@ const pushMessages = (messages: readonly OutgoingMessage[], isDataAtRoot: boolea
 
 const withDataAtRoot = oncePerContent((content: PushContent): PushContent => ({ ...content, isDataAtRoot: true }))
 
-/** Updates are ordered by `updatedAt`: a device drops one that is older than what it shows. */
+/** Updates are ordered by `updatedAt`: a device drops an update older than the one it shows. */
 const liveActivityOf = oncePerContent(({ activity, ...content }: ActivityContent) => ({
   ...content,
   state: activity.state,
@@ -141,7 +143,7 @@ const liveActivityOf = oncePerContent(({ activity, ...content }: ActivityContent
 const startOf = ({ id, attributes = {} }: LiveActivity, type: string) => ({ type, attributes, activityId: id })
 const timeOf = (seconds: number | undefined) => (seconds === undefined ? undefined : new Date(seconds * 1_000))
 
-/** Messages that share a content object share what is made of it, so that each provider writes it once. */
+/** Messages that share a content object share the derived content as well, so that each provider formats it once. */
 function oncePerContent<Content extends object, Made>(make: (content: Content) => Made): (content: Content) => Made {
   const results = new WeakMap<Content, { made: Made }>()
   return (content) => {

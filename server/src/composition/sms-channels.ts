@@ -1,6 +1,6 @@
-// The channels that apps send texts through, one for each app that has a provider. A message centre is signed in to for as long as
-// this process works, also when there is nothing to send: receipts, and people who want to hear no more, come back over it. Each
-// worker signs in by itself, and takes what the centre hands to it.
+// The channels that apps send SMS through, one per app with a provider. A session with an SMPP message center stays
+// open as long as this process runs, even without anything to send, because receipts and opt-outs arrive over it. Each
+// worker opens its own session, and handles what the message center sends to that session.
 
 import { readSmsProvider, type SmsProvider, twilioCallbackUrl } from '../apps/sms/configure.ts'
 import { findSmppAppsAcrossApps, KEYS_CHANNEL } from '../apps/store.ts'
@@ -16,15 +16,15 @@ import { createKeyedMutex } from '../lib/keyed-mutex.ts'
 import type { Log } from '../lib/log.ts'
 import type { Listener } from '../storage/listen.ts'
 
-/** How an app sends texts. Closing is for `TextChannels`: the channel is everybody's. */
+/** How an app sends SMS. Only `TextChannels` closes the channel, because it is shared. */
 export type Texts = { channel: Channel<SmsItem>; statusCallback?: string | undefined }
 
 export type TextChannels = {
-  /** Undefined for an app that has no provider. The same channel until the provider changes. */
+  /** Returns undefined for an app without a provider, and otherwise the same channel until the provider changes. */
   open(appId: AppId): Promise<Texts | undefined>
-  /** Sign in to all message centres, and follow changes. */
+  /** Opens the sessions with all message centers, and follows changes. */
   start(): void
-  /** Waits for what is under way. */
+  /** Waits for sends in progress. */
   close(): Promise<void>
 }
 
@@ -37,7 +37,7 @@ type Parts = {
 }
 type Open = { provider: string; channel: Channel<SmsItem>; texts: Texts }
 
-/** Changes are announced; should an announcement be missed, this is how long one can go unnoticed. */
+/** Changes are announced; a missed announcement goes unnoticed for at most this long. */
 const LOOK_AGAIN_MS = 60_000
 
 export function createTextChannels({ feedback, outbound, twilioUrl, listener, log }: Parts): TextChannels {
@@ -52,7 +52,7 @@ export function createTextChannels({ feedback, outbound, twilioUrl, listener, lo
       const known = channels.get(appId)
       if (known && provider && known.provider === JSON.stringify(provider)) return known.texts
       channels.delete(appId)
-      // What is under way there ends as it will; nobody has to wait for it.
+      // Sends in progress on the channel finish by themselves; nothing waits for them.
       known?.channel.close().catch(() => {})
       if (!provider || isClosed) return undefined
       const channel = openChannel(appId, provider)
@@ -120,7 +120,7 @@ export function createTextChannels({ feedback, outbound, twilioUrl, listener, lo
     async close() {
       isClosed = true
       clearInterval(timer)
-      // Behind whatever is being opened.
+      // Waits for channels that are just being opened.
       await Promise.all([...channels.keys()].map((appId) => inTurn(appId, async () => {})))
       await Promise.all([...channels.values()].map(({ channel }) => channel.close()))
     },

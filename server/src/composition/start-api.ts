@@ -1,4 +1,4 @@
-// The role that answers requests: routes, request limits, and the port that takes in email reports.
+// The role that answers requests: routes, rate limits, and the port that receives email reports.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { createKeyLookup } from '../apps/keys/lookup.ts'
@@ -24,11 +24,11 @@ import { allRoutes } from './routes.ts'
 const MEGABYTE = 1024 * 1024
 
 export type RunningApi = {
-  /** Where it listens. */
+  /** The address that the server listens on. */
   address: string
-  /** Where it takes in email; undefined where it does not. */
+  /** The port that receives email; undefined if there is none. */
   mailPort: number | undefined
-  /** From now on /ready answers 503, so that a load balancer sends nobody here any more. */
+  /** From now on /ready answers 503, so that a load balancer sends no more requests here. */
   startDraining(): void
 }
 
@@ -105,5 +105,5 @@ const answers = (db: Db): Promise<boolean> =>
     () => false,
   )
 
-/** Where another server could take the requests, there is a load balancer that has to notice. */
+/** With an external database, other servers may share the load, so a load balancer needs time to notice. */
 const defaultDrainSeconds = ({ databaseUrl }: Pick<Config, 'databaseUrl'>) => (databaseUrl === undefined ? 0 : 5)

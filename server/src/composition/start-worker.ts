@@ -1,4 +1,5 @@
-// The role that runs background jobs: channels to all providers, the delivery engine, journeys, and the queue that drives them.
+// The role that runs background jobs: channels to all providers, the delivery engine, journeys, and the queue that runs
+// them.
 
 import { openPushSettings } from '../apps/credentials/credentials.ts'
 import { KEYS_CHANNEL } from '../apps/store.ts'
@@ -140,7 +141,7 @@ function publishDeliveryMetrics({ metrics }: Infrastructure, engine: Engine): vo
   )
 }
 
-/** An app that got new credentials sends with them at once, here and on every other worker. */
+/** Makes new credentials of an app take effect at once, here and on every other worker. */
 function followCredentialChanges({ listener, log }: Infrastructure, channels: OpenChannels, engine: Engine): void {
   function invalidateApp(payload: string) {
     const [what, appId] = payload.split(' ')

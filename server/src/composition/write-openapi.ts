@@ -1,4 +1,4 @@
-// Writes server/openapi.json from the routes; with --check it only says whether the file is what the routes say.
+// Writes server/openapi.json from the routes. With --check it only reports whether the file is up to date.
 
 import { readFile, writeFile } from 'node:fs/promises'
 import { describeApi } from '../http/openapi.ts'
