@@ -1,4 +1,4 @@
-// Every setting with its name, default and help text. Settings are read once, validated, and passed on as plain values.
+// All settings, each with name, default and help text. They are read once, validated, and passed on as plain values.
 // Each can be an environment variable (PORT=8080) or a flag (--port 8080); the flag wins.
 
 import type { ProviderSettings } from '../channels/providers.ts'
@@ -106,7 +106,7 @@ const uuid = (text: string) => {
   return text.toLowerCase()
 }
 
-/** `0.0.0.0:25`, `[::]:2525`. */
+/** Accepts `0.0.0.0:25` and `[::]:2525`. */
 const hostAndPort = (text: string) => {
   const [, v6, name, digits = ''] = /^(?:\[([0-9a-f:.]+)\]|([\w.-]+)):(\d{1,5})$/i.exec(text) ?? []
   const host = v6 ?? name
@@ -114,7 +114,7 @@ const hostAndPort = (text: string) => {
   return { host, port: Number(digits) }
 }
 
-/** true, false, or a comma-separated list of addresses and networks. */
+/** Accepts true, false, or a comma-separated list of addresses and networks. */
 const proxies = (text: string) => (isYesOrNo(text) ? flag(text) : text)
 
 export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
@@ -207,7 +207,7 @@ export const settings: { [Name in keyof Settings]: Setting<Settings[Name]> } = {
   deliveryRetentionDays: {
     env: 'DELIVERY_RETENTION_DAYS',
     fallback: 400,
-    // People can unsubscribe with a mail for 60 days, and it may have been tried for 28 before it was delivered.
+    // Recipients can unsubscribe by email for 60 days, and delivery may have been attempted for 28 days before.
     read: wholeNumber(90, 3_650),
     help: 'How long messages and their deliveries are kept. Deliveries are deleted by whole months. At least 90. Must be the same on every server.',
   },
@@ -362,7 +362,7 @@ export function readConfig(
   const entries = Object.entries(settings).map(([name, setting]) => {
     const fromFlag = flags.get(setting.env)
     const text = fromFlag ?? env[setting.env]
-    // An empty variable is an unset one: that is how compose files and shells leave a setting out.
+    // An empty variable counts as unset: that is how compose files and shells omit a setting.
     if (text === undefined || text === '') return [name, setting.fallback]
     try {
       return [name, (setting as Setting<unknown>).read(text)]
@@ -384,7 +384,7 @@ function splitFlags(args: readonly string[]) {
     const [name = '', inline] = (args[i] as string).split(/=(.*)/s)
     const setting = byFlag.get(name)
     if (setting === undefined) rest.push(args[i] as string)
-    // `--sink` alone switches it on; a word that is no answer to yes or no belongs to whatever comes after.
+    // `--sink` alone means true; a following word that is not a boolean belongs to the next argument.
     else if (setting.read === flag && !isYesOrNo(inline ?? args[i + 1])) flags.set(setting.env, inline ?? 'true')
     else {
       const value = inline ?? args[++i]

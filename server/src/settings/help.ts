@@ -2,7 +2,7 @@
 
 import { flagName, settings } from './config.ts'
 
-/** Narrow enough for a terminal of the usual width. */
+/** Fits into a terminal of ordinary width. */
 const WIDTH = 100
 const INDENT = '      '
 

@@ -1,5 +1,3 @@
-// Readers for the settings of outgoing email.
-
 import { isIP } from 'node:net'
 import type { ServerEmailSettings, ServerRelay } from '../channels/providers.ts'
 
@@ -7,7 +5,7 @@ const FORM = 'must be smtp://user:password@host:port, smtps://… or direct:'
 const TLS = ['starttls', 'opportunistic', 'none'] as const
 const MOST_CONNECTIONS = 100
 
-/** `smtp[s]://user:password@host:port?pool=10&rate=50&tls=none&catcher=true`, or `direct:`. */
+/** Accepts `smtp[s]://user:password@host:port?pool=10&rate=50&tls=none&catcher=true`, or `direct:`. */
 export function readSmtpUrl(text: string): ServerRelay | 'direct' {
   if (text === 'direct:' || text === 'direct') return 'direct'
   const url = URL.parse(text)
@@ -30,7 +28,7 @@ export function readSmtpUrl(text: string): ServerRelay | 'direct' {
   }
 }
 
-/** With a password it has to be TLS; without one it is TLS where the other side has it. */
+/** By default TLS is required with a password; without one it is used if the relay offers it. */
 function readTls(given: string | null, hasPassword: boolean): ServerRelay['tls'] {
   if (given === null) return hasPassword ? 'starttls' : 'opportunistic'
   if (!TLS.includes(given as (typeof TLS)[number])) throw new Error(`must have tls set to one of ${TLS.join(', ')}`)
@@ -71,7 +69,7 @@ export function readHelo(text: string): string {
   return name
 }
 
-/** The greeting name when the operator has set none. */
+/** The host name for SMTP greetings if the operator has set none. */
 export const NAMELESS = 'localhost.localdomain'
 
 export function toMail(parts: {

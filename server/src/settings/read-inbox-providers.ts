@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { listedProviders, type ProviderList, readProviders } from '../email/inbox-providers/providers.ts'
 
-/** Our list of inbox providers with the operator's names on top. Whatever is wrong with the file is told in one line. */
+/**
+ * The built-in list of inbox providers, overridden by the operator's entries. Any problem with the file is reported in
+ * one line.
+ */
 export function readInboxProviders(path: string): ProviderList {
   try {
     return readProviders(JSON.parse(readFile(path)), listedProviders)

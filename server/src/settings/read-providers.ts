@@ -9,7 +9,10 @@ import { toMail } from './read-email.ts'
 
 type Connect = NonNullable<ProviderRoute['connect']>
 
-/** PEM, with line breaks or with \n for them as files of variables have it, or the name of a file that holds it. */
+/**
+ * Accepts PEM, either with line breaks or with \n in their place, as in files of environment variables, or the name of
+ * a PEM file.
+ */
 export function readCertificates(text: string): string {
   const pem = text.includes('-----BEGIN') ? text.replaceAll('\\n', '\n') : readFile(text)
   const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
@@ -47,7 +50,7 @@ export function readConnect(text: string): Connect {
   return Object.fromEntries(entries)
 }
 
-/** As the channels write it: in lower case, and without the port where it is the usual one. */
+/** Normalizes an origin as the channels write it: in lower case, and without the default port. */
 function plainOrigin(text: string): string {
   const isWild = text.endsWith('*')
   return isWild || !/^https?:/i.test(text) ? text.toLowerCase() : new URL(text).origin

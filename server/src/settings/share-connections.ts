@@ -1,4 +1,4 @@
-// How the connections that a process may open are shared out: each kind of work has its own, so that none waits behind another.
+// Divides the database connections of a process: each kind of work has its own, so that none waits behind another.
 
 import { type Config, ConfigError } from './config.ts'
 
@@ -18,11 +18,11 @@ const WORKER_KINDS: readonly ConnectionKind[] = ['jobs', 'direct', 'audiences']
 const WEIGHTS: ConnectionShares = { requests: 4, limits: 1, counting: 2, jobs: 3, direct: 2, audiences: 2 }
 const FEWEST: ConnectionShares = { requests: 2, limits: 1, counting: 2, jobs: 2, direct: 2, audiences: 2 }
 
-/** What this process opens at most. */
+/** The most connections that this process opens. */
 export const connectionBudget = ({ databaseConnections, databaseUrl }: ConnectionBudgetSettings) =>
   databaseConnections ?? (databaseUrl === undefined ? DEFAULT_CONNECTIONS.embedded : DEFAULT_CONNECTIONS.external)
 
-/** Kinds of work that this role does not do have none. */
+/** Kinds of work that this role does not do get none. */
 export function shareConnections(settings: ConnectionBudgetSettings): ConnectionShares {
   const { role, countingConnections: counting, audienceConnections: audiences } = settings
   const budget = connectionBudget(settings)
