@@ -1,4 +1,4 @@
-// Errors of the world below, in one line that says what to do.
+// Explains errors of the operating system and the database in one line that says what to do.
 
 import { AppError } from '../lib/errors.ts'
 import { ConfigError } from '../settings/config.ts'
@@ -17,7 +17,7 @@ type SystemError = Error & {
 export function explain(error: unknown): string {
   if (error instanceof ConfigError || error instanceof EmbeddedError || error instanceof MigrationError)
     return error.message
-  // A name with several addresses fails once for each of them; the first says what the others say.
+  // Connecting to a name with several addresses fails once per address; the first error is representative.
   if (error instanceof AggregateError && error.errors.length > 0) return explain(error.errors[0])
   const { code, syscall, address, port, path, hostname, message } = error as SystemError
   const where = address ?? hostname ?? path ?? ''

@@ -1,4 +1,4 @@
-// The first start hands out the first keys: printed once, and kept in a file that only the owner can read.
+// The first start issues the first keys: they are printed once, and kept in a file that only the owner can read.
 
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -18,7 +18,7 @@ export async function keepFirstKeys(dataDir: string, first: FirstOrganization) {
   }
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
-    // Made anew: a file that is there could be open to others, and would stay so.
+    // Created anew: an existing file could be readable by others, and would stay so.
     const unfinished = `${file}.new`
     await rm(unfinished, { force: true })
     await writeFile(unfinished, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600, flag: 'wx', flush: true })
@@ -28,7 +28,7 @@ export async function keepFirstKeys(dataDir: string, first: FirstOrganization) {
   }
 }
 
-/** The address to try is this server's own: the world's, PUBLIC_URL, may lead here only later. */
+/** Shows this server's own address to try, because PUBLIC_URL may not lead here yet. */
 export function printFirstKeys(
   { publicUrl, port, dataDir }: Pick<Config, 'port' | 'publicUrl' | 'dataDir'>,
   address = `http://localhost:${port}`,

@@ -1,4 +1,4 @@
-// The database behind the settings: the one that DATABASE_URL names, or our own PostgreSQL in the data folder.
+// Opens the configured database: the one that DATABASE_URL names, or the embedded PostgreSQL in the data folder.
 
 import pg, { type ClientConfig } from 'pg'
 import type { Log } from '../lib/log.ts'
@@ -13,9 +13,9 @@ import { startEmbedded } from '../storage/embedded.ts'
 
 export type OpenDatabase = {
   connection: ClientConfig
-  /** The embedded one, which its folder's lock gives to one server at a time: this is that server's id. */
+  /** Set for the embedded database. Its folder's lock admits one server at a time, so that server has a fixed id. */
   nodeId?: string
-  /** Tells its data folder from a copy. */
+  /** Tells the data folder from a copy of it. */
   epoch?: string
   /** False while its disk is nearly full. */
   mayWrite?: () => boolean
@@ -44,7 +44,10 @@ export async function openDatabase(config: Pick<Config, 'databaseUrl' | 'dataDir
   }
 }
 
-/** Later failures are outages, to be waited out; now they are mistakes in DATABASE_URL, and the driver says which. */
+/**
+ * Later connection failures are outages to wait out; at start they are mistakes in DATABASE_URL, and the driver's error
+ * says which.
+ */
 async function knock(connection: ClientConfig) {
   const client = new pg.Client(connection)
   client.on('error', () => {})
@@ -52,7 +55,7 @@ async function knock(connection: ClientConfig) {
   await client.end()
 }
 
-/** A database that may lose what it acknowledged, or that is too old, is not served. */
+/** Refuses to serve a database that may lose acknowledged writes, or that is too old. */
 export async function refuseUnsafe(db: Db, config: Pick<Config, 'unsafeDurability'>) {
   const version = await readVersion(db)
   if (version < OLDEST_VERSION)
@@ -64,7 +67,7 @@ export async function refuseUnsafe(db: Db, config: Pick<Config, 'unsafeDurabilit
     )
 }
 
-/** A server that could never open its connections does not start; one that may find too few is told how many are needed. */
+/** Refuses to start when there can never be enough connections; only warns when there may be too few at times. */
 export async function checkConnections(db: Db, settings: ConnectionBudgetSettings, log: Log) {
   shareConnections(settings)
   const advice = describeShortage(await countConnections(db), connectionBudget(settings))
@@ -72,7 +75,7 @@ export async function checkConnections(db: Db, settings: ConnectionBudgetSetting
   if (advice) log.warn(advice.says)
 }
 
-/** `used` includes the one connection that asks, which is closed before the others are opened. */
+/** `used` includes the connection that asks, which is closed before the others are opened. */
 export function describeShortage({ most, used }: Connections, needed: number) {
   const wayOut = 'raise max_connections in postgresql.conf, or lower DATABASE_CONNECTIONS'
   if (needed > most)

@@ -1,5 +1,5 @@
-// A server whose SECRET_KEY is not the one that the database was written with would start, and then fail with every message,
-// webhook and mail. It is better told at the start.
+// A server with another SECRET_KEY than the one used to write the database would start, and then fail to send any
+// message, webhook or email. Refusing at start makes that obvious.
 
 import type { AppId } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
@@ -11,7 +11,10 @@ import { findSecretKey, secretKeyFile } from './secret-key.ts'
 
 type Unreadable = { appId: AppId; name: string; others: number }
 
-/** Sealed text names the key it was sealed with, so nothing has to be opened. The first by app and name, and how many more. */
+/**
+ * Sealed text names the key that it was sealed with, so nothing has to be decrypted. Returns the first unreadable
+ * secret by app and name, and how many more there are.
+ */
 async function findUnreadable(db: Db, keyIds: readonly string[], now: Date): Promise<Unreadable | undefined> {
   const [found] = await db.query<Unreadable>(sql`
     select held.app_id, held.name, count(*) over () - 1 as others
@@ -44,7 +47,7 @@ async function findUnreadable(db: Db, keyIds: readonly string[], now: Date): Pro
 
 type Settings = Pick<Config, 'secretKey' | 'dataDir' | 'allowUnreadableSecrets'>
 
-/** Before a secret key is made: beside what was written with another it would only be in the way. */
+/** Runs before a secret key is created: a new key would be useless for secrets that were sealed with another. */
 export async function refuseUnreadableSecrets(db: Db, config: Settings, now: Date, log: Log): Promise<void> {
   const key = await findSecretKey(config)
   const found = await findUnreadable(db, key === undefined ? [] : sealingKeyIds(key), now)

@@ -1,4 +1,4 @@
-// What provider credentials are encrypted with: given by the settings, else made once and kept beside the data.
+// The key that encrypts provider credentials: from the settings, or generated once and kept beside the data.
 
 import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ export const secretKeyFile = (dataDir: string) => join(dataDir, 'secret-key')
 
 type Settings = Pick<Config, 'secretKey' | 'dataDir'>
 
-/** Undefined when it is neither given nor made yet. */
+/** Undefined when it is neither set nor generated yet. */
 export async function findSecretKey({ secretKey, dataDir }: Settings): Promise<string | undefined> {
   if (secretKey !== undefined) return secretKey
   const file = secretKeyFile(dataDir)
@@ -33,7 +33,7 @@ export async function ensureSecretKey(settings: Settings): Promise<string> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
     await keepKey(dataDir, file, newSecretKey())
-    // Of several processes at once one made the file, and all of them read it.
+    // When several processes start at once, one of them creates the file and all read it.
     return await readKey(file)
   } catch (error) {
     throw refusal(file, error)
@@ -49,7 +49,10 @@ async function readKey(file: string): Promise<string> {
   return key
 }
 
-/** The file gets its name when its content is whole and on the disk; the name is given only once. */
+/**
+ * The file gets its name when its content is complete and synced to disk. Linking fails if the name exists, so the key
+ * is never replaced.
+ */
 async function keepKey(dataDir: string, file: string, key: string) {
   const unfinished = join(dataDir, `secret-key.new-${newId()}`)
   try {
