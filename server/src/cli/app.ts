@@ -101,7 +101,7 @@ export const appCommands: CliCommand[] = [
   },
 ]
 
-/** Beside a server whose providers are stand-ins, an app sends to them whoever makes it. */
+/** Where the server's providers are stand-ins, new apps use them, whoever creates the app. */
 async function forSink(store: Store, config: Config) {
   const { newAppSettings, smsSettings } = await import('../sink/app-settings.ts')
   return configureNewWith(await openSecrets(store, config), newAppSettings(), smsSettings)
@@ -140,7 +140,7 @@ const readLimits = (texts: string[]) =>
     return [limit, Number(value)]
   })
 
-/** Limits are kept together in one value, so they are read, changed and written behind one lock. */
+/** The limits of an app are one value, so they are read, changed and written under one lock. */
 const change = ({ db, clock }: Store, appId: AppId, changes: Partial<AppSettings>, limits: LimitChange[]) =>
   db.transaction(async (db) => {
     const before = await lockApp(db, appId)

@@ -1,4 +1,4 @@
-// What a command is, and how it reads what it was given.
+// What a command is, and how it reads its arguments.
 
 import { parseArgs } from 'node:util'
 import { isUuid } from '../lib/ids.ts'
@@ -7,21 +7,21 @@ import type { Config } from '../settings/config.ts'
 export type CliCommand = {
   name: string
   summary: string
-  /** What follows the name, as help shows it. */
+  /** What follows the name in the help text. */
   usage: string
-  /** Flags beside the settings, --json and --help: one value, several, or none. */
+  /** Flags besides the settings, --json and --help. They take one value, several values, or none. */
   flags?: Record<string, 'text' | 'list' | 'switch'>
-  /** How many words may follow the name; none unless told. */
+  /** How many words may follow the name. Defaults to none. */
   words?: { least: number; most: number }
   examples: string[]
   run(call: { config: Config; given: CliInput } & Console): Promise<CommandOutcome>
 }
 
-/** What a command may read and say while it runs, beside what it comes to. */
+/** Input and output of a command while it runs, besides its result. */
 export type Console = {
   /** Standard input. */
   input: AsyncIterable<Uint8Array | string>
-  /** One line on standard error. */
+  /** Writes one line to standard error. */
   warn(line: string): void
 }
 
@@ -30,11 +30,11 @@ export type CommandOutcome = {
   json: unknown
   /** For people. */
   text: string
-  /** It ran, and what it found is bad. */
+  /** The command ran, but what it found is bad. */
   failed?: boolean
 }
 
-/** Wrong usage: the caller must write something else, trying again is no use. */
+/** The arguments are wrong: retrying without changing them is pointless. */
 export class UsageError extends Error {}
 
 export type CliInput = {

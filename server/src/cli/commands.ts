@@ -1,4 +1,4 @@
-// Every command, in the order in which help shows them.
+// Every command, in the order of the help text.
 
 import { appCommands } from './app.ts'
 import type { CliCommand } from './command.ts'

@@ -1,4 +1,4 @@
-// The database of a command: that of the settings, whether a server runs on it or not.
+// Opens the configured database for a command, whether a server is running on it or not.
 
 import pg from 'pg'
 import { type SystemClock, systemClock } from '../lib/clock.ts'
@@ -12,7 +12,7 @@ import { sql } from '../storage/sql.ts'
 
 export type Store = { db: Db; clock: SystemClock }
 type StoreOptions = {
-  /** The command may be the first that is ever run: it makes the database and its tables. */
+  /** The command may be the first one ever run, so it creates the database and its tables. */
   begins?: boolean
   statementTimeoutMs?: number
 }
@@ -20,7 +20,7 @@ type StoreOptions = {
 const STATEMENT_TIMEOUT_MS = 60_000
 
 export async function reachDatabase(config: Config): Promise<OpenDatabase> {
-  // What goes well is the command's to say.
+  // Commands report their own success, so info messages are not logged.
   const log = createLog(config.logLevel === 'info' ? 'warn' : config.logLevel)
   return config.databaseUrl === undefined
     ? connectEmbedded({ dataDir: config.dataDir, log })
@@ -39,7 +39,7 @@ export async function withDatabase<Result>(
   }
 }
 
-/** For commands that need the tables as this version knows them. */
+/** For commands that need the tables in this version's schema. */
 export async function withStore<Result>(
   config: Config,
   run: (store: Store) => Promise<Result>,
@@ -64,7 +64,8 @@ export async function withPool<Result>(
 ): Promise<Result> {
   const db = createPool({ connection, clock, size: 2, statementTimeoutMs, connectTimeoutMs: 10_000 })
   try {
-    // The first statement sets the clock by the database's; rules ask for the time before they ask for rows.
+    // The first statement synchronizes the clock with the database's; commands may need the time before their first
+    // query.
     await db.query(sql`select 1`)
     return await run(db)
   } finally {
@@ -74,7 +75,7 @@ export async function withPool<Result>(
 
 export type SchemaState = { pending: string[]; isEmpty: boolean }
 
-/** Throws when the database is of a newer version. */
+/** Throws when the database belongs to a newer version. */
 export async function lookAtSchema(connection: pg.ClientConfig): Promise<SchemaState> {
   const client = new pg.Client({ ...connection, application_name: 'carillon' })
   client.on('error', () => {})

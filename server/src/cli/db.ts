@@ -5,7 +5,7 @@ import type { CliCommand } from './command.ts'
 import { lookAtSchema, withDatabase, withStore } from './connect.ts'
 import { count } from './print.ts'
 
-/** Moving the rows of a large table takes as long as it takes. */
+/** Moving the rows of a large table may take hours. */
 const DAY_MS = 24 * 60 * 60 * 1_000
 
 export const dbCommands: CliCommand[] = [

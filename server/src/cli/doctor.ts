@@ -1,4 +1,4 @@
-// What could go wrong, looked at before it does.
+// Checks for problems before they cause failures.
 
 import { stat, statfs } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -56,7 +56,7 @@ export const doctorCommands: CliCommand[] = [
   },
 ]
 
-/** Settings that cannot be read leave nothing else to look at. */
+/** When settings cannot be read, nothing else can be checked. */
 export const brokenSettings = (error: unknown) =>
   report([problem('settings', explain(error), 'Correct it; docs/settings.md lists every setting.')])
 
@@ -124,7 +124,7 @@ function checkMail({ providers: { email: mail }, publicUrl, mailListen }: Config
   if (way !== 'direct' && way.isCatcher) return ok(check, `${says}, which sends nothing on`)
   if (publicUrl === undefined)
     return warning(check, `${says}, and links in it lead nowhere`, 'Give PUBLIC_URL, the address of this server.')
-  // A relay may hear of bounces itself, and tell of them.
+  // A relay may receive bounces itself and report them, so only direct delivery needs MAIL_LISTEN.
   return way === 'direct' && mailListen === undefined
     ? warning(check, `${says}, and nobody hears what comes back`, 'Set MAIL_LISTEN, for example to 0.0.0.0:25.')
     : ok(check, says)
@@ -136,7 +136,8 @@ async function checkDataFolder({ dataDir }: Config): Promise<DoctorFinding> {
   try {
     const found = await stat(path)
     if (!found.isDirectory()) return problem(check, `${path} is a file`, 'Choose another with DATA_DIR.')
-    // Where PostgreSQL has to run as nobody, its group passes through; nobody may look around.
+    // Group execute permission is allowed: where PostgreSQL runs as nobody, its group must pass through. Others may not
+    // read the folder.
     if ((found.mode & 0o067) !== 0)
       return warning(check, `${path} is open to other users of this machine`, `Close it: chmod 700 ${path}`)
     return ok(check, `${path} is yours alone`)
@@ -177,7 +178,8 @@ async function checkDisk({ dataDir, databaseUrl }: Config): Promise<DoctorFindin
   if (!found) return []
   const freeMb = Math.floor((found.bavail * found.bsize) / MB)
   const says = `${freeMb} MB are free for the data folder`
-  // With a database elsewhere the folder holds two small files; that one's disk cannot be seen from here.
+  // With an external database the folder contains only two small files, and the disk of that database cannot be checked
+  // from here.
   const needed = databaseUrl === undefined ? { problem: 256, warning: 2_048 } : { problem: 1, warning: 16 }
   if (freeMb < needed.problem) return [problem(check, says, 'Make room: writes fail when the disk is full.')]
   return [freeMb < needed.warning ? warning(check, says, 'Make room before it is full.') : ok(check, says)]
@@ -210,7 +212,7 @@ async function checkReached(config: Config, connection: pg.ClientConfig): Promis
     await checkPageCost(db),
     checkClock(clock),
     finding,
-    // Of a schema that is not this version's nothing is known.
+    // Nothing is known about the tables of another version's schema.
     ...(isCurrent
       ? [
           await checkNodes(db, config, clock),
@@ -254,7 +256,7 @@ async function checkDurability(db: Db, { unsafeDurability }: Config): Promise<Do
   return unsafeDurability ? warning(check, says, advice) : problem(check, says, advice)
 }
 
-/** PostgreSQL's default is for spinning disks: with it, it prefers reading whole tables to using an index. */
+/** PostgreSQL's default is for spinning disks: with it, the planner prefers reading whole tables to using an index. */
 async function checkPageCost(db: Db): Promise<DoctorFinding> {
   const check = 'page cost'
   const [found] = await db.query<{ cost: number }>(
@@ -290,7 +292,7 @@ async function checkNodes(db: Db, { secretKey }: Config, clock: SystemClock): Pr
     : ok(check, says)
 }
 
-/** With another key than they were sealed with, nothing can be sent; better to learn it here. */
+/** With another key than the one that sealed them, nothing can be sent; it is better to learn that here. */
 async function checkCredentials(db: Db, config: Config): Promise<DoctorFinding> {
   const check = 'credentials'
   const apps = (await findAllApps(db)).filter(({ credentials }) => Object.keys(credentials).length > 0)

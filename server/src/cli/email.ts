@@ -182,7 +182,7 @@ export const emailCommands: CliCommand[] = [
 
 const AT_ONCE = 10_000
 
-/** The records of a domain name this server; one that nobody else can find must not get into anybody's DNS. */
+/** The DNS records of a domain name this server, so a name that cannot be resolved must not be published in them. */
 function refuseNameless({ providers }: Config): void {
   if (providers.email.helo === NAMELESS)
     throw new Error(
@@ -204,7 +204,7 @@ const withApp = (config: Config, appId: AppId, run: (ctx: EmailContext, appId: A
       serverEmail: mail,
       publicUrl: config.publicUrl,
       port: config.port,
-      // No command sets a relay.
+      // No command configures a relay.
       mayReach: () => false,
     })
     return run(ctx, appId)

@@ -105,7 +105,7 @@ async function findParkedApps(db: Db, only: AppId | undefined) {
   return only === undefined ? apps : apps.filter(({ appId }) => appId === only)
 }
 
-/** An id does not say whose job it is, so every app that has parked ones is asked. */
+/** A job id does not tell which app the job belongs to, so every app with parked jobs is tried. */
 async function forEachApp(db: Db, { app, ids }: Which, act: (appId: AppId, ids: JobId[]) => Promise<number>) {
   let done = 0
   for (const { appId, count } of await findParkedApps(db, app))

@@ -2,10 +2,10 @@
 
 import { runCarillon } from './run.ts'
 
-// Through the exit handlers, so that a PostgreSQL started for this command ends with it.
+// Exits through the exit handlers, so that a PostgreSQL started for this command ends with it.
 process.once('SIGINT', () => process.exit(130))
 process.once('SIGTERM', () => process.exit(143))
-// Whoever reads the output may have read enough: `carillon app list | head -1`.
+// The reader of the output may close it early: `carillon app list | head -1`.
 process.stdout.on('error', () => process.exit(1))
 
 const { code, out, err } = await runCarillon(process.argv.slice(2), process.env, {

@@ -1,5 +1,5 @@
-// What commands seal with: the key of the server, or none. With another one they would write what no server opens, and none would
-// start any more.
+// Opens the server's secret key for commands that seal. With another key they would write secrets that no server can
+// read, and no server would start any more.
 
 import { createLog } from '../lib/log.ts'
 import { type SecretBox, secretBox } from '../lib/secrets.ts'

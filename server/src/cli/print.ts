@@ -1,9 +1,9 @@
-// Plain, aligned text for people; programs ask for --json.
+// Plain, aligned text for people; programs use --json.
 
-/** Rows under a heading, each column as wide as its widest cell. */
+/** Formats rows under a heading, each column as wide as its widest cell. */
 export const table = (heading: string[], rows: string[][]): string => align([heading, ...rows])
 
-/** Names and values, one pair a line. */
+/** Formats names and values, one pair per line. */
 export const fields = (pairs: [string, string][]): string => align(pairs)
 
 function align(rows: string[][]): string {

@@ -1,8 +1,11 @@
-// Lines of standard input, however many there are: one piece of it is in memory at a time.
+// Reads lines from standard input of any size, with one chunk in memory at a time.
 
 const MAX_LINE = 1_000_000
 
-/** A line that is too long comes cut off: what it is taken for, it is not. */
+/**
+ * Truncates lines that are too long, so that input without line breaks does not fill the memory. A truncated line of
+ * JSON does not parse, so it is refused.
+ */
 export async function* readLines(input: AsyncIterable<Uint8Array | string>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''

@@ -1,4 +1,4 @@
-// From arguments to what is printed and the exit code: 0 done, 1 failed, 2 wrong usage.
+// Runs a command line, and returns its output and exit code: 0 success, 1 failure, 2 wrong usage.
 
 import { VERSION } from '../lib/version.ts'
 import { explain } from '../process/explain-failure.ts'
@@ -59,7 +59,7 @@ const print = (outcome: { json: unknown; text: string; failed?: boolean }, json:
 
 const isAt = (words: string[], { name }: CliCommand) => name.split(' ').every((word, i) => words[i] === word)
 
-/** The longest name wins, wherever flags stand around it; what is not its name is its own. */
+/** Finds the command whose name matches, wherever flags are placed; the remaining words are its arguments. */
 function findCommand(rest: string[]): { command: CliCommand; args: string[] } {
   const start = rest.findIndex((word) => !word.startsWith('-'))
   const words = start < 0 ? [] : rest.slice(start)
@@ -79,7 +79,7 @@ function unknown(words: string[], rest: string[]): UsageError {
     : new UsageError(`there is no command "${noun}"\nSee "carillon help".`)
 }
 
-/** Of one command, of all that begin with a word, or of everything. */
+/** Explains one command, all commands that begin with a word, or everything. */
 function help(words: string[]): string {
   if (words.length === 0) return overview(commands)
   const exact = commands.filter((command) => isAt(words, command))

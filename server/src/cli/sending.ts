@@ -161,7 +161,7 @@ export const sendingCommands: CliCommand[] = [
 
 const control = ({ db, clock }: Store) => ({ db, now: clock.now })
 
-/** As a word, or by the flag that other commands take. */
+/** The app is given as a word, or by the flag that other commands use. */
 function neededApp({ words: [word], id }: CliInput, command: string): AppId {
   const named = id('app')
   if ((word === undefined) === (named === undefined))

@@ -9,10 +9,10 @@ export const sinkCommands: CliCommand[] = [
     usage: '[--port-base PORT] [--log FILE]',
     flags: { 'port-base': 'text', log: 'text' },
     examples: ['carillon sink', 'carillon sink --port-base 7000 --log deliveries.jsonl', 'carillon sink --json'],
-    // Its sockets keep the process alive until a signal ends it.
+    // The sockets of the stand-ins keep the process alive until a signal ends it.
     run: async ({ given }) => {
       const portBase = readPortBase(given.text('port-base'))
-      // Loaded here: the other commands need none of it.
+      // Loaded on demand, because other commands do not need it.
       const { openSinkBox } = await import('../sink/box.ts')
       const box = await openSinkBox({
         clock: systemClock(),
@@ -24,7 +24,7 @@ export const sinkCommands: CliCommand[] = [
   },
 ]
 
-/** It and the three ports after it are taken. */
+/** The stand-ins use this port and the three after it. */
 function readPortBase(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (!/^\d{1,5}$/.test(text) || Number(text) < 1 || Number(text) > 65_532)
@@ -40,7 +40,9 @@ const shown = ({ control, settings, receivers, twilio }: SinkBox) => ({
   twilio: { account_sid: twilio.accountSid, auth_token: twilio.authToken, from: twilio.from },
 })
 
-/** Lines that a shell can read; a line break within a value is written as \n, which the server reads as one. */
+/**
+ * Prints lines that a shell can read. A line break in a value is written as \n, which the server reads as a line break.
+ */
 const described = ({ control, settings, receivers }: SinkBox) =>
   [
     `# Stand-ins of all providers. What they get: curl ${control}/deliveries`,
