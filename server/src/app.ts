@@ -1,15 +1,16 @@
-// The server: the infrastructure, the API and the worker, started in this order and closed in reverse. Read this first.
+// Starts the server: the infrastructure, the API and the worker, in this order, and closes them in reverse. Read this
+// first.
 
 import { type AppOptions, openInfrastructure } from './composition/infrastructure.ts'
 import { startApi } from './composition/start-api.ts'
 import { startWorker } from './composition/start-worker.ts'
 
 export type RunningApp = {
-  /** Where it listens; undefined for a worker. */
+  /** The address that the server listens on; undefined for a worker. */
   address: string | undefined
-  /** Where it takes in email; undefined where it does not. */
+  /** The port that receives email; undefined if there is none. */
   mailPort: number | undefined
-  /** Stop accepting, finish what is under way, give back what is leased. */
+  /** Stops accepting requests, finishes work in progress, and returns what is leased. */
   close(): Promise<void>
 }
 
@@ -24,7 +25,7 @@ export async function startApp(options: AppOptions): Promise<RunningApp> {
       address: api?.address,
       mailPort: api?.mailPort,
       async close() {
-        // First of all, so that nobody is sent here any more while background work ends.
+        // Comes first, so that load balancers send no more requests here while background work ends.
         api?.startDraining()
         await resources.disposeAsync()
       },

@@ -1,4 +1,4 @@
-// The process: settings in, a running server out, one clear line when that cannot be.
+// The server process: reads the settings, starts the server, and prints one clear line when it cannot.
 
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -27,10 +27,10 @@ import { migrate } from './storage/migrate.ts'
 
 const startedMs = performance.now()
 
-/** As many domains can be added in a row without waiting for a key. */
+/** How many domains can be added in a row without waiting for a key to be generated. */
 const SPARE_RSA_KEYS = 4
 
-/** A signal that comes in the middle ends the start between two steps; what was opened is closed again. */
+/** A signal during the start ends it between two steps, and closes what was opened. */
 async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Promise<() => Promise<void>> {
   const clock = systemClock()
   const log = openLog(config)
@@ -73,7 +73,10 @@ async function start(config: Config, stopping: AbortSignal, box?: SinkBox): Prom
   }
 }
 
-/** Beside stand-ins every app has what they take; without them, whoever still has it is told of. */
+/**
+ * With stand-ins, every app without credentials gets those of the stand-ins. Without them, a warning names the apps
+ * that still use them.
+ */
 async function settleStandIns(ctx: { db: Db; clock: Clock; secrets: SecretBox }, log: Log, box: SinkBox | undefined) {
   const { marks } = await import('./sink/app-settings.ts')
   if (box) {
@@ -99,7 +102,7 @@ function openLog({ logLevel, logFormat }: Config): Log {
   )
 }
 
-/** Providers are stand-ins in this process: the settings that lead to them take the place of those in the environment. */
+/** Providers are stand-ins in this process: their settings replace those from the environment. */
 async function startWithSink(stopping: AbortSignal): Promise<() => Promise<void>> {
   const { openSinkBox } = await import('./sink/box.ts')
   const box = await openSinkBox({ clock: systemClock() })
@@ -113,7 +116,10 @@ async function startWithSink(stopping: AbortSignal): Promise<() => Promise<void>
   }
 }
 
-/** Kept before they count: a crash in between leaves a file that the next start replaces, never keys nobody has seen. */
+/**
+ * The keys are saved before the transaction commits: a crash in between leaves a file that the next start replaces,
+ * never keys that nobody has seen.
+ */
 const makeFirstKeys = (ctx: CreateAppContext, config: Config) =>
   ctx.db.transaction(async (db) => {
     const first = await ensureFirstOrganization({ ...ctx, db }, config)
@@ -122,8 +128,9 @@ const makeFirstKeys = (ctx: CreateAppContext, config: Config) =>
   })
 
 /**
- * Before the first keys are made: a start that fails over its port must not be the only one that showed them. Only then: whoever
- * connects to a server that is being restarted must not meet somebody who listens for a moment and hangs up.
+ * Checked before the first keys are created: a start that fails because its port is in use must not be the only one
+ * that showed the keys. Not checked otherwise, because callers of a server that restarts must not connect to a probe
+ * that closes at once.
  */
 async function refuseBusyPort({ role, port, host }: Config) {
   if (role === 'worker') return
@@ -136,10 +143,10 @@ async function refuseBusyPort({ role, port, host }: Config) {
 const unreachableFor = (address: string) =>
   `PUBLIC_URL is not set: links in messages and export URLs use ${address}, which others may not reach`
 
-/** Ctrl-C below npm comes twice at once, from the terminal and from npm: that is one signal. */
+/** Ctrl-C under npm arrives twice at once, from the terminal and from npm; that counts as one signal. */
 const SAME_SIGNAL_MS = 1_000
 
-/** The first signal stops cleanly; a second one is somebody who will not wait. */
+/** The first signal stops cleanly; a second one exits at once. */
 function stopOnSignal(): AbortSignal {
   const stopping = new AbortController()
   let firstMs: number | undefined
@@ -154,14 +161,17 @@ function stopOnSignal(): AbortSignal {
   return stopping.signal
 }
 
-/** With an external database that is away nothing else may be left to wait for, and Node would end the process. */
+/**
+ * While an external database is unreachable, nothing else may keep the event loop alive, and Node would end the
+ * process.
+ */
 async function untilAborted(stopping: AbortSignal) {
   const awake = setInterval(() => {}, 60_000)
   if (!stopping.aborted) await once(stopping, 'abort')
   clearInterval(awake)
 }
 
-// A terminal that was closed cannot be written to, and the server still has to stop cleanly.
+// A closed terminal cannot be written to, and the server still has to stop cleanly.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 const asked = process.argv.slice(2)
 if (asked.includes('--help') || asked.includes('-h')) {
