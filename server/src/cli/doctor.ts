@@ -136,8 +136,8 @@ async function checkDataFolder({ dataDir }: Config): Promise<DoctorFinding> {
   try {
     const found = await stat(path)
     if (!found.isDirectory()) return problem(check, `${path} is a file`, 'Choose another with DATA_DIR.')
-    // Group execute permission is allowed: where PostgreSQL runs as nobody, its group must pass through. Others may not
-    // read the folder.
+    // Group execute permission is allowed: where PostgreSQL runs as nobody, its group must pass through. Neither the
+    // group nor others may list the folder.
     if ((found.mode & 0o067) !== 0)
       return warning(check, `${path} is open to other users of this machine`, `Close it: chmod 700 ${path}`)
     return ok(check, `${path} is yours alone`)

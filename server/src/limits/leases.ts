@@ -190,7 +190,10 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
     works.delete(appId)
   }
 
-  /** Takes a chunk of it, so that requests of the app get their turn in between. Returns false when nothing is left. */
+  /**
+   * Takes a chunk of the unwritten counters, so that requests of the app get their turn in between. Returns false when
+   * nothing is left.
+   */
   function wantUnwritten(appId: AppId, work: AppWork, wanted: Map<string, LeaseRequest>): boolean {
     for (const { counter, log } of unwritten.removeSome(appId, WRITE_CHUNK, leaseMs())) {
       const lease = leases.open(appId, counter, newLease)
@@ -251,9 +254,9 @@ export function createLeases({ db, leaseMs, hasAuthority, mayDecide, mirror }: L
   }
 
   /**
-   * Writes the wanted counters, retrying those that other nodes changed first. Each round uses the current time: a log
-   * written by others after an older time would look like that of a clock that was set back, and would count too
-   * little.
+   * Writes the wanted counters, retrying those that other nodes changed first. Each round uses the current time: with
+   * an older one, a log that others have written since would look like that of a clock that was set back, and would
+   * count too little.
    */
   async function state(appId: AppId, wanted: Map<string, LeaseRequest>) {
     let left = [...wanted].toSorted(([one], [other]) => (one < other ? -1 : 1))

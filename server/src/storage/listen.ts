@@ -26,7 +26,8 @@ export function createListener(connection: pg.ClientConfig, log: Log): Listener 
       keepAlive: true,
       connectionTimeoutMillis: 3_000,
     })
-    // A lost connection may raise an error, an end, or both, the second long after the first: each is replaced once.
+    // A lost connection may raise an error, an end, or both, the second long after the first; either way the connection
+    // is replaced once.
     let replaced = false
     const lost = () => {
       if (replaced) return
