@@ -1,4 +1,4 @@
-// What the operations on email are made of, put together once.
+// What the email operations depend on, assembled once.
 
 import type { KeyObject } from 'node:crypto'
 import type { Clock } from '../lib/clock.ts'
@@ -7,7 +7,7 @@ import type { SecretBox } from '../lib/secrets.ts'
 import type { Db } from '../storage/db.ts'
 import { createRsaKeyPool, type RsaKeyPool } from './domains/rsa-key-pool.ts'
 
-/** Questions to DNS. What is not there is an empty list; rejects when nobody could say. */
+/** DNS queries. A missing record yields an empty list; the promise rejects when DNS gives no answer. */
 export type EmailResolver = {
   txt(name: string): Promise<string[]>
   mx(name: string): Promise<string[]>
@@ -15,7 +15,7 @@ export type EmailResolver = {
   addresses(name: string): Promise<string[]>
 }
 
-/** A relay that is ready to be used, its password in clear: no answer or log may hold it. */
+/** A relay that is ready to use. Its password is in clear text, so it must not appear in any answer or log. */
 export type EmailRelay = {
   host: string
   port: number
@@ -25,7 +25,7 @@ export type EmailRelay = {
   perSecond?: number | undefined
 }
 
-/** What the operator says about mail. */
+/** The operator's email settings. */
 export type ServerEmail = {
   route: (EmailRelay & { isCatcher: boolean }) | 'direct' | undefined
   helo: string
@@ -39,13 +39,15 @@ export type EmailContext = {
   secrets: SecretBox
   resolver: EmailResolver
   serverEmail: ServerEmail
-  /** Where links lead; `isPublic` when the operator has said so, and others may name it in their DNS. */
+  /**
+   * The base of links. `isPublic` means that the operator configured it, so that customers may name it in their DNS.
+   */
   home: { url: string; isPublic: boolean }
-  /** Whether an address, written as such, may be connected to for an app. */
+  /** Whether an app may connect to an IP address, given as text. */
   mayReach(address: string): boolean
-  /** Keys for DKIM. */
+  /** Provides RSA key pairs for DKIM. */
   rsaKeys: RsaKeyPool
-  /** Private keys that were opened, by their sealed text. */
+  /** Parsed private keys, by their sealed text. */
   openedKeys: Map<string, KeyObject>
 }
 
@@ -59,7 +61,7 @@ export const createEmailContext = (parts: {
   publicUrl: string | undefined
   port: number
   mayReach(address: string): boolean
-  /** Made ahead once the stock is filled; none by default. */
+  /** How many keys are kept in stock. Defaults to none. */
   spareRsaKeys?: number | undefined
 }): EmailContext => ({
   db: parts.db,

@@ -1,4 +1,4 @@
-// How an app's mail goes out: by its own settings, else by the server's, else it is caught.
+// Finds an app's email route: its own settings, or else the server's; without either, mail is caught.
 
 import { openCredential, type SealedCredentials } from '../apps/credentials/sealed.ts'
 import type { EmailSettings } from '../apps/email-settings.ts'
@@ -9,12 +9,12 @@ import type { EmailContext, EmailRelay } from './context.ts'
 export type ResolvedEmailRoute =
   | ({ kind: 'relay'; of: 'app' | 'server'; isCatcher: boolean } & EmailRelay)
   | { kind: 'direct' }
-  /** Kept in the development mailbox, and sent nowhere. */
+  /** Mail is kept in the development mailbox and sent nowhere. */
   | { kind: 'catch' }
 
 type RouteContext = Pick<EmailContext, 'db' | 'secrets' | 'serverEmail'>
 
-/** Of an app that is not there: as the server does it. */
+/** Falls back to the server's route when the app does not exist. */
 export async function findEmailRoute(ctx: RouteContext, appId: AppId): Promise<ResolvedEmailRoute> {
   const app = await findApp(ctx.db, appId)
   return resolveEmailRoute(ctx, appId, app?.emailSettings ?? null, app?.credentials ?? {})
@@ -46,6 +46,6 @@ export function resolveEmailRoute(
   return serverEmail.route ? { kind: 'relay', of: 'server', ...serverEmail.route } : { kind: 'catch' }
 }
 
-/** Nothing leaves: any domain may be the sender's. */
+/** No mail leaves the server, so any sender domain is allowed. */
 export const isCatchRoute = (route: ResolvedEmailRoute) =>
   route.kind === 'catch' || (route.kind === 'relay' && route.isCatcher)

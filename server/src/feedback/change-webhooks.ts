@@ -1,4 +1,4 @@
-// Event webhooks, created, changed and deleted as all receivers of signed webhooks are.
+// Creating, changing and deleting event webhooks, on top of the operations that all signed receivers share.
 
 import type { RequestOrigin } from '../apps/audit/actor.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -31,7 +31,7 @@ export function createWebhook(
   return eventReceivers.create(contextOf(ctx), appId, fields, by, { kinds })
 }
 
-/** Fields that are left out stay as they are. A new address, or enabling it, clears the record of failures. */
+/** Fields that are left out stay unchanged. A new address, or enabling the webhook, clears the record of failures. */
 export function changeWebhook(
   ctx: FeedbackContext,
   appId: AppId,
@@ -50,7 +50,7 @@ export function changeWebhook(
       ...((enabled || (url !== undefined && url !== before.url)) && NOT_FAILING),
     }),
     async onChanged(db, after) {
-      // Events that wait for a disabled webhook are dropped, not kept for later.
+      // Events that wait for a disabled webhook are dropped instead of being kept for later.
       if (after.disabledAt !== null) await enqueueEvents(ctx, db, appId, id)
     },
   })

@@ -1,4 +1,4 @@
-// What the operations on feedback are made of, put together once.
+// What the feedback operations depend on, assembled once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -20,13 +20,13 @@ export type FeedbackParts = {
   newId: NewId
   merger: Merger
   secrets: SecretBox
-  /** Of users. */
+  /** Changes users. */
   change: ChangeUsers
   readTwilioWebhook: ReadTwilioWebhook
   publicUrl: string | undefined
   sendWebhook: SendWebhook
   emailFeedback: EmailFeedbackParts
-  /** Of whoever leads users through runs. */
+  /** Provided by the domain that moves users through journey runs. */
   recordRunActions?: RecordRunActions | undefined
   readRunData?: ReadRunData | undefined
 }

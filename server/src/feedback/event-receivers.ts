@@ -1,4 +1,4 @@
-// Event webhooks as a kind of receivers of signed webhooks.
+// Event webhooks as a kind of signed receiver.
 
 import { AppError } from '../lib/errors.ts'
 import { createSignedReceivers } from '../sending/signed-receivers.ts'

@@ -1,4 +1,4 @@
-// People answer texts with one word to hear no more, or to hear again. That is done at once.
+// Replies by SMS that consist of one keyword and stop or resume messages. They take effect immediately.
 
 import { bareWord, type SmsSettings } from '../apps/sms/read.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -11,14 +11,14 @@ import type { IncomingSms } from './inbound-sms.ts'
 
 type SmsKeywords = Pick<SmsSettings, 'opt_out_words' | 'opt_in_words'>
 
-/** To stop goes before everything else, also where the app's own words contradict those of the carriers. */
+/** An opt-out takes precedence, even when the app's keywords contradict those of the carriers. */
 function readOptRequest({ text, optOut }: IncomingSms, words: SmsKeywords): 'stop' | 'start' | undefined {
   const word = bareWord(text)
   if (optOut === 'stop' || words.opt_out_words.includes(word)) return 'stop'
   return optOut === 'start' || words.opt_in_words.includes(word) ? 'start' : undefined
 }
 
-/** What comes through here is known to come from the app's provider. */
+/** The caller has verified that the SMS comes from the app's provider. */
 export async function handleInboundSms(
   { db, clock, change }: { db: Db; clock: Clock; change: ChangeUsers },
   appId: AppId,
@@ -29,7 +29,7 @@ export async function handleInboundSms(
   if (!wish) return
   const found = await setSmsOptOut(change, appId, text.from, wish === 'stop')
   if (!found || wish === 'start') return
-  // Told each time that somebody says so: a provider that does not hear our answer says it again.
+  // Inserted for each such SMS, so a provider that misses the answer and retries causes a duplicate event.
   await insertDeliveryEvents(db, appId, [
     { kind: 'unsubscribed', at: clock.now(), messageId: null, ...found, platform: 'SMS', reason: 'texted to stop' },
   ])

@@ -1,4 +1,4 @@
-// Receipts on their way to the deliveries that they are about.
+// Matches receipts with the deliveries that they are about.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
@@ -17,7 +17,7 @@ import type { SmsStatusReport } from './inbound-sms.ts'
 
 export const MATCH_RECEIPTS = 'feedback.match-receipts'
 
-/** Resolves when it is noted, or written down to be noted later. */
+/** Resolves when the receipt is recorded, or stored to be recorded later. */
 export type HandleReceipt = (appId: AppId, receipt: SmsStatusReport) => Promise<void>
 
 type ReceiptParts = {
@@ -28,10 +28,12 @@ type ReceiptParts = {
   recordRunActions?: RecordRunActions | undefined
 }
 
-/** The answer to a text is written down moments after it came. */
+/**
+ * The provider's answer to a send is recorded moments after it arrives, so an early receipt soon finds its delivery.
+ */
 const FIRST_RETRY_MS = 5_000
 const RETRY_INTERVAL_MS = 60_000
-/** Of texts that somebody else sends through the same account there will never be a delivery. */
+/** An SMS that somebody else sends through the same provider account never has a delivery. */
 const MAX_WAIT_MS = 3_600_000
 const AT_ONCE = 500
 const LONGEST_REFERENCE = 128
@@ -50,7 +52,7 @@ export function createHandleReceipt(parts: ReceiptParts & { merger: Merger }): H
   }
 }
 
-/** Those that wait are looked at again after so long. */
+/** Receipts without a delivery are stored and retried after `retryMs`. */
 async function saveReceipts(parts: ReceiptParts, appId: AppId, receipts: readonly SmsReceipt[], retryMs: number) {
   const { db, clock, newId, change, recordRunActions } = parts
   const now = clock.now()
@@ -61,13 +63,15 @@ async function saveReceipts(parts: ReceiptParts, appId: AppId, receipts: readonl
     if (noted.waiting > 0) await createQueue({ clock, newId }).enqueue(db, [job])
     return noted.gone
   })
-  // After the commit: were it lost, the next text to this number would say the same again.
+  // This runs after the commit. If it is lost, the next SMS to the number reports the same again.
   await Promise.all(
     gone.map(({ subscriptionId, reason }) => markUnreachable(change, appId, subscriptionId, reason === OPTED_OUT)),
   )
 }
 
-/** The job: those that came early are looked at again until theirs is found, or an hour has gone by. */
+/**
+ * The job: retries receipts that arrived before their delivery was recorded, until it is found or an hour has passed.
+ */
 export async function matchReceipts(parts: ReceiptParts, appId: AppId): Promise<void> {
   await deleteExpiredReceipts(parts.db, appId, new Date(parts.clock.now().getTime() - MAX_WAIT_MS))
   for (let after = ''; ; ) {

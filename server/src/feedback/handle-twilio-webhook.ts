@@ -1,4 +1,5 @@
-// Twilio calls us. Whoever else does learns nothing, not even whether the app exists: nothing unsigned is looked at.
+// Requests from Twilio. Other callers learn nothing, not even whether the app exists, because nothing is looked up for
+// an unsigned request.
 
 import { readSmsProvider, twilioCallbackUrl } from '../apps/sms/configure.ts'
 import { forbidden } from '../lib/errors.ts'

@@ -1,12 +1,12 @@
-// What SDKs on devices tell of a message. They bring no key, and from a service worker not even the proof of who they are: the
-// id of a message together with the id of a subscription is known to nobody but the device that got it.
+// What SDKs on devices report about a message. They bring no key, and a service worker cannot even prove its identity:
+// the id of a message together with the id of a subscription is known only to the device that received it.
 
 import type { Route } from '../http/route.ts'
 import { route } from '../http/route.ts'
 import type { FeedbackContext } from './context.ts'
 import { NotedAnswer, OpenedBody, ReceivedBody, ReportPath } from './report-schema.ts'
 
-/** A report is a few ids. */
+/** A report consists of a few ids. */
 const MAX_BYTES = 4_096
 
 const common = {
@@ -20,7 +20,7 @@ const common = {
   answers: { 200: NotedAnswer },
 }
 
-/** The same whether or not there is such a message: nobody learns anything by asking. */
+/** The answer is the same whether or not the message exists, so it reveals nothing to callers that guess. */
 const NOTED = { status: 200, body: { success: true } }
 
 export const reportRoutes = ({ recordFeedback: note }: Pick<FeedbackContext, 'recordFeedback'>): Route[] => [

@@ -1,4 +1,4 @@
-// The wire shapes of what devices report.
+// The wire shapes of reports by devices.
 
 import Type from 'typebox'
 

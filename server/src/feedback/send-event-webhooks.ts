@@ -1,5 +1,6 @@
-// Tell a webhook what happened, in order, up to a hundred events in a request. A request that was not taken is sent again as it
-// was, under the same id, so that the receiver knows it. Each webhook is a job of its own: a slow one holds up nobody else.
+// Sends events to webhooks, in order, up to a hundred per request. A request that was not accepted is sent again
+// unchanged and under the same id, so that the receiver recognizes it. Each webhook has its own job, so a slow one does
+// not delay the others.
 
 import { SYSTEM } from '../apps/app.ts'
 import { insertAuditEntries } from '../apps/store.ts'
@@ -35,31 +36,31 @@ const SECOND_MS = 1_000
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const EVENTS_AT_ONCE = 100
-/** One turn; then other jobs have theirs. */
+/** The limits of one run of the job, after which it yields to other jobs. */
 const REQUESTS_IN_A_TURN = 20
 const TURN_MS = 10 * SECOND_MS
-/** Between tries: the first and the longest pause. */
+/** The first and the longest pause between attempts. */
 const RETRY_PAUSE_MS = { first: 5 * SECOND_MS, longest: HOUR_MS }
-/** What cannot be told within a day is news no more. */
+/** Events that cannot be delivered within a day are dropped. */
 const EVENT_TTL_MS = DAY_MS
 const MAX_FAILING_MS = 3 * DAY_MS
 const DELETED_AT_ONCE = 10_000
 
-/** The queue need not keep what it cannot run: who has something to be told is found again. */
+/** An exhausted job may be dropped, because the schedule enqueues a new one for each webhook that has events. */
 export const eventWebhookHandler = (ctx: EventWebhookContext): JobHandler => ({
   run: (work) => sendEvents(ctx, work),
   whenExhausted: 'drop',
   waitsFor: (webhookId) => webhookId,
 })
 
-/** The schedule: a job for each webhook that may be told something now. */
+/** Called on a schedule: enqueues a job for each webhook that has events and may be tried now. */
 export async function enqueueDueWebhooks({ db, clock, newId }: EventWebhookContext): Promise<void> {
   const due = await findDueWebhooksAcrossApps(db, clock.now())
   const jobs = due.map(({ appId, id }) => ({ appId, name: SEND_EVENT_WEBHOOKS, key: id }))
   await createQueue({ clock, newId }).enqueue(db, jobs)
 }
 
-/** The schedule for what nobody will ever ask for. */
+/** Called on a schedule, for events whose webhook never sends or drops them. */
 export async function deleteExpiredEvents({ db, clock }: EventWebhookContext): Promise<void> {
   const before = new Date(clock.now().getTime() - 2 * EVENT_TTL_MS)
   for (const { appId, webhookId } of await findOldEventsAcrossApps(db, before))
@@ -90,7 +91,7 @@ async function sendEvents(ctx: EventWebhookContext, work: JobRun): Promise<void>
   await createQueue(ctx).enqueue(ctx.db, [{ appId, name: SEND_EVENT_WEBHOOKS, key: id }])
 }
 
-/** The one that was not taken yet; otherwise what has waited longest. */
+/** Returns the batch that was not accepted yet, or else the events that have waited longest. */
 const nextBatch = ({ db, newId }: EventWebhookContext, { job: { appId }, isStillHeld }: JobRun, id: WebhookId) =>
   db.transaction(async (db) => {
     if (!(await isStillHeld(db))) return undefined
@@ -103,7 +104,7 @@ const nextBatch = ({ db, newId }: EventWebhookContext, { job: { appId }, isStill
     return { batchId, events }
   })
 
-/** Whether it may be told more at once. */
+/** Returns whether more events may be sent immediately. */
 async function recordOutcome(
   { db, clock, newId }: EventWebhookContext,
   { job: { appId }, isStillHeld, recordProgress }: JobRun,
@@ -146,7 +147,7 @@ async function recordOutcome(
       ],
       now,
     )
-    // The next look finds it disabled, and what waits for it is dropped.
+    // The next run finds the webhook disabled and drops its events.
     return true
   })
 }
@@ -158,7 +159,9 @@ function reasonToDisable({ failingSince }: Webhook, outcome: ChannelOutcome, now
 
 type FailedOutcome = Exclude<ChannelOutcome, { kind: 'sent' }>
 
-/** Refused, not answered or not reached: to the receiver it is all the same, and may be mended. */
+/**
+ * A refusal, a missing answer and a failed connection are treated alike, because the receiver may recover from each.
+ */
 async function withFailure(
   db: Db,
   appId: AppId,
@@ -187,7 +190,7 @@ async function dropEvents(db: Db, appId: AppId, webhookId: WebhookId, before?: D
   }
 }
 
-/** The same each time for the same events. */
+/** Deterministic, so that a retry sends the same body. */
 const bodyOf = (appId: AppId, events: readonly StoredEvent[]) =>
   JSON.stringify({
     type: 'message.events',

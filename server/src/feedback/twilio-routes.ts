@@ -4,7 +4,7 @@ import { route } from '../http/route.ts'
 import type { FeedbackContext } from './context.ts'
 import { handleTwilioWebhook } from './handle-twilio-webhook.ts'
 
-/** Nothing to say: no text goes back. */
+/** An empty response, which makes Twilio send no reply. */
 const NOTHING = '<?xml version="1.0" encoding="UTF-8"?><Response></Response>'
 
 export const twilioRoutes = (ctx: FeedbackContext): Route[] => [

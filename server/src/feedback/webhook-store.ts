@@ -1,4 +1,4 @@
-// All SQL on event webhooks, and on the events that they have yet to be told.
+// All SQL on event webhooks and on the events that wait to be sent to them.
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -35,7 +35,7 @@ export const insertWebhook = (
     from apps a
     where a.id = ${appId}`)
 
-/** The whole row, as it was made of the one that was read under the lock. */
+/** Writes the whole row; the caller has read it under its lock. */
 export const updateWebhook = (db: Db, appId: AppId, it: Webhook) =>
   db.query(sql`
     update event_webhooks
@@ -48,7 +48,7 @@ export const updateWebhook = (db: Db, appId: AppId, it: Webhook) =>
 export const deleteWebhook = (db: Db, appId: AppId, id: WebhookId) =>
   db.query(sql`delete from event_webhooks where app_id = ${appId} and id = ${id}`)
 
-/** Who has something to be told, and may be tried now. Reads every app's few webhooks, without locks. */
+/** Webhooks that have events and may be tried now. Reads every app's few webhooks, without locks. */
 export const findDueWebhooksAcrossApps = (db: Db, now: Date) =>
   db.query<{ appId: AppId; id: WebhookId }>(sql`
     select w.app_id, w.id
@@ -58,7 +58,7 @@ export const findDueWebhooksAcrossApps = (db: Db, now: Date) =>
 
 const eventColumns = sql`id, at, kind, message_id, subscription_id, user_id, platform, reason, count`
 
-/** The request that was not answered yet, if there is one. */
+/** The batch that was sent but not accepted yet, if there is one. */
 export async function findTravelling(
   db: Db,
   appId: AppId,
@@ -99,7 +99,9 @@ export const deleteTravelled = (db: Db, appId: AppId, webhookId: WebhookId, batc
     delete from delivery_events
     where app_id = ${appId} and webhook_id = ${webhookId} and batch_id = ${batchId}`)
 
-/** The oldest ones, where told only those before this time, no more than so many; answers how many there were. */
+/**
+ * Deletes the oldest events, optionally only those before `before`, and at most `limit`. Returns how many it deleted.
+ */
 export async function deleteOldEvents(
   db: Db,
   appId: AppId,
@@ -120,7 +122,7 @@ export async function deleteOldEvents(
   return deleted.length
 }
 
-/** Whose events nobody took: written in the very moment in which their webhook went. */
+/** Webhooks with old events. Such events remain when they were inserted while their webhook was being deleted. */
 export const findOldEventsAcrossApps = (db: Db, before: Date) =>
   db.query<{ appId: AppId; webhookId: WebhookId }>(sql`
     select distinct app_id, webhook_id

@@ -1,4 +1,4 @@
-// An event webhook: its state, and how it is answered.
+// An event webhook: its state, and its representation in answers.
 
 import { AppError } from '../lib/errors.ts'
 import type { Id } from '../lib/ids.ts'
@@ -8,7 +8,7 @@ import type { WebhookAnswer } from './webhook-schema.ts'
 
 export type WebhookId = Id<'event webhook'>
 
-/** `gone`: it told us so. `failing`: no success for days. */
+/** `gone`: the receiver answered that it no longer exists. `failing`: no request succeeded for days. */
 export type DisabledReason = 'gone' | 'failing' | 'switched off'
 
 export type Webhook = SignedReceiver & {
@@ -23,7 +23,7 @@ export type Webhook = SignedReceiver & {
   dropped: number
 }
 
-/** Something that it has yet to be told. */
+/** An event that waits to be sent. */
 export type StoredEvent = {
   id: string
   kind: EventKind
@@ -37,7 +37,7 @@ export type StoredEvent = {
   count: number | null
 }
 
-/** As after a success. */
+/** The state after a success. */
 export const NOT_FAILING = { failingSince: null, failures: 0, lastFailure: null, nextTryAt: null }
 
 export const webhookNotFound = () =>

@@ -1,4 +1,4 @@
-// Add a sending domain, pause it, let it go on, give it new keys, remove it. Each change leaves a line in the audit log.
+// Adds, pauses, resumes and removes sending domains and rotates their keys. Each change adds an audit entry.
 
 import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { lockApp } from '../../apps/store.ts'
@@ -40,9 +40,9 @@ export async function addDomain(
   if (known && known.dkimKeys.length > 0) throw domainConflict('The app has this domain already')
   const dkimKeys = await makeKeys(ctx, appId, domain, kinds, 'active', now)
   return ctx.db.transaction(async (db) => {
-    // Counted behind the lock of the app: of several at once only as many are added as fit.
+    // The domains are counted under the lock of the app, so that concurrent requests cannot exceed the limit.
     if (!(await lockApp(db, appId))) throw appNotFound()
-    // One that mail was caught from, or events loaded for, is there without keys: it is the same domain.
+    // A domain from which mail was caught, or for which events were loaded, exists without keys. It is completed here.
     const before = await lockDomain(db, appId, domain)
     if (before && before.dkimKeys.length > 0) throw domainConflict('The app has this domain already')
     if (!before && (await countDomains(db, appId)) >= MAX_DOMAINS)
@@ -65,7 +65,7 @@ export function removeDomain(ctx: EmailContext, appId: AppId, domain: string, by
   })
 }
 
-/** Active only when its records are there; by force where an operator knows better. */
+/** A domain becomes active only when its records are published, or when an operator forces it. */
 export async function setDomainState(
   ctx: EmailContext,
   appId: AppId,
@@ -75,7 +75,7 @@ export async function setDomainState(
 ): Promise<EmailDomain> {
   const isForced = state === 'active' && force === true
   if (isForced) refuseForce(by)
-  // Looked at now: what was there when somebody last looked may be gone.
+  // The records are checked now, because those seen by an earlier check may be gone.
   if (state === 'active' && !isForced) await refuseUnverified(ctx, appId, await verifyDomain(ctx, appId, domain, by))
   const now = ctx.now()
   return ctx.db.transaction(async (db) => {
@@ -100,7 +100,10 @@ export async function setDomainState(
   })
 }
 
-/** The first call makes keys to be published; the next one, when they are, lets them sign instead of the old ones. */
+/**
+ * The first call makes keys to be published. The next call, once they are published, makes them sign instead of the old
+ * keys.
+ */
 export async function rotateKeys(
   ctx: EmailContext,
   appId: AppId,
@@ -131,7 +134,7 @@ async function publishNextKeys(
     const before = await lockDomain(db, appId, domain)
     if (!before) throw domainNotFound()
     if (keysInState(before, 'next').length > 0) throw domainConflict('New keys were made by another request just now')
-    // Those that were retired by the rotation before have been out of use for long enough.
+    // The keys that the previous rotation retired have been out of use for long enough.
     const dkimKeys = [...keysInState(before, 'active'), ...next]
     const after: EmailDomain = { ...before, dkimKeys, updatedAt: now }
     await writeDomain(db, appId, after)

@@ -1,4 +1,5 @@
-// Whether the records of a domain are in DNS. Each question has a time limit; what nobody could answer is `unknown`, never `missing`.
+// Checks whether the records of a domain are in DNS. Each query has a time limit; when DNS gives no answer, the record
+// is `unknown` and never `missing`.
 
 import type { EmailResolver } from '../context.ts'
 import type { RecordCheck, RecordChecks } from './domain.ts'
@@ -22,7 +23,7 @@ async function checkRecord(resolver: EmailResolver, record: DnsRecord): Promise<
 type RecordChecker = (resolver: EmailResolver, record: DnsRecord) => Promise<RecordCheck>
 
 const MISSING: RecordCheck = { state: 'missing', found: null }
-/** What is shown of it; a name of others may hold anything. */
+/** Limits what is shown, because a foreign record may contain anything. */
 const MAX_SHOWN_LENGTH = 500
 const toCheck = (isOk: boolean, found: readonly string[]): RecordCheck => ({
   state: isOk ? 'ok' : 'wrong',
@@ -32,7 +33,7 @@ const toCheck = (isOk: boolean, found: readonly string[]): RecordCheck => ({
 const checkSpf: RecordChecker = async (resolver, { name, value }) => {
   const found = (await resolver.txt(name)).filter((text) => /^v=spf1(\s|$)/i.test(text))
   if (found.length === 0) return MISSING
-  // Two of them are an error that receivers take for none.
+  // Receivers treat two SPF records as an error, as if there were none.
   const asked = value.split(' ')[1] as string
   const terms = (found[0] as string).toLowerCase().split(/\s+/)
   return toCheck(found.length === 1 && (terms.includes(asked) || terms.includes(`+${asked}`)), found)
@@ -48,7 +49,7 @@ const checkDkim: RecordChecker = async (resolver, { name, key }) => {
   return toCheck(isOurs, found)
 }
 
-/** The policy of the domain, or of the nearest one above it that has any. */
+/** Finds the policy of the domain, or of the nearest parent domain that has one. */
 const checkDmarc: RecordChecker = async (resolver, { name }) => {
   const labels = name.split('.').slice(1)
   for (let from = 0; labels.length - from >= 2; from++) {
@@ -61,7 +62,7 @@ const checkDmarc: RecordChecker = async (resolver, { name }) => {
   return MISSING
 }
 
-/** Mail for it reaches us: by its own MX, or because it is another name of ours. */
+/** Bounces must reach this server: through an MX record, or because the name is an alias of the server's. */
 const checkReturnPath: RecordChecker = async (resolver, { name, value }) => {
   const host = value.split(' ')[1] as string
   const [mx, cname] = await Promise.all([resolver.mx(name), resolver.cname(name)])
@@ -69,7 +70,10 @@ const checkReturnPath: RecordChecker = async (resolver, { name, value }) => {
   return found.length === 0 ? MISSING : toCheck(found.includes(host), found)
 }
 
-/** Another name of ours, or, where a provider of DNS writes addresses in its place, one that leads to the same machine. */
+/**
+ * The name must be an alias of the server's. Where a DNS provider flattens the alias into addresses, at least one
+ * address must be the same.
+ */
 const checkTracking: RecordChecker = async (resolver, { name, value }) => {
   const cname = await resolver.cname(name)
   if (cname.includes(value)) return toCheck(true, cname)
@@ -91,7 +95,7 @@ const RECORD_CHECKERS: Record<DnsRecord['purpose'], RecordChecker> = {
   tracking: checkTracking,
 }
 
-/** `v=DKIM1; k=rsa; p=…`, with blanks wherever somebody put them. */
+/** Parses `v=DKIM1; k=rsa; p=…`, with whitespace anywhere. */
 const parseTags = (text: string) =>
   new Map(
     text.split(';').map((tag) => {

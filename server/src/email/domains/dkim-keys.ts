@@ -1,4 +1,4 @@
-// Pairs of keys for DKIM: made off the event loop, their private halves sealed and bound to their place.
+// DKIM key pairs. They are generated off the event loop, and their private halves are sealed and bound to their place.
 
 import { createPrivateKey, generateKeyPair, type KeyObject, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -10,14 +10,14 @@ import type { EmailContext } from '../context.ts'
 import type { Algorithm, StoredDkimKey } from './domain.ts'
 import type { DkimKeyPair } from './rsa-key-pool.ts'
 
-/** As the channel takes it. */
+/** The form that the channel expects. */
 export type SigningKey = { domain: string; selector: string; algorithm: Algorithm; privateKey: KeyObject }
 
 type DkimKeyContext = Pick<EmailContext, 'db' | 'secrets' | 'rsaKeys' | 'openedKeys'>
 
 const sealContextOf = (appId: AppId, domain: string, selector: string) => `app ${appId} dkim ${domain} ${selector}`
 
-/** One of each kind. */
+/** Makes one key of each given algorithm. */
 export async function makeKeys(
   { db, secrets, rsaKeys }: Pick<DkimKeyContext, 'db' | 'secrets' | 'rsaKeys'>,
   appId: AppId,
@@ -40,7 +40,9 @@ export async function makeKeys(
   return keys
 }
 
-/** Two apps may send from one domain, and a domain may be added anew: a selector is never used again. */
+/**
+ * Selectors are never reused, because two apps may send from one domain and a domain may be removed and added again.
+ */
 const newSelector = () => `c${randomBytes(5).toString('hex')}`
 
 const generate = promisify(generateKeyPair)
@@ -53,11 +55,11 @@ async function makeEd25519Pair(): Promise<DkimKeyPair> {
   return { publicKey, privatePem: privateKey }
 }
 
-/** RFC 6376: an RSA key as SubjectPublicKeyInfo; RFC 8463: an Ed25519 key as its bare 32 bytes. */
+/** RFC 6376 publishes an RSA key as SubjectPublicKeyInfo; RFC 8463 publishes an Ed25519 key as its bare 32 bytes. */
 const publicTextOf = (info: Buffer, algorithm: Algorithm) =>
   (algorithm === 'rsa' ? info : info.subarray(-32)).toString('base64')
 
-/** Whether all of them open with this key, without telling what they are. */
+/** Whether all keys can be opened with the current secret key, without exposing them. */
 export function areKeysOpenable(
   secrets: SecretBox,
   appId: AppId,
@@ -75,7 +77,7 @@ export function areKeysOpenable(
 
 const MAX_OPENED_KEYS = 1_000
 
-/** Keys that are opened stay open: parsing an RSA key costs more than signing with it. */
+/** Opened keys are cached, because parsing an RSA key costs more than signing with it. */
 export function openKeys(
   { secrets, openedKeys }: Pick<DkimKeyContext, 'secrets' | 'openedKeys'>,
   appId: AppId,

@@ -1,4 +1,4 @@
-// What a sending domain is: its name, its states, its keys.
+// A sending domain: its name, its states and its keys.
 
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
@@ -7,36 +7,42 @@ import { AppError, invalid } from '../../lib/errors.ts'
 export const domainStates = ['pending', 'active', 'paused'] as const
 export type DomainState = (typeof domainStates)[number]
 
-/** `check`: by its records. `force`: by an operator's word. `catch`, `load`: mail was caught or events loaded; that lets no mail out. */
+/**
+ * `check`: its records were verified. `force`: an operator decided. `catch` and `load`: mail was caught or events were
+ * loaded, which does not permit real sending.
+ */
 export type ActivatedBy = 'check' | 'force' | 'catch' | 'load'
 
 export const algorithms = ['rsa', 'ed25519'] as const
 export type Algorithm = (typeof algorithms)[number]
 
-/** As it is kept. The private half is sealed, and thrown away when the key signs no more. */
+/** As stored. The private half is sealed, and deleted when the key stops signing. */
 export type StoredDkimKey = {
   selector: string
   algorithm: Algorithm
-  /** As the record has it behind `p=`. */
+  /** The value of `p=` in the record. */
   public: string
   sealed: string | null
-  /** `next` is published but does not sign yet; `retired` signs no more, and is published until mail under way has arrived. */
+  /**
+   * `next` is published but does not sign yet. `retired` no longer signs, but stays published until mail under way has
+   * arrived.
+   */
   state: 'active' | 'next' | 'retired'
   created_at: string
 }
 
-/** What was found of a record. `unknown`: DNS did not answer. */
+/** The result of checking one record. `unknown`: DNS gave no answer. */
 export type RecordCheck = { state: 'ok' | 'missing' | 'wrong' | 'unknown'; found: string | null }
-/** By the name of the record; see records.ts. */
+/** Keyed by `checkKey` in records.ts. */
 export type RecordChecks = Record<string, RecordCheck>
 
 export type EmailDomain = {
   domain: string
   state: DomainState
   activatedBy: ActivatedBy | null
-  /** Null: bounce.<domain>. */
+  /** Null stands for bounce.<domain>. */
   returnPathHost: string | null
-  /** Null: the server's own address. */
+  /** Null stands for the server's own address. */
   trackingHost: string | null
   dkimKeys: StoredDkimKey[]
   checks: RecordChecks
@@ -45,10 +51,10 @@ export type EmailDomain = {
   updatedAt: Date
 }
 
-/** How many domains an app may have. */
+/** Per app. */
 export const MAX_DOMAINS = 100
 
-/** Active for mail that really goes out. */
+/** Whether the domain may be used for mail that really leaves the server. */
 export const isTrusted = ({ state, activatedBy }: Pick<EmailDomain, 'state' | 'activatedBy'>) =>
   state === 'active' && (activatedBy === 'check' || activatedBy === 'force')
 
@@ -60,7 +66,7 @@ export const keysInState = ({ dkimKeys }: Pick<EmailDomain, 'dkimKeys'>, state: 
 
 const HOST = /^(?=.{1,253}$)([a-z0-9_]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/
 
-/** In lower case and in ASCII, as DNS has it; undefined when it can be no name of a host. */
+/** Returns the name in lower-case ASCII, as used in DNS; undefined when it is not a valid host name. */
 export function normalizeHost(text: string): string | undefined {
   const name = domainToASCII(text.trim().replace(/\.$/, '')).toLowerCase()
   return HOST.test(name) && isIP(name) === 0 ? name : undefined

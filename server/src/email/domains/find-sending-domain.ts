@@ -1,4 +1,4 @@
-// Domains as mail is sent from them.
+// Looks up the domain that a mail is sent from.
 
 import { findApp, lockApp } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -11,15 +11,18 @@ import { countDomains, findDomain, lockDomain, writeDomain } from './store.ts'
 export type SendingDomain = {
   domain: string
   returnPathHost: string
-  /** Without a slash at its end. */
+  /** Without a trailing slash. */
   trackingUrl: string
-  /** Those that sign. */
+  /** The keys that sign. */
   dkim: SigningKey[]
 }
 
 type SendingDomainContext = Pick<EmailContext, 'db' | 'now' | 'secrets' | 'serverEmail' | 'home' | 'openedKeys'>
 
-/** Undefined unless it is active. Where mail is only caught every domain is, and becomes so by being used. */
+/**
+ * Undefined unless the domain is active. When mail is only caught, any domain is accepted and becomes active on first
+ * use.
+ */
 export async function findSendingDomain(
   ctx: SendingDomainContext,
   appId: AppId,
@@ -44,7 +47,10 @@ function toSendingDomain(ctx: SendingDomainContext, appId: AppId, it: EmailDomai
   }
 }
 
-/** Mail is caught from more domains than an app may have; those beyond are not written down. Undefined: it was paused meanwhile. */
+/**
+ * Mail may be caught from more domains than an app can have; domains beyond the limit are not stored. Returns undefined
+ * if the domain was paused meanwhile.
+ */
 export function activateCaughtDomain(
   { db, now }: Pick<SendingDomainContext, 'db' | 'now'>,
   appId: AppId,
@@ -66,7 +72,7 @@ export function activateCaughtDomain(
   })
 }
 
-/** One without keys and records of its own. */
+/** A domain without keys and without hosts of its own. */
 export const newDomain = (domain: string, now: Date): EmailDomain => ({
   domain,
   state: 'pending',
@@ -80,7 +86,7 @@ export const newDomain = (domain: string, now: Date): EmailDomain => ({
   updatedAt: now,
 })
 
-/** Who sends where a message does not say it. */
+/** The sender of messages that do not name one. */
 export async function findDefaultFrom(
   { db }: Pick<SendingDomainContext, 'db'>,
   appId: AppId,

@@ -4,7 +4,7 @@ import { recheckDomain } from './verify.ts'
 
 const AT_ONCE = 8
 
-/** Every active domain of every app, a few at a time. One that cannot be looked at holds up nobody. */
+/** Checks every active domain of every app, a few at a time. A domain whose check fails does not delay the others. */
 export async function recheckDomains(ctx: EmailContext, signal?: AbortSignal): Promise<void> {
   const entries = (await findCheckedDomainsAcrossApps(ctx.db)).values()
   const work = async () => {

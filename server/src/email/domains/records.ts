@@ -13,13 +13,13 @@ export type DnsRecord = {
   type: 'TXT' | 'MX' | 'CNAME'
   name: string
   value: string
-  /** Without it the domain does not become active by itself. */
+  /** Whether the domain needs the record in order to become active without force. */
   isRequired: boolean
-  /** Of DKIM: which key. */
+  /** For DKIM records, the key that is published. */
   key?: StoredDkimKey
 }
 
-/** What a check is kept under. */
+/** The key under which the result of a check is stored. */
 export const checkKey = ({ purpose, name }: Pick<DnsRecord, 'purpose' | 'name'>) => `${purpose} ${name}`
 
 export function recordsOf(
@@ -44,7 +44,7 @@ export function recordsOf(
       type: 'TXT',
       name: returnPath,
       value: `v=spf1 ${senderOf(serverEmail.helo, route)} ~all`,
-      // Which machines a relay sends from is for its owner to say.
+      // Only the relay's operator knows which machines it sends from.
       isRequired: route.kind !== 'relay',
     },
     { purpose: 'return_path', type: 'MX', name: returnPath, value: `10 ${serverEmail.helo}`, isRequired: true },
@@ -69,7 +69,7 @@ export function recordsOf(
   ]
 }
 
-/** The machine that receiving servers will see, in the words of SPF. */
+/** The machine that receiving servers see, as an SPF term. */
 function senderOf(helo: string, route: ResolvedEmailRoute): string {
   const host = route.kind === 'relay' ? route.host : helo
   const version = isIP(host)

@@ -1,5 +1,5 @@
-// RSA keys take from a tenth of a second to seconds to make. A few are made ahead, so that whoever adds a domain need not wait; who
-// comes when there are none waits in turn with other organizations. One is made at a time, whoever asks for how many.
+// Generating an RSA key takes from a tenth of a second to seconds. A few are generated ahead, so that adding a domain
+// does not have to wait. When none are left, organizations take turns. Only one key is generated at a time.
 
 import { generateKeyPair } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -10,14 +10,14 @@ export type DkimKeyPair = { publicKey: Buffer; privatePem: string }
 
 export type RsaKeyPool = {
   take(owner: OrganizationId): Promise<DkimKeyPair>
-  /** Make keys ahead from now on. */
+  /** Starts generating keys ahead. */
   fill(): void
-  /** Make none ahead any more; ends when none is being made. */
+  /** Stops generating ahead. Resolves when no key is being generated. */
   close(): Promise<void>
   stats(): { spare: number; waiting: number }
 }
 
-/** Of one organization. What it asks for beyond that is refused for now. */
+/** Per organization. Requests beyond this are refused for now. */
 export const MAX_WAITING = 10
 const RETRY_AFTER_SECONDS = 10
 
@@ -25,7 +25,7 @@ type KeyWaiter = PromiseWithResolvers<DkimKeyPair>
 
 export function createRsaKeyPool(size: number, makePair: () => Promise<DkimKeyPair> = makeRsaPair): RsaKeyPool {
   const spare: DkimKeyPair[] = []
-  /** In the order of their turns. */
+  /** Ordered by whose turn is next. */
   const waiting = new Map<OrganizationId, KeyWaiter[]>()
   let isFilling = false
   let making: Promise<void> | undefined
@@ -47,13 +47,13 @@ export function createRsaKeyPool(size: number, makePair: () => Promise<DkimKeyPa
       if (waiter) waiter.resolve(pair)
       else spare.push(pair)
     } catch (error) {
-      // Without anybody who could be told, trying again at once would only fail again: the next request does.
+      // When nobody is waiting for the error, an immediate retry would only fail again. The next request retries.
       isFilling = false
       nextWaiter()?.reject(error)
     }
   }
 
-  /** The organization whose turn it was goes behind all others. */
+  /** The organization that was served moves to the end of the line. */
   function nextWaiter(): KeyWaiter | undefined {
     const [turn] = waiting
     if (!turn) return undefined
@@ -92,7 +92,7 @@ export function createRsaKeyPool(size: number, makePair: () => Promise<DkimKeyPa
 
 const generate = promisify(generateKeyPair)
 
-/** In a thread of its own; the encodings are made there too. */
+/** Node.js generates and encodes the pair in its thread pool. */
 const makeRsaPair = async (): Promise<DkimKeyPair> => {
   const { publicKey, privateKey } = await generate('rsa', {
     modulusLength: 2_048,

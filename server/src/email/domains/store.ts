@@ -23,14 +23,14 @@ export async function lockDomain(db: Db, appId: AppId, domain: string): Promise<
   return found
 }
 
-/** Counted under the lock of the app, so that it stays as many. */
+/** The caller holds the lock of the app, so that the count cannot change. */
 export async function countDomains(db: Db, appId: AppId): Promise<number> {
   const [found] = await db.query<{ count: number }>(sql`
     select count(*)::integer as count from email_domains where app_id = ${appId}`)
   return found?.count ?? 0
 }
 
-/** The whole of it: a new one, or one that was read under its lock. */
+/** Writes the whole row: a new domain, or one that was read under its lock. */
 export const writeDomain = (db: Db, appId: AppId, it: EmailDomain) =>
   db.query(sql`
     insert into email_domains (app_id, domain, state, activated_by, return_path_host, tracking_host, dkim_keys, checks,
@@ -51,12 +51,12 @@ export async function deleteDomain(db: Db, appId: AppId, domain: string): Promis
   return deleted.length > 0
 }
 
-/** Over all apps: those whose records are looked at every day. */
+/** The domains whose records are checked daily, of all apps. */
 export const findCheckedDomainsAcrossApps = (db: Db) =>
   db.query<{ appId: AppId; domain: string }>(sql`
     select app_id, domain from email_domains where state = 'active' and activated_by = 'check' order by app_id, domain`)
 
-/** Over all apps: whether they open is looked at when something is wrong with the secret key. */
+/** The keys of all apps, to check that the server's secret key opens them. */
 export const findKeysAcrossApps = (db: Db) =>
   db.query<{ appId: AppId } & Pick<EmailDomain, 'domain' | 'dkimKeys'>>(sql`
     select app_id, domain, dkim_keys from email_domains where dkim_keys <> '[]' order by app_id, domain`)

@@ -1,5 +1,5 @@
-// Look at the records of a domain now, and draw the conclusions. DNS is asked outside of any transaction; what it said is
-// applied to the row as it is afterwards.
+// Checks the records of a domain now and applies the results. DNS is queried outside any transaction, and the results
+// are applied to the row as it is afterwards.
 
 import { type Actor, SYSTEM } from '../../apps/app.ts'
 import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
@@ -15,7 +15,7 @@ import { domainNotFound, type EmailDomain, isTrusted, type RecordCheck, type Rec
 import { checkKey, type DnsRecord, recordsOf } from './records.ts'
 import { findDomain, lockDomain, writeDomain } from './store.ts'
 
-/** One that waited for its records becomes active when all that are required are there; one that is paused stays so. */
+/** A pending domain becomes active when all required records are found. A paused domain stays paused. */
 export async function verifyDomain(
   ctx: EmailContext,
   appId: AppId,
@@ -40,7 +40,7 @@ export async function verifyDomain(
   })
 }
 
-/** The daily look at one that is active: without a key that is still published it sends no more. */
+/** The daily check of an active domain. Without a published key, the domain stops sending. */
 export async function recheckDomain(ctx: EmailContext, appId: AppId, domain: string): Promise<void> {
   const known = await findDomain(ctx.db, appId, domain)
   if (!known) return
@@ -76,7 +76,7 @@ async function checkDomain(
   return { checks: await checkRecords(ctx.resolver, recordsOf(ctx, known, route)), route }
 }
 
-/** Of records that the domain still has. */
+/** Keeps only the results for records that the domain still needs. */
 function applyChecks(
   ctx: EmailContext,
   before: EmailDomain,
@@ -92,7 +92,7 @@ function applyChecks(
   return { ...before, checks: Object.fromEntries(kept), checkedAt: now, updatedAt: now }
 }
 
-/** Required records that are not there; all of them when there are no keys at all. */
+/** Required records that are not in DNS, or all records when the domain has no active key. */
 export const findMissingRecords = (records: readonly DnsRecord[], checks: RecordChecks): DnsRecord[] =>
   records.some(({ key }) => key?.state === 'active')
     ? records.filter((record) => record.isRequired && ownProperty(checks, checkKey(record))?.state !== 'ok')

@@ -1,4 +1,4 @@
-// A sending domain as it is shown: with the records that it needs, and what was found of each.
+// The representation of a sending domain, with the records that it needs and the result of checking each.
 
 import type { AppId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
@@ -21,7 +21,7 @@ export async function viewDomain(ctx: EmailContext, appId: AppId, domain: string
 }
 
 function domainObject(ctx: EmailContext, it: EmailDomain, route: ResolvedEmailRoute): DomainAnswer {
-  // What was active for caught mail waits for its records as soon as mail really goes out.
+  // A domain that is active only for caught mail is pending as soon as mail really leaves the server.
   const state = it.state === 'active' && !isTrusted(it) && !isCatchRoute(route) ? 'pending' : it.state
   return {
     domain: it.domain,

@@ -1,4 +1,4 @@
-// Whether the list still says what DNS says: the domains that it knows by name are asked for their mail hosts.
+// Checks the provider list against DNS: looks up the mail hosts of the domains that it lists by name.
 
 import { classifyByHosts } from './classify.ts'
 import type { HostsContext } from './hosts.ts'
@@ -8,8 +8,11 @@ export type ProviderCheck = {
   domain: string
   provider: InboxProvider
   /**
-   * agrees: its hosts say the same. differs: they say `says`. unknown: they are on no list. none: it has none.
-   * unanswered: nobody could say.
+   * - agrees: the domain's hosts belong to the listed provider.
+   * - differs: its hosts belong to `says`.
+   * - unknown: its hosts are not listed.
+   * - none: it has no mail hosts.
+   * - unanswered: DNS gave no answer.
    */
   state: 'agrees' | 'differs' | 'unknown' | 'none' | 'unanswered'
   says?: InboxProvider

@@ -4,10 +4,13 @@ import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 import type { InboxProvider } from './providers.ts'
 
-/** A plan from when few hosts were known would read all of them for every hundred mails. */
+/** A plan cached while few hosts were known would read all of them for every hundred mails. */
 const UNPREPARED = { prepare: false } as const
 
-/** What the hosts of these domains say, as far as anybody has looked; what was looked up long ago is better than nothing. */
+/**
+ * Returns the providers of those domains that were ever looked up. Expired results are used too, being better than
+ * none.
+ */
 export async function findHostProviders(db: Db, domains: readonly string[]): Promise<Map<string, InboxProvider>> {
   const found = await db.query<{ domain: string; provider: InboxProvider }>(
     sql`select h.domain, h.provider from mail_hosts h where h.domain = any(${domains}::text[]) and h.provider is not null`,
@@ -34,7 +37,7 @@ export const saveHosts = (db: Db, answers: readonly ResolvedHost[], freshUntil: 
     order by r.domain
     on conflict (domain) do update set provider = excluded.provider, fresh_until = excluded.fresh_until`)
 
-/** Nobody could say: what was known before stays, and nobody asks again until then. */
+/** Records failed lookups. An earlier result is kept, and the lookup is not repeated before `freshUntil`. */
 export const saveFailures = (db: Db, domains: readonly string[], freshUntil: Date) =>
   db.query(sql`
     insert into mail_hosts (domain, fresh_until)
@@ -43,7 +46,7 @@ export const saveFailures = (db: Db, domains: readonly string[], freshUntil: Dat
     order by r.domain
     on conflict (domain) do update set fresh_until = excluded.fresh_until`)
 
-/** Some of those that nobody has asked for since; fewer than `limit` means that none are left. */
+/** Deletes some of the expired hosts. A result below `limit` means that none are left. */
 export async function deleteOldHosts(db: Db, before: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from mail_hosts

@@ -1,4 +1,4 @@
-// What the operations on what comes back of emails are made of.
+// What the operations on email feedback depend on.
 
 import type { EmailReferences } from '../../email/reference.ts'
 import type { Clock } from '../../lib/clock.ts'

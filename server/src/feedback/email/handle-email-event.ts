@@ -1,5 +1,5 @@
-// What follows from what came back of an email. All of it may be done again without harm: who reports something and hears no
-// answer reports it again.
+// Follow-ups to email feedback. Each of them is safe to repeat, because a provider that gets no answer reports the same
+// event again.
 
 import { sumOfApp } from '../../email/metrics/store.ts'
 import { coverWindow } from '../../email/metrics/time-unit.ts'
@@ -15,12 +15,12 @@ import { unsubscribeAddress } from '../../users/subscriptions/unsubscribe-addres
 import type { FeedbackContext } from '../context.ts'
 import { setSubscribed } from './unsubscribe.ts'
 
-/** The mailbox is not there, or will never take anything. */
+/** The mailbox does not exist or will never accept mail. */
 const UNREACHABLE = -10
 const LONGEST_DETAIL = 500
 
 export type EmailEventDetail = {
-  /** What the other side said, for the operator to see. */
+  /** What the other side reported, shown to the operator. */
   detail?: string | undefined
 }
 
@@ -37,7 +37,10 @@ export async function handleEmailEvent(
   if (news.kind === 'complained') await handleComplaint(ctx, appId, noted)
 }
 
-/** The mailbox is not there. Of one that is full or unwell it was noted how often; a block says something of us, not of the recipient. */
+/**
+ * Handles a mailbox that does not exist. A bounce from a full or failing mailbox is only counted, and a block is a
+ * statement about the sender, not about the recipient.
+ */
 async function handleHardBounce(
   { db, change, clock }: FeedbackContext,
   appId: AppId,
@@ -68,7 +71,7 @@ async function handleComplaint(
   await pauseForComplaints(db, appId, count, now)
 }
 
-/** As much of it as can be kept, and is of use. */
+/** Removes control characters and shortens the detail so that it can be stored and displayed. */
 const plain = (detail: string | undefined) =>
   detail === undefined
     ? {}
@@ -80,8 +83,8 @@ const plain = (detail: string | undefined) =>
       }
 
 /**
- * Copies go out under the reference of the email that they are copies of; what becomes of them says nothing of it. Answers
- * whether one of these addresses is a copy's.
+ * Copies are sent under the reference of the email that they copy, and their feedback says nothing about that email.
+ * Returns a function that tells whether one of the addresses belongs to a copy.
  */
 export async function findCopies(
   { db }: FeedbackContext,

@@ -1,5 +1,5 @@
-// Mail that comes back: reports of delivery, complaints, and people who unsubscribe by mail. Only a signed reference says whom
-// it is about; without one nothing happens to anybody.
+// Inbound mail: delivery reports, complaints, and requests to unsubscribe by email. Only a signed reference identifies
+// the delivery that a mail is about; without one, nothing is changed.
 
 import type { EmailReference, EmailReferences } from '../../email/reference.ts'
 import type { FeedbackContext } from '../context.ts'
@@ -13,7 +13,7 @@ export type RecipientReport = {
   text?: string
 }
 
-/** As the channel reads it. `clues`: where the message that it is about may name its reference. */
+/** The mail as the channel parsed it. `clues` are the places in which the original message may name its reference. */
 export type InboundEmail = { clues: string[] } & (
   | { kind: 'delivery'; recipients: RecipientReport[] }
   | { kind: 'complaint'; type: string }
@@ -22,10 +22,12 @@ export type InboundEmail = { clues: string[] } & (
 
 type ReportMailbox =
   | { kind: 'bounces' | 'unsubscribe'; reference: EmailReference }
-  /** `fbl` is for machines alone, `abuse` is also written to by people. */
+  /** `fbl` receives mail from machines only; people also write to `abuse`. */
   | { kind: 'fbl' | 'abuse' }
 
-/** Undefined: there is no such mailbox. The host does not matter, the signature does. */
+/**
+ * Returns undefined when there is no such mailbox. The host is ignored because the signature identifies the mailbox.
+ */
 export function readMailbox(references: EmailReferences, address: string): ReportMailbox | undefined {
   const local = address.slice(0, address.lastIndexOf('@')).toLowerCase()
   if (local === 'fbl' || local === 'abuse') return { kind: local }
@@ -48,7 +50,7 @@ export async function handleInboundEmail(
   }
 }
 
-/** Somebody's program answers for them: that is no wish. */
+/** An auto-reply is ignored because it does not express the recipient's wish. */
 async function handleUnsubscribeRequest(
   ctx: FeedbackContext,
   reference: EmailReference,
@@ -76,7 +78,8 @@ async function handleDeliveryReport(
     ...(enhanced !== undefined && { enhanced }),
     ...(text !== undefined && { text }),
   })
-  // Whoever reports has given up: what looked transient is none any more.
+  // A server that sends a bounce report has stopped retrying, so a failure that looked transient counts as a soft
+  // bounce.
   const kind = found === 'transient' ? 'soft' : found
   const reason = bounceReasonOf(kind)
   await handleEmailEvent(
@@ -87,7 +90,7 @@ async function handleDeliveryReport(
 }
 
 async function handleComplaintReport(ctx: FeedbackContext, box: 'fbl' | 'abuse', report: InboundEmail): Promise<void> {
-  // Some providers return the mail that is complained about, and say nothing.
+  // Some providers return the original mail without a complaint report.
   const isComplaint = report.kind === 'complaint' || (box === 'fbl' && report.kind === 'other' && !report.isAutoReply)
   if (!isComplaint) return
   const reference = findReference(ctx.emailFeedback.references, report.clues)
@@ -102,7 +105,9 @@ async function handleComplaint(ctx: FeedbackContext, reference: EmailReference, 
     await handleEmailEvent(ctx, { reference, at, kind: 'complained' })
 }
 
-/** The first that is rightly signed; mail that is returned names itself by its return path or by how to unsubscribe from it. */
+/**
+ * Returns the first validly signed reference. A returned mail names its own in its return path or unsubscribe address.
+ */
 function findReference(references: EmailReferences, clues: readonly string[]): EmailReference | undefined {
   for (const clue of clues)
     for (const [text] of clue.matchAll(/(?<![a-z2-7])[a-z2-7]{55}(?![a-z2-7])/gi)) {

@@ -1,4 +1,4 @@
-// The few pages that people come to from an email: plain, without scripts, and with nothing in them that is not escaped.
+// The few pages that people reach from an email: plain HTML without scripts, in which every value is escaped.
 
 import { ownProperty } from '../../lib/own-property.ts'
 
@@ -17,7 +17,7 @@ const STYLE =
 const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-/** Nobody keeps them, finds them by searching, or is told where their reader came from. */
+/** Keeps the pages out of caches, search engines and `Referer` headers. */
 export const PRIVATE = {
   'content-type': 'text/html; charset=utf-8',
   'cache-control': 'no-store',
@@ -26,7 +26,7 @@ export const PRIVATE = {
   'x-robots-tag': 'noindex',
 }
 
-/** `main` is HTML: what comes from elsewhere has been escaped. */
+/** `main` is HTML in which foreign values are already escaped. */
 function page(status: number, title: string, main: string): EmailPage {
   const body =
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +
@@ -49,12 +49,12 @@ export const tooOldPage = () =>
     '<p>We no longer keep what is needed to answer this. Please use the link in a more recent email.</p>',
   )
 
-/** Posts to where it stands. */
+/** The form posts to the page's own address. */
 const form = (field: string, button: string) =>
   `<form method="post"><input type="hidden" name="${field}" value="yes"><button type="submit">${button}</button></form>`
 
 export type Preferences = {
-  /** The name of the app that the email was from. */
+  /** The name of the app that sent the email. */
   sender: string
   address: string
   isSubscribed: boolean
@@ -77,13 +77,13 @@ export const unsubscribedPage = (of: Parties) =>
 export const subscribedPage = (of: Parties) =>
   page(200, 'You are subscribed', `<p>There will be ${parties(of)}.</p>${form('unsubscribe', 'Unsubscribe')}`)
 
-/** The app has switched it off, mail came back from there, or somebody there said that it is spam. */
+/** Shown when the app disabled the subscription, the address bounced, or the recipient complained of spam. */
 const stopped = (of: Parties) =>
   `<p role="status">There is no ${parties(of)} for another reason, which cannot be changed here. Please ask the sender.</p>`
 
 export const stoppedPage = (of: Parties) => page(200, 'You are not subscribed', stopped(of))
 
-/** `asked`: what was just asked for; undefined where it is only shown. */
+/** `asked` is the choice that was just submitted; it is undefined when the page is only shown. */
 export function preferencesPage({ sender, address, isSubscribed }: Preferences, asked?: boolean): EmailPage {
   const saved = asked === isSubscribed ? '<p role="status">Your choice is saved.</p>' : stopped({ sender, address })
   const choice = (value: string, label: string, isChosen: boolean) =>

@@ -1,11 +1,11 @@
-// What feedback on emails needs of the channels.
+// What email feedback needs from the channels.
 
 import type { EmailFeedback } from '../../messages/email/record-feedback.ts'
 
 export type EmailBounceClass = Extract<EmailFeedback, { kind: 'bounced' }>['class']
 
-/** The one classifier of refusals. */
+/** The single classifier of refusals. */
 export type ClassifyBounce = (given: { code?: number; enhanced?: string; text?: string }) => EmailBounceClass
 
-/** A page of somebody else's server, through the guarded client; undefined when there was no good answer. */
+/** Fetches a page from a foreign server through the guarded client. Returns undefined unless it gets a good answer. */
 export type FetchPage = (url: string) => Promise<Buffer | undefined>

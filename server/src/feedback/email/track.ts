@@ -1,4 +1,4 @@
-// Opens and clicks, as mail programs and browsers bring them.
+// Records opens and clicks that arrive from mail programs and browsers.
 
 import { AppError } from '../../lib/errors.ts'
 import { findEmailDelivery } from '../../messages/email/store.ts'
@@ -7,7 +7,7 @@ import { isMachineAgent } from './tracking-guard.ts'
 
 type TrackingContext = Pick<FeedbackContext, 'db' | 'clock' | 'emailFeedback'>
 
-/** What is not a reference of ours costs no look into the database. */
+/** Text that is not one of our references causes no database query. */
 export async function recordOpen(
   { clock, emailFeedback: email }: TrackingContext,
   text: string,
@@ -21,19 +21,19 @@ export async function recordOpen(
 
 export type EmailClick = { reference: string; signature: string; url: string; agent: string | undefined }
 
-/** Where the link leads; undefined when we never wrote this link. */
+/** Returns the link's target, or undefined when the server never wrote this link. */
 export function readLink(
   { emailFeedback: email }: TrackingContext,
   { reference, signature, url }: EmailClick,
 ): string | undefined {
   const named = email.references.read(reference, 'click')
   if (!named || !email.references.isSigned(named.appId, url, signature)) return undefined
-  // Signed or not, nothing else than a web address leaves here, and none that could say more than itself in a header.
+  // Even a signed link redirects only to a web address, and to none that could break out of the `Location` header.
   if (!/^https?:\/\/[^\s\p{Cc}\\]+$/iu.test(url)) return undefined
   return URL.parse(url)?.href
 }
 
-/** The link has been checked. */
+/** The caller has verified the link with `readLink`. */
 export async function recordClick(
   { db, clock, emailFeedback: email }: TrackingContext,
   { reference: text, url, agent }: EmailClick,
@@ -50,7 +50,7 @@ export async function recordClick(
   )
 }
 
-/** Whoever opens a mail or follows a link gets there also while the database is away. */
+/** Images and links keep working while the database is unavailable; the open or click is then not recorded. */
 async function ignoreOutage(work: Promise<unknown>): Promise<void> {
   try {
     await work

@@ -1,34 +1,35 @@
-// Who opens and clicks: a person, or a machine that looks at mail before or instead of a person. Machines are counted all the
-// same, and said to be machines.
+// Distinguishes people from machines that open or click before, or instead of, a person. Opens and clicks by machines
+// are counted too, and marked as such.
 
 import type { Clock } from '../../lib/clock.ts'
 
 /**
- * `Mozilla/5.0` and nothing more is Apple's privacy proxy, which fetches everything at delivery. Gmail and Yahoo fetch pictures
- * through their own; the rest look for malware, or for a preview.
+ * A bare `Mozilla/5.0` is Apple's privacy proxy, which fetches everything at delivery. Gmail and Yahoo fetch images
+ * through proxies of their own; the rest scan for malware or create previews.
  */
 const MACHINES =
   /^$|^mozilla\/5\.0$|googleimageproxy|ggpht\.com|yahoomailproxy|yahoo! slurp|barracuda|proofpoint|mimecast|symantec|messagelabs|trendmicro|trend micro|sophos|fireeye|forcepoint|ironport|cisco|fortinet|bitdefender|kaspersky|avast|zscaler|safelinks|microsoft office|ms-office|skypeuripreview|bot\b|crawler|spider|scanner|preview|headlesschrome|phantomjs|python-requests|python-urllib|aiohttp|go-http-client|java\/|okhttp|libwww|curl\/|wget\//i
 
 export const isMachineAgent = (agent: string | undefined): boolean => MACHINES.test((agent ?? '').trim())
 
-/** Nobody has read a mail and chosen a link in it so soon after it was delivered. */
+/** No person reads a mail and chooses a link in it this soon after its delivery. */
 const SOONEST_CLICK_MS = 2_000
 const SAME_MOMENT_MS = 1_000
-/** Of one email in a second: more than anybody opens, less than would be felt. */
+/** Per email: more than any reader causes, and few enough that a flood costs little. */
 const MOST_PER_SECOND = 100
 
 export type TrackingGuard = {
   /**
-   * Whether this is still to be counted. Limits are per email and not per address, because the mass of opens comes from the few
-   * addresses of large providers' proxies: a limit per address would lose them, while who floods us has but few references.
+   * Whether this open or click is within the limit. The limit is per email and not per address, because most opens come
+   * from the few proxy addresses of large providers: a limit per address would lose them, whereas an attacker holds
+   * only a few references.
    */
   mayCount(reference: string): boolean
-  /** Whether a person can have clicked this, by its time and by what else was clicked in the same mail. */
+  /** Whether the click came too soon after the delivery, or after another click in the same mail, for a person. */
   isTooFast(reference: string, url: string, deliveredAt: Date | null): boolean
 }
 
-/** What is remembered is of the last seconds, so that nothing grows. */
+/** Only the last seconds are remembered, so that memory stays bounded. */
 export function createTrackingGuard(clock: Clock): TrackingGuard {
   let second = 0
   const counts = new Map<string, number>()

@@ -1,4 +1,5 @@
-// What mail programs and browsers ask for because of an email. They bring no key: the reference in the address is signed.
+// The requests that mail programs and browsers make because of an email. They need no key, because the reference in the
+// address is signed.
 
 import Type from 'typebox'
 import type { Route } from '../../http/route.ts'
@@ -8,7 +9,7 @@ import { badLinkPage, unknownPage } from './pages.ts'
 import { readLink, recordClick, recordOpen } from './track.ts'
 import { viewEmail } from './view.ts'
 
-/** One transparent point. */
+/** A single transparent pixel. */
 const PIXEL = Buffer.from('R0lGODlhAQABAIAAAAAAAAAAACH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==', 'base64')
 
 const PIXEL_HEADERS = {

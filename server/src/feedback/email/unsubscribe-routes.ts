@@ -1,5 +1,5 @@
-// Unsubscribing: by one click in the mail program (RFC 8058), on a page, by preferences, or by the app with a token. Nothing
-// that is only looked at unsubscribes anybody: programs look at links before people do.
+// Unsubscribing: by one click in the mail program (RFC 8058), on a page, through the preferences, or by the app with a
+// token. A GET request never unsubscribes anybody, because scanners open links before people do.
 
 import Type from 'typebox'
 import type { Answer, Route } from '../../http/route.ts'
@@ -18,7 +18,7 @@ import {
 } from './pages.ts'
 import { findPreferences, setSubscribed, unsubscribeWithToken } from './unsubscribe.ts'
 
-/** A form, or the multipart of mail programs: a few fields. */
+/** Enough for a form, or for the multipart body of mail programs: both have few fields. */
 const MAX_BYTES = 8_192
 
 const common = {
@@ -44,7 +44,7 @@ const readForm = (body: unknown) => new URLSearchParams(Buffer.isBuffer(body) ? 
 
 export function unsubscribeRoutes(ctx: FeedbackContext): Route[] {
   const { references } = ctx.emailFeedback
-  /** A page about whom an email went to. */
+  /** Renders a page about the recipient of an email. */
   const about = async (
     purpose: 'unsubscribe' | 'preferences',
     text: string,

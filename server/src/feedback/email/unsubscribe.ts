@@ -1,5 +1,5 @@
-// People who want no more email, or email again. Who holds the reference of an email for that purpose speaks for
-// the address it went to.
+// People who unsubscribe from email or subscribe again. Whoever holds an email's reference for that purpose may act for
+// the address that the email was sent to.
 
 import { findApp } from '../../apps/store.ts'
 import type { EmailReference } from '../../email/reference.ts'
@@ -13,7 +13,7 @@ import { isReachable } from '../../users/subscriptions/reachable.ts'
 import type { FeedbackContext } from '../context.ts'
 import type { Preferences } from './pages.ts'
 
-/** Of the address that an email went to. Undefined when it is not known any more. */
+/** The preferences of the address that the email was sent to. Undefined when the delivery is no longer known. */
 export async function findPreferences(
   { db }: FeedbackContext,
   reference: EmailReference,
@@ -32,13 +32,13 @@ export async function findPreferences(
     findApp(db, reference.appId),
     findSuppressed(db, reference.appId, [address.toLowerCase()]),
   ])
-  // Nothing is sent to who is suppressed, whatever they ask for here.
+  // A suppressed address gets no email, whatever is chosen on this page.
   return { sender: app?.name ?? '', address, isSubscribed: isReachable(subscription) && suppressed.size === 0 }
 }
 
 /**
- * The same however often it is asked, and counted once for each mail that it is asked from: also where the one before was heard and
- * not counted. Undefined when it is not known any more whom it is about.
+ * Idempotent. Each unsubscribe is counted once per email, even when an earlier attempt changed the subscription but was
+ * not counted. Returns undefined when the delivery is no longer known.
  */
 export async function setSubscribed(
   ctx: FeedbackContext,
@@ -53,7 +53,7 @@ export async function setSubscribed(
   return findPreferences(ctx, reference)
 }
 
-/** As the interface has it: by the message and the token that stood in it. */
+/** Serves the HTTP API: the message, and the token that was part of its content, identify the delivery. */
 export async function unsubscribeWithToken(
   ctx: FeedbackContext,
   appId: AppId,

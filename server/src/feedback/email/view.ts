@@ -1,4 +1,4 @@
-// An email once more, in the browser: the same content for the same person, without anything that tells of it being read.
+// Shows an email in the browser: the same content for the same person, without open and click tracking.
 
 import type { EmailReference, ReferencePurpose } from '../../email/reference.ts'
 import { fillPieces, PLACEHOLDER_MARK, splitAtPlaceholders } from '../../lib/placeholders.ts'
@@ -16,7 +16,7 @@ import { loadReferencedUsers } from '../../users/load-store.ts'
 import type { FeedbackContext } from '../context.ts'
 import { type EmailPage, PRIVATE, tooOldPage } from './pages.ts'
 
-/** It is the app's HTML: it may show pictures and styles, and nothing in it runs, is sent, or is shown inside another page. */
+/** The page is the app's HTML. It may load images and styles, but it cannot run scripts, submit forms or be framed. */
 const POLICY =
   "default-src 'none'; img-src https: http: data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; " +
   "frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox"
@@ -27,7 +27,7 @@ export async function viewEmail(ctx: FeedbackContext, reference: EmailReference)
   const html = message && (await renderFor(ctx, reference, message, delivery))
   if (html === undefined) return tooOldPage()
   const urls = emailUrls(ctx.publicUrl?.replace(/\/+$/, '') ?? '')
-  // What stands in the mail stands here too: who is shown it can unsubscribe as its reader can.
+  // The page contains the links of the email itself, so anybody who can see it can unsubscribe as its reader can.
   const body = fillPieces(
     splitAtPlaceholders(fillPlaceholders(html.replaceAll(PLACEHOLDER_MARK, ''), urls)),
     (purpose) => ctx.emailFeedback.references.write(reference, purpose as ReferencePurpose),

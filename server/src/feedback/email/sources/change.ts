@@ -1,4 +1,5 @@
-// Which providers may tell an app what became of its mail, and what their word is known by. Shown without what is secret.
+// Configures which providers may report email events to an app, and how their requests are authenticated. Secrets are
+// masked when the configuration is shown.
 
 import { actorOf, type RequestOrigin } from '../../../apps/audit/actor.ts'
 import { MASK } from '../../../apps/schema.ts'
@@ -34,7 +35,7 @@ function masked(ctx: FeedbackContext, appId: AppId, { source, secret }: StoredSo
   return Object.fromEntries(Object.entries(opened).map(([name, value]) => [name, value === null ? null : MASK]))
 }
 
-/** What is left out stays, null takes it away. */
+/** A field that is left out stays unchanged; null removes the source. */
 export async function changeSources(ctx: FeedbackContext, appId: AppId, body: EventSourcesBody, by: RequestOrigin) {
   const now = ctx.clock.now()
   await ctx.db.transaction(async (db) => {
@@ -74,7 +75,7 @@ type Readers = {
 
 const TOPIC = /^arn:aws(-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:\d{12}:[\w-]{1,256}(\.fifo)?$/
 
-/** The mask, sent back, stands for what is there. */
+/** The mask, sent back, keeps the stored value. */
 const kept = (given: string | null | undefined, known: string | null | undefined) =>
   (given === MASK ? known : given) || null
 

@@ -1,13 +1,13 @@
-// What others write is read by looking: a field that is not what it should be is not there.
+// Reads foreign JSON defensively: a field of an unexpected type is treated as missing.
 
 import { scanJson } from '../../../lib/scan-json.ts'
 
 export type JsonFields = Record<string, unknown>
 
-/** More than SendGrid sends at once; whoever is not who they say must not keep the server busy. */
+/** More than SendGrid sends at once. The limits keep an unauthenticated caller from occupying the server. */
 const LIMITS = { maxDepth: 32, maxKeys: 50_000, maxValues: 50_000 }
 
-/** Undefined for what is no JSON, and for what no provider would write. */
+/** Returns undefined for text that is not JSON or that exceeds what any provider sends. */
 export function parseJson(text: string): unknown {
   if (scanJson(text, LIMITS) !== undefined) return undefined
   try {
@@ -25,14 +25,14 @@ export const textOf = (value: unknown): string | undefined =>
 const numberOf = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isFinite(value) ? value : undefined
 
-/** ISO 8601, or seconds since the epoch. */
+/** Accepts ISO 8601, or seconds since the epoch. */
 export function timeOf(value: unknown): Date | undefined {
   const seconds = numberOf(value)
   const time = seconds !== undefined ? new Date(seconds * 1_000) : new Date(textOf(value) ?? Number.NaN)
   return Number.isNaN(time.getTime()) ? undefined : time
 }
 
-/** `550 5.1.1 …`, as servers say it. */
+/** Reads `550 5.1.1 …`, the form in which servers refuse. */
 export function parseRefusal(text: string | undefined, status?: string | undefined) {
   const bare = text?.replace(/^smtp\s*;\s*/i, '')
   const code = /^\s*([245]\d\d)\b/.exec(bare ?? '')?.[1]

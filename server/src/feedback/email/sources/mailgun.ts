@@ -1,4 +1,5 @@
-// Mailgun signs the time and a token of each request, and not what it says: so each token is heard once, and only while it is new.
+// Mailgun signs the time and a token of each request, but not its content. Each token is therefore accepted only once,
+// and only while it is recent.
 
 import { createHmac } from 'node:crypto'
 import type { ClassifyBounce } from '../ports.ts'
@@ -56,11 +57,11 @@ function readNews(data: Record<string, unknown>, classify: ClassifyBounce): Reci
       return { kind: data.event, isMachine: isRobot }
     case 'failed':
     case 'bounced': {
-      // What is tried again is no bounce yet.
+      // A failure that is still being retried is not yet a bounce.
       if (data.event === 'failed' && data.severity === 'temporary') return undefined
       const status = fieldsOf(data['delivery-status'])
       const detail = textOf(status.message) || textOf(status.description)
-      // Never offered to anybody, because of what happened before.
+      // Mailgun did not attempt delivery, because of an earlier event for this address.
       if (/^suppress-/.test(textOf(data.reason) ?? '')) return { kind: 'bounced', class: 'block', detail }
       const code = typeof status.code === 'number' ? { code: status.code } : {}
       const found = classify({ ...parseRefusal(detail, textOf(status['enhanced-code'])), ...code })

@@ -1,4 +1,4 @@
-// Postmark signs nothing: it brings a name and password, or knows an address that nobody else knows.
+// Postmark signs nothing: it authenticates with a username and password, or by a secret path that only it knows.
 
 import { createHash } from 'node:crypto'
 import type { ClassifyBounce, EmailBounceClass } from '../ports.ts'
@@ -25,7 +25,7 @@ export function readPostmark(
   return {
     events: [
       {
-        // Nothing else names an event of every kind; one that comes again is the same to the letter.
+        // Postmark has no identifier that covers all kinds of event, but repeats an event byte for byte.
         id: createHash('sha256').update(request.body).digest('hex'),
         reference: textOf(fieldsOf(fields.Metadata).carillon_ref),
         at: timeOf(fields.DeliveredAt ?? fields.BouncedAt ?? fields.ReceivedAt ?? fields.ChangedAt),
@@ -42,7 +42,7 @@ function isGenuine({ settings, secrets }: SourceConfig<'postmark'>, { header, pa
   return isSame(Buffer.from(given, 'base64').toString('utf8'), `${settings.username}:${secrets.password}`)
 }
 
-/** Those that are about the mailbox; the other types are answers and oddities. */
+/** Only the types that concern the mailbox; the others are auto-replies and special cases. */
 const CLASSES = new Map<string, EmailBounceClass>(
   Object.entries({
     HardBounce: 'hard',
@@ -77,7 +77,7 @@ function readNews(fields: JsonFields, classify: ClassifyBounce): RecipientEvent[
       if (fields.Type === 'Unsubscribe') return { kind: 'unsubscribed' }
       const told = CLASSES.get(textOf(fields.Type) ?? '')
       if (!told) return undefined
-      // It says soft of a mailbox that is full as of any other.
+      // Postmark reports a full mailbox as an ordinary soft bounce.
       const isFull = told === 'soft' && classify(parseRefusal(detail)) === 'full'
       return { kind: 'bounced', class: isFull ? 'full' : told, detail }
     }

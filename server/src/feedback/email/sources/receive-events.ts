@@ -1,5 +1,5 @@
-// Providers of email call us. Nothing is looked at before it is known to be theirs; each event counts once, however often it is
-// told; and what could not be written down is asked for again.
+// Receives the events that email providers report. Nothing is processed before the request is authenticated; each event
+// counts once, however often it is reported; and the provider is asked to resend what could not be recorded.
 
 import { createHash } from 'node:crypto'
 import { findAllApps } from '../../../apps/store.ts'
@@ -25,13 +25,13 @@ import {
 } from './source.ts'
 import { areClaimed, claimReceipts, deleteOldReceipts, findSource, finishReceipts, releaseReceipts } from './store.ts'
 
-/** Who took one and has not finished by then has died over it. */
+/** A claim that is older than this belonged to a process that died before finishing. */
 const STALE_MS = 60_000
 const AT_ONCE = 50
-/** Longer than any provider goes on telling, and than what is signed is believed. */
+/** Longer than any provider keeps retrying, and longer than a signature is accepted. */
 const RETENTION_MS = 8 * 86_400_000
 const DELETED_AT_ONCE = 10_000
-/** An event is counted when it happened, within reason. */
+/** An event counts at the time it happened, unless it is older than this. */
 const OLDEST_EVENT_MS = 31 * 86_400_000
 
 export async function receiveEvents(
@@ -65,7 +65,7 @@ async function read(
 
 const nameOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 40)
 
-/** A request that was heard before is passed over whole; else each event that was not. */
+/** Skips a request that was already processed; otherwise handles each of its events that was not. */
 async function handleOnce(
   ctx: FeedbackContext,
   appId: AppId,
@@ -96,7 +96,10 @@ async function handleOnce(
   await finishReceipts(ctx.db, appId, source, [...request, ...done])
 }
 
-/** Those that are ours to handle. Where another server is at one of them, the provider is to come again and see. */
+/**
+ * Returns the events that this server is to handle. If another server is handling one of them, the provider is asked to
+ * retry later.
+ */
 async function claim(
   ctx: FeedbackContext,
   appId: AppId,
@@ -131,7 +134,7 @@ async function handleEvent(ctx: FeedbackContext, appId: AppId, event: SourceEven
 
 const GRAVE: readonly EmailFeedback['kind'][] = ['bounced', 'complained', 'unsubscribed']
 
-/** What is said of the mail itself; undefined where a grave thing is said of its copies alone. */
+/** Returns what is reported about the mail itself; undefined when a grave event concerns only its copies. */
 async function newsOf(ctx: FeedbackContext, reference: EmailReference, { recipients: told }: SourceEvent) {
   const [first] = told
   if (!first || !GRAVE.includes(first.event.kind)) return first?.event
@@ -139,7 +142,10 @@ async function newsOf(ctx: FeedbackContext, reference: EmailReference, { recipie
   return told.find(({ recipient }) => recipient === undefined || !isCopy([recipient]))?.event
 }
 
-/** Signed by us, or the Message-ID that we gave, now that it is known who says it. Another app's is none of its business. */
+/**
+ * The reference is either signed by us, or the Message-ID that we assigned, which can be trusted because the sender is
+ * authenticated by now. A reference to another app's delivery is ignored.
+ */
 function referenceOf(ctx: FeedbackContext, appId: AppId, event: SourceEvent): EmailReference | undefined {
   const signed = event.reference && ctx.emailFeedback.references.read(event.reference.trim(), 'report')
   if (signed) return signed.appId === appId ? signed : undefined
@@ -153,7 +159,7 @@ function clampTime(at: Date | undefined, now: Date): Date {
   return at && age >= 0 && age <= OLDEST_EVENT_MS ? at : now
 }
 
-/** The schedule. */
+/** Called on a schedule. */
 export async function deleteExpiredReceipts(db: Db, now: Date): Promise<void> {
   const before = new Date(now.getTime() - RETENTION_MS)
   for (const { id } of await findAllApps(db))

@@ -1,5 +1,5 @@
-// The headers of a mail from which providers take what they bring back with each event: our reference. A mail has those of the
-// providers that may tell of it, and no others.
+// The mail headers from which providers take our reference to return it with each event. A mail carries only the
+// headers of the providers that are configured as the app's event sources.
 
 import type { AppId } from '../../../lib/ids.ts'
 import { splitAtPlaceholders } from '../../../lib/placeholders.ts'
@@ -11,7 +11,7 @@ import { findSources } from './store.ts'
 
 const report = referencePlaceholder('report')
 const HEADERS: Record<EmailEventSource, ReferenceHeader> = {
-  // SES shows the headers themselves.
+  // SES returns the original headers with each event.
   ses: ['X-Carillon-Ref', splitAtPlaceholders(report)],
   mailgun: ['X-Mailgun-Variables', splitAtPlaceholders(`{"carillon_ref":"${report}"}`)],
   sendgrid: ['X-SMTPAPI', splitAtPlaceholders(`{"unique_args":{"carillon_ref":"${report}"}}`)],

@@ -1,4 +1,4 @@
-// The wire shapes of providers that tell what became of an app's mail.
+// The wire shapes of an app's email event sources.
 
 import Type, { type Static, type TProperties } from 'typebox'
 import { MASK } from '../../../apps/schema.ts'

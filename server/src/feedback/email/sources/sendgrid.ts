@@ -1,4 +1,4 @@
-// SendGrid signs the time and the whole body with a key of its own; the app keeps the public half.
+// SendGrid signs the time and the whole body with its own key; the app stores the public half.
 
 import { createPublicKey, type KeyObject, verify } from 'node:crypto'
 import type { ClassifyBounce } from '../ports.ts'
@@ -13,11 +13,11 @@ import {
   type SourceRequest,
 } from './source.ts'
 
-/** It tries for a day to bring what was not taken. Within that, what comes twice is known by its id. */
+/** SendGrid retries for a day. Within that time, duplicates are recognized by their id. */
 const OLDEST_MS = 25 * 3_600_000
 const NEWEST_MS = 5 * 60_000
 
-/** The key as the provider shows it: base64 of a P-256 key. Undefined when it is none. */
+/** Reads the key as SendGrid displays it: base64 of a P-256 key. Returns undefined for anything else. */
 export function readPublicKey(text: string): KeyObject | undefined {
   try {
     const key = createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })

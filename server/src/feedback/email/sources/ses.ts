@@ -1,4 +1,4 @@
-// Amazon SES speaks through SNS, which signs each message with a certificate that it shows on its own host, and nowhere else.
+// Amazon SES reports through SNS, which signs each message with a certificate that it serves only from its own host.
 
 import { type KeyObject, verify, X509Certificate } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
@@ -16,11 +16,11 @@ import {
   type SourceRequest,
 } from './source.ts'
 
-/** SNS gives up within hours. What is older would be forgotten as told, and could be told again. */
+/** SNS gives up within hours. The receipts of older messages would be deleted, so a replay would not be recognized. */
 const OLDEST_MS = 7 * 86_400_000
 const HOST = /^sns\.[a-z0-9-]{1,40}\.amazonaws\.com(\.cn)?$/
 
-/** An address of SNS itself, over TLS, on the usual port. */
+/** Whether the address belongs to SNS itself, over TLS, on the default port. */
 function isOfSns(text: string): boolean {
   const url = URL.parse(text)
   return (
@@ -37,7 +37,7 @@ export type FindCertificate = (url: string) => Promise<KeyObject | undefined>
 const KEPT_MS = 86_400_000
 const MOST_KEPT = 50
 
-/** Kept for a day: there are a few in the world. */
+/** Certificates are cached for a day; only a few exist. */
 export function createCertificates({ clock, fetchPage }: { clock: Clock; fetchPage: FetchPage }): FindCertificate {
   const kept = new Map<string, { key: KeyObject; until: number }>()
   return async (url) => {
@@ -98,7 +98,7 @@ export async function readSes(
 ): Promise<SourceReport> {
   const message = fieldsOf(parseJson(body.toString('utf8')))
   const [id, at] = [textOf(message.MessageId), timeOf(message.Timestamp)]
-  // Looked at first: nothing is fetched for a topic that is not the app's.
+  // Checked first, so that nothing is fetched on behalf of a topic that is not the app's.
   if (message.TopicArn !== settings.topic_arn || id === undefined || !at) throw notAuthentic()
   if (!(await isGenuine(message, ports.findCertificate))) throw notAuthentic()
   if (ports.now.getTime() - at.getTime() > OLDEST_MS) throw notAuthentic()
@@ -108,7 +108,7 @@ export async function readSes(
   return { events: event ? [event] : [], once: `message ${id}` }
 }
 
-/** SNS asks whether the topic may send here: we say yes by looking at the address that it gave. */
+/** SNS asks whether the topic may send here. Fetching the address that it names confirms the subscription. */
 async function confirm(url: string, fetchPage: FetchPage): Promise<void> {
   if (!isOfSns(url)) throw notAuthentic()
   if (!(await fetchPage(url))) throw unavailable()
@@ -138,7 +138,7 @@ function readEvent(id: string, text: string, classify: ClassifyBounce): SourceEv
   }
 }
 
-/** A mail and its copies may be in one notice. One without a name where nobody is named. */
+/** One notification may cover a mail and its copies. Returns one nameless recipient when nobody is named. */
 function recipientsOf(detail: JsonFields): JsonFields[] {
   const named = [
     ...listOf(detail.bouncedRecipients),
@@ -172,7 +172,7 @@ function readNews(
   }
 }
 
-/** What the other server said decides, where SES hands it on; else SES's own word for it. */
+/** Prefers the receiving server's answer when SES includes it, and falls back to SES's own classification. */
 function readBounce(detail: JsonFields, recipient: JsonFields, classify: ClassifyBounce): RecipientEvent['event'] {
   const [status, diagnostic] = [textOf(recipient.status), textOf(recipient.diagnosticCode)]
   const found = diagnostic === undefined ? undefined : classify(parseRefusal(diagnostic, status))

@@ -1,4 +1,4 @@
-// A provider of email that tells us what became of mail: what we know of it, and what it says.
+// The contract of an email event source: its stored configuration, and the events that it reports.
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { forbidden } from '../../../lib/errors.ts'
@@ -12,7 +12,7 @@ import { textOf } from './json.ts'
 export const emailEventSources = ['ses', 'mailgun', 'sendgrid', 'postmark'] as const
 export type EmailEventSource = (typeof emailEventSources)[number]
 
-/** As it is kept, in the words of the interface, without what is secret. */
+/** As stored, with the field names of the HTTP interface and without secrets. */
 export type SourceSettings = {
   ses: { topic_arn: string }
   mailgun: Record<string, never>
@@ -25,7 +25,7 @@ export type SourceSecrets = {
   sendgrid: undefined
   postmark: { password: string | null; path_secret: string | null }
 }
-/** In clear: no answer or log may hold it. */
+/** Holds secrets in clear text, so it must not appear in any answer or log. */
 export type SourceConfig<Name extends EmailEventSource> = {
   settings: SourceSettings[Name]
   secrets: SourceSecrets[Name]
@@ -38,18 +38,18 @@ type RecipientEventOf<News> = News extends { kind: 'bounced' }
   : Omit<News, 'reference' | 'at'>
 
 export type SourceEvent = {
-  /** The provider's own name for it. */
+  /** The provider's own identifier of the event. */
   id: string
-  /** Our signed reference, where the provider hands it on; else the Message-ID that we gave. */
+  /** Our signed reference, if the provider returns it; otherwise `messageId` holds the Message-ID that we assigned. */
   reference?: string | undefined
   messageId?: string | undefined
   at: Date | undefined
-  /** Of each recipient that it is about, at least one; nameless where the provider names none. */
+  /** One entry for each affected recipient, at least one; without an address when the provider names none. */
   recipients: RecipientEvent[]
 }
 export type RecipientEvent = { recipient?: string | undefined; event: RecipientEventOf<EmailFeedback> }
 
-/** What a request says once it is known to be the provider's. */
+/** The content of a request after authentication. */
 export type SourceReport = {
   events: SourceEvent[]
   /** Identifies the request itself, so that it is processed only once. */
@@ -59,13 +59,13 @@ export type SourceReport = {
 /** One answer for every reason, so that it does not reveal whether the app or the source exists. */
 export const notAuthentic = () => forbidden('Invalid signature or credentials')
 
-/** In constant time, whatever their lengths. */
+/** Compares in constant time, whatever the lengths. */
 export function isSame(a: string, b: string): boolean {
   const [x, y] = [a, b].map((text) => createHash('sha256').update(text).digest()) as [Buffer, Buffer]
   return timingSafeEqual(x, y)
 }
 
-/** Bound to its row: moved to another, a secret does not open. */
+/** Each secret is bound to its row, so it cannot be opened after being copied to another. */
 export function sourceSecret(secrets: SecretBox, appId: AppId, source: EmailEventSource) {
   const context = `email_event_sources ${appId} ${source}`
   return {
@@ -74,5 +74,5 @@ export function sourceSecret(secrets: SecretBox, appId: AppId, source: EmailEven
   }
 }
 
-/** By the program that the provider saw. One that it does not name says nothing. */
+/** Judged by the user agent that the provider saw. A missing user agent does not count as a machine. */
 export const isMachine = (agent: unknown) => textOf(agent) !== undefined && isMachineAgent(textOf(agent))

@@ -1,4 +1,4 @@
-// SQL on providers that tell of an app's mail, and on what they have told.
+// All SQL on email event sources and on the receipts of their events.
 
 import type { AppId } from '../../../lib/ids.ts'
 import type { Db } from '../../../storage/db.ts'
@@ -28,10 +28,13 @@ export const upsertSource = (db: Db, appId: AppId, { source, settings, secret }:
 export const deleteSource = (db: Db, appId: AppId, source: EmailEventSource) =>
   db.query(sql`delete from email_event_sources where app_id = ${appId} and source = ${source}`)
 
-/** A plan from when there were few receipts would read all of them for every call. */
+/** A plan cached while there were few receipts would read all of them on every call. */
 const UNPREPARED = { prepare: false } as const
 
-/** Those that are now for the caller to handle: new ones, and ones that somebody took before `staleBefore` and did not finish. */
+/**
+ * Returns the receipts that the caller is to handle: new ones, and ones claimed before `staleBefore` but never
+ * finished.
+ */
 export async function claimReceipts(
   db: Db,
   appId: AppId,
@@ -51,7 +54,7 @@ export async function claimReceipts(
   return new Set(taken.map(({ event }) => event))
 }
 
-/** Whether somebody else is at one of them now. */
+/** Whether another server is handling one of them now. */
 export async function areClaimed(
   db: Db,
   appId: AppId,
@@ -84,7 +87,7 @@ export const releaseReceipts = (db: Db, appId: AppId, source: EmailEventSource, 
     UNPREPARED,
   )
 
-/** How many there were, of at most `limit`. */
+/** Returns how many were deleted, at most `limit`. */
 export async function deleteOldReceipts(db: Db, appId: AppId, before: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from email_event_receipts
