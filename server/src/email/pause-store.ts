@@ -12,7 +12,10 @@ export async function findPauseRow(db: Db, appId: AppId): Promise<PauseRow | und
   return found
 }
 
-/** False when it is paused already, or was resumed after what was counted: of several at once one succeeds. */
+/**
+ * Returns false when email is already paused, or was resumed after the counted period began. Of concurrent calls, one
+ * succeeds.
+ */
 export async function insertPause(
   db: Db,
   appId: AppId,
@@ -30,7 +33,7 @@ export async function insertPause(
   return paused.length > 0
 }
 
-/** False when it is not paused. */
+/** Returns false when email is not paused. */
 export async function clearPause(db: Db, appId: AppId, now: Date): Promise<boolean> {
   const resumed = await db.query(sql`
     update email_pauses set paused_at = null, resumed_at = ${now}
@@ -39,7 +42,7 @@ export async function clearPause(db: Db, appId: AppId, now: Date): Promise<boole
   return resumed.length > 0
 }
 
-/** Over all apps: the few that are paused now. */
+/** The few apps, of all, whose email is paused now. */
 export const findPausedAcrossApps = (db: Db) =>
   db.query<{ appId: AppId; pausedAt: Date }>(sql`
     select app_id, paused_at from email_pauses where paused_at is not null order by app_id`)

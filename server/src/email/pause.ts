@@ -1,5 +1,5 @@
-// The pause for complaints: a flag on the email of an app, set once when too many of those who got mail say that it is spam, and
-// taken away by somebody who has looked into it. The receivers' own limit is 0.3 %; beyond it they block the sender.
+// The pause for complaints. An app's email is paused when too many recipients report it as spam, and resumed by
+// somebody who has investigated. The limit of the receivers is 0.3 %; beyond it they block the sender.
 
 import { SYSTEM } from '../apps/app.ts'
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
@@ -13,7 +13,7 @@ import { clearPause, findPauseRow, insertPause } from './pause-store.ts'
 
 const WINDOW_MS = 7 * 86_400_000
 const MAX_COMPLAINT_RATE = 0.003
-/** Below both, a handful of complaints says nothing yet. */
+/** Below both of these, a handful of complaints is not significant. */
 const MIN_DELIVERED = 1_000
 const MIN_COMPLAINTS = 10
 
@@ -23,8 +23,8 @@ export const exceedsComplaintLimit = ({ delivered, complained }: ComplaintCounts
   complained > delivered * MAX_COMPLAINT_RATE && (delivered >= MIN_DELIVERED || complained >= MIN_COMPLAINTS)
 
 /**
- * True when it was paused by this very call. `count` sums what was delivered and complained about from a time on: seven days back,
- * or since email was last resumed, because what was looked into then must not pause it again.
+ * Returns true when this very call paused email. `count` sums deliveries and complaints from a time on: seven days ago,
+ * or when email was last resumed, because complaints that were already investigated must not pause it again.
  */
 export async function pauseForComplaints(
   db: Db,
@@ -50,11 +50,11 @@ export async function pauseForComplaints(
 export const isEmailPaused = async (db: Db, appId: AppId): Promise<boolean> =>
   (await findPausedSince(db, appId)) !== undefined
 
-/** Since when, if it is. */
+/** Returns when email was paused, if it is. */
 export const findPausedSince = async (db: Db, appId: AppId): Promise<Date | undefined> =>
   (await findPauseRow(db, appId))?.pausedAt ?? undefined
 
-/** What waited goes on. Resuming what is not paused changes nothing. */
+/** Held email is sent. Resuming email that is not paused has no effect. */
 export async function resumeEmail(
   { db, now }: Pick<EmailContext, 'db' | 'now'>,
   appId: AppId,

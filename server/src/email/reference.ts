@@ -1,7 +1,7 @@
-// What an email is known by when something comes back of it: in the address that bounces go to, in the links that people click,
-// in what they unsubscribe with. It names the app and the month, so that one partition of one app is read, and it is signed, so that
-// nobody can say anything about an email that they did not get. The signature is for one purpose: proxies, histories and logs learn
-// the address of a pixel, and must not be able to unsubscribe anybody with it.
+// The reference identifies an email in what comes back about it: in the return path, in links, and in unsubscribe
+// tokens. It names the app and the month, so that only one partition of one app is read, and it is signed, so that
+// nobody can report on an email that they did not receive. The signature holds for one purpose only: proxies, browser
+// histories and logs see the address of the pixel, which must not allow them to unsubscribe anybody.
 
 import { createHmac, createSecretKey, hkdfSync, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { AppId } from '../lib/ids.ts'
@@ -9,25 +9,32 @@ import { sha256 } from '../lib/secrets.ts'
 
 export type EmailReference = {
   appId: AppId
-  /** The first day of the month in which the delivery was made, UTC. */
+  /** The first day, in UTC, of the month in which the delivery was created. */
   month: Date
-  /** Of the delivery, as it is stored with it. */
+  /** Identifies the delivery, and is stored with it. */
   id: string
 }
 
 export type EmailDeliveryKey = { messageId: string; subscriptionId: string; runId: string }
 
 /**
- * `open`: the pixel. `click`: a link that is followed. `view`: the mail in the browser. `unsubscribe`: its page, one click, by mail, the
- * token for apps. `preferences`: their page. `report`: what mail servers and providers bring back with bounces, complaints and events.
+ * - `open`: the tracking pixel.
+ * - `click`: a link that is followed.
+ * - `view`: the email in the browser.
+ * - `unsubscribe`: the page, the one-click request, unsubscribing by mail, and the token for apps.
+ * - `preferences`: the preferences page.
+ * - `report`: what mail servers and providers return with bounces, complaints and events.
  */
 export type ReferencePurpose = 'open' | 'click' | 'view' | 'unsubscribe' | 'preferences' | 'report'
 
 export type EmailReferences = {
   write(reference: EmailReference, purpose: ReferencePurpose): string
-  /** In any case, because servers of mail change it. Undefined for everything that was not written by us for one of the purposes. */
+  /**
+   * Ignores case, because mail servers change it. Returns undefined for anything that was not signed by us for one of
+   * the purposes.
+   */
   read(text: string, ...purposes: [ReferencePurpose, ...ReferencePurpose[]]): EmailReference | undefined
-  /** Of where a link leads: without it anybody could send people anywhere by our name. */
+  /** Signs the target of a link. Without this, the server would be an open redirect. */
   sign(appId: AppId, text: string): string
   isSigned(appId: AppId, text: string, signature: string): boolean
 }
@@ -40,7 +47,7 @@ const SIGNATURE_BYTES = 8
 const LINK_SIGNATURE_BYTES = 12
 const FIRST_YEAR = 2000
 
-/** The first 64 bits of a hash: an app would need billions of emails in a month for two to be the same. */
+/** The first 64 bits of a hash. An app would need billions of emails in a month for a collision. */
 export const emailIdOf = ({ messageId, subscriptionId, runId }: EmailDeliveryKey): string =>
   base32(sha256(`${messageId} ${subscriptionId} ${runId}`).subarray(0, ID_BYTES))
 
@@ -50,13 +57,13 @@ export const emailReferenceOf = (of: EmailDeliveryKey & { appId: AppId; expandAt
   id: emailIdOf(of),
 })
 
-/** Several keys in a row: the first one signs, and what any of them signed is believed. */
+/** `secretKey` may list several keys: the first one signs, and signatures of any of them are accepted. */
 export function createReferences(secretKey: string): EmailReferences {
   const keys = secretKey
     .split(',')
     .map((text) => text.trim())
     .filter(Boolean)
-    // As objects: Node takes five times as long over a signature with a key that it has to look into first.
+    // As key objects, because signing with a raw key takes Node.js five times as long.
     .map((text) => createSecretKey(Buffer.from(hkdfSync('sha256', text, '', 'email references', 32))))
   const [current] = keys
   if (!current) throw new Error('SECRET_KEY is empty')
@@ -90,7 +97,7 @@ export function createReferences(secretKey: string): EmailReferences {
   }
 }
 
-/** The word in front keeps the purposes apart, and these signatures from those of links. */
+/** The leading word separates the purposes from each other and from the signatures of links. */
 const signatureOf = (key: KeyObject, purpose: ReferencePurpose, named: Buffer) =>
   createHmac('sha256', key).update(`${purpose} `).update(named).digest().subarray(0, SIGNATURE_BYTES)
 
@@ -108,7 +115,7 @@ function monthBytes(time: Date): Buffer {
 const uuidOf = (bytes: Buffer): AppId =>
   bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 
-/** RFC 4648, in lower case and without padding: no letter of it is changed by an address, a link, or a change of case. */
+/** Base32 as in RFC 4648, in lower case and without padding: addresses, links and changes of case preserve it. */
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
 const VALUES = new Map([...ALPHABET].map((letter, value) => [letter, value]))
 
@@ -124,7 +131,7 @@ function base32(bytes: Uint8Array): string {
   return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31]
 }
 
-/** Undefined for letters that are none of ours, and where the last one says more than there are bytes. */
+/** Returns undefined for foreign characters, and when the last character has bits that do not belong to a byte. */
 function fromBase32(text: string): Buffer | undefined {
   const bytes: number[] = []
   let held = 0

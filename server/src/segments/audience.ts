@@ -1,6 +1,6 @@
-// The audience of a tree: which subscriptions of an app it means. This is the seam for whoever sends: counting, naming the
-// recipients of a channel, and going through all of them at the same cost per page.
-// The statements are made at run time, so none of them is prepared.
+// Selects the audience of a filter tree: the subscriptions of an app that match it. Senders use it to count an
+// audience, to find the recipients on a channel, and to page through all of them at a constant cost per page. The
+// statements are built at run time, so none of them is prepared.
 
 import type { SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -12,7 +12,7 @@ import { type AudienceChannel, audienceChannels, type FilterNode } from './filte
 
 const UNPREPARED = { prepare: false } as const
 
-/** Subscriptions, and of the rest only what the condition reads. */
+/** Joins only the tables that the condition reads. */
 function fromClause({ appId }: AudienceScope, { condition, reads }: CompiledFilter): Sql {
   const user = reads.has('user') ? sql`join users u on u.app_id = ${appId} and u.id = s.user_id` : emptySql
   const activity = reads.has('activity')
@@ -21,11 +21,11 @@ function fromClause({ appId }: AudienceScope, { condition, reads }: CompiledFilt
   return sql`subscriptions s ${user} ${activity} where s.app_id = ${appId} and ${condition}`
 }
 
-/** Rows of `id` and `user_id`, one for each subscription that is meant, to be put into a statement. */
+/** A subquery that yields the `id` and `user_id` of each matching subscription. */
 export const selectAudience = (node: FilterNode, scope: AudienceScope): Sql =>
   sql`select s.id, s.user_id from ${fromClause(scope, compileFilter(node, scope))}`
 
-/** Those of the node that can be sent something, on one channel or on any. */
+/** Restricts the node to subscriptions that can be sent to, on one channel or on any. */
 export const restrictToReachable = (node: FilterNode, channel?: AudienceChannel): FilterNode => ({
   kind: 'all',
   of: [node, isSubscribed, ...(channel ? [{ kind: 'channel' as const, channel }] : [])],
@@ -41,8 +41,8 @@ const isSubscribed: FilterNode = {
 }
 
 /**
- * How many subscriptions are meant. Where only the user decides, nobody's subscriptions are looked up: each user knows how
- * many it has.
+ * Counts the matching subscriptions. When the condition reads only users, subscriptions are not read at all, because
+ * each user stores how many it has.
  */
 export function countStatement(node: FilterNode, scope: AudienceScope): Sql {
   const compiled = compileFilter(node, scope)
@@ -61,7 +61,7 @@ export async function countAudience(db: Db, node: FilterNode, scope: AudienceSco
 export const countByTypeStatement = (node: FilterNode, scope: AudienceScope): Sql =>
   sql`select s.type, count(*) as total from ${fromClause(scope, compileFilter(node, scope))} group by s.type`
 
-/** How many of them can be sent something, by channel. */
+/** Counts the matching subscriptions that can be sent to, by channel. */
 export async function countRecipients(
   db: Db,
   node: FilterNode,
@@ -83,7 +83,7 @@ export type SubscriptionMatch = {
   id: SubscriptionId
   userId: UserId
   type: (typeof subscriptionTypes)[number]
-  /** For each node, in their order. */
+  /** One entry for each node, in order. */
   matches: boolean[]
 }
 
@@ -101,7 +101,10 @@ export function matchSubscriptionsStatement(
     where s.app_id = ${appId} and s.id = any(${ids}::uuid[])`
 }
 
-/** The other way round: which of these nodes mean each of these subscriptions. Those that are not there are left out. */
+/**
+ * The reverse: tells which of the nodes match each of these subscriptions. Subscriptions that do not exist are left
+ * out.
+ */
 export const matchSubscriptions = (
   db: Db,
   nodes: readonly FilterNode[],
@@ -111,7 +114,7 @@ export const matchSubscriptions = (
 
 export type UserMatch = {
   userId: UserId
-  /** For each node, in their order: whether any of the user's subscriptions is meant. */
+  /** For each node, in order: whether any subscription of the user matches. */
   matches: boolean[]
 }
 
@@ -130,7 +133,7 @@ export function matchUsersStatement(
     group by s.user_id`
 }
 
-/** The same for users. Those who have no subscription are left out: a segment is made of subscriptions. */
+/** The same for users. Users without a subscription are left out, because a segment consists of subscriptions. */
 export const matchUsers = (db: Db, nodes: readonly FilterNode[], scope: AudienceScope, userIds: readonly UserId[]) =>
   db.query<UserMatch>(matchUsersStatement(nodes, scope, userIds), UNPREPARED)
 
@@ -151,10 +154,16 @@ export function usersStatement(
 
 const ID_BYTES = 16
 
-/** Users of an audience in the order of their ids, which are random: any part of them is a fair sample. 16 bytes for each. */
+/**
+ * Users of an audience, ordered by their ids. Ids are random, so any part of the list is a fair sample. Takes 16 bytes
+ * per user.
+ */
 export type UserList = { total: number; size: number; slice(from: number, to: number): UserId[] }
 
-/** Those of whom any subscription is meant by the first and none by the second: how many, and `most` of them. */
+/**
+ * Users with a subscription that matches `included` and none that matches `excluded`: their total, and up to `most`
+ * ids.
+ */
 export async function listUsers(
   db: Db,
   included: FilterNode,
@@ -179,13 +188,15 @@ const MEMBER_COLUMNS = sql`s.id, s.user_id`
 
 export type AudienceMember = { id: SubscriptionId; userId: UserId }
 
-/** A stretch of an app's subscriptions in the order of their ids; without an end it goes to the last one. */
+/** A range of an app's subscriptions, ordered by id; without `upTo` it extends to the last one. */
 export type SubscriptionRange = { after: SubscriptionId | undefined; upTo: SubscriptionId | undefined }
 
 const afterId = (after: SubscriptionId | undefined): Sql =>
   after === undefined ? emptySql : sql`and s.id > ${after}::uuid`
 
-/** The end of the range that holds the next `size` subscriptions, whoever they are; undefined when no more follow. */
+/**
+ * The end of the range that contains the next `size` subscriptions, matching or not; undefined when no more follow it.
+ */
 export async function findRangeEnd(
   db: Db,
   { appId }: AudienceScope,
@@ -198,9 +209,9 @@ export async function findRangeEnd(
 }
 
 /**
- * The audience among the subscriptions of a range. Each level is fenced (`offset 0`), so that the range is read first and
- * then the user of each: left to itself the planner may look at all users of the app for every page, which is what a page
- * is there to avoid.
+ * Selects the matching subscriptions of a range. Each level is fenced (`offset 0`), so that PostgreSQL reads the range
+ * first and then the user of each subscription. Without the fences, the planner may read all users of the app for every
+ * page, which paging is meant to avoid.
  */
 export function audienceInRange(
   node: FilterNode,
@@ -230,7 +241,10 @@ export function audienceInRange(
     where ${condition}`
 }
 
-/** The ids of a range as one text, a list in PostgreSQL's own notation: ten thousand are handed on without being looked at. */
+/**
+ * Returns the ids of a range as one text, a list in PostgreSQL's array notation, so that ten thousand ids are passed on
+ * without being parsed.
+ */
 export const idsStatement = (ids: Sql): Sql => sql`select coalesce(array_agg(i.id), '{}')::text as ids from (${ids}) i`
 
 export type IdsRow = { ids: string }
@@ -240,7 +254,7 @@ export function pageStatement(node: FilterNode, scope: AudienceScope, range: Sub
   return sql`${audienceInRange(node, scope, range)} order by s.id ${most}`
 }
 
-/** Who is meant among the subscriptions of a range: a page costs what its range costs, however few are found in it. */
+/** Finds the matching subscriptions of a range. The cost depends on the size of the range, however few match. */
 export const findInRange = (
   db: Db,
   node: FilterNode,

@@ -1,4 +1,4 @@
-// Create, update and delete segments. Each writes its line of the audit log in the same transaction.
+// Creates, updates and deletes segments. Each operation writes its audit entry in the same transaction.
 
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { type AuditEntry, insertAuditEntries } from '../apps/store.ts'
@@ -17,7 +17,7 @@ const UNIQUE_VIOLATION = '23505'
 const conflict = (title: string) => new AppError('conflict', { code: 'segment-1', title })
 const readOnly = () => invalid('Default segments cannot be changed or deleted.')
 const segmentInUse = () => invalid('Segment is used by an active journey.')
-/** A delete that finds nothing says so without a word. */
+/** The API answers 404 with an empty body when there is nothing to delete. */
 const nothingToDelete = () => new AppError('not-found')
 
 export async function createSegment(
@@ -74,7 +74,7 @@ export async function updateSegment(
       await recordAudit(db, appId, { id: newId(), actor: actorOf(by), action: 'segment.update', detail }, id, at)
     })
   } catch (error) {
-    // Of what an update changes, the name alone is unique.
+    // The name is the only unique column that an update changes.
     throw sqlState(error) === UNIQUE_VIOLATION ? invalid(NAME_TAKEN) : error
   }
 }
@@ -84,7 +84,7 @@ const changedParts = (before: Segment, after: Segment) =>
     (part) => JSON.stringify(before[part]) !== JSON.stringify(after[part]),
   )
 
-/** For good. Users and subscriptions stay as they are. */
+/** Deletes the segment permanently. Users and subscriptions are not affected. */
 export async function deleteSegment(
   { db, now, newId, isUsed }: SegmentsContext,
   appId: AppId,

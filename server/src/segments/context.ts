@@ -1,4 +1,4 @@
-// What the operations on segments are made of, put together once.
+// What the operations on segments depend on, assembled once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
@@ -8,13 +8,18 @@ import type { UserReader } from '../users/read.ts'
 
 export type SegmentsContext = {
   db: Db
-  /** For statements that look at all of an app's users: few connections, shared by all apps, and a minute for each statement. */
+  /**
+   * For statements that read all of an app's users: a few connections that all apps share, and one minute per
+   * statement.
+   */
   counting: SharedPool
   now: () => Date
   newId: NewId
-  /** Whom an alias names. */
+  /** Finds the users that aliases refer to. */
   reader: UserReader
-  /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
+  /**
+   * Whether an active journey uses the segment. Called in the transaction that changes the segment and holds its lock.
+   */
   isUsed: (db: Db, appId: AppId, id: string) => Promise<boolean>
 }
 

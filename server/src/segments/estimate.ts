@@ -1,4 +1,4 @@
-// How many recipients a message would have, before there is a message.
+// Estimates how many recipients a message would have, before it is created.
 
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -12,10 +12,10 @@ import { type CountRequest, filterTreeOf, getSegmentsByName, runCounting } from 
 import type { EstimateAnswer, EstimateBody } from './schema.ts'
 
 const MAX_ALIASES = 20_000
-/** Of all segments together: a statement has room for 65,535 values, and a filter may take seven. */
+/** For all segments together. A statement can have 65,535 parameters, and a filter may take seven. */
 const MAX_CLAUSES = 5_000
 
-/** Can it be asked for in one statement? */
+/** Throws when the tree is too large for one statement. */
 export function checkSize(node: FilterNode): void {
   if ([...clausesOf(node)].length > MAX_CLAUSES)
     throw invalid(`The segments can have at most ${MAX_CLAUSES} filters together`)
@@ -46,7 +46,7 @@ export async function estimateRecipients(
   }
 }
 
-/** One way of naming the audience, as for a message. */
+/** Reads the audience, which must be given in exactly one way, as in a message. */
 async function readTarget(ctx: SegmentsContext, appId: AppId, body: EstimateBody): Promise<FilterNode> {
   const { included_segments, filters, include_aliases, target_channel } = body
   const given = [included_segments, filters, include_aliases].filter((it) => it !== undefined)

@@ -1,4 +1,4 @@
-// Is this user in that segment and, clause by clause, why or why not?
+// Explains, clause by clause, why a user is or is not in a segment.
 
 import { userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -24,7 +24,7 @@ export async function explainSegment(
   return { onesignal_id: user.id, matches: subscriptions.some((it) => it.matches), subscriptions }
 }
 
-/** Each subscription of a user by itself, as it would be judged now. */
+/** Evaluates each subscription of a user separately, as of now. */
 export async function explainSubscriptions(
   ctx: SegmentsContext,
   appId: AppId,
@@ -49,7 +49,7 @@ export async function explainSubscriptions(
   })
 }
 
-/** What the clauses ask of the user that the user itself does not hold. */
+/** Loads what the clauses need beyond what the user record contains. */
 async function loadFacts({ db }: SegmentsContext, appId: AppId, { id }: User, node: FilterNode, now: Date) {
   const clauses = [...clausesOf(node)]
   const skus = clauses.filter(({ field }) => field === 'bought_sku').map(({ key }) => key)

@@ -1,12 +1,15 @@
-// Indexes on single tags, made and dropped while the server runs. The catalogue of PostgreSQL says which exist; no second
-// list could disagree with it.
+// Indexes on single tags, created and dropped while the server runs. PostgreSQL's catalog is the only record of which
+// exist, so it cannot disagree with another.
 
 import { hash } from 'node:crypto'
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { Sql, sql } from '../storage/sql.ts'
 
-/** The only text of a customer that ever becomes part of a statement's text. Keys with other characters stay unindexed. */
+/**
+ * A tag key is the only customer text that ever becomes part of a statement's text. Keys with other characters are not
+ * indexed.
+ */
 export const INDEXABLE_KEY = '^[A-Za-z0-9_-]{1,64}$'
 const indexable = new RegExp(INDEXABLE_KEY)
 
@@ -17,7 +20,7 @@ export function quoteKey(key: string): string {
 
 export type TagUse = { appId: AppId; key: string; segments: number }
 
-/** Tags that segments compare with values, over all apps: only these relations can use an index. */
+/** Tags of all apps that segments compare by `=` or `in_array`, the only relations that can use an index. */
 export const findTagUsesAcrossApps = (db: Db) =>
   db.query<TagUse>(sql`
     select k.app_id, k.key, count(distinct k.id) as segments
@@ -29,7 +32,7 @@ export const findTagUsesAcrossApps = (db: Db) =>
     where k.key ~ ${INDEXABLE_KEY}
     group by k.app_id, k.key`)
 
-/** The app's users, counted no further than asked. */
+/** Counts the app's users, stopping at `most`. */
 export async function countUsersUpTo(db: Db, appId: AppId, most: number): Promise<number> {
   const [row] = await db.query<{ total: number }>(sql`
     select count(*) as total from (select 1 from users u where u.app_id = ${appId} limit ${most}) counted`)
@@ -37,7 +40,7 @@ export async function countUsersUpTo(db: Db, appId: AppId, most: number): Promis
 }
 
 const INDEX_PREFIX = 'users_tag_'
-/** Keys differ in case, and names of indexes are short. */
+/** Hashed, because keys differ in case and index names must be short. */
 export const indexName = (key: string) => `${INDEX_PREFIX}${hash('sha256', key, 'hex').slice(0, 16)}`
 
 export type TagIndex = { name: string; isValid: boolean }
@@ -49,17 +52,20 @@ export const findTagIndexes = (db: Db) =>
     where i.indrelid = 'users'::regclass and starts_with(c.relname, ${INDEX_PREFIX})
     order by c.relname`)
 
-/** Longer than any table here takes; without a limit a forgotten lock would hold the job for ever. */
+/** Longer than any table here needs. Without a limit, a forgotten lock would block the job forever. */
 const BUILD_OPTIONS = { prepare: false, timeoutMs: 3_600_000 } as const
 
-/** Concurrently: users are written while it is built. Users without the tag are not in it and pay nothing for it. */
+/**
+ * Built concurrently, so that users can be written meanwhile. The index omits users without the tag, so they cost
+ * nothing.
+ */
 export const createTagIndex = (db: Db, key: string) => {
   const tag = `tags ->> ${quoteKey(key)}`
   const text = `create index concurrently ${indexName(key)} on users (app_id, (${tag})) where (${tag}) is not null`
   return db.query(new Sql(text, []), BUILD_OPTIONS)
 }
 
-/** The name comes from the catalogue; what is not of our making is not dropped. */
+/** The name comes from the catalog. Only indexes that this module created are dropped. */
 export function dropTagIndex(db: Db, name: string) {
   if (!/^users_tag_[0-9a-f]{16}$/.test(name)) throw new Error('this is no index of a tag')
   return db.query(new Sql(`drop index concurrently if exists ${name}`, []), BUILD_OPTIONS)

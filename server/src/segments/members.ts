@@ -1,4 +1,4 @@
-// Who is in an audience, page by page.
+// Lists the members of an audience, page by page.
 
 import type { SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -10,8 +10,9 @@ import { type CountRequest, runCounting } from './read.ts'
 import type { MembersAnswer } from './schema.ts'
 
 /**
- * Subscriptions that a page looks at: `first`, and while few are found twice as many, up to `largest`. After `most` ranges a
- * page ends, even empty, so that it always comes soon; its cursor says where to go on.
+ * The number of subscriptions that a page reads per range: it starts at `first` and doubles, up to `largest`, while few
+ * of them match. A page ends after `most` ranges, even when it is empty, so that it always answers soon; its cursor
+ * says where to continue.
  */
 const RANGE_SIZES = { first: 10_000, largest: 160_000, most: 8 }
 
@@ -26,7 +27,7 @@ export const findMembers = (
 ): Promise<MembersAnswer> =>
   runCounting(ctx, caller, (db) => findPage(db, node, { appId: caller.appId, now: ctx.now() }, page, ranges))
 
-/** Both in one turn: who was let in to count is not sent away before the members. */
+/** Counts and lists within one turn, so that a caller who was admitted to count does not wait again for the members. */
 export const previewAudience = (
   ctx: Pick<SegmentsContext, 'db' | 'counting' | 'now'>,
   caller: CountRequest,

@@ -1,4 +1,4 @@
-// List and view segments, count them, and find them by the names that messages use.
+// Lists, shows and counts segments, and finds them by the names that messages use.
 
 import { findApp } from '../apps/store.ts'
 import { appNotFound, invalid, TookTooLong } from '../lib/errors.ts'
@@ -32,7 +32,7 @@ async function loadDefaultSegments({ db }: Pick<SegmentsContext, 'db'>, appId: A
   return defaultSegments(appId, app.createdAt)
 }
 
-/** In the order they were made; the default ones were there from the beginning. */
+/** In order of creation. The default segments come first. */
 export async function listSegments(ctx: SegmentsContext, appId: AppId, limit: number, offset: number) {
   const defaults = await loadDefaultSegments(ctx, appId)
   const page = defaults.slice(offset, offset + limit)
@@ -54,7 +54,9 @@ export async function getSegment(ctx: Pick<SegmentsContext, 'db'>, appId: AppId,
   return found
 }
 
-/** Messages name segments by their names. An unknown one is an error: a message must not silently miss its audience. */
+/**
+ * Messages refer to segments by name. An unknown name is an error, so that a message cannot silently miss its audience.
+ */
 export async function getSegmentsByName(
   ctx: SegmentsContext,
   appId: AppId,
@@ -69,7 +71,7 @@ export async function getSegmentsByName(
   })
 }
 
-/** By id; those that are not there, or not any more, are left out. */
+/** Finds segments by id. Segments that do not exist are left out. */
 export async function getSegmentsById(
   { db }: Pick<SegmentsContext, 'db'>,
   appId: AppId,
@@ -83,7 +85,7 @@ export async function getSegmentsById(
   return new Map(found.filter(({ id }) => ids.includes(id)).map((it) => [it.id, it]))
 }
 
-/** Authors may name a segment either way. Names come first: one may look like an id. */
+/** Authors may refer to a segment by name or by id. Names take precedence, because a name may look like an id. */
 export async function getSegmentIds(
   { db }: Pick<SegmentsContext, 'db'>,
   appId: AppId,
@@ -103,12 +105,13 @@ export async function getSegmentIds(
 
 export const filterTreeOf = ({ filters }: Pick<Segment, 'filters'>): FilterNode => readFilters(filters).tree
 
-/** Whose users are counted, and until when somebody waits for it. */
+/** The app whose users are counted, and the signal that the caller has stopped waiting. */
 export type CountRequest = { appId: AppId; signal: AbortSignal }
 
 /**
- * Runs what looks at all of an app's users, when it is the app's turn. Nobody waits for ever: what takes longer than the pool's
- * minute is told as such, and not as a broken server; a database that does not answer at all is found out before, in seconds.
+ * Runs a statement that reads all of an app's users when it is the app's turn. A statement that exceeds the pool's
+ * limit of one minute is reported as too slow rather than as a server error. An unresponsive database is detected
+ * beforehand, within seconds.
  */
 export async function runCounting<Result>(
   { db, counting }: Pick<SegmentsContext, 'db' | 'counting'>,

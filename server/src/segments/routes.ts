@@ -31,11 +31,11 @@ import {
 import { readSegmentId, segmentPayload } from './segment.ts'
 
 const access: RouteAccess = { kind: 'app', permission: 'segments', appIn: 'path' }
-/** These answer who users are and what is known of them. */
+/** These routes reveal who the users are and what is known about them. */
 const showsUsers: RouteAccess = { kind: 'app', permission: 'users', appIn: 'path' }
 const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
-/** A page after the first looks back. */
+/** Any page after the first counts as a lookback. */
 const pages = (name: string): RouteLimit[] => [
   { rule: 'read', when: ({ query }) => !isLookback(ownProperty(query, name)) },
   { rule: 'lookback', counter: 'lookback', when: ({ query }) => isLookback(ownProperty(query, name)) },

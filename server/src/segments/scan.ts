@@ -1,6 +1,6 @@
-// Reads an audience by ranges of subscription ids, on connections that are there for this alone. A statement is estimated before it
-// runs and limited while it runs: an expensive audience is read by smaller ranges, so that apps take turns every few seconds whatever
-// their filters cost. No audience is refused.
+// Reads an audience by ranges of subscription ids, on connections reserved for this. Each statement's cost is estimated
+// before it runs, and its time is limited while it runs. An expensive audience is read in smaller ranges, so that apps
+// take turns every few seconds, whatever their filters cost. No audience is refused.
 
 import { TookTooLong } from '../lib/errors.ts'
 import type { SubscriptionId } from '../lib/ids.ts'
@@ -11,38 +11,41 @@ import { findRangeEnd, type SubscriptionRange } from './audience.ts'
 import type { AudienceScope } from './filters/compile.ts'
 
 /**
- * Of the handlers of jobs that scan: most of their time they wait for a turn, so they take no slot of other jobs; and no app has all
- * that may wait.
+ * For job handlers that scan. They spend most of their time waiting for a turn, so they take no slot from other jobs,
+ * and no app may use all the waiting places.
  */
 export const AUDIENCE_SCAN_HANDLER = { waitsFor: () => '', mostWaiting: () => 16 }
 
 export type AudienceScan = {
   scope: AudienceScope
   after: SubscriptionId | undefined
-  /** How many subscriptions a range holds, unless reading them would take too long. */
+  /** The number of subscriptions in a range, unless reading them would take too long. */
   maxSize: number
-  /** The `nextSize` of the range before, when there was one. Estimated by default. */
+  /** The `nextSize` of the previous range, if there was one. Estimated by default. */
   size?: number | undefined
-  /** Who is meant in a range; it only reads. */
+  /** Selects the matching subscriptions of a range. It must be read-only. */
   statement(range: SubscriptionRange): Sql
   signal?: AbortSignal
 }
 
-/** `upTo`: where the next range begins; undefined after the last one. */
+/** `upTo` is where the next range begins; undefined after the last one. */
 export type ScannedRange<Row> = { rows: Row[]; upTo: SubscriptionId | undefined; nextSize: number }
 
 export type ScanAudience = <Row>(scan: AudienceScan) => Promise<ScannedRange<Row>>
 
 export type ScanLimits = {
-  /** What a statement may cost by PostgreSQL's estimate. */
+  /** The maximum cost of a statement, as estimated by PostgreSQL. */
   maxCost: number
-  /** A statement is canceled after this time, and its range halved. */
+  /** A statement that takes longer is canceled, and its range is halved. */
   maxMs: number
   /** A range of this size is read to its end, however long it takes. */
   minSize: number
 }
 
-/** To look at 10,000 subscriptions and their users by one filter is estimated at 28,000, by a hundred filters at 50,000 and more. */
+/**
+ * Reading 10,000 subscriptions and their users with one filter is estimated at 28,000; with a hundred filters, at
+ * 50,000 or more.
+ */
 const DEFAULT_LIMITS: ScanLimits = { maxCost: 40_000, maxMs: 2_000, minSize: 100 }
 
 export function createScanAudience(pool: SharedPool, limits: Partial<ScanLimits> = {}): ScanAudience {
@@ -54,7 +57,7 @@ export function createScanAudience(pool: SharedPool, limits: Partial<ScanLimits>
     return cost <= maxCost ? maxSize : Math.floor((maxSize * maxCost) / cost)
   }
 
-  /** Undefined when it took too long. */
+  /** Returns undefined when the statement took too long. */
   async function readRange<Row>(db: Db, { scope, after, statement }: AudienceScan, size: number) {
     const upTo = await findRangeEnd(db, scope, after, size)
     const options = { prepare: false, ...(size > minSize && { timeoutMs: maxMs }) }
@@ -74,7 +77,7 @@ export function createScanAudience(pool: SharedPool, limits: Partial<ScanLimits>
     const inTurn = <Result>(run: (db: Db) => Promise<Result>) => pool.use(scope.appId, run, signal)
     let size = bounded(scan.size ?? (await inTurn((db) => estimateSize(db, scan))))
     for (;;) {
-      // Each attempt takes a turn of its own: others come in between.
+      // Each attempt takes a new turn, so that others can run in between.
       const found = await inTurn((db) => readRange<Row>(db, scan, size))
       if (found)
         return { rows: found.rows, upTo: found.upTo, nextSize: bounded(found.ms < maxMs / 4 ? size * 2 : size) }

@@ -1,4 +1,4 @@
-// The wire shapes of segments. What filters may hold is said by fields.ts, where each is read.
+// The wire shapes of segments. fields.ts defines what filters may contain.
 
 import Type, { type Static } from 'typebox'
 import type { SegmentFilter } from './filters/tree.ts'

@@ -1,5 +1,5 @@
-// A segment as it is stored, and the default ones, which every app has by rule: no row is made for them, so that apps that
-// were there before them have them too, and nobody can change or delete them.
+// A stored segment, and the default segments, which every app has without a row. Apps that existed before them have
+// them too, and nobody can change or delete them.
 
 import { hash } from 'node:crypto'
 import { AppError } from '../lib/errors.ts'
@@ -20,7 +20,7 @@ export type Segment = {
 
 const WEEK_HOURS = '168'
 
-/** Everything has a device type, so the last one holds for all. */
+/** The filters of the last one match everything, because every subscription has a device type. */
 const DEFAULTS: readonly { name: string; filters: SegmentFilter[] }[] = [
   { name: 'Subscribed Users', filters: [{ field: 'subscribed', relation: '=', value: 'true' }] },
   { name: 'Active Users', filters: [{ field: 'last_session', relation: '<', hours_ago: WEEK_HOURS }] },
@@ -35,7 +35,10 @@ const DEFAULTS: readonly { name: string; filters: SegmentFilter[] }[] = [
   { name: 'Total Subscriptions', filters: [{ field: 'device_type', relation: 'exists' }] },
 ]
 
-/** The same for an app on every server and every day: derived from the app and the name, in the form of a v4. */
+/**
+ * Derived from the app and the name, in the form of a version 4 UUID, so that it is the same on every server at all
+ * times.
+ */
 function defaultId(appId: AppId, name: string): SegmentId {
   const hex = hash('sha256', `carillon segment ${appId} ${name}`, 'hex')
   const variant = '89ab'[Number.parseInt(hex[16] as string, 16) & 3]

@@ -1,5 +1,5 @@
-// Mail hosts of the domains of recipients: looked up before a message is sent, remembered for a day, never waited for while
-// sending.
+// Finds the mail hosts of recipients' domains. They are looked up before a message is sent and remembered for a day, so
+// that sending never waits for DNS.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../storage/db.ts'
@@ -18,7 +18,10 @@ export type HostsContext = {
   db: Db
   clock: Clock
   resolver: {
-    /** Mail hosts of a domain, the preferred one first; an empty list where there are none. Rejects when nobody could say. */
+    /**
+     * Returns the mail hosts of a domain, the preferred one first, or an empty list when it has none. Rejects when DNS
+     * gives no answer.
+     */
     mx(domain: string): Promise<readonly string[]>
   }
   providers?: ProviderList | undefined
@@ -27,12 +30,12 @@ export type HostsContext = {
 const ANSWER_TTL_MS = 86_400_000
 const FAILURE_TTL_MS = 3_600_000
 const RETENTION_MS = 30 * 86_400_000
-/** For one domain, and for all together. */
+/** For one domain, and for all domains together. */
 const TIME_LIMITS = { oneMs: 2_000, allMs: 10_000 }
 const AT_ONCE = 50
 const ROWS_AT_ONCE = 10_000
 
-/** The inbox provider of each address, as far as lists and what was looked up before can tell. */
+/** Returns the inbox provider of each address, based on the lists and on earlier lookups. */
 export async function classifyAddresses(
   db: Db,
   addresses: readonly string[],
@@ -50,8 +53,8 @@ export async function classifyAddresses(
 }
 
 /**
- * Looks up the mail hosts of those domains whose names do not say enough, unless that was done of late. Takes at most ten
- * seconds, whatever DNS does; what was not reached by then is left for another time.
+ * Looks up the mail hosts of those domains whose names do not identify a provider, unless a recent result exists. Takes
+ * at most ten seconds, whatever DNS does; domains that were not reached by then are left for a later call.
  */
 export async function lookUpHosts(
   { db, clock, resolver, providers = listedProviders }: HostsContext,
@@ -82,7 +85,7 @@ export async function lookUpHosts(
   if (failures.length > 0) await saveFailures(db, failures, new Date(now.getTime() + FAILURE_TTL_MS))
 }
 
-/** What the promise brings; undefined when it brings nothing in time. */
+/** Returns the value of the promise, or undefined when it rejects or takes too long. */
 async function settleWithin<Value>(promise: Promise<Value>, ms: number): Promise<Value | undefined> {
   let timer: NodeJS.Timeout | undefined
   const tooLate = new Promise<undefined>((resolve) => {

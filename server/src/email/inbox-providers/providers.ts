@@ -1,11 +1,11 @@
-// Who hosts mailboxes, and by which names they are known. The list is ours (providers.json, which also says how it is read);
-// operators can put names of their own on top of it.
+// The hosts of mailboxes, and the names by which they are recognized. The built-in list is providers.json, which also
+// describes its format; operators can add names of their own.
 
 import { domainToASCII } from 'node:url'
 import { ownProperty } from '../../lib/own-property.ts'
 import listed from './providers.json' with { type: 'json' }
 
-/** In the order in which the interface lists them. */
+/** In the order in which the API lists them. */
 export const inboxProviders = [
   'apple',
   'att',
@@ -41,7 +41,9 @@ export const isInboxProvider = (name: unknown): name is InboxProvider =>
   (inboxProviders as readonly unknown[]).includes(name)
 
 type ProviderNames = ReadonlyMap<string, InboxProvider>
-/** The names of each kind, and whose they are. A gateway hides whose mailboxes are behind it. */
+/**
+ * The names of each kind, and the provider that each belongs to. A gateway hides which provider hosts the mailboxes.
+ */
 export type ProviderList = {
   domains: ProviderNames
   domainSuffixes: ProviderNames
@@ -52,14 +54,14 @@ export type ProviderList = {
 const KINDS = { domains: 'domains', domain_suffixes: 'domainSuffixes', mx_suffixes: 'mxSuffixes' } as const
 const HOST = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/
 
-/** A domain as DNS has it: lower case, IDNA in ASCII, no dot at the end. Undefined for what is none. */
+/** Returns a domain as used in DNS: lower case, IDNA in ASCII, without a trailing dot. Undefined for anything else. */
 export function readDomain(text: string): string | undefined {
   const bare = text.endsWith('.') ? text.slice(0, -1) : text
   const ascii = /^[\w.-]+$/.test(bare) ? bare.toLowerCase() : domainToASCII(bare)
   return HOST.test(ascii) ? ascii : undefined
 }
 
-/** Throws with what is wrong, said so that it can be mended in the file. */
+/** Throws an error that says what to correct in the file. */
 export function readProviders(given: unknown, base?: ProviderList): ProviderList {
   const list = {
     domains: new Map(base?.domains),
@@ -108,7 +110,7 @@ function readListed(): ProviderList {
   return { domains, domainSuffixes, mxSuffixes: withGateways(mxSuffixes), tlds }
 }
 
-/** A name of a gateway that is also listed with a provider says whose it is. */
+/** A provider's entry for a gateway's name takes precedence over the gateway. */
 const withGateways = (mxSuffixes: ProviderList['mxSuffixes']): ProviderList['mxSuffixes'] =>
   new Map([...listed.gateways.mx_suffixes.map((name) => [name, 'gateway'] as const), ...mxSuffixes])
 

@@ -1,4 +1,4 @@
-// Mail that goes nowhere is kept for a look: the newest 1,000 of an app, for 7 days.
+// Mail that is not sent anywhere is kept for inspection: the newest 1,000 mails of an app, for 7 days.
 
 import { findAllApps } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -8,12 +8,14 @@ import { type CaughtEmail, deleteCaughtBefore, deleteCaughtUpTo, findNewestBeyon
 
 export const MAX_CAUGHT = 1_000
 const RETENTION_MS = 7 * 86_400_000
-/** A large send must not fill the disk until the next hour: room is made after so many of an app, too. */
+/**
+ * Besides the hourly cleanup, room is made after this many mails of an app, so that a large send cannot fill the disk.
+ */
 const MAKE_ROOM_AFTER = 200
 
 export type CaughtEmailDraft = Omit<CaughtEmail, 'id' | 'at'>
 
-/** Keeps mail of one app. */
+/** Returns a function that keeps the mail of one app. */
 export function createCatcher(ctx: Pick<EmailContext, 'db' | 'now' | 'newId'>, appId: AppId) {
   let caught = 0
 
@@ -36,7 +38,7 @@ async function makeRoom(db: Db, appId: AppId): Promise<void> {
   if (beyond) await deleteCaughtUpTo(db, appId, beyond)
 }
 
-/** Of all apps. */
+/** Covers all apps. */
 export async function deleteExpiredCaught(db: Db, now: Date): Promise<void> {
   for (const { id } of await findAllApps(db)) {
     await deleteCaughtBefore(db, id, new Date(now.getTime() - RETENTION_MS))

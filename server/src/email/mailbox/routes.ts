@@ -5,7 +5,7 @@ import { AppPath, EmptiedAnswer, MailAnswer, MailboxAnswer, MailboxQuery, MailPa
 import { deleteAllCaught } from './store.ts'
 import { viewCaughtEmail, viewMailbox } from './view.ts'
 
-/** Mails hold what was rendered for their recipients. */
+/** Mails contain personal data, because they are rendered for their recipients. */
 const views: RouteAccess = {
   kind: 'app',
   permission: 'messages',

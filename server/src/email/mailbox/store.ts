@@ -25,7 +25,7 @@ export const insertCaught = (db: Db, appId: AppId, mails: readonly CaughtEmail[]
 
 const rowOf = (mail: CaughtEmail) => ({ ...mail, raw: mail.raw.toString('base64') })
 
-/** Newest first, after a place. */
+/** Newest first, starting after the cursor. */
 export const listCaught = (
   db: Db,
   appId: AppId,
@@ -48,14 +48,14 @@ export async function findCaught(db: Db, appId: AppId, id: string): Promise<Caug
   return found
 }
 
-/** The newest of those that are too many. */
+/** The newest mail beyond the `kept` newest ones. */
 export async function findNewestBeyond(db: Db, appId: AppId, kept: number): Promise<MailboxCursor | undefined> {
   const [found] = await db.query<MailboxCursor>(sql`
     select at, id from caught_mail where app_id = ${appId} order by at desc, id desc limit 1 offset ${kept}`)
   return found
 }
 
-/** It, and all that are older. */
+/** Deletes the mail at the cursor and all older ones. */
 export const deleteCaughtUpTo = (db: Db, appId: AppId, { at, id }: MailboxCursor) =>
   db.query(sql`
     delete from caught_mail where app_id = ${appId} and (at, id) <= (${at}::timestamptz, ${id}::uuid)`)

@@ -1,4 +1,4 @@
-// Caught mail as it is shown: a list of what came, and one of them taken apart.
+// The representation of caught mail: a list, and a single mail with its parts.
 
 import { AppError, invalid } from '../../lib/errors.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
@@ -9,7 +9,7 @@ import { type CaughtEmailSummary, findCaught, listCaught, type MailboxCursor } f
 
 export async function viewMailbox(db: Db, appId: AppId, { limit, cursor, to }: MailboxQuery): Promise<MailboxAnswer> {
   const after = cursor === undefined ? undefined : readCursor(cursor)
-  // One more than is shown tells whether there is another page.
+  // One more row than is shown tells whether there is another page.
   const found = await listCaught(db, appId, { to: to?.toLowerCase(), after, limit: limit + 1 })
   const page = found.slice(0, limit)
   const last = found.length > limit ? page.at(-1) : undefined

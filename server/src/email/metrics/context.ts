@@ -1,4 +1,4 @@
 import type { EmailContext } from '../context.ts'
 
-/** What the operations on metrics of email are made of. */
+/** What the operations on email metrics depend on. */
 export type EmailMetricsContext = Pick<EmailContext, 'db' | 'secrets' | 'serverEmail'>

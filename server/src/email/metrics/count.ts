@@ -1,5 +1,5 @@
-// Counting what became of emails. Everything is added, nothing is looked up: any order, any batches and any number of writers
-// come to the same sums.
+// Counts what happened to emails. Counts are only ever added and never read back, so any order, any batching and any
+// number of writers produce the same sums.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -10,17 +10,18 @@ import { floorOf, type TimeUnit } from './time-unit.ts'
 
 export { readRates } from './read-rates.ts'
 
-/** Writers with different parts do not wait for each other. */
+/** Each kind of writer has its own part of the rows, so that writers do not wait for each other's locks. */
 export const writerParts = { feedback: 4, loading: 5 } as const
 
-/** In the transaction of whatever is counted. */
+/** Runs in the transaction that records what is counted. */
 export async function countEmails(db: Db, appId: AppId, part: number, counts: readonly EmailCount[]): Promise<void> {
   const instants = summed('instant', counts)
   if (instants.length === 0) return
   const hours = summed('hour', instants)
   const days = summed('day', hours)
   const months = summed('month', days)
-  // The schedule makes months long before; a look at the catalogue is cheap beside what is counted.
+  // The schedule creates partitions far ahead, but loaded events may be older. Checking the catalog is cheap in
+  // comparison.
   const times = months.map(({ at }) => at.getTime())
   await addMonths(db, 'email_instants', new Date(Math.min(...times)), new Date(Math.max(...times)))
   await addCounts(db, appId, part, [...instants, ...hours, ...days, ...months])

@@ -15,5 +15,5 @@ export const emailFacts = [
 ] as const
 export type EmailFact = (typeof emailFacts)[number]
 
-/** `domain`: of the sender, in lower case. */
+/** `domain` is the sender's, in lower case. */
 export type EmailCount = { domain: string; provider: InboxProvider; at: Date } & Partial<Record<EmailFact, number>>

@@ -1,4 +1,4 @@
-// Some thousand lines at a time, in one transaction: all of them count, or none.
+// Loads a few thousand lines in one transaction: either all of them count or none.
 
 import { hash } from 'node:crypto'
 import { SYSTEM } from '../../apps/app.ts'
@@ -17,12 +17,15 @@ export type LoadEventsContext = {
   db: Db
   clock: Clock
   providers?: ProviderList | undefined
-  /** Mail hosts of recipients are looked up where this is given. */
+  /** When present, the mail hosts of recipients are looked up. */
   resolver?: HostsContext['resolver'] | undefined
 }
 
 export function createLoadBatch(ctx: LoadEventsContext, now: Date) {
-  /** Domains whose state was settled by this load: what a line says of one holds for all events of it, whatever comes first. */
+  /**
+   * Domains whose state this load has set. A line about a domain applies to all of its events, regardless of their
+   * order.
+   */
   const settled = new Set<string>()
 
   return async (lines: readonly LoadLine[]): Promise<void> => {
@@ -51,7 +54,7 @@ export function createLoadBatch(ctx: LoadEventsContext, now: Date) {
   }
 }
 
-/** In the order of their ids, so that loads that run at the same time do not wait for each other in a circle. */
+/** Sorted by app id, so that concurrent loads take their locks in the same order and cannot deadlock. */
 function byApp(lines: readonly LoadLine[]): [AppId, LoadLine[]][] {
   const apps = new Map<AppId, LoadLine[]>()
   for (const line of lines) {
@@ -79,7 +82,7 @@ async function withProviders({ db, clock, resolver, providers }: LoadEventsConte
 
 type DomainFact = LoadedFact & { domain: string }
 
-/** What counts in any case, and what counts once for each email; of the latter the earliest. */
+/** Separates what always counts from what counts once per email. Of the latter, the earliest occurrence is kept. */
 function splitByRepetition(events: readonly ClassifiedEvent[]): {
   counts: EmailCount[]
   facts: Map<string, DomainFact>
@@ -101,15 +104,18 @@ function splitByRepetition(events: readonly ClassifiedEvent[]): {
 
 const keyOf = ({ emailId, fact }: Pick<LoadedFact, 'emailId' | 'fact'>) => `${emailId} ${fact}`
 
-/** The same order as that of the statement; the provider decides between equal times, so that who comes first does not. */
+/**
+ * Orders as the SQL statement does. The provider breaks ties, so that the result does not depend on the order of
+ * arrival.
+ */
 const isEarlier = (a: LoadedFact, b: LoadedFact) =>
   a.at < b.at || (a.at.getTime() === b.at.getTime() && a.provider < b.provider)
 
-/** Where no message is named, all that somebody got from a domain is taken for one email. */
+/** Without a message id, everything that a recipient got from a domain is treated as one email. */
 const emailIdOf = (domain: string, messageId: string | undefined, recipient: string) =>
   hash('sha256', JSON.stringify([domain, messageId ?? null, recipient]), 'hex').slice(0, 32)
 
-/** A fact that turns out to have happened earlier moves there. */
+/** A fact that turns out to have happened earlier is moved to the earlier time. */
 async function countOnce(db: Db, appId: AppId, facts: Map<string, DomainFact>): Promise<EmailCount[]> {
   if (facts.size === 0) return []
   const news = await recordFacts(db, appId, [...facts.values()])

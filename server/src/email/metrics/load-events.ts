@@ -1,4 +1,4 @@
-// Events of emails from elsewhere, line by line: for moving house, and for tests.
+// Loads email events from elsewhere, line by line, for migrations and tests.
 
 import { findApp } from '../../apps/store.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -7,9 +7,9 @@ import { LineError, type LoadLine, parseLoadLine } from './read-event-line.ts'
 import { preparePartitions } from './retention.ts'
 
 export type LoadEventsOptions = {
-  /** The first line to be loaded; those before it are passed over. */
+  /** The first line to be loaded; earlier ones are skipped. */
   from?: number | undefined
-  /** Is told of each line that is refused, and why. */
+  /** Called for each refused line, with the reason. */
   refuse(line: number, reason: string): void
 }
 
@@ -17,7 +17,7 @@ export type LoadResult = { loaded: number; refused: number }
 
 const LINES_AT_ONCE = 5_000
 
-/** Some of it is loaded, and then something failed that is no line's fault. */
+/** Loading failed partway for a reason that no line is responsible for. */
 export class LoadError extends Error {}
 
 export async function loadEvents(
@@ -34,7 +34,7 @@ export async function loadEvents(
   let [number, firstUnloaded] = [0, from]
   let batch: LoadLine[] = []
 
-  // The next batch is read while the one before it is written.
+  // The next batch is read while the previous one is written.
   async function flush() {
     await writing
     const [full, upTo] = [batch, number]
@@ -43,7 +43,7 @@ export async function loadEvents(
       result.loaded += full.length
       firstUnloaded = upTo + 1
     })
-    // Awaited by the next flush; until then a failure is nobody's yet.
+    // The next flush awaits this promise. The handler prevents an unhandled rejection until then.
     writing.catch(() => {})
   }
 

@@ -1,4 +1,4 @@
-// All SQL of loading: what of an email counts once, and the domains that events are loaded for.
+// All SQL of loading: facts that count once per email, and the domains that events are loaded for.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -11,8 +11,8 @@ export type LoadedFact = { emailId: string; fact: UniqueFact; at: Date; provider
 export type FactChange = LoadedFact & { wasAt: Date | null; wasProvider: InboxProvider | null }
 
 /**
- * Those facts that are news, or that turn out to have happened earlier, with what was known of them before. The lock of each
- * row makes loads that run at the same time count it once.
+ * Returns those facts that are new or turn out to have happened earlier, together with their previous values. Row locks
+ * make concurrent loads count each fact once.
  */
 export const recordFacts = (db: Db, appId: AppId, facts: readonly LoadedFact[]) =>
   db.query<FactChange>(sql`
@@ -28,7 +28,7 @@ export const recordFacts = (db: Db, appId: AppId, facts: readonly LoadedFact[]) 
     where (excluded.at, excluded.provider) < (loaded_facts.at, loaded_facts.provider)
     returning email_id, fact, at, provider, was_at, was_provider`)
 
-/** Some of the facts of before this; fewer than `limit` means that none are left. */
+/** Deletes some of the facts before this time. A result below `limit` means that none are left. */
 export async function deleteOldFacts(db: Db, appId: AppId, before: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from loaded_facts
@@ -45,8 +45,9 @@ export async function deleteOldFacts(db: Db, appId: AppId, before: Date, limit: 
 export type LoadedDomainState = { domain: string; state: 'active' | 'paused' }
 
 /**
- * Those that were in another state, or not there. What was not active is so because of loaded events alone, whatever it was before
- * that, and sends nothing; what is active for caught mail alone stays active for metrics when mail goes out.
+ * Returns the domains that were in another state or did not exist. A domain that was not active becomes active by
+ * loaded events only, however it was activated before, and therefore sends nothing. A domain that is active only for
+ * caught mail stays active for metrics when mail really leaves the server.
  */
 export const setDomainStates = (db: Db, appId: AppId, states: readonly LoadedDomainState[], now: Date) =>
   db.query<LoadedDomainState>(sql`

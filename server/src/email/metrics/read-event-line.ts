@@ -1,4 +1,5 @@
-// One line of events to be loaded: an object of JSON that says what happened to an email, or whether a domain is active.
+// Parses one line of events to be loaded: a JSON object that says what happened to an email, or whether a domain is
+// active.
 
 import { readDateTime } from '../../lib/date-time.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
@@ -23,7 +24,7 @@ export type EventLine = {
 export type DomainLine = { appId: AppId; domain: string; isActive: boolean }
 export type LoadLine = EventLine | DomainLine
 
-/** What is wrong with a line. */
+/** Describes what is wrong with a line. */
 export class LineError extends Error {}
 
 const MAX_TEXT = 1_000

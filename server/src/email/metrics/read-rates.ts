@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000
 
 export type EmailRates = EmailTotals & { bounce_rate: number; complaint_rate: number }
 
-/** Of all mail of an app: the shares that bounced and that somebody complained about, up to now. 0 where there was none. */
+/** Returns the bounce and complaint rates of all mail of an app, up to now. A rate is 0 when there was no mail. */
 export async function readRates(
   db: Db,
   appId: AppId,

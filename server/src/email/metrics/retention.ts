@@ -1,5 +1,5 @@
-// What is counted is kept for 400 days. No window reaches back further than 365, so a month that began before that is never
-// asked for as a whole.
+// Counts are kept for 400 days. No window reaches back further than 365 days, so a month that began before the oldest
+// count is never read as a whole.
 
 import { findAllApps } from '../../apps/store.ts'
 import type { Db } from '../../storage/db.ts'
@@ -16,7 +16,7 @@ const daysAfter = (time: Date, days: number) => new Date(time.getTime() + days *
 
 export const oldestRetained = (now: Date) => daysAfter(now, -RETENTION_DAYS)
 
-/** A place for everything that may be counted. */
+/** Creates the partitions for every time at which something may be counted. */
 export const preparePartitions = (db: Db, now: Date) =>
   addMonths(db, 'email_instants', oldestRetained(now), daysAfter(now, DAYS_AHEAD))
 

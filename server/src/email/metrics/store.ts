@@ -1,4 +1,4 @@
-// All SQL on the counts of emails.
+// All SQL on email counts.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -10,7 +10,7 @@ const facts = sql`sent, delivered, opened, clicked, unique_opened, unique_clicke
 
 export type CountRow = EmailCount & { unit: TimeUnit }
 
-/** One statement for instants and sums, so that no reader sees the ones without the others. */
+/** Writes instants and sums in one statement, so that no reader sees one without the other. */
 export const addCounts = (db: Db, appId: AppId, part: number, counts: readonly CountRow[]) =>
   db.query(sql`
     with given as materialized (
@@ -58,7 +58,10 @@ const inInstants = (appId: AppId, { from, until }: MetricsWindow) => sql`
   where i.app_id = ${appId} and i.domain = any((select c.domains from chosen c)::text[])
     and i.at >= ${from} and i.at < ${until}`
 
-/** As many branches for every window, so that it is one prepared statement; those with nothing in them cost next to nothing. */
+/**
+ * Every window has the same number of branches, so that all share one prepared statement. Empty branches cost next to
+ * nothing.
+ */
 const countedSql = (appId: AppId, domains: Sql, cover: WindowCover) => sql`
   with chosen as materialized (
     select array(${domains}) as domains
@@ -72,11 +75,14 @@ const countedSql = (appId: AppId, domains: Sql, cover: WindowCover) => sql`
     union all select provider, ${facts} ${inInstants(appId, cover.instant[1])}
   )`
 
-/** As text: sums of 64-bit integers are larger than numbers are exact. */
+/** Sums are text, because 64-bit integers exceed the range in which numbers are exact. */
 export type ProviderSums = { provider: string } & Record<Camel<EmailFact>, string>
 type Camel<Text extends string> = Text extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Tail>}` : Text
 
-/** Of one domain; nothing where it is not known or not active. One that is so for caught mail is while mail is caught. */
+/**
+ * Sums of one domain; empty unless it exists and is active. A domain that is active only for caught mail counts as
+ * active while mail is caught.
+ */
 export const sumByProvider = (db: Db, appId: AppId, domain: string, cover: WindowCover, isCaught: boolean) => {
   const active = sql`
     select d.domain from email_domains d
@@ -94,7 +100,7 @@ export const sumByProvider = (db: Db, appId: AppId, domain: string, cover: Windo
 
 export type EmailTotals = { sent: number; delivered: number; bounced: number; complained: number }
 
-/** Of all domains that the app has. */
+/** Sums of all domains of the app. */
 export async function sumOfApp(db: Db, appId: AppId, cover: WindowCover): Promise<EmailTotals> {
   const all = sql`select d.domain from email_domains d where d.app_id = ${appId}`
   const [totals] = await db.query<EmailTotals>(sql`
@@ -105,7 +111,7 @@ export async function sumOfApp(db: Db, appId: AppId, cover: WindowCover): Promis
   return totals as EmailTotals
 }
 
-/** Some of the sums of before this; fewer than `limit` means that none are left. */
+/** Deletes some of the sums before this time. A result below `limit` means that none are left. */
 export async function deleteOldRollups(db: Db, appId: AppId, before: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from email_rollups

@@ -1,15 +1,15 @@
-// The units that counts are kept in, and how a window is put together from the largest that fit. All in UTC.
+// The time units of the counts, and how the largest units that fit are combined to cover a window. All times are UTC.
 
 export const timeUnits = ['instant', 'hour', 'day', 'month'] as const
 export type TimeUnit = (typeof timeUnits)[number]
 
-/** From `from` on and before `until`. */
+/** Includes `from` and excludes `until`. */
 export type MetricsWindow = { from: Date; until: Date }
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
-/** When the unit began that this time lies in. */
+/** The start of the unit that contains the time. */
 export function floorOf(unit: TimeUnit, time: Date): Date {
   if (unit === 'instant') return time
   if (unit === 'month') return new Date(Date.UTC(time.getUTCFullYear(), time.getUTCMonth()))
@@ -17,7 +17,7 @@ export function floorOf(unit: TimeUnit, time: Date): Date {
   return new Date(Math.floor(time.getTime() / ms) * ms)
 }
 
-/** When the first unit begins that this time does not cut in two. */
+/** The start of the first unit that lies entirely at or after the time. */
 function ceilingOf(unit: TimeUnit, time: Date): Date {
   const floor = floorOf(unit, time)
   if (floor.getTime() === time.getTime()) return time
@@ -25,7 +25,7 @@ function ceilingOf(unit: TimeUnit, time: Date): Date {
   return new Date(floor.getTime() + (unit === 'hour' ? HOUR_MS : DAY_MS))
 }
 
-/** Months in the middle, and on both sides of them days, hours and instants: each moment of the window once. */
+/** Covers each moment of the window once: with months in the middle, and days, hours and instants on either side. */
 export type WindowCover = Record<TimeUnit, readonly [MetricsWindow, MetricsWindow]>
 
 export function coverWindow(window: MetricsWindow): WindowCover {

@@ -1,4 +1,4 @@
-// What the counts say: by inbox provider for one domain, and as rates for a whole app.
+// The representation of the counts: by inbox provider for one domain, and as rates for a whole app.
 
 import { type DateTime, readDateTime } from '../../lib/date-time.ts'
 import { AppError, invalid, type Problem } from '../../lib/errors.ts'
@@ -44,14 +44,14 @@ function readWindow({ start, end }: ProviderMetricsQuery, now: Date): MetricsWin
   const [from, until] = [read('start', start), read('end', end)]
   if (!from || !until) throw new AppError('invalid', ...problems)
   if (from >= until) throw invalid('start must be before end')
-  // In whole seconds: the time that a request is under way does not count.
+  // Compares whole seconds, so that the time the request was under way does not matter.
   const secondsBack = Math.floor((now.getTime() - from.getTime()) / 1_000)
   if (secondsBack > (MAX_DAYS_BACK * DAY_MS) / 1_000)
     throw invalid(`start must be no more than ${MAX_DAYS_BACK} days in the past`)
   return { from, until }
 }
 
-/** Events have milliseconds: what comes after a finer time is what comes after the next of them. */
+/** Events have millisecond precision, so a finer time is rounded up to the next millisecond. */
 const roundedUp = ({ at, isCut }: DateTime) => (isCut ? new Date(at.getTime() + 1) : at)
 
 const hasAny = ({ provider: _, ...sums }: ProviderSums) => Object.values(sums).some((digits) => BigInt(digits) > 0n)
@@ -77,7 +77,7 @@ const metricsOf = (it: ProviderSums): ProviderMetrics => ({
   },
 })
 
-/** An integer in JSON, digit by digit: beyond 2^53 a number would be another one. */
+/** Writes the integer into JSON digit by digit, because a number beyond 2^53 would be rounded. */
 const exact = (digits: string) => (JSON as unknown as { rawJSON(text: string): number }).rawJSON(digits)
 
 export async function viewReputation(db: Db, appId: AppId, now: Date): Promise<Reputation> {

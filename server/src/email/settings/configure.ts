@@ -1,4 +1,4 @@
-// How an app's mail goes out: set, shown without the password, taken away.
+// Sets, shows and removes an app's email settings. The password is never shown.
 
 import { isDeepStrictEqual } from 'node:util'
 import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
@@ -29,7 +29,7 @@ export async function viewEmailSettings(ctx: EmailContext, appId: AppId): Promis
   }
 }
 
-/** Replaces what is there. */
+/** Replaces the existing settings. */
 export async function setEmailSettings(
   ctx: EmailContext,
   appId: AppId,
@@ -37,7 +37,7 @@ export async function setEmailSettings(
   by: RequestOrigin,
 ): Promise<void> {
   const { settings, password } = readEmailSettings(ctx, body)
-  // Mail that goes out directly goes out in the name of this machine: that is for who runs it to allow.
+  // Direct mail is sent in the name of this machine, so its operator must allow it.
   if (
     settings.mode === 'direct' &&
     ctx.serverEmail.route !== 'direct' &&

@@ -1,4 +1,4 @@
-// How an app's mail is to go out, as a request gives it: what cannot work is refused at once, by the name of its field.
+// Validates an app's email settings as a request supplies them. What cannot work is refused at once, naming the field.
 
 import { isIP } from 'node:net'
 import type { EmailRelaySettings, EmailSettings } from '../../apps/email-settings.ts'
@@ -11,11 +11,11 @@ import type { EmailSettingsBody, RelayBody } from './schema.ts'
 
 export type EmailSettingsInput = { settings: EmailSettings; password: string | undefined }
 
-/** Of the ports that belong to other services, those of mail. */
+/** Of the privileged ports, only those of mail are allowed, because the others belong to other services. */
 const LOW_PORTS = new Set([25, 465, 587])
 const DEFAULT_CONNECTIONS = 5
 
-/** All that is wrong is thrown at once. */
+/** Throws all problems at once. */
 export function readEmailSettings(ctx: Pick<EmailContext, 'mayReach'>, body: EmailSettingsBody): EmailSettingsInput {
   const problems: Problem[] = []
   const refuse = (title: string) => problems.push(...invalid(title).problems)
@@ -66,6 +66,6 @@ function readRelay(
   }
 }
 
-/** A password that is not given again stays with whom it was given for: led elsewhere, it would be shown to somebody else. */
+/** A stored password is kept only while the relay stays the same. Sent to a different one, it would be disclosed. */
 export const isSameRelay = (a: EmailRelaySettings, b: EmailRelaySettings) =>
   (['host', 'port', 'tls', 'username'] as const).every((name) => a[name] === b[name])

@@ -1,4 +1,4 @@
-// The wire shapes of how an app's mail goes out.
+// The wire shapes of an app's email settings.
 
 import Type, { type Static } from 'typebox'
 import { type RelayTls, relayTls } from '../../apps/email-settings.ts'

@@ -1,4 +1,5 @@
-// Addresses are added by hand or from a list, and taken off again. Nothing of it touches subscriptions: it stops what is sent.
+// Adds addresses to the suppression list, singly or from a list, and removes them. Subscriptions are not changed; only
+// sending is prevented.
 
 import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
@@ -15,7 +16,7 @@ type SuppressionInput = { addresses: string[]; reason: 'manual' | 'imported'; de
 
 const MOST_NAMED = 10
 
-/** How many were added; the others were there already. */
+/** Returns how many addresses were added; the others were already suppressed. */
 export async function addSuppressions(
   ctx: SuppressionContext,
   appId: AppId,
@@ -34,7 +35,7 @@ export async function addSuppressions(
   return insertSuppressions(ctx, appId, { addresses: given, reason, detail: body.detail ?? undefined }, by)
 }
 
-/** Addresses that are known to be some. */
+/** The addresses have already been validated. */
 export function insertSuppressions(
   ctx: SuppressionContext,
   appId: AppId,

@@ -12,7 +12,7 @@ export async function viewSuppressions(
   { limit, cursor, address, reason }: SuppressionsQuery,
 ): Promise<SuppressionsAnswer> {
   const after = cursor === undefined ? undefined : readCursor(cursor)
-  // One more than is shown tells whether there is another page.
+  // One more row than is shown tells whether there is another page.
   const search = { address: address?.toLowerCase(), reason, after, limit: limit + 1 }
   const found = await listSuppressions(db, appId, search)
   const page = found.slice(0, limit)

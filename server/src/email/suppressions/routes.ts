@@ -13,7 +13,7 @@ import {
   SuppressionsQuery,
 } from './schema.ts'
 
-/** The list holds addresses of users. */
+/** The list contains users' addresses. */
 const views: RouteAccess = {
   kind: 'app',
   permission: 'messages',

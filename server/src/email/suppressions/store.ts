@@ -15,14 +15,14 @@ export const suppressionReasons = [
 export type SuppressionReason = (typeof suppressionReasons)[number]
 export type Suppression = { address: string; reason: SuppressionReason; detail?: string | undefined }
 
-/** Of these addresses, those that nothing is sent to, and why. */
+/** Returns those of the addresses that must not be sent to, with the reason. */
 export async function findSuppressed(
   db: Db,
   appId: AppId,
   addresses: readonly string[],
 ): Promise<Map<string, SuppressionReason>> {
   if (addresses.length === 0) return new Map()
-  // Planned each time: a plan from before a large import would read the whole list for every hundred mails.
+  // Planned each time: a plan cached before a large import would read the whole list for every hundred mails.
   const found = await db.query<{ address: string; reason: SuppressionReason }>(
     sql`select address, reason from suppressions where app_id = ${appId} and address = any(${addresses}::text[])`,
     { prepare: false },
@@ -30,7 +30,10 @@ export async function findSuppressed(
   return new Map(found.map(({ address, reason }) => [address, reason]))
 }
 
-/** One that is there stays as it is. Answers those that were added by this. In their order, so that nobody waits in a circle. */
+/**
+ * Existing suppressions stay unchanged. Returns the addresses that were added. Rows are inserted in the order of their
+ * addresses, so that concurrent calls cannot deadlock.
+ */
 export async function suppressAddresses(
   db: Db,
   appId: AppId,
@@ -50,11 +53,14 @@ export async function suppressAddresses(
   return added.map(({ address }) => address)
 }
 
-/** So many soft bounces within so much time suppress an address. */
+/** An address is suppressed after this many soft bounces within the window. */
 const MAX_SOFT_BOUNCES = 5
 const WINDOW_MS = 30 * 86_400_000
 
-/** One for each time that an address is given. Answers those that have now had enough of them, and are suppressed by this. */
+/**
+ * Records one bounce for each occurrence of an address. Returns the addresses that reached the limit and are now
+ * suppressed.
+ */
 export async function recordSoftBounces(
   db: Db,
   appId: AppId,
@@ -96,8 +102,9 @@ export async function deleteOldSoftBounces(db: Db, appId: AppId, now: Date): Pro
 }
 
 /**
- * The reason of the one that was deleted by this very call. It begins anew: what it bounced before counts no more. In the order of
- * `recordSoftBounces`, so that the two do not wait in a circle; where there was none, nothing may be left of this.
+ * Returns the reason of the suppression that this call deleted. The address's earlier soft bounces are deleted too, so
+ * that it starts afresh. Rows are locked in the order of `recordSoftBounces`, so that the two cannot deadlock. When the
+ * result is undefined, the caller must roll back.
  */
 export async function deleteSuppression(db: Db, appId: AppId, address: string): Promise<SuppressionReason | undefined> {
   await deleteSoftBounces(db, appId, [address])
@@ -115,7 +122,7 @@ export type SuppressionRow = {
 }
 export type SuppressionCursor = { at: Date; address: string }
 
-/** Newest first, after a place. An absent filter lets everything through. */
+/** Newest first, starting after the cursor. An absent filter matches everything. */
 export function listSuppressions(
   db: Db,
   appId: AppId,
@@ -127,7 +134,7 @@ export function listSuppressions(
   },
 ): Promise<SuppressionRow[]> {
   const { address, reason, after, limit } = search
-  // Texts of their own, so that each is planned for what it looks for.
+  // Each combination of filters is a statement of its own, so that each gets a suitable plan.
   const ofAddress = address === undefined ? sql`` : sql`and address = ${address}`
   const ofReason = reason === undefined ? sql`` : sql`and reason = ${reason}`
   const older =

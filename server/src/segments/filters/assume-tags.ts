@@ -4,7 +4,10 @@ import type { FilterNode } from './tree.ts'
 const TRUE: FilterNode = { kind: 'all', of: [] }
 const FALSE: FilterNode = { kind: 'any', of: [] }
 
-/** A tree as it would be for users who had these tags, whatever they have now; null: without the tag. Other tags stay theirs. */
+/**
+ * Returns the tree as it would be for users who have these tags, whatever their actual tags are. Null means without the
+ * tag. Other tags keep their actual values.
+ */
 export function assumeTags(node: FilterNode, tags: ReadonlyMap<string, string | null>, now: Date): FilterNode {
   if (node.kind === 'clause') {
     const value = node.field === 'tag' ? tags.get(node.key) : undefined

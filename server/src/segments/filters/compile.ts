@@ -1,5 +1,5 @@
-// A tree of conditions as one SQL condition over `subscriptions s`, its user `u` and its activity `t`. Everything a
-// customer wrote is a bound value. evaluate.ts means the same, clause by clause.
+// Compiles a filter tree into one SQL condition over `subscriptions s`, its user `u` and its activity `t`. Everything
+// that a customer wrote is a bound value. evaluate.ts implements the same semantics, clause by clause.
 
 import type { AppId } from '../../lib/ids.ts'
 import { joined, type Sql, sql } from '../../storage/sql.ts'
@@ -17,13 +17,13 @@ import {
   VERSION,
 } from './values.ts'
 
-/** Whose subscriptions, and at what time: every condition that speaks of time means this one. */
+/** The app, and the time to which every time condition refers. */
 export type AudienceScope = { appId: AppId; now: Date }
 
 export type JoinedTable = 'subscription' | 'user' | 'activity'
 
 export type CompiledFilter = {
-  /** True for those who are meant; false or null for all others. */
+  /** True for matching subscriptions; false or null for all others. */
   condition: Sql
   reads: ReadonlySet<JoinedTable>
 }
@@ -72,7 +72,7 @@ function compileNode(node: FilterNode, scope: AudienceScope): Sql {
       const inner = node.of.map((child) => compileNode(child, scope))
       if (node.kind === 'all') return inner.length === 0 ? sql`true` : sql`(${joined(inner, ' and ')})`
       const any = inner.length === 0 ? sql`false` : sql`(${joined(inner, ' or ')})`
-      // "not" would take those out of whom nothing is known.
+      // A plain `not` would exclude subscriptions for which the condition is null.
       return node.kind === 'any' ? any : sql`(${any} is not true)`
     }
   }
@@ -108,7 +108,7 @@ function compileClause(clause: FilterClause, scope: AudienceScope): Sql {
   }
 }
 
-/** The value that a clause looks at. */
+/** The value that a clause examines. */
 function valueSql({ field, key, test }: FilterClause, scope: AudienceScope): Sql {
   const { appId } = scope
   switch (field) {
@@ -141,22 +141,22 @@ function valueSql({ field, key, test }: FilterClause, scope: AudienceScope): Sql
     case 'subscribed':
       return reachableSql(sql`s`)
     case 'email':
-      // An address has one owner at most, who is looked up once and not for everybody.
+      // An address has at most one owner, so it is looked up once and not for each user.
       return sql`(u.id = (select e.user_id from subscriptions e
         where e.app_id = ${appId} and e.type = 'Email' and e.token_hash = decode(${key}, 'hex')))`
     case 'event':
       return countEventsSql(key, test, scope)
     default:
-      // The two that are judged by a condition of their own, above.
+      // The other two fields have conditions of their own, above.
       throw new Error(`${field} is not one value`)
   }
 }
 
-/** What purchases `p` add up to. Amounts may begin with the sign of a currency. */
+/** The sum of purchases `p`. An amount may begin with a currency symbol. */
 export const spentSql = sql`sum(case when p.amount ~ '^[^0-9]?[0-9]{1,15}([.][0-9]{1,9})?$'
   then substring(p.amount from '[0-9.]+$')::numeric * p.count end)`
 
-/** One more than the relation needs to know is enough: nobody's thousands of events are counted to the end. */
+/** Counts only one more event than the comparison needs, so that thousands of events are not counted to the end. */
 function countEventsSql(name: string, test: ClauseTest, { appId, now }: AudienceScope): Sql {
   if (test.kind !== 'happened') throw new Error('events are counted, and nothing else')
   const since = test.days === undefined ? sql`` : sql`and e.at > ${daysBefore(now, test.days)}::timestamptz`
@@ -183,7 +183,7 @@ function compareVersionSql(seen: Sql, { relation, value }: Extract<ClauseTest, {
   return relation === '!=' ? sql`(${compared('=')} is not true)` : compared(relation)
 }
 
-/** Where the device was; where it says nothing, where the user was. */
+/** Uses the location of the device, or else that of the user. */
 function isWithinSql({ metres, lat, long }: Extract<ClauseTest, { kind: 'within' }>): Sql {
   const own = sql`s.lat is not null and s.long is not null`
   const [atLat, atLong] = [

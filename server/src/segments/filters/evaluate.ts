@@ -1,4 +1,5 @@
-// One subscription judged by a tree of conditions, clause by clause: what compile.ts says in SQL, for people to read.
+// Evaluates a filter tree for one subscription, clause by clause. compile.ts implements the same semantics in SQL; this
+// version can explain its result to people.
 
 import type { UserId } from '../../lib/ids.ts'
 import { ownProperty } from '../../lib/own-property.ts'
@@ -27,11 +28,11 @@ import {
   upperAscii,
 } from './values.ts'
 
-/** A subscription, its user, and what only the database can count. */
+/** A subscription, its user, and aggregates that only the database can compute. */
 export type FilterSubject = {
   user: User
   subscription: Subscription
-  /** What the user spent on an SKU, as a decimal; null for one never bought. */
+  /** What the user spent on an SKU, as a decimal; null when it was never bought. */
   spentOn: (sku: string) => string | null
   countEvents: (name: string, days: number | undefined) => number
 }
@@ -57,7 +58,7 @@ export function matchesFilter(node: FilterNode, subject: FilterSubject, now: Dat
   }
 }
 
-/** Each clause by itself, in the order it stands. */
+/** Evaluates each clause separately, in the order of the filters. */
 export const evaluateClauses = (node: FilterNode, subject: FilterSubject, now: Date): ClauseResult[] =>
   [...clausesOf(node)].map((clause) => evaluateClause(clause, subject, now))
 
@@ -72,7 +73,7 @@ function evaluateClause(clause: FilterClause, subject: FilterSubject, now: Date)
   return { clause, value: seen, matches: passesTest(clause, seen, subject, now) }
 }
 
-/** The same for a clause on a tag, by the value of that tag alone; null: the user has none. */
+/** Evaluates a clause on a tag by the value of that tag alone. Null means that the user does not have the tag. */
 export const matchesTag = (clause: FilterClause, value: string | null, now: Date): boolean =>
   passesTest(clause, value, undefined, now)
 
@@ -158,7 +159,7 @@ function passesTest(
   }
 }
 
-/** Languages and countries are the same in any case; everything else to the letter. */
+/** Languages and countries ignore case; everything else is compared exactly. */
 function foldCase(field: FilterClause['field'], text: string): string {
   if (field === 'country') return upperAscii(text)
   return field === 'language' ? lowerAscii(text) : text
@@ -191,7 +192,7 @@ function compare(sign: number, relation: Comparison): boolean {
   }
 }
 
-/** Where the device was; where it says nothing, where the user was. */
+/** Uses the location of the device, or else that of the user. */
 function locationOf({ properties }: User, { lat, long }: Subscription): GeoPoint | null {
   if (lat !== null && long !== null) return { lat, long }
   return properties.lat !== null && properties.long !== null ? { lat: properties.lat, long: properties.long } : null

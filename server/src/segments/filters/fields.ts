@@ -1,4 +1,4 @@
-// The fields of the filter language: which relations each has, what operands they take, and what they then ask.
+// The fields of the filter language: the relations and operands of each, and the tests that they become.
 
 import { ownProperty } from '../../lib/own-property.ts'
 import { hashToken, isEmail, subscriptionTypes, typeOfDeviceNumber } from '../../users/subscriptions/subscription.ts'
@@ -7,7 +7,7 @@ import type { ClauseTest, Comparison, FilterField, SegmentFilter } from './tree.
 import { isVersion, lowerAscii, upperAscii } from './values.ts'
 
 const MAX_KEY = 255
-/** 114 years: what is further away would leave the calendar of PostgreSQL sooner or later. */
+/** 114 years. Larger offsets would eventually exceed PostgreSQL's date range. */
 const MAX_HOURS = 1_000_000
 const MIN_DAYS = 0.001
 const MAX_DAYS = 3_650
@@ -16,7 +16,7 @@ const MAX_METRES = 100_000_000
 
 type ReadTest = (entry: FilterEntry) => ClauseTest
 type FieldRelations = Record<string, ReadTest>
-/** The text of a value as it is compared; throws where it can never be one. */
+/** Normalizes the text of a value for comparison; throws when it can never match. */
 type NormalizeValue = (entry: FilterEntry, text: string) => string
 
 const verbatim: NormalizeValue = (_, text) => text
@@ -73,7 +73,7 @@ const elapsed =
     seconds: entry.decimal('value'),
   })
 
-/** Texts that are no versions are equal or not to the letter, and have no order. */
+/** Texts that are not versions can only be compared for equality, because they have no order. */
 const version =
   (relation: Comparison): ReadTest =>
   (entry) => {
@@ -137,10 +137,10 @@ const emailKey = (entry: FilterEntry): string => {
 
 type FieldDefinition = {
   relations: FieldRelations
-  /** The relation that is meant when none is given. */
+  /** The default relation. */
   relation?: string
   operands: readonly string[]
-  /** What the clause is about, beyond its field. */
+  /** Reads what the clause is about, besides its field. */
   key?: (entry: FilterEntry) => string
 }
 
@@ -192,13 +192,16 @@ export const filterFields: Readonly<Record<FilterField, FieldDefinition>> = {
 
 const isFilterField = (name: unknown): name is FilterField =>
   typeof name === 'string' && Object.hasOwn(filterFields, name)
-/** Quoted in an error: short, and whole characters. What is no text is shown as it was sent. */
+/**
+ * Quotes a value in an error message, shortened without cutting a character in two. Values other than text are shown as
+ * JSON.
+ */
 const quoteForError = (given: unknown) => {
   const text = typeof given === 'string' ? given : JSON.stringify(given)
   return `"${[...text.slice(0, 200)].slice(0, 40).join('')}"`
 }
 
-/** One filter: what it asks, and itself without what means nothing to it. */
+/** Reads one filter. Returns its test, and the filter itself without fields that have no meaning for it. */
 export function readFilterField(
   filter: SegmentFilter,
   place: string,

@@ -1,4 +1,4 @@
-// The operands of one filter, read as what its field needs.
+// Reads the operands of one filter as its field requires them.
 
 import { type AppError, invalid } from '../../lib/errors.ts'
 import { ownProperty } from '../../lib/own-property.ts'
@@ -9,7 +9,7 @@ import { isDecimal } from './values.ts'
 const MAX_LIST = 20
 const MAX_TEXT = 1024
 
-/** One filter and where it stands, so that whatever is wrong with it can be told by its place. */
+/** One filter and its position, so that every error can name the position. */
 export class FilterEntry {
   readonly filter: SegmentFilter
   readonly entry: string
@@ -45,7 +45,7 @@ export class FilterEntry {
     return this.text(name, max)
   }
 
-  /** A number, or the text of one, as exact text. */
+  /** Reads a number, or the text of one, as exact text. */
   decimal(name: string): string {
     const text = this.text(name)
     if (typeof ownProperty(this.filter, name) === 'boolean' || !isDecimal(text))
@@ -59,7 +59,7 @@ export class FilterEntry {
     return number
   }
 
-  /** Separated by commas; or a list, whose items may hold commas themselves. */
+  /** Reads a comma-separated text, or a list whose items may contain commas. */
   list(name: string): string[] {
     const given = ownProperty(this.filter, name)
     const texts = Array.isArray(given)

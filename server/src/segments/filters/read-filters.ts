@@ -1,5 +1,5 @@
-// Filters as they come over the wire: a flat list in which neighbours are joined by AND, AND binds tighter than OR, and
-// a group stands for parentheses. Every error names the entry that it is about.
+// Reads filters from their wire format: a flat list in which neighbors are joined by AND, AND binds tighter than OR,
+// and a group stands for parentheses. Every error names the entry that it concerns.
 
 import { type AppError, invalid } from '../../lib/errors.ts'
 import { readFilterField } from './fields.ts'
@@ -10,7 +10,7 @@ const MAX_DEPTH = 10
 
 export type ParsedFilters = {
   tree: FilterNode
-  /** As given, without fields that mean nothing: what is stored, and reads back the same. */
+  /** The filters without meaningless fields. This is what is stored, and reading it again yields the same. */
   filters: SegmentFilter[]
 }
 

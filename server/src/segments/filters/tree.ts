@@ -1,23 +1,25 @@
-// Who is meant: conditions on one subscription and its user, joined by all, any and none. Filters are read into this;
-// compile.ts makes SQL of it, evaluate.ts judges one subscription by it.
+// The filter tree: conditions on one subscription and its user, combined by all, any and none. read-filters.ts builds
+// it, compile.ts turns it into SQL, and evaluate.ts evaluates it for one subscription.
 
 import type { UserId } from '../../lib/ids.ts'
 
-/** One entry of a filter list as it was given, without fields that mean nothing to it. */
+/** One entry of a filter list, without fields that have no meaning for it. */
 export type SegmentFilter = Record<string, unknown>
 
 export type Comparison = '>' | '<' | '=' | '!=' | '>=' | '<='
 
-/** What a clause asks of the value it sees. `want` is false for the negated relations, which also hold without a value. */
+/**
+ * The test that a clause applies to its value. `want` is false for negated relations, which also hold without a value.
+ */
 export type ClauseTest =
   | { kind: 'present'; want: boolean }
   | { kind: 'oneOf'; values: string[]; want: boolean }
   | { kind: 'is'; want: boolean }
   | { kind: 'number'; relation: Comparison; value: string }
   | { kind: 'version'; relation: Comparison; value: string }
-  /** The value is a moment in Unix seconds, as text. */
+  /** The value is a time in Unix seconds, as text. */
   | { kind: 'elapsed'; relation: '>' | '<'; seconds: string }
-  /** The value is a moment; `>` is longer ago. */
+  /** The value is a time; `>` means longer ago. */
   | { kind: 'ago'; relation: '>' | '<'; hours: number }
   | { kind: 'within'; metres: number; lat: number; long: number }
   | { kind: 'happened'; relation: Comparison; count: number; days: number | undefined }
@@ -44,11 +46,11 @@ export type FilterField =
 
 export type FilterClause = {
   kind: 'clause'
-  /** Where it stands: `filters[3]`. */
+  /** Its position, such as `filters[3]`. */
   entry: string
   filter: SegmentFilter
   field: FilterField
-  /** The key of a tag, an SKU, an email address (hashed), the name of an event; empty for other fields. */
+  /** The key of a tag, an SKU, a hashed email address, or the name of an event; empty for other fields. */
   key: string
   test: ClauseTest
 }
@@ -67,7 +69,7 @@ export function* clausesOf(node: FilterNode): Generator<FilterClause> {
   else if ('of' in node) for (const inner of node.of) yield* clausesOf(inner)
 }
 
-/** Whether somebody can come to be meant, or no longer be, by waiting alone. */
+/** Whether a subscription can begin or cease to match merely because time passes. */
 export function dependsOnTime(node: FilterNode): boolean {
   for (const { test } of clausesOf(node))
     if (test.kind === 'ago' || test.kind === 'elapsed' || (test.kind === 'happened' && test.days !== undefined))
