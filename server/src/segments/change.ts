@@ -17,7 +17,7 @@ const UNIQUE_VIOLATION = '23505'
 const conflict = (title: string) => new AppError('conflict', { code: 'segment-1', title })
 const readOnly = () => invalid('Default segments cannot be changed or deleted.')
 const segmentInUse = () => invalid('Segment is used by an active journey.')
-/** The API answers 404 with an empty body when there is nothing to delete. */
+/** Deleting a missing segment answers "not found" without an error text. */
 const nothingToDelete = () => new AppError('not-found')
 
 export async function createSegment(

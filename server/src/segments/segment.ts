@@ -58,8 +58,8 @@ export const defaultSegments = (appId: AppId, madeAt: Date): Segment[] =>
 const EVERYBODY = { alias: 'All', segment: 'Total Subscriptions' }
 
 /**
- * The segment that a caller means by a name. `All` is what the public service called everybody before it had default
- * segments, and what many libraries still send; a segment that an app itself called so goes first.
+ * Finds the segment that a caller refers to by name. `All` is what OneSignal called everybody before it had default
+ * segments, and many libraries still send it. A segment that an app itself named `All` takes precedence.
  */
 export function findSegmentByName(segments: readonly Segment[], name: string): Segment | undefined {
   const named = segments.find((it) => it.name === name)
@@ -73,7 +73,7 @@ export const isDefaultId = (appId: AppId, id: SegmentId) => DEFAULTS.some(({ nam
 
 export const segmentNotFound = () => new AppError('not-found', { code: 'segment-0', title: 'segment not found' })
 
-/** In a path: what is no id names nothing. */
+/** Reads an id from a path. Text that is not an id counts as an unknown segment. */
 export function readSegmentId(given: string): SegmentId {
   if (!isUuid(given)) throw segmentNotFound()
   return given.toLowerCase()

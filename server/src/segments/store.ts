@@ -1,4 +1,4 @@
-// All SQL of segments, but for that which filters are made into: compile.ts and audience.ts.
+// All SQL on segments, except what filters compile to: see compile.ts and audience.ts.
 
 import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -8,7 +8,7 @@ import type { Segment, SegmentId } from './segment.ts'
 
 const columns = sql`g.id, g.name, g.description, g.filters, g.created_at, g.updated_at`
 
-/** False when its id or its name is taken. */
+/** Returns false when its id or its name is taken. */
 export async function insertSegment(db: Db, appId: AppId, it: Segment): Promise<boolean> {
   const made = await db.query(sql`
     insert into segments (app_id, id, name, description, filters, created_at, updated_at)
@@ -21,7 +21,7 @@ export async function insertSegment(db: Db, appId: AppId, it: Segment): Promise<
   return made.length > 0
 }
 
-/** Until the transaction ends nobody else changes or deletes it. */
+/** Nobody else can change or delete the segment until the transaction ends. */
 export async function lockSegment(db: Db, appId: AppId, id: SegmentId): Promise<Segment | undefined> {
   const [found] = await db.query<Segment>(sql`
     select ${columns} from segments g where g.app_id = ${appId} and g.id = ${id} for update`)
@@ -35,7 +35,7 @@ export const updateSegmentRow = (db: Db, appId: AppId, it: Segment) =>
       updated_at = ${it.updatedAt}
     where app_id = ${appId} and id = ${it.id}`)
 
-/** The name of the one that this very call deleted. */
+/** Returns the name of the segment that this very call deleted. */
 export async function deleteSegmentRow(db: Db, appId: AppId, id: SegmentId): Promise<string | undefined> {
   const [gone] = await db.query<{ name: string }>(sql`
     delete from segments where app_id = ${appId} and id = ${id} returning name`)
@@ -54,7 +54,7 @@ export const findSegmentsByName = (db: Db, appId: AppId, names: readonly string[
 export const findSegmentsById = (db: Db, appId: AppId, ids: readonly SegmentId[]) =>
   db.query<Segment>(sql`select ${columns} from segments g where g.app_id = ${appId} and g.id = any(${ids}::uuid[])`)
 
-/** Those of them that are there; until the transaction ends nobody changes or deletes them. */
+/** Returns those that exist. Nobody can change or delete them until the transaction ends. */
 export const lockSegmentsForShare = (db: Db, appId: AppId, ids: readonly SegmentId[]) =>
   db.query<{ id: SegmentId }>(sql`
     select g.id from segments g where g.app_id = ${appId} and g.id = any(${ids}::uuid[]) order by g.id for share`)
@@ -75,7 +75,7 @@ export async function countSegments(db: Db, appId: AppId): Promise<number> {
 
 export const pingDatabase = (db: Db) => db.query(sql`select 1`)
 
-/** What a user spent on each of these SKUs; those never bought are not there. */
+/** What a user spent on each SKU. SKUs that were never bought are absent. */
 export const sumPurchases = (db: Db, appId: AppId, userId: UserId, skus: readonly string[]) =>
   db.query<{ sku: string; spent: string }>(sql`
     select p.sku, ${spentSql}::text as spent from purchases p
@@ -84,7 +84,7 @@ export const sumPurchases = (db: Db, appId: AppId, userId: UserId, skus: readonl
 
 export type EventCountQuery = { name: string; since: Date | null }
 
-/** How often a user did something, in the order of the questions. */
+/** How often the user caused each event, in the order of `questions`. */
 export async function countEvents(
   db: Db,
   appId: AppId,

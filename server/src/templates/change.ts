@@ -1,4 +1,4 @@
-// Create, update, delete and copy a template. Each change leaves a line in the audit log, in the same transaction.
+// Creates, updates, deletes and copies templates. Each operation writes its audit entry in the same transaction.
 
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { findAppGate, insertAuditEntries } from '../apps/store.ts'
@@ -15,7 +15,7 @@ import type { CreateTemplateBody, UpdateTemplateBody } from './schema.ts'
 import { deleteTemplate, findTemplate, insertTemplate, updateTemplate } from './store.ts'
 import { type Template, type TemplateId, templateNotFound } from './template.ts'
 
-/** Changes that lose to another server's are worked out again; so many in a row means that something is wrong. */
+/** A change that loses a race with another server is recomputed. This many failures in a row indicate a bug. */
 const ATTEMPTS = 10
 
 export async function createTemplate(
@@ -49,7 +49,7 @@ export async function createTemplate(
   return template
 }
 
-/** Fields that are given replace what is there, null takes one away, the others stay. */
+/** Fields in the body replace existing ones, null removes one, and absent fields stay unchanged. */
 export const changeTemplate = (
   ctx: TemplatesContext,
   appId: AppId,
@@ -75,7 +75,7 @@ async function applyChange(
     const content = { ...before.content, ...given }
     for (const name of removed) delete content[name as keyof typeof content]
     const dynamicContent = body.dynamic_content === undefined ? before.dynamicContent : body.dynamic_content || null
-    // Checking is slow; so no row is locked meanwhile, and the write looks whether all is as it was.
+    // Checking is slow, so no row is locked meanwhile. The write verifies that the template has not changed.
     const emailHtml = await prepareContent(ctx.renderer, appId, content, dynamicContent)
     const now = ctx.now()
     const after: Template = {
@@ -90,7 +90,7 @@ async function applyChange(
     }
     const isDone = await ctx.db.transaction(async (db) => {
       if (!(await updateTemplate(db, appId, after, before.revision))) return false
-      // Its content may change at any time, but not what it is sent by.
+      // While a journey uses the template, its content may change, but not its channel.
       if (after.channel !== before.channel && (await ctx.isUsed(db, appId, id))) throw templateInUse()
       const others = (['name', 'dynamic_content'] as const).filter((name) => body[name] !== undefined)
       const fields = [...Object.keys(given), ...removed, ...others]
@@ -102,7 +102,7 @@ async function applyChange(
   throw new AppError('conflict', { code: 'template-1', title: 'The template is being changed by others; try again' })
 }
 
-/** What an update takes away; the second spelling of a flag stands for the first. */
+/** The fields that an update removes. `isSms` is an alternative spelling of `isSMS`. */
 const removedFields = (body: Record<string, unknown>) =>
   Object.keys(contentFields).flatMap((name) =>
     ownProperty(body, name) === null ? [name === 'isSms' ? 'isSMS' : name] : [],
@@ -118,7 +118,7 @@ export function removeTemplate(ctx: TemplatesContext, appId: AppId, id: Template
   })
 }
 
-/** Into another app of the same organization; an app of others is as good as none. */
+/** Copies into another app of the same organization. Apps of other organizations are treated as missing. */
 export function copyTemplate(
   ctx: TemplatesContext,
   from: AppId,
@@ -142,7 +142,7 @@ export function copyTemplate(
 
 const templateInUse = () => invalid('Template is used by an active journey.')
 
-/** The schema has counted the characters. */
+/** The schema has already checked the length. */
 function readTemplateName(name: string): string {
   if (name.trim() === '') throw invalid('name must not be empty', { field: 'name' })
   return name

@@ -1,4 +1,4 @@
-// What the schema of content cannot say: that a text is an address, a language, or fit for a mail's header.
+// Checks what the content schema cannot express: that a text is an address, a language, or fit for a mail header.
 
 import { AppError, invalid } from '../lib/errors.ts'
 import { isMediaType } from '../lib/media-type.ts'
@@ -17,7 +17,7 @@ import { hasLiquid } from './render/source.ts'
 
 const MAX_DATA_BYTES = 2_048
 
-/** Addresses on the web; Liquid in them is checked by what it gives. */
+/** Web addresses. With Liquid in them, the rendered result is checked instead. */
 export const WEB_ADDRESSES = [
   'web_url',
   'global_image',
@@ -28,7 +28,7 @@ export const WEB_ADDRESSES = [
   'chrome_icon',
   'chrome_big_picture',
 ] as const satisfies ContentField[]
-/** The same, or a picture that the app brings along under a name. */
+/** Web addresses, or names of images bundled with the app. */
 export const PICTURES = [
   'small_icon',
   'large_icon',
@@ -40,7 +40,7 @@ export const PICTURES = [
   'adm_large_icon',
   'adm_big_picture',
 ] as const satisfies ContentField[]
-/** Addresses that a tap opens: on the web or inside an app. */
+/** Addresses that a tap opens, on the web or inside an app. */
 export const LINKS = ['url', 'app_url'] as const satisfies ContentField[]
 export const ADDRESSES = [...LINKS, ...WEB_ADDRESSES, ...PICTURES]
 const addressFields: ReadonlySet<string> = new Set(ADDRESSES)
@@ -52,10 +52,10 @@ export const LANGUAGE_MAPS = [
   'android_group_message',
   'adm_group_message',
 ] as const satisfies ContentField[]
-/** Of a mail: one text for everybody, or by language. */
+/** Fields of an email: one text for everybody, or texts by language. */
 export const EMAIL_TEXTS = ['email_subject', 'email_preheader', 'email_body'] as const satisfies ContentField[]
 const languages: ReadonlySet<string> = new Set(LANGUAGES)
-/** Lines of a mail's header, beside its subject. */
+/** Mail header lines other than the subject. */
 const HEADER_FIELDS = [
   'email_from_name',
   'email_from_address',
@@ -69,11 +69,11 @@ const emailFields: ReadonlySet<string> = new Set<ContentField>([
   'email_attachments',
 ])
 
-/** As the service says it. */
+/** The error text that OneSignal uses. */
 export const ONE_CHANNEL =
   'Platforms You may only send to one delivery channel at a time. Make sure you are only including one of push platforms, Email, or SMS.'
 
-/** All that is wrong with the content is told at once. */
+/** Reports all problems with the content at once. */
 export function checkContent(content: ContentFields): void {
   const problems = findProblems(content)
   if (problems.length > 0)
@@ -144,7 +144,7 @@ function* findEmailProblems(content: ContentFields): Generator<string> {
     for (const problem of findAttachmentProblems(attachment)) yield `email_attachments[${i}].${problem}`
 }
 
-/** One file hangs on to all mails of a message: it cannot be another for each recipient. */
+/** All emails of a message share one attachment, so it cannot vary by recipient. */
 function* findAttachmentProblems({ url, filename, content_type: type }: ContentAttachment): Generator<string> {
   if (hasLiquid(url)) yield 'url cannot hold Liquid'
   else if (hasControlCharacters(url) || !isWebAddress(url)) yield notWebAddress('url')
@@ -154,7 +154,10 @@ function* findAttachmentProblems({ url, filename, content_type: type }: ContentA
   if (type && !isMediaType(type)) yield 'content_type must be one such as application/pdf, without parameters'
 }
 
-/** Whoever may send mail has the server fetch from wherever it can reach: that is for the operator to allow. */
+/**
+ * Attachments let anybody who may send email make the server fetch any URL it can reach, so the operator must allow
+ * them.
+ */
 export function checkMayAttach({ email_attachments: attachments }: ContentFields, mayAttach: boolean): void {
   if (!mayAttach && attachments && attachments.length > 0)
     throw invalid(
@@ -171,7 +174,7 @@ const isInvalid = (value: string | null | undefined, isRight: (text: string) => 
 
 const hasControlCharacters = (text: string) => /[\p{Cc}\u2028\u2029]/u.test(text)
 const SCHEME = /^([a-z][a-z0-9+.-]*):/i
-/** Schemes that run code or read the device, wherever they are opened. */
+/** Schemes that run code or read from the device, wherever they are opened. */
 const DANGEROUS_SCHEMES = /^(javascript|data|vbscript|file|blob)$/i
 
 export const isWebAddress = (text: string) => /^https?:\/\//i.test(text) && URL.canParse(text)

@@ -1,24 +1,26 @@
-// The texts of a message in which Liquid is rendered, and what each of them is.
+// The texts of a message that are rendered with Liquid, and the kind of each.
 
 import { ADDRESSES, EMAIL_TEXTS, hasAddresses, LANGUAGE_MAPS } from './check-content.ts'
 import { type ContentFields, channelOf } from './content.ts'
 import { type ByLanguage, textInLanguage, textsByPath } from './language.ts'
 import type { SourceKind, TemplateSources } from './render/source.ts'
 
-/** What the MJML of a body was compiled to; by language where the body is, and there only for the languages that are MJML. */
+/**
+ * The HTML that the body's MJML compiled to. By language when the body is, and then only for languages written in MJML.
+ */
 export type EmailHtml = ByLanguage | null
 
-/** The body of a mail as HTML. */
+/** The body of an email as HTML. */
 export const emailBodyOf = ({ email_body: body }: ContentFields, emailHtml: EmailHtml): ByLanguage | undefined =>
   typeof body === 'object' && body !== null && typeof emailHtml !== 'string'
     ? { ...body, ...emailHtml }
     : (emailHtml ?? body ?? undefined)
 
-/** Whether a mail says something else in another language. */
+/** Whether any text of the email varies by language. */
 export const isEmailByLanguage = (content: ContentFields) =>
   EMAIL_TEXTS.some((field) => typeof content[field] === 'object' && content[field] !== null)
 
-/** What is said to one person: one text for each field, in their language. */
+/** The texts for one person: one text per field, in their language. */
 export function sourcesFor(
   content: ContentFields,
   emailHtml: EmailHtml,

@@ -1,11 +1,11 @@
-// What a message says and how it is shown, on every channel: the wire shape that templates and messages share. What a schema
-// cannot say is in check-content.ts.
+// The content of a message and its presentation, on every channel: the wire shape that templates and messages share.
+// check-content.ts checks what the schema cannot express.
 
 import Type, { type Static } from 'typebox'
 import { ownProperty } from '../lib/own-property.ts'
 import type { ByLanguage } from './language.ts'
 
-/** Clients send null for what they leave out; in an update it takes a field away. */
+/** Clients send null for fields that they leave out. In an update, null removes a field. */
 const orNull = <Value>(type: string, options: object = {}) =>
   Type.Optional(Type.Unsafe<Value | null>({ type: [type, 'null'], ...options }))
 const text = (maxLength: number, description?: string) =>
@@ -37,7 +37,7 @@ const BY_LANGUAGE = 'Ours: also texts by language code, of which `en` is what ev
 const groupMessage = () =>
   textOrLanguages(2_000, 'Shown for a group of messages: one text, or texts by language code. May hold Liquid.')
 const colour = () => orNull<string>('string', { pattern: '^#?([0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$' })
-/** Web addresses, and names of pictures that the app brings along. */
+/** A web address, or the name of an image bundled with the app. */
 const url = () => text(2_048)
 const required = (fields: Record<string, object>, names: string[]) => ({
   type: 'object',
@@ -50,10 +50,10 @@ const optionalShort = { type: ['string', 'null'], maxLength: 2_048 }
 
 export type ContentButton = { id: string; text: string; icon?: string | null; url?: string | null }
 
-/** Of a mail: a file that the server fetches when it sends. */
+/** A file of an email that the server fetches when it sends. */
 export type ContentAttachment = { url: string; filename?: string | null; content_type?: string | null }
 
-/** Which platforms a push goes to; none given means all. */
+/** The platforms that a push message goes to. When none is given, it goes to all. */
 export const PLATFORMS = [
   'isAndroid',
   'isIos',
@@ -207,10 +207,10 @@ export const channelOf = ({ isEmail, isSMS }: ContentFields): ContentChannel =>
 
 const contentNames: ReadonlySet<string> = new Set(Object.keys(contentFields))
 
-/** The part of a body that is content, without what is null; other fields are somebody else's, or nobody's. */
+/** Returns the content fields of a body that are not null. Other fields are ignored here. */
 export function readContent(body: Record<string, unknown>): ContentFields {
   const content: Record<string, unknown> = {}
-  // There are a hundred fields, and a body has a few of them.
+  // Iterates over the body, because it has a few fields, whereas content has a hundred.
   for (const name in body) {
     const value = ownProperty(body, name)
     if (value !== undefined && value !== null && contentNames.has(name)) content[name] = value
@@ -222,7 +222,9 @@ export function readContent(body: Record<string, unknown>): ContentFields {
   return content as ContentFields
 }
 
-/** Of the hundred fields a content has a few: whoever asks for many of them asks first whether one is there. */
+/**
+ * Content has a few of a hundred possible fields, so callers that check many fields first ask whether any is present.
+ */
 export function hasAny(content: ContentFields, fields: ReadonlySet<string>): boolean {
   for (const name in content) if (fields.has(name)) return true
   return false

@@ -1,4 +1,4 @@
-// What the operations on templates are made of, put together once.
+// What the operations on templates depend on, assembled once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
@@ -13,11 +13,14 @@ export type TemplatesContext = {
   newId: NewId
   renderer: Renderer
   users: UserReader
-  /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
+  /**
+   * Whether an active journey uses the template. Called in the transaction that changes the template and holds its
+   * lock.
+   */
   isUsed: (db: Db, appId: AppId, id: string) => Promise<boolean>
-  /** Whether mails may have attachments on this server. */
+  /** Whether emails may have attachments on this server. */
   mayAttach: boolean
-  /** Updates of one template: at once they would only undo each other's work. */
+  /** Serializes updates of one template, because concurrent ones would only invalidate each other. */
   inTurn: KeyedMutex
 }
 

@@ -1,10 +1,10 @@
-// What Liquid knows as `dynamic_content`: a field of the template, JSON or CSV as text.
+// Reads what Liquid knows as `dynamic_content`: a field of the template that holds JSON or CSV as text.
 
 import { invalid } from '../lib/errors.ts'
 import { parseCsv } from './parse-csv.ts'
 
 const MAX_BYTES = 200_000
-/** As deep as a request: what is nested without end cannot be handed to a rendering process. */
+/** The same limit as for requests. Unlimited nesting could not be sent to a rendering process. */
 const MAX_DEPTH = 32
 
 const refused = (title: string) => invalid(`dynamic_content ${title}`, { field: 'dynamic_content' })
@@ -31,12 +31,13 @@ const isDeeper = (value: unknown, levels: number): boolean =>
   value !== null &&
   (levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1)))
 
-/** A name in Liquid; `-` for languages such as `zh-Hans`. */
+/** A Liquid name; `-` allows for languages such as `zh-Hans`. */
 const COLUMN = /^[A-Za-z0-9_-]+$/
 
 /**
- * The first line names the columns, the first cell of each other line names the row: `dynamic_content.<row>.<column>`. The name of
- * the first column may be left out; where it is there, the row has its own name under it.
+ * The first line names the columns, and the first cell of each other line names the row:
+ * `dynamic_content.<row>.<column>`. The name of the first column may be left out; if it is present, the row's own name
+ * is stored under it.
  */
 function readCsv(text: string): Record<string, unknown> {
   const lines = parseCsv(text.replace(/^\uFEFF/, ''))

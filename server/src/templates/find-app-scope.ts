@@ -3,10 +3,10 @@ import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import type { LiquidScopeParts } from './liquid-scope.ts'
 
-/** In whose name something is said, as Liquid sees it. */
+/** The app and organization that a message is sent for, as Liquid sees them. */
 export type AppScope = Pick<LiquidScopeParts, 'app' | 'organization'>
 
-/** Undefined where there is no such app. */
+/** Undefined when the app does not exist. */
 export async function findAppScope(db: Db, appId: AppId): Promise<AppScope | undefined> {
   const app = await findApp(db, appId)
   if (!app) return undefined

@@ -4,7 +4,7 @@ import type { Merger } from '../storage/merge.ts'
 import { findTemplates } from './store.ts'
 import type { Template, TemplateId } from './template.ts'
 
-/** A template as it is now. Concurrent requests of an app are one statement. */
+/** Finds a template in its current version. Concurrent requests of an app run as one statement. */
 export type FindTemplate = (appId: AppId, id: TemplateId) => Promise<Template | undefined>
 
 export const createFindTemplate = ({ db, merger }: { db: Db; merger: Merger }): FindTemplate =>

@@ -1,15 +1,18 @@
-// Which of the texts of a message somebody reads. Push, SMS, email and in-app messages all ask here.
+// Selects the text in a recipient's language, for push, SMS, email and in-app messages.
 
-/** The codes of the interface, and the names by which some devices know three of them: `no` (nb), `iw` (he), `in` (id). */
+/**
+ * The language codes of the API, and the codes by which some devices know three of them: `no` (nb), `iw` (he), `in`
+ * (id).
+ */
 export const LANGUAGES = (
   'en ar bs bg ca zh zh-Hans zh-Hant hr cs da nl et fi fr ka de el hi he hu id it ja ko lv lt ms nb pl fa pt pa ro ru sr sk es ' +
   'sv th tr uk vi no iw in'
 ).split(' ')
 
-/** Texts by language, or one for everybody. */
+/** Texts by language, or one text for everybody. */
 export type ByLanguage = string | Readonly<Record<string, string>>
 
-/** Two names of the same language. */
+/** Pairs of codes for the same language. */
 const LANGUAGE_ALIASES: ReadonlyMap<string, string> = new Map(
   [
     ['no', 'nb'],
@@ -21,7 +24,7 @@ const LANGUAGE_ALIASES: ReadonlyMap<string, string> = new Map(
   ]),
 )
 
-/** What Chinese is written in, where only the region is told. */
+/** The script of Chinese when only the region is known. */
 const SCRIPTS: ReadonlyMap<string, string> = new Map([
   ['hans', 'zh-hans'],
   ['hant', 'zh-hant'],
@@ -32,15 +35,15 @@ const SCRIPTS: ReadonlyMap<string, string> = new Map([
   ['mo', 'zh-hant'],
 ])
 
-/** What devices call languages that have several names: each is to be found by all of them. */
+/** The codes that devices use for languages with several codes. Each must be found by any of them. */
 export const AMBIGUOUS_LANGUAGES = 'zh zh-Hans zh-Hant zh-CN zh-SG zh-TW zh-HK zh-MO no nb iw he in id'.split(' ')
 
-/** The codes to look for, in lower case, the best first. The English that everybody else gets is not among them. */
+/** The codes to try, in lower case, the best first. The fallback to English is not included. */
 function candidateCodes(language: string): string[] {
   const [base = '', ...rest] = language.toLowerCase().split(/[-_]/)
   const regional = (base: string) => rest.map((_, n) => [base, ...rest.slice(0, rest.length - n)].join('-'))
   if (base === 'zh') {
-    // A script that is named goes before the one that a region implies.
+    // An explicit script takes precedence over the one that a region implies.
     const script = SCRIPTS.get(
       rest.find((it) => it === 'hans' || it === 'hant') ?? rest.find((it) => SCRIPTS.has(it)) ?? '',
     )
@@ -50,14 +53,14 @@ function candidateCodes(language: string): string[] {
   return [...regional(base), base, ...(other ? [...regional(other), other] : [])]
 }
 
-/** Undefined where there is nothing in the language, by any of its names. */
+/** Undefined when there is no text under any code of the language. */
 export function matchLanguage<Text>(texts: Readonly<Record<string, Text>>, language: string): Text | undefined {
   const byCode = new Map(Object.entries(texts).map(([code, text]) => [code.toLowerCase(), text]))
   const code = candidateCodes(language).find((it) => byCode.has(it))
   return code === undefined ? undefined : byCode.get(code)
 }
 
-/** The text for a person: in their language, in its base language (`pt` for `pt-BR`), or in English. */
+/** Returns the text in the person's language, in its base language (`pt` for `pt-BR`), or in English. */
 export function textInLanguage(texts: ByLanguage | null | undefined, language: string | null | undefined) {
   if (texts === null || texts === undefined || typeof texts === 'string') return texts ?? undefined
   return matchLanguage(texts, language ?? '') ?? texts.en

@@ -1,4 +1,4 @@
-// What Liquid can see: the tags under their bare names, and the objects that the interface names. Nothing else is there.
+// Everything that Liquid can access: the tags under their bare names, and the objects that the API documents.
 
 import type { AppId, OrganizationId } from '../lib/ids.ts'
 import { EXTERNAL_ID } from '../users/aliases/identity.ts'
@@ -7,15 +7,15 @@ import type { User } from '../users/user.ts'
 import type { LiquidScope } from './render/source.ts'
 import type { TemplateId } from './template.ts'
 
-/** Nothing may be left out by chance: a preview and what is sent see the same. Null for what is not there. */
+/** All parts are required, so that a preview and the sent message see the same. Null stands for what does not exist. */
 export type LiquidScopeParts = {
-  /** Undefined for somebody of whom nothing is known. */
+  /** Undefined when nothing is known about the recipient. */
   user: User | undefined
-  /** Where the message goes. */
+  /** The recipient of the message. */
   subscription: Subscription | undefined
   app: { id: AppId; name: string }
   organization: { id: OrganizationId; name: string }
-  /** `dynamicContent` is shared by all recipients, so that it travels to the renderer once for all of them. */
+  /** `dynamicContent` is shared by all recipients, so that it is sent to the renderer once for all of them. */
   template: { id: TemplateId | null; name: string | null; dynamicContent: Record<string, unknown> } | null
   message: { id: string | null; name: string | null; customData: object } | null
   journey: Record<string, unknown> | null
@@ -27,7 +27,7 @@ export function buildLiquidScope(parts: LiquidScopeParts): LiquidScope {
   const externalId = user?.aliases.get(EXTERNAL_ID) ?? null
   const { tags, language } = user?.properties ?? { tags: {}, language: null }
   return {
-    // First, so that no tag can stand in for an object.
+    // Spread first, so that no tag can replace an object.
     ...tags,
     user: {
       tags,

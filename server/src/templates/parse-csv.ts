@@ -1,8 +1,8 @@
-// CSV as RFC 4180 has it: cells may stand in quotes, and then hold commas, line breaks, and quotes written twice.
+// Parses CSV as in RFC 4180: a quoted cell may contain commas, line breaks, and quotes written twice.
 
 export type CsvLine = { line: number; cells: string[] }
 
-/** Undefined where a quote stands inside a cell that is not quoted as a whole, or is never closed. Lines without any text are left out. */
+/** Undefined when a quote appears in an unquoted cell or is never closed. Empty lines are skipped. */
 export function parseCsv(text: string): CsvLine[] | undefined {
   const cell = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r\n|\n|\r|$)/y
   const lines: CsvLine[] = []

@@ -1,4 +1,4 @@
-// Content on its way in: checked in every respect, its MJML compiled. What passes here can be rendered.
+// Checks incoming content completely and compiles its MJML. Content that passes can be rendered.
 
 import type { AppId } from '../lib/ids.ts'
 import { checkContent } from './check-content.ts'
@@ -9,7 +9,10 @@ import { isMjml } from './render/mjml.ts'
 import type { Renderer } from './render/renderer.ts'
 import { ABSENT_OBJECTS, hasLiquid } from './render/source.ts'
 
-/** Answers what the MJML of the body became; null where the body is HTML, or nothing: at once, if there is no Liquid either. */
+/**
+ * Returns the compiled MJML of the body, or null when the body is HTML or absent. In that case, and without Liquid, the
+ * result is synchronous.
+ */
 export function prepareContent(
   renderer: Renderer,
   appId: AppId,
@@ -23,13 +26,13 @@ export function prepareContent(
 
 const emailBodiesOf = ({ email_body: body }: ContentFields) => textsByPath('email_body', body)
 
-/** Whether a text that is rendered holds any. */
+/** Whether any text that is rendered contains Liquid. */
 export const usesLiquid = (content: ContentFields) => mayHoldLiquid(content) && liquidSourcesIn(content).length > 0
 
 const liquidSourcesIn = (content: ContentFields) =>
   Object.entries(allSources(content, null)).filter(([, { text }]) => hasLiquid(text))
 
-/** Most content holds none, and then its sources need not be gathered. */
+/** A cheap test: most content has no Liquid, and then its sources need not be collected. */
 function mayHoldLiquid(value: unknown): boolean {
   if (typeof value === 'string') return hasLiquid(value)
   if (typeof value === 'object') for (const name in value) if (mayHoldLiquid(value[name as never])) return true
@@ -43,7 +46,7 @@ async function checkAndCompile(
   dynamicContent: string | null,
 ): Promise<EmailHtml> {
   const absent = dynamicContent === null ? ABSENT_OBJECTS : ABSENT_OBJECTS.filter((name) => name !== 'dynamic_content')
-  // Before compiling, so that what is wrong is told in the author's lines.
+  // Checked before compiling, so that errors refer to the lines that the author wrote.
   const written = liquidSourcesIn(content)
   if (written.length > 0) await renderer.check(appId, Object.fromEntries(written), absent)
   const compiled: Record<string, string> = {}

@@ -1,4 +1,4 @@
-// What one person would be told: the template, stored or not, rendered for a user.
+// Previews a template, stored or not, as it would be rendered for a user.
 
 import { appNotFound, invalid, userNotFound } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -56,7 +56,10 @@ async function renderPreview(ctx: TemplatesContext, appId: AppId, template: Prev
   return { channel, language, rendered: result.texts }
 }
 
-/** Judged before schemas are, so the body may be anything. A request that names half a user counts as naming one. */
+/**
+ * Runs before schema validation, so the body may be anything. A request with only half of an alias counts as naming a
+ * user.
+ */
 export const namesUser = (body: unknown): boolean => {
   const { alias_label: label, alias_id: value } = (body ?? {}) as Partial<PreviewBody>
   return (label ?? value ?? null) !== null
@@ -78,7 +81,7 @@ async function findPreviewUser(
   return user
 }
 
-/** The first one that a message of this channel could go to. */
+/** The first subscription that a message of this channel could go to. */
 function firstSubscriptionOf(user: User | undefined, channel: ContentChannel) {
   const isFit: Record<ContentChannel, (type: string) => boolean> = {
     email: (type) => type === 'Email',

@@ -22,7 +22,7 @@ import { findSuspensionOf, resumeTemplate } from './suspension.ts'
 import { summaryObject, templateNotFound, templateObject } from './template.ts'
 
 const access = (appIn: 'query' | 'body'): RouteAccess => ({ kind: 'app', permission: 'templates', appIn })
-/** Liquid can show all that is known of the user. */
+/** A preview with Liquid can reveal everything that is known about the user. */
 const previewAccess = (appIn: 'query' | 'body'): RouteAccess => ({
   kind: 'app',
   permission: 'templates',

@@ -7,7 +7,7 @@ import type { ContentChannel } from './content.ts'
 import type { EmailHtml } from './content-sources.ts'
 import type { Template, TemplateId, TemplateSummary } from './template.ts'
 
-/** Two columns: most bodies are in one language, and their HTML stays text. */
+/** Stored in two columns, so that the HTML of a body in one language, the common case, stays plain text. */
 const emailHtml = sql`coalesce(to_jsonb(email_html), email_html_by_language) as email_html`
 const singleHtml = (html: EmailHtml) => (typeof html === 'string' ? html : null)
 const htmlByLanguage = (html: EmailHtml) => (typeof html === 'string' || html === null ? null : JSON.stringify(html))
@@ -36,7 +36,7 @@ export const findTemplates = (db: Db, appId: AppId, ids: readonly TemplateId[]) 
     from templates
     where app_id = ${appId} and id = any(${ids}::uuid[])`)
 
-/** Which version each is at; those that are gone are left out. */
+/** The current revision of each template. Deleted templates are left out. */
 export async function findRevisions(
   db: Db,
   appId: AppId,
@@ -47,12 +47,12 @@ export async function findRevisions(
   return new Map(found.map(({ id, revision }) => [id, revision]))
 }
 
-/** Those of them that are there; until the transaction ends nobody changes or deletes them. */
+/** Returns those that exist. Nobody can change or delete them until the transaction ends. */
 export const lockTemplatesForShare = (db: Db, appId: AppId, ids: readonly TemplateId[]) =>
   db.query<{ id: TemplateId; channel: ContentChannel | null }>(sql`
     select id, channel from templates where app_id = ${appId} and id = any(${ids}::uuid[]) order by id for share`)
 
-/** False when the template is gone, or not any more what the change was made from. */
+/** Returns false when the template was deleted or has changed since the revision that the change is based on. */
 export async function updateTemplate(db: Db, appId: AppId, it: Template, fromRevision: number): Promise<boolean> {
   const changed = await db.query(sql`
     update templates
@@ -64,7 +64,7 @@ export async function updateTemplate(db: Db, appId: AppId, it: Template, fromRev
   return changed.length > 0
 }
 
-/** The name of the template that was deleted by this very call. */
+/** Returns the name of the template that this very call deleted. */
 export async function deleteTemplate(db: Db, appId: AppId, id: TemplateId): Promise<string | undefined> {
   const [deleted] = await db.query<{ name: string }>(sql`
     delete from templates

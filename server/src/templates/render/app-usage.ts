@@ -1,14 +1,14 @@
-// How much time of the rendering processes each app has used recently. Use is forgotten gradually, so that an app with slow templates
-// comes behind the others for as long as it uses much, and for some seconds after.
+// Tracks how much time of the rendering processes each app used recently. Usage decays gradually, so an app with slow
+// templates is served after the others while it uses much, and for some seconds afterwards.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
 
-/** After this time half of what was used is forgotten. */
+/** The time after which half of the usage has decayed. */
 const HALF_LIFE_MS = 10_000
-/** An app that has used more than this of late may not use the reserved process. */
+/** An app whose recent usage exceeds this may not use the reserved process. */
 export const MAX_RESERVED_USAGE_MS = 1_000
-/** Less than this counts as nothing; the account is removed when there are many. */
+/** Usage below this counts as none. Such entries are removed when there are many. */
 const NEGLIGIBLE_MS = 1
 const MAX_ACCOUNTS = 1_000
 

@@ -1,9 +1,9 @@
-// The text part of a mail, made from its HTML. One pass over the characters, so that no input makes it slow; a library for it
-// brings a dozen packages and a full document tree, and this runs once for each recipient.
+// Creates the text part of an email from its HTML, in one pass over the characters, so that no input makes it slow. A
+// library for this would bring a dozen packages and a full document tree, and this runs once for each recipient.
 
 import { ownProperty } from '../../lib/own-property.ts'
 
-/** The names of HTML for U+00A0 to U+00FF, in order. */
+/** The HTML entity names of U+00A0 to U+00FF, in order. */
 const LATIN1 =
   'nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro para middot ' +
   'cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil Egrave Eacute Ecirc Euml ' +
@@ -60,7 +60,7 @@ const NAMED = new Map([
 ])
 
 const SKIPPED = new Set(['head', 'script', 'style', 'title', 'template', 'noscript', 'svg', 'math', 'object', 'xml'])
-/** Elements that stand on lines of their own; the number says how many empty lines keep them apart. */
+/** Elements that start a new line, with the number of empty lines that separate them. */
 const BLOCKS: Record<string, number> = {
   address: 0,
   article: 0,
@@ -151,7 +151,10 @@ export function htmlToText(html: string): string {
   return out.text()
 }
 
-/** Text in pieces, in which white space has collapsed. Only ends are looked at: joining what there is so far would be slow. */
+/**
+ * Collects text in pieces and collapses white space. It examines only the ends of pieces, because joining the text so
+ * far would be slow.
+ */
 function createLines() {
   const pieces: string[] = []
   let isLineEmpty = true
@@ -173,13 +176,13 @@ function createLines() {
   return {
     write,
     endLine,
-    /** What follows stands on a line of its own, with so many empty ones before it. */
+    /** Makes the following text start on a new line, after this many empty lines. */
     keepApart(lines: number) {
       if (!isLineEmpty) endLine()
       while (emptyLines < lines) endLine()
     },
     mark: () => pieces.length,
-    /** The address behind the words of a link; not twice when the words are the address. */
+    /** Adds the address of a link behind its text, unless the text is the address. */
     cite(href: string, from: number) {
       const words = pieces.slice(from).join('').trim()
       if (words === '') write(href)
@@ -199,7 +202,7 @@ function createLines() {
 
 type HtmlToken = { name: string | undefined; isEnd: boolean; attributes: string; text: string }
 
-/** Tags and the text between them. What looks like a tag and is none is text; comments are nothing. */
+/** Yields tags and the text between them. Malformed tags count as text; comments are skipped. */
 function* tokens(html: string): Generator<HtmlToken> {
   let at = 0
   while (at < html.length) {
@@ -218,7 +221,7 @@ function* tokens(html: string): Generator<HtmlToken> {
     const isTag = /[a-zA-Z!?]/.test(html[nameAt] ?? '')
     const close = isTag ? endOfTag(html, nameAt) : open
     if (!isTag || close === 0) {
-      // A tag that does not end reaches to the end of all.
+      // An unterminated tag extends to the end of the document.
       at = isTag ? html.length : open + 1
       yield { name: undefined, isEnd: false, attributes: '', text: html.slice(open, at) }
       continue
@@ -230,7 +233,7 @@ function* tokens(html: string): Generator<HtmlToken> {
   }
 }
 
-/** Where the tag ends; a `>` inside quotes is part of a value. 0 when it does not end. */
+/** The position after the tag, or 0 when it does not end. A `>` inside quotes belongs to a value. */
 function endOfTag(html: string, from: number): number {
   let quote = ''
   for (let i = from; i < html.length; i++) {

@@ -1,6 +1,6 @@
-// Liquid, set up so that a template can reach nothing but the data it is given. No files, no other templates, no prototypes.
-// The limits in here are the inner fence: they are the engine's own and it must look at them to keep them. The outer one is
-// the process that this runs in, which is ended from outside.
+// Liquid, configured so that a template can access only the data it is given: no files, no other templates, no
+// prototypes. The limits here are the inner ones, which the engine itself checks while it runs. The outer limit is
+// enforced on the process that runs the engine, which is killed from outside.
 
 import { Liquid, LiquidError, type Template, type Token, Tokenizer, TypeGuards } from 'liquidjs'
 import { ownProperty } from '../../lib/own-property.ts'
@@ -13,12 +13,12 @@ const ALLOWED_TAGS = new Set(
   '# assign break capture case comment continue cycle echo for if liquid raw unless'.split(' '),
 )
 
-/** Milliseconds; a little below the outer fence, because an error is cheaper than a new process. */
+/** In milliseconds. Slightly below the outer limit, because an error is cheaper than a new process. */
 const RENDER_LIMIT_MS = 200
-/** The engine's count of characters and entries that filters make. */
+/** In the engine's own count of characters and entries that filters create. */
 const MEMORY_LIMIT = 2_000_000
 const MAX_SOURCE_LENGTH = 1_100_000
-/** Parsed templates are some ten times their text, and have to fit the process with everything else. */
+/** Parsed templates take about ten times the size of their text, and must fit into the process with everything else. */
 const MAX_CACHED_LENGTH = 400_000
 
 export const MAX_RENDERED_LENGTH: Record<SourceKind, number> = {
@@ -41,7 +41,7 @@ export class TemplateError extends Error {
 }
 
 export type LiquidEngine = {
-  /** Throws a TextError where the text is not good Liquid, or does what its kind may not. */
+  /** Throws a TemplateError when the text is not valid Liquid, or does something that its kind does not allow. */
   check(source: TemplateSource, absent: readonly AbsentObject[]): void
   render(source: TemplateSource, scope: LiquidScope, nowMs: number): string
 }
@@ -100,7 +100,7 @@ export function createLiquidEngine(): LiquidEngine {
   }
 }
 
-/** The parsed texts of each engine, the oldest going first when there are too many characters of them. */
+/** Caches the parsed templates of each engine. The oldest are evicted when their texts get too long in total. */
 function createCache() {
   const parsed = new Map<Liquid, Map<string, Template[]>>()
   let size = 0
@@ -125,7 +125,7 @@ const ABSENCE_REASONS: Record<AbsentObject, string> = {
   dynamic_content: 'only a template with a field dynamic_content has it',
 }
 
-/** It would be blank for everybody, and only they would see it. */
+/** An absent object would render as a blank for all recipients, and only they would notice. */
 function refuseAbsent(liquid: Liquid, templates: Template[], absent: readonly AbsentObject[]): void {
   const { globals } = liquid.analyzeSync(templates, { partials: false })
   for (const name of absent) {
@@ -137,7 +137,7 @@ function refuseAbsent(liquid: Liquid, templates: Template[], absent: readonly Ab
 
 const CONDITIONS = new Set(['if', 'elsif', 'unless'])
 
-/** The engine takes `{{ first name }}` for `{{ name }}` and `{% if a == %}` for true; their author would not know. */
+/** LiquidJS reads `{{ first name }}` as `{{ name }}` and `{% if a == %}` as true, without telling the author. */
 function refuseIncompleteExpressions(liquid: Liquid, text: string): void {
   let isComment = false
   for (const token of new Tokenizer(text).readTopLevelTokens(liquid.options)) {
@@ -154,7 +154,7 @@ function refuseIncompleteExpressions(liquid: Liquid, text: string): void {
   }
 }
 
-/** Operands and operators make one value: nothing is missing, nothing is left over. */
+/** Whether the operands and operators form exactly one value. */
 function isCompleteExpression(postfix: Token[]): boolean {
   let values = 0
   for (const token of postfix) {
@@ -173,7 +173,7 @@ function isAtEnd(tokenizer: Tokenizer): boolean {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not get into a header
 const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g
 
-/** What came out, made fit for where it goes. */
+/** Makes the rendered text safe for its destination. */
 function sanitize(kind: SourceKind, rendered: string): string {
   if (rendered.length > MAX_RENDERED_LENGTH[kind])
     throw new TemplateError(`the result is longer than ${MAX_RENDERED_LENGTH[kind]} characters`)
@@ -189,7 +189,7 @@ function sanitize(kind: SourceKind, rendered: string): string {
 
 const clip = (text: string) => (text.length > 80 ? `${text.slice(0, 80).toWellFormed()}…` : text)
 
-/** Whatever the engine throws, in our words: where, and what, and nothing of how the engine is made. */
+/** Translates the engine's errors into messages with a position and a reason, but without engine internals. */
 function translateErrors<Result>(run: () => Result): Result {
   try {
     return run()

@@ -1,4 +1,5 @@
-// The filters templates have: those of Liquid itself, without what is random, slow by nature or tells of the server, and ours.
+// The filters that templates may use: our own, and those of Liquid, except filters that are random, slow by nature or
+// reveal something about the server.
 
 import type { Liquid } from 'liquidjs'
 
@@ -17,7 +18,7 @@ type LiquidFilter = FilterHandler | { handler: FilterHandler; raw?: boolean }
 
 const handlerOf = (filter: LiquidFilter): FilterHandler => (typeof filter === 'function' ? filter : filter.handler)
 
-/** `nowMs` is asked at each use: one engine renders at many times. */
+/** `nowMs` is a function because one engine renders at many times. */
 export function configureFilters(liquid: Liquid, nowMs: () => number, isHtml: boolean): void {
   const filters = liquid.filters as unknown as Record<string, LiquidFilter>
   for (const name of Object.keys(filters)) if (!ALLOWED_FILTERS.has(name)) delete filters[name]
@@ -30,7 +31,7 @@ export function configureFilters(liquid: Liquid, nowMs: () => number, isHtml: bo
     Number(count) === 1 ? String(singular ?? '') : String(plural ?? `${singular ?? ''}s`)
 
   if (!isHtml) return
-  // What is HTML already is not escaped once more on its way out.
+  // These filters return HTML, so their results must not be escaped again.
   const escapeHtml = handlerOf(filters.escape as LiquidFilter)
   filters.escape = { handler: escapeHtml, raw: true }
   filters.escape_once = { handler: handlerOf(filters.escape_once as LiquidFilter), raw: true }
@@ -45,7 +46,10 @@ export function configureFilters(liquid: Liquid, nowMs: () => number, isHtml: bo
 
 const ZONE = /(?:[zZ]|[+-]\d{2}:?\d{2}|\b[A-Za-z]{1,5}|\))$/
 
-/** Unix seconds. A time without a zone is UTC's, whatever the zone of the machine; undefined for what is no time. */
+/**
+ * Returns Unix seconds. A time without a zone is UTC, whatever the machine's zone; undefined when the value is not a
+ * time.
+ */
 export function parseDate(value: unknown, nowMs: number): number | undefined {
   if (typeof value === 'number') return value
   if (typeof value !== 'string') return undefined

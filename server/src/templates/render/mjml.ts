@@ -1,6 +1,7 @@
-// MJML to HTML, with the Liquid in it unharmed. The compiler knows nothing of Liquid: it drops what stands between its elements,
-// and takes `<`, `>` and quotes for its own. So each piece of Liquid travels as a plain word and is put back afterwards. A word
-// that the compiler dropped is given to it again inside <mj-raw>; if it drops it even there, the author is told where.
+// Compiles MJML to HTML and preserves the Liquid in it. The compiler does not know Liquid: it drops text between its
+// elements, and interprets `<`, `>` and quotes. Each piece of Liquid is therefore replaced by a plain word and restored
+// afterwards. A word that the compiler drops is tried again inside <mj-raw>. If it is dropped even there, the author
+// gets an error with its position.
 
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -12,16 +13,17 @@ type MjmlOutput = { html: string; errors: { line: number; message: string; tagNa
 
 let compiler: Promise<CompileMjml> | undefined
 
-/** Loaded when first needed, as it takes its time. */
+/** Loaded on first use, because loading is slow. */
 export function loadCompiler(): Promise<CompileMjml> {
   compiler ??= load()
   return compiler
 }
 
 /**
- * The build for browsers: one file that knows no disk and no network, where the package for Node is 180 packages that know both. It
- * asks for one of them, to move styles into elements; that is refused instead. So it is run as a function whose `require` is ours.
- * The packages that it names as dependencies are not in use and not installed (`overrides` in package.json).
+ * Loads the browser build: a single file without access to disk or network. The package for Node.js consists of 180
+ * packages with access to both. The browser build requires one of them, for inlining styles, which is refused here. It
+ * therefore runs as a function with our own `require`. The packages that it declares as dependencies are unused and not
+ * installed (`overrides` in package.json).
  */
 async function load(): Promise<CompileMjml> {
   const file = createRequire(import.meta.url).resolve('mjml-browser')
@@ -50,13 +52,13 @@ type LiquidPiece = { liquid: string; at: number }
 export async function compileMjml(text: string): Promise<string> {
   const include = text.search(/<mj-include\b/i)
   if (include >= 0) throw errorAt(text, include, 'mj-include is not supported: put the part itself here')
-  // Not by `test`, which begins where it last found one.
+  // Not `test`, which on a global pattern starts at the previous match.
   const word = text.search(MARKER)
   if (word >= 0) throw errorAt(text, word, 'the text holds a word that the compiler needs for itself: lqd…zq')
   const pieces: LiquidPiece[] = []
   const worded = text.replaceAll(LIQUID, (liquid, ...rest) => {
     const at = rest.find((value) => typeof value === 'number') as number
-    // Line breaks stay where they are, so that the compiler's line numbers are the author's.
+    // Keeps line breaks, so that the compiler's line numbers match the author's.
     return `${markerOf(pieces.push({ liquid, at }) - 1)}${'\n'.repeat(liquid.split('\n').length - 1)}`
   })
   const first = await compileSource(worded)
@@ -82,13 +84,13 @@ async function compileSource(source: string): Promise<string> {
       `MJML: ${/call stack/.test(message) ? 'is nested too deeply' : message.slice(0, 200).toWellFormed()}`,
     )
   }
-  // A width or a colour that Liquid will fill in is none yet.
+  // An attribute that Liquid will fill in, such as a width, is not valid yet, so errors about it are ignored.
   const [problem] = compiled.errors.filter(({ message }) => !/lqd\d+zq/.test(message))
   if (problem) throw new TemplateError(`MJML: <${problem.tagName}> ${problem.message}`, problem.line, 1)
   return compiled.html
 }
 
-/** The pieces whose words are not there. */
+/** The pieces whose words are missing from the HTML. */
 function findMissing(html: string, count: number): Set<number> {
   const unseen = new Set(Array.from({ length: count }, (_, index) => index))
   for (const [, index] of html.matchAll(MARKER)) unseen.delete(Number(index))

@@ -1,5 +1,6 @@
-// The rendering processes of this server. Apps take turns by the time that they have used, and the last process is reserved for direct
-// work (direct messages, previews, checks) of apps within their budget: bulk work and slow templates never occupy it.
+// The rendering processes of this server. Apps take turns according to the time that they have used. The last process
+// is reserved for direct work (direct messages, previews, checks) of apps within their budget, so that bulk work and
+// slow templates never occupy it.
 
 import { availableParallelism } from 'node:os'
 import { type Clock, systemClock } from '../../lib/clock.ts'
@@ -11,15 +12,15 @@ import type { RenderCall } from './render-call.ts'
 import { startWorkerProcess, type WorkerProcess } from './worker-process.ts'
 import { MAX_BATCH_STEPS } from './worker-protocol.ts'
 
-/** Calls of one app that may wait for a process; more than this is more than can be rendered. */
+/** The number of calls of one app that may wait for a process. More could not be rendered in time. */
 const MAX_WAITING = 200
-/** One for the work, and one reserved. */
+/** One for general work, and the reserved one. */
 export const MIN_PROCESSES = 2
-/** Processes that nobody used for so long are stopped, except one. */
+/** Processes that are idle for this long are stopped, except one. */
 const MAX_IDLE_MS = 60_000
 
 export type RenderPoolOptions = {
-  /** At most so many; never less than two. Defaults to the number of cores. */
+  /** The maximum number of processes, at least two. Defaults to the number of cores. */
   processes?: number | undefined
   log?: Log
   clock?: Pick<Clock, 'leaseMs'>
@@ -27,14 +28,14 @@ export type RenderPoolOptions = {
 }
 
 export type RenderPool = {
-  /** Adds a call, whose own promise tells of its results. Throws when the app has too many waiting. */
+  /** Adds a call, whose own promise resolves to its results. Throws when the app has too many calls waiting. */
   add(call: RenderCall): void
   stopIdle(): void
   stats(): { processes: number; waiting: number; killed: number }
   close(): Promise<void>
 }
 
-/** The calls of one app. A call waits while it has steps that nobody works on, also when others of its steps are under way. */
+/** The calls of one app. A call is waiting while any of its steps is unassigned, even when others are running. */
 type AppCalls = { direct: RenderCall[]; bulk: RenderCall[]; running: Set<{ call: RenderCall; startedMs: number }> }
 
 export function createRenderPool(options: RenderPoolOptions): RenderPool {
@@ -45,7 +46,7 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
   const ready = new Set<WorkerProcess>()
   const idle: { worker: WorkerProcess; sinceMs: number }[] = []
   let starting = 0
-  /** Slices under way that may not use the reserved process. */
+  /** The number of running batches that may not use the reserved process. */
   let ordinary = 0
   let killed = 0
   let isClosed = false
@@ -59,13 +60,13 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
   const isUrgent = (call: RenderCall, appUsedMs: number) =>
     call.lane === 'direct' && !call.isSlow() && appUsedMs <= MAX_RESERVED_USAGE_MS
 
-  /** Of the calls that may run now, one of the app that has used the least. */
+  /** Chooses, among the calls that may run now, one of the app that has used the least time. */
   function chooseCall(): { call: RenderCall; isUrgent: boolean } | undefined {
     let chosen: { call: RenderCall; isUrgent: boolean } | undefined
     let leastMs = Number.POSITIVE_INFINITY
     for (const [appId, app] of apps) {
       const [call] = app.direct.length > 0 ? app.direct : app.bulk
-      // No app has all processes, whatever it renders.
+      // No app may occupy all processes, whatever it renders.
       if (!call || app.running.size >= Math.max(1, ready.size - 1)) continue
       const appUsedMs = usedMs(appId, app)
       if (appUsedMs >= leastMs) continue
@@ -95,7 +96,7 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
     const started = { call, startedMs: clock.leaseMs() }
     app[lane].shift()
     const slice = call.takeBatch()
-    // Calls of one app take turns too, and an app that was served goes to the end of those that used as little.
+    // Calls of one app take turns as well, and the app moves behind others with equal usage.
     if (call.waitingSteps() > 0) app[lane].push(call)
     apps.delete(appId)
     apps.set(appId, app)
@@ -114,7 +115,7 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
       void start(appId)
     }
     call.settle(slice, outcome)
-    // What the process left undone waits again; a template that was given up leaves nothing to wait for.
+    // Steps that the process did not finish wait again. A template that was given up leaves no steps waiting.
     const others = app[lane].filter((other) => other !== call)
     if (call.waitingSteps() === 0) app[lane] = others
     else if (others.length === app[lane].length) app[lane] = [call, ...others]
@@ -122,7 +123,7 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
     dispatch()
   }
 
-  /** Processes that ended while nobody used them. */
+  /** Removes processes that ended while idle. */
   function dropDead() {
     for (const entry of idle.filter(({ worker }) => !worker.isAlive())) {
       idle.splice(idle.indexOf(entry), 1)
@@ -137,7 +138,7 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
     for (const [appId, app] of apps) {
       const waiting = [...app.direct, ...app.bulk]
       needsSpare ||= waiting.some((call) => !isUrgent(call, usedMs(appId, app)))
-      // A process takes a while to start: few steps are done sooner by those that run.
+      // Starting a process takes a while, so a few steps finish sooner in those that already run.
       for (const call of new Set([...waiting, ...[...app.running].map(({ call }) => call)]))
         wanted += Math.ceil(call.unsettledSteps() / MAX_BATCH_STEPS)
     }
@@ -145,7 +146,9 @@ export function createRenderPool(options: RenderPoolOptions): RenderPool {
     while (ready.size + starting < Math.min(size, wanted)) void start()
   }
 
-  /** `causedBy`: the app that pays for the start, because its template had the process before this one ended. */
+  /**
+   * `causedBy` is the app that is charged for the start, because its template caused the previous process to be killed.
+   */
   async function start(causedBy?: AppId) {
     const beganMs = clock.leaseMs()
     starting++

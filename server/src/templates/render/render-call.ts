@@ -1,5 +1,5 @@
-// One call for rendering: which of its steps nobody works on yet, how they are cut into slices, and what came out. Slices are cut when
-// the call has its turn, so that each is as large as the pace measured by then allows.
+// One rendering call: which of its steps are unassigned, how they are divided into batches, and their results. A batch
+// is cut when it is the call's turn, so that its size reflects the latest timing.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { JobLane } from '../../queue/job.ts'
@@ -21,20 +21,22 @@ import {
 
 export type RenderFailure = Extract<StepResult, { ok: false }>
 
-/** `isSuspect`: one of these steps had its process ended, so they are handed out one by one until it is known which. */
+/**
+ * `isSuspect`: the process was killed during one of these steps, so they run one at a time until the culprit is known.
+ */
 type StepRange = { from: number; to: number; isSuspect: boolean }
 export type CallBatch = StepBatch & StepRange
 
 export type RenderCall = {
   appId: AppId
   lane: JobLane
-  /** Steps that nobody works on. */
+  /** The number of unassigned steps. */
   waitingSteps(): number
-  /** Those, and the ones under way. */
+  /** The number of unassigned and running steps. */
   unsettledSteps(): number
-  /** Whether the template whose turn is next is known to be slow. */
+  /** Whether the template of the next step is known to be slow. */
   isSlow(): boolean
-  /** Only while steps are waiting. */
+  /** May be called only while steps are waiting. */
   takeBatch(): CallBatch
   settle(slice: CallBatch, outcome: StepBatchOutcome): void
   fail(error: unknown): void
@@ -68,12 +70,12 @@ export function createCall({ appId, lane, steps, timings: paces, nowMs }: CallPa
     pace.consecutiveTimeouts++
     if (pace.consecutiveTimeouts < MAX_CONSECUTIVE_TIMEOUTS) return settleStep(index, failure)
     abandoned.add(pace)
-    // Whoever suspends it decides when it is tried again, and then it starts anew.
+    // Whoever suspends the template decides when it is tried again. The count starts afresh then.
     pace.consecutiveTimeouts = 0
     settleStep(index, asSuspended(pace, failure))
   }
 
-  /** Steps of templates that were given up need no process. */
+  /** Settles the steps of templates that were given up, which need no process. */
   function skipAbandoned() {
     if (abandoned.size > 0)
       for (const range of ranges.splice(0)) {
@@ -92,7 +94,8 @@ export function createCall({ appId, lane, steps, timings: paces, nowMs }: CallPa
   function settleKilled({ from, to, isSuspect }: StepRange, because: string) {
     const pace = timingAt(from)
     const isAlone = to - from === 1
-    // Ended alone and for the second time. A machine that paused, or a process filled by others of the slice, would be through.
+    // The step was killed when running alone, for the second time. A machine that paused, or a process that other steps
+    // of the batch had filled, would not have affected it again.
     const isCulprit = isAlone && (isSuspect || pace.consecutiveTimeouts > 0)
     if (!isCulprit) return ranges.unshift({ from, to, isSuspect: true })
     recordDuration(pace, STEP_DEADLINE_MS[stepAt(from).do])
@@ -135,7 +138,7 @@ export function createCall({ appId, lane, steps, timings: paces, nowMs }: CallPa
   return { call, results: promise }
 }
 
-/** Content without a fingerprint cannot be suspended: it is given up in this call alone. */
+/** Content without a fingerprint cannot be suspended; it is given up in this call only. */
 const asSuspended = ({ fingerprint }: StepTiming, failure: RenderFailure): RenderFailure =>
   fingerprint === undefined ? failure : { ...failure, reason: 'template_suspended' }
 

@@ -1,4 +1,4 @@
-// Rendering, for everybody who needs it: in processes of their own, never in the one that serves requests.
+// The rendering interface. Rendering runs in separate processes, never in the one that serves requests.
 
 import { AppError } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -11,15 +11,17 @@ import { createTimings, newTiming, type StepTiming } from './step-timing.ts'
 import type { RenderStep, StepResult } from './worker-protocol.ts'
 
 export type { RenderFailure } from './render-call.ts'
-/** `fingerprint`: names content that is rendered in many calls. Its pace is remembered, and it can be suspended. */
+/**
+ * `fingerprint` identifies content that is rendered in many calls. Its timing is remembered, and it can be suspended.
+ */
 export type RenderItem = { template: TemplateSources; context: LiquidScope; fingerprint?: string }
-/** What came out, by field; beside `email_body` stands `email_text`, its text part. */
+/** The results by field. `email_body` is accompanied by `email_text`, its text part. */
 export type Rendered = { ok: true; texts: Record<string, string> }
 
 export type Renderer = {
-  /** Items of one message share their `template` object. An item that fails fails alone. `lane` defaults to direct. */
+  /** Items of one message share their `template` object. Items fail independently. `lane` defaults to direct. */
   render(appId: AppId, items: readonly RenderItem[], now: Date, lane?: JobLane): Promise<(Rendered | RenderFailure)[]>
-  /** Throws what is wrong with the first bad text: `email_body: line 3, column 12: …`. */
+  /** Throws an error that describes the first invalid text: `email_body: line 3, column 12: …`. */
   check(appId: AppId, sources: TemplateSources, absent: readonly AbsentObject[]): Promise<void>
   compileMjml(appId: AppId, field: string, text: string): Promise<string>
   stats: RenderPool['stats']
@@ -43,7 +45,7 @@ export function createRenderer(options: RenderPoolOptions = {}): Renderer {
     throw renderFailed(result as RenderFailure)
   }
 
-  /** Of content without a fingerprint nothing is remembered from call to call. */
+  /** The timing of content without a fingerprint is not remembered between calls. */
   function timingsOf(appId: AppId, items: readonly RenderItem[]): StepTiming[] {
     const known = new Map<unknown, StepTiming>()
     return items.map(({ template, fingerprint }) => {

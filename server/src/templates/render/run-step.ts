@@ -5,7 +5,7 @@ import { compileMjml } from './mjml.ts'
 import type { TemplateSources } from './source.ts'
 import type { RenderStep, StepResult } from './worker-protocol.ts'
 
-/** The text part that is made beside the HTML of this name. */
+/** The text part that is created alongside this HTML field. */
 const TEXT_PART_FIELDS: Record<string, string> = { email_body: 'email_text' }
 
 const engine = createLiquidEngine()

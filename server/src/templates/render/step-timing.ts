@@ -1,21 +1,22 @@
-// How long a template takes per recipient, which decides how many recipients a slice has; and how often in a row it has hit its limit.
+// Measures how long a template takes per recipient, which decides how many recipients are in a batch, and how often in
+// a row it has hit its time limit.
 
 import type { AppId } from '../../lib/ids.ts'
 import { MAX_BATCH_STEPS, type RenderStep, STEP_DEADLINE_MS } from './worker-protocol.ts'
 
-/** A slice is meant to take about this long: then it is the turn of another app. */
+/** The target duration of a batch, after which another app gets its turn. */
 const BATCH_TARGET_MS = 50
-/** Assumed of templates that were not rendered yet. */
+/** Assumed for templates that were not rendered yet. */
 const FIRST_GUESS_MS = 5
-/** Templates that take longer than this per recipient are kept away from the reserved process. */
+/** Templates that take longer than this per recipient may not use the reserved process. */
 const SLOW_MS = 25
-/** Weight of the newest measurement. */
+/** The weight of the newest measurement in the moving average. */
 const NEWEST_WEIGHT = 0.3
 const MAX_REMEMBERED = 2_000
-/** A template that hits its limit so often in a row is given up. */
+/** A template that hits its limit this many times in a row is given up. */
 export const MAX_CONSECUTIVE_TIMEOUTS = 5
 
-/** `fingerprint`: of content that can be suspended. */
+/** `fingerprint` is present for content that can be suspended. */
 export type StepTiming = { fingerprint: string | undefined; msPerStep: number | undefined; consecutiveTimeouts: number }
 
 export const newTiming = (fingerprint?: string): StepTiming => ({
@@ -34,7 +35,7 @@ const expectedMs = (step: RenderStep, { msPerStep }: StepTiming) =>
 
 export const isSlowStep = (step: RenderStep, pace: StepTiming) => expectedMs(step, pace) > SLOW_MS
 
-/** How many of these steps, from the first on, make a slice: one at least. */
+/** How many of these steps, from the first on, make up a batch; at least one. */
 export function countBatchSteps(
   steps: readonly RenderStep[],
   paces: readonly StepTiming[],
@@ -51,7 +52,7 @@ export function countBatchSteps(
   return count
 }
 
-/** The paces of content that is rendered in many calls; those used longest ago are forgotten first. */
+/** The timings of content that is rendered in many calls. The least recently used are forgotten first. */
 export function createTimings() {
   const paces = new Map<string, StepTiming>()
   return {

@@ -1,5 +1,6 @@
-// One rendering process as the server sees it, and the watch over it. A process and not a thread: a thread that runs out of memory can
-// take the whole server with it (seen with `{% for i in (1..3900000) %}{{ i }}{% endfor %}` under a limit of 64 MB).
+// Starts and supervises one rendering process. It is a process and not a thread, because a thread that runs out of
+// memory can take down the whole server (seen with `{% for i in (1..3900000) %}{{ i }}{% endfor %}` under a limit of 64
+// MB).
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -20,18 +21,18 @@ const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.u
 const NODE_FLAGS = [
   `--max-old-space-size=${MEMORY_MB}`,
   '--max-semi-space-size=8',
-  // What the code itself is read from; everything else, and every other process, is out of reach.
+  // The directories that the code is loaded from. Other files and other processes are inaccessible.
   '--permission',
   ...['../../', '../../../../node_modules/', '../../../../package.json'].map((it) => `--allow-fs-read=${path(it)}`),
 ]
 
-/** `because`: why the process was ended. Results are those of the first steps then. */
+/** `endReason` is set when the process was killed. The results are then those of the first steps. */
 export type StepBatchOutcome = { results: StepResult[]; tookMs: number[]; endReason?: string }
 
 export type WorkerProcess = {
-  /** One slice at a time. */
+  /** Runs one batch at a time. */
   run(slice: StepBatch): Promise<StepBatchOutcome>
-  /** False when it was ended; a new one takes its place. */
+  /** False after the process was killed; a new one replaces it. */
   isAlive(): boolean
   close(): void
 }
@@ -90,7 +91,7 @@ export async function startWorkerProcess(): Promise<WorkerProcess> {
         try {
           child.send(slice, (error) => error && kill())
         } catch {
-          // Too deep, or too large, to be sent at all; whoever asked finds out which of the steps it is.
+          // The batch is nested too deeply or too large to be sent. The caller finds out which step is responsible.
           kill()
         }
       }),
@@ -99,7 +100,7 @@ export async function startWorkerProcess(): Promise<WorkerProcess> {
   }
 }
 
-/** A process that nobody waits for does not keep this one from ending. */
+/** Keeps this process alive for the child only while a result is awaited. */
 function keepAliveDuring<Result>(
   child: ChildProcess,
   run: (resolve: (result: Result) => void, reject: (error: Error) => void) => void,
@@ -112,7 +113,7 @@ function keepAliveDuring<Result>(
   })
 }
 
-/** Ends the process when it has said nothing for as long as one step may take. */
+/** Kills the process when it has sent nothing for as long as one step may take. */
 function createWatchdog({ steps }: StepBatch, kill: () => void) {
   const limitMs = SEND_INTERVAL_MS + Math.max(...steps.map((step) => STEP_DEADLINE_MS[step.do]))
   let sinceMs = performance.now()
@@ -120,7 +121,7 @@ function createWatchdog({ steps }: StepBatch, kill: () => void) {
   const isOver = () => performance.now() - sinceMs >= limitMs
   const look = () => {
     if (!isOver() || isLate) return
-    // It may have spoken while this process was busy with something else: what has come in is read first.
+    // A message may have arrived while this process was busy, so pending messages are read first.
     setImmediate(() => {
       if (!isOver()) return
       isLate = true
@@ -134,7 +135,7 @@ function createWatchdog({ steps }: StepBatch, kill: () => void) {
     },
     stop: () => {
       clearInterval(timer)
-      // Whatever was to be looked at later is over.
+      // Makes any pending check find the process in time.
       sinceMs = Number.POSITIVE_INFINITY
     },
     isLate: () => isLate,

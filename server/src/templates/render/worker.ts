@@ -1,5 +1,5 @@
-// The rendering process. It has an empty environment, may read nothing but its own code, and holds no secret: what it is sent is one
-// slice of work, and what it says is the result.
+// The rendering process. It has an empty environment, can read only its own code, and holds no secrets: it receives
+// batches of work and returns their results.
 
 import { loadCompiler } from './mjml.ts'
 import { runStep } from './run-step.ts'
@@ -8,7 +8,7 @@ import { SEND_INTERVAL_MS, type StepBatch, type StepResult, type WorkerMessage }
 const send = (message: WorkerMessage) => process.send?.(message)
 
 async function runBatch({ steps, nowMs }: StepBatch): Promise<void> {
-  // Loading is our time, not the template's.
+  // The time for loading is not charged to the template.
   if (steps.some((step) => step.do === 'compile'))
     await loadCompiler().then(() => send({ results: [], tookMs: [], isLast: false }))
   let results: StepResult[] = []
@@ -29,14 +29,14 @@ async function runBatch({ steps, nowMs }: StepBatch): Promise<void> {
   send({ results, tookMs, isLast: true })
 }
 
-/** The first use of everything compiles it; that is not to count against a template. */
+/** The first use of each code path compiles it, which must not be charged to a template. */
 const text = "{% for x in y %}{{ x | append: 'a' | date: '%Y' }}{% endfor %}{{ z | default: 'z' | escape }}"
 for (const kind of ['line', 'text', 'html'] as const)
   await runStep({ do: 'render', sources: { email_body: { kind, text } }, scope: { y: [1, 2] } }, 0)
 
 process.on('message', (slice: StepBatch) => void runBatch(slice))
-// A signal to the whole group is the server's to answer: it still finishes what is under way, and ends this process then.
+// A signal to the process group is for the server to handle: it finishes its work and then ends this process.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => {})
-// The server is gone, however it went.
+// The server has exited, for whatever reason.
 process.on('disconnect', () => process.exit())
 send({ ready: true })
