@@ -1,4 +1,4 @@
-// What the operations on exports are made of, put together once.
+// What the operations on exports depend on, assembled once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -12,7 +12,7 @@ export type ExportsContext = {
   newId: NewId
   queue: Queue
   segments: SegmentsContext
-  /** Where files are fetched: PUBLIC_URL, or the server's own address. */
+  /** Where files are downloaded: PUBLIC_URL, or the server's own address. */
   baseUrl: () => string
 }
 

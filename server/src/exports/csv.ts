@@ -1,8 +1,8 @@
-// Lines of a CSV file as RFC 4180 has them, safe to open in a spreadsheet.
+// Writes lines of CSV as in RFC 4180, safe to open in a spreadsheet.
 
 export type Cell = string | number | null | undefined
 
-/** What a spreadsheet would take for a formula. Only text is looked at: a number is one. */
+/** Text that a spreadsheet would interpret as a formula. Numbers are not checked, because they are safe. */
 const FORMULA = /^[=+\-@\t\r\n]/
 const NEEDS_QUOTES = /[",\r\n]/
 

@@ -4,7 +4,7 @@ import type { Export } from './export.ts'
 import { TIME_LIMIT_MS } from './make.ts'
 import { deleteChunks, deleteExport, failAbandoned, findOldExports } from './store.ts'
 
-/** For as long as this a file can be fetched. */
+/** The period in which a file can be downloaded. */
 export const RETENTION_MS = 3 * 86_400_000
 const CHUNKS_AT_ONCE = 100
 
@@ -13,7 +13,10 @@ const before = (now: Date, ms: number) => new Date(now.getTime() - ms)
 export const isExpired = ({ endedAt }: Pick<Export, 'endedAt'>, now: Date) =>
   endedAt !== null && endedAt <= before(now, RETENTION_MS)
 
-/** Files that can be fetched no more, of all apps. That they cannot is decided where they are fetched; this makes room. */
+/**
+ * Deletes files of all apps that can no longer be downloaded. This only frees space, because downloading checks the
+ * expiry itself.
+ */
 export async function deleteExpiredExports(db: Db, now: Date): Promise<void> {
   for (const { id: appId } of await findAllApps(db)) {
     await failAbandoned(db, appId, before(now, 2 * TIME_LIMIT_MS), now)

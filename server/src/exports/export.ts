@@ -1,4 +1,4 @@
-// What an export is: what was asked for, and how far the file has come.
+// An export: the request, and the progress of its file.
 
 import type { Id } from '../lib/ids.ts'
 import type { MessageId } from '../messages/message.ts'
@@ -11,9 +11,9 @@ export type SubscriptionsRequest = {
   extraFields: string[]
   /** ISO 8601. */
   lastActiveSince?: string
-  /** Of the segment, as they were when the export was asked for. */
+  /** The filters of the segment, as they were when the export was requested. */
   filters?: SegmentFilter[]
-  /** Of the segment only those who can be sent something. */
+  /** Only those subscriptions of the segment that can be sent to. */
   isSubscribedOnly?: true
 }
 export type HistoryRequest = { kind: 'history'; messageId: MessageId; events: 'sent' | 'clicked' }
@@ -27,7 +27,7 @@ export type Export = {
   request: ExportRequest
   state: 'making' | 'ready' | 'failed'
   secretHash: Buffer
-  /** The last row that is in the file. */
+  /** The position of the last row in the file. */
   progress: unknown
   chunkCount: number
   byteCount: number

@@ -1,4 +1,4 @@
-// Fetching a file by its address. An address that is wrong, and one whose file is gone, look the same.
+// Downloads a file by its address. A wrong address and a deleted file give the same answer.
 
 import { timingSafeEqual } from 'node:crypto'
 import { AppError, forbidden } from '../lib/errors.ts'

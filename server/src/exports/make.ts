@@ -1,5 +1,5 @@
-// Makes the file, a stretch at a time: each is compressed by itself and stored together with how far it goes, so that
-// whoever takes over goes on from there. Memory holds one stretch, however long the file is.
+// Creates the file in batches of rows. Each is compressed separately and stored together with its position, so that
+// another worker can continue from there. Memory holds only one batch, however long the file is.
 
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -33,7 +33,7 @@ export const makeExport = (ctx: MakeContext): JobHandler => ({
       for (let last = await addBatch(ctx, work); last; last = await addBatch(ctx, work, last.nextSize))
         work.signal.throwIfAborted()
     } catch (error) {
-      // The next one may begin.
+      // Ending the failed export lets the next one of its kind begin.
       if (!work.signal.aborted && attempts + 1 >= MAX_ATTEMPTS)
         await endExport(ctx.db, appId, key, 'failed', ctx.clock.now())
       throw error
@@ -41,7 +41,7 @@ export const makeExport = (ctx: MakeContext): JobHandler => ({
   },
 })
 
-/** Undefined when there is no more to do. */
+/** Returns undefined when there is nothing more to do. */
 async function addBatch(
   { db, clock, scanAudience }: MakeContext,
   { job, signal, isStillHeld, recordProgress }: JobRun,
@@ -71,7 +71,7 @@ async function addBatch(
 
 const compress = promisify(gzip)
 
-/** A gzip file may have several members: what is unpacked is all of them in a row. */
+/** A gzip file may consist of several members, which are unpacked one after the other. */
 async function compressed({ chunkCount }: Export, sheet: Sheet, lines: Cell[][]): Promise<Buffer[]> {
   const text = [...(chunkCount === 0 ? [sheet.columns] : []), ...lines].map(csvLine).join('')
   if (text === '') return []
@@ -81,7 +81,7 @@ async function compressed({ chunkCount }: Export, sheet: Sheet, lines: Cell[][])
   )
 }
 
-/** One at a time: each is large, and there are few. */
+/** Inserted one at a time, because each chunk is large and there are few. */
 async function addChunks(db: Db, appId: AppId, { id, chunkCount }: Export, chunks: Buffer[]) {
   for (const [n, chunk] of chunks.entries()) await insertChunk(db, appId, id, chunkCount + n, chunk)
 }

@@ -1,4 +1,4 @@
-// Asking for a file: it is made in the background, and its address is answered at once.
+// Requests a file. It is created in the background, and its address is returned at once.
 
 import { randomBytes } from 'node:crypto'
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
@@ -14,7 +14,7 @@ import { MAKE_EXPORT } from './make.ts'
 import type { SubscriptionsBody } from './schema.ts'
 import { insertExport } from './store.ts'
 
-/** The path of the file. Who knows it can fetch it, so it holds 256 bits of chance. */
+/** Returns the path of the file. Whoever knows the path can download the file, so it contains 256 random bits. */
 async function requestExport(
   { db, now, newId, queue }: ExportsContext,
   appId: AppId,
@@ -74,5 +74,5 @@ export async function exportSubscriptions(
   return requestExport(ctx, appId, request, by)
 }
 
-/** Unix seconds as text. */
+/** Reads Unix seconds, given as text. */
 const readTime = (text: string) => new Date(Number(text) * 1000).toISOString()

@@ -1,5 +1,5 @@
-// The rows that exports are made of, read by stretches of a key, so that each costs the same. Planned for the tables as they are
-// now: a plan kept from when they were small would go through all of a large one for every row.
+// The rows of exports, read by ranges of a key, so that each read costs the same. Plans are made for the current size
+// of the tables: a plan cached while they were small would read all of a large one for every row.
 
 import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -7,7 +7,7 @@ import { sql } from '../storage/sql.ts'
 
 const UNPREPARED = { prepare: false } as const
 
-/** Before every id that there is. */
+/** Sorts before every existing id. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 export type DeliveryRowCursor = { subscriptionId: SubscriptionId; runId: string }
@@ -24,7 +24,7 @@ export type DeliveryRow = DeliveryRowCursor & {
   settledAt: Date | null
   receivedAt: Date | null
   clickedAt: Date | null
-  /** Of email alone, from here on. */
+  /** This and the following fields exist for email only. */
   inboxProvider: string | null
   deliveredAt: Date | null
   openedAt: Date | null
@@ -85,8 +85,8 @@ export type SubscriptionRow = {
 }
 
 /**
- * Of these, those that were active at or after a time, in the order of their ids. Each is probed for (`offset 0`): where
- * statistics are old, joins would read all of the app's users once for each.
+ * Returns those subscriptions that were active at or after `since`, ordered by id. `offset 0` makes PostgreSQL look up
+ * each one: with outdated statistics, joins would read all of the app's users once for each.
  */
 export const findSubscriptionRows = (db: Db, appId: AppId, ids: readonly SubscriptionId[], since: Date | null) =>
   db.query<SubscriptionRow>(

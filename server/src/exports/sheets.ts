@@ -1,4 +1,4 @@
-// What each kind of export holds: its columns, and the lines of the next stretch.
+// The content of each kind of export: its columns, and how the next batch of lines is read.
 
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import { findMessage } from '../messages/store.ts'
@@ -20,8 +20,8 @@ import {
 } from './rows-store.ts'
 
 /**
- * A stretch of the file, and where the next one begins; without a place it was the last. `nextSize`: how many subscriptions the next
- * one is to look at.
+ * A batch of lines, and the position where the next batch begins; undefined after the last one. `nextSize` is the
+ * number of subscriptions that the next batch is to examine.
  */
 export type SheetBatch = { lines: Cell[][]; cursor: unknown; nextSize?: number }
 export type Sheet = {
@@ -96,7 +96,7 @@ const deliveriesSheet = (
   columns: Object.keys(columns),
   async next({ db }, appId, place) {
     const message = await findMessage(db, appId, messageId)
-    // Nothing was written for it yet, or it is gone.
+    // The message was not expanded yet, or it was deleted.
     if (!message?.expandAt) return { lines: [], cursor: undefined }
     const at = { id: messageId, expandAt: message.expandAt }
     const rows = await findDeliveryRows(db, appId, at, (place as DeliveryRowCursor | null) ?? undefined, ROWS_AT_ONCE)
@@ -108,7 +108,7 @@ const deliveriesSheet = (
   },
 })
 
-/** In the words of the older interface. */
+/** The column names of the legacy interface. */
 const subscriptionColumns: Columns<SubscriptionRow> = {
   id: (it) => it.id,
   identifier: (it) => it.token,

@@ -1,4 +1,4 @@
-// All SQL of exports, but for the rows that go into them: rows-store.ts.
+// All SQL on exports, except the rows that they contain: see rows-store.ts.
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -7,7 +7,7 @@ import type { Export, ExportId, ExportRequest } from './export.ts'
 
 export type NewExport = { id: ExportId; request: ExportRequest; secretHash: Buffer; now: Date }
 
-/** False while another of its kind is being made. */
+/** Returns false while another export of its kind is being created. */
 export async function insertExport(db: Db, appId: AppId, { id, request, secretHash, now }: NewExport) {
   const made = await db.query(sql`
     insert into exports (app_id, id, kind, secret_hash, request, requested_at)
@@ -53,7 +53,7 @@ export const endExport = (db: Db, appId: AppId, id: ExportId, state: 'ready' | '
     update exports set state = ${state}, ended_at = ${now}
     where app_id = ${appId} and id = ${id} and state = 'making'`)
 
-/** Nobody makes these any more: the job was given up. */
+/** Ends exports that nobody creates any more because their job was given up. */
 export const failAbandoned = (db: Db, appId: AppId, since: Date, now: Date) =>
   db.query(sql`
     update exports set state = 'failed', ended_at = ${now}
@@ -62,7 +62,7 @@ export const failAbandoned = (db: Db, appId: AppId, since: Date, now: Date) =>
 export const findOldExports = (db: Db, appId: AppId, until: Date) =>
   db.query<{ id: ExportId }>(sql`select e.id from exports e where e.app_id = ${appId} and e.ended_at <= ${until}`)
 
-/** Some of its chunks; fewer than `limit` means that none are left. */
+/** Deletes some of the chunks. A result below `limit` means that none are left. */
 export async function deleteChunks(db: Db, appId: AppId, id: ExportId, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from export_chunks

@@ -1,12 +1,12 @@
-// The script that every page of an in-app message carries: it speaks to the SDK around it. The SDKs call getPageMetaData,
-// setSafeAreaInsets and setPlayerTags, and listen for rendering_complete, action_taken, page_change and resize.
-// It runs in the web views of phones of many years, so it is written in the JavaScript of their time.
+// The script that every page of an in-app message contains. It communicates with the surrounding SDK. The SDKs call
+// getPageMetaData, setSafeAreaInsets and setPlayerTags, and listen for rendering_complete, action_taken, page_change
+// and resize. It is written in old JavaScript, because it runs in web views of phones that are many years old.
 
 import { OUTPUT } from './liquid.ts'
 
 export type DisplayLocation = 'top' | 'center' | 'bottom' | 'full'
 
-/** As the SDKs call them. */
+/** The names that the SDKs use. */
 const POSITIONS: Record<DisplayLocation, string> = {
   top: 'top_banner',
   center: 'center_modal',
@@ -122,7 +122,7 @@ const SCRIPT = `(function () {
   })
 })()`
 
-/** For the head of a page, before anything that calls it. */
+/** Belongs in the head of a page, before anything that calls it. */
 export const bridgeScript = (location: DisplayLocation) =>
   `<script>${SCRIPT.replace('OUTPUT', () => JSON.stringify(OUTPUT)).replace('POSITION', () =>
     JSON.stringify(POSITIONS[location]),

@@ -1,18 +1,19 @@
-// The HTML of an in-app message, as a device shows it. What was given in fields becomes a page that needs nothing from
-// elsewhere but its picture, and in which nothing that was given is anything but text.
+// Builds the HTML of an in-app message as a device shows it. Content given in fields becomes a page that loads nothing
+// but its image, and in which every value is escaped as text.
 
 import { ownProperty } from '../lib/own-property.ts'
 import { bridgeScript, type DisplayLocation } from './bridge.ts'
 import { CLOSE_ID, type InAppButton, type InAppContent } from './content.ts'
 import { OUTPUT } from './liquid.ts'
 
-/** The author's part of the page. Liquid is still in it, and stands where it is rendered as HTML. */
+/** The author's part of the page. It still contains its Liquid, which is rendered as HTML. */
 export const buildPage = (content: InAppContent, location: DisplayLocation): string =>
   content.html ?? pageOf(content, location)
 
-/** The page, with the script that speaks to the SDK put in before all others. */
+/** Inserts the script that communicates with the SDK before all others. */
 export function addBridge(html: string, location: DisplayLocation): string {
-  // Tags without "<" in them: otherwise a text of many that never end is read to its end for each.
+  // The patterns exclude "<" within a tag. Otherwise, many unterminated tags would each cause a scan to the end of the
+  // text.
   const start = /<head(\s[^<>]*)?>/i.exec(html) ?? /<html(\s[^<>]*)?>/i.exec(html) ?? /^\s*<!doctype[^<>]*>/i.exec(html)
   const at = start ? start.index + start[0].length : 0
   return `${html.slice(0, at)}${bridgeScript(location)}${html.slice(at)}`
@@ -46,7 +47,7 @@ const STYLE =
   '.cross{position:absolute;top:calc(4px + var(--safe-area-top,0px));right:4px;width:40px;height:40px;font-size:24px;' +
   'background:none;color:inherit}'
 
-/** Colours are checked when they are given: they hold nothing but digits. */
+/** Colors need no escaping, because validation allows only hexadecimal digits. */
 function coloursOf({ background_color, text_color }: Pick<InAppContent, 'background_color' | 'text_color'>): string {
   const rules = [background_color && `background:${background_color}`, text_color && `color:${text_color}`].filter(
     Boolean,
@@ -66,7 +67,10 @@ function button(it: InAppButton, attributes: string): string {
   return `<button ${attributes} data-action="${escaped(JSON.stringify(action))}">${withLiquid(it.text)}</button>`
 }
 
-/** All but the Liquid is escaped: that becomes text only when it is rendered, and holds no character of HTML itself. */
+/**
+ * Escapes everything but the Liquid. Liquid becomes text only when it is rendered, and contains no HTML characters
+ * itself.
+ */
 function withLiquid(text: string): string {
   let html = ''
   let from = 0

@@ -1,4 +1,4 @@
-// Create, update and delete in-app messages. Each change leaves a line in the audit log, in the same transaction.
+// Creates, updates and deletes in-app messages. Each operation writes its audit entry in the same transaction.
 
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries, lockApp } from '../apps/store.ts'
@@ -28,7 +28,7 @@ import {
   upsertVariants,
 } from './store.ts'
 
-/** Every device asks for all of them each time that its app is opened. */
+/** Limited because every device requests all of them each time its app is opened. */
 export const MAX_LIVE = 100
 
 export async function createInAppMessage(
@@ -96,7 +96,7 @@ export async function updateInAppMessage(
   })
 }
 
-/** Its numbers and grants go in the background: there may be many. */
+/** Its counts and grants are deleted in the background, because there may be many. */
 export async function deleteInAppMessage(
   ctx: InAppContext,
   appId: AppId,
@@ -121,7 +121,7 @@ function nextState({ state }: InAppMessage, given: InAppState | null | undefined
   return given
 }
 
-/** Under the lock of the app, so that two that go live at once are counted one after the other. */
+/** The caller holds the lock of the app, so that messages going live concurrently are counted one after the other. */
 async function checkRoom(db: Db, appId: AppId, { id, state, endTime }: InAppMessage, now: Date): Promise<void> {
   if (state !== 'live' || (endTime !== null && endTime <= now)) return
   if ((await countOtherLiveMessages(db, appId, id, now)) >= MAX_LIVE)
@@ -144,7 +144,7 @@ const writeVariants = (ctx: InAppContext, db: Db, appId: AppId, id: InAppMessage
     Object.entries(contents).map(([language, content]) => ({ id: ctx.newId(), language, content })),
   )
 
-/** The schema has counted the characters. */
+/** The schema has already checked the length. */
 function readName(name: string): string {
   if (name.trim() === '') throw invalid('name must not be empty', { field: 'name' })
   return name

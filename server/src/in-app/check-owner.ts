@@ -4,7 +4,7 @@ import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import { refuseForeignDevice } from '../users/devices/authorize.ts'
 import type { UserReader } from '../users/read.ts'
 
-/** An SDK that proved who its user is speaks for the devices of that user alone. */
+/** An SDK with a verified user may act only for the devices of that user. */
 export async function checkDeviceOwner(
   users: UserReader,
   appId: AppId,

@@ -1,4 +1,5 @@
-// What an in-app message says in one language: HTML as its author wrote it, or a few fields that page.ts makes HTML of.
+// The content of an in-app message in one language: HTML written by its author, or a few fields from which
+// build-page.ts builds HTML.
 
 import Type, { type Static } from 'typebox'
 import { AppError } from '../lib/errors.ts'
@@ -8,7 +9,7 @@ import { LANGUAGES } from '../templates/language.ts'
 import { hasLiquid } from '../templates/render/source.ts'
 import { findBadLiquid } from './liquid.ts'
 
-/** Clients send null for what they leave out. */
+/** Clients send null for fields that they leave out. */
 const orNull = <Value>(type: string, options: object = {}) =>
   Type.Optional(Type.Unsafe<Value | null>({ type: [type, 'null'], ...options }))
 const text = (maxLength: number, description: string) => orNull<string>('string', { maxLength, description })
@@ -60,7 +61,7 @@ export const InAppContent = Type.Object({
 export type InAppContent = Static<typeof InAppContent>
 export type InAppContents = Record<string, InAppContent>
 
-/** The button that every message of fields has unless it says otherwise. */
+/** The close button, which every message built from fields has unless it disables it. */
 export const CLOSE_ID = 'close'
 
 const CLICK_LABEL = /\bdata-onesignal-unique-label\s*=\s*(?:"([^"]*)"|'([^']*)')/gi
@@ -70,7 +71,7 @@ const MAX_LABEL = 128
 
 export type InAppLabels = { clickLabels: string[]; pageLabels: string[] }
 
-/** Checked, and without what is null; all that is wrong is told at once. */
+/** Returns the checked content without null fields. All problems are reported at once. */
 export function readContents(given: InAppContents): { contents: InAppContents; hasLiquid: boolean } & InAppLabels {
   const problems = [...findProblems(given)]
   if (problems.length > 0)
@@ -126,11 +127,11 @@ function* findButtonProblems(buttons: InAppButton[], place: string): Generator<s
   }
 }
 
-/** Addresses hold no Liquid: a tag must not decide where a click leads. */
+/** Addresses may not contain Liquid, because a tag must not decide where a click leads. */
 const isPlain = (url: string, isRight: (url: string) => boolean) =>
   !hasLiquid(url) && !/[\p{Cc}\u2028\u2029]/u.test(url) && isRight(url)
 
-/** The texts that Liquid may stand in, by their place. */
+/** The texts that may contain Liquid, by their place. */
 const textsOf = ({ html, title, body, buttons }: InAppContent): [string, string][] =>
   [
     ['html', html] as const,
@@ -152,7 +153,7 @@ function labelsOf(contents: InAppContent[]): InAppLabels {
 const found = (html: string, label: RegExp) =>
   [...html.matchAll(label)].map(([, double, single]) => double ?? single ?? '').filter((it) => it !== '')
 
-/** Without what is null, and without fields that mean nothing. */
+/** Removes null fields and unknown fields. */
 function present(content: InAppContent): InAppContent {
   const kept = keep(content, Object.keys(InAppContent.properties)) as InAppContent
   if (kept.buttons)

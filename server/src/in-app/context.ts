@@ -1,4 +1,4 @@
-// What the operations on in-app messages are made of, put together once.
+// What the operations on in-app messages depend on, assembled once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { AppId, NewId } from '../lib/ids.ts'
@@ -17,7 +17,9 @@ export type InAppContext = {
   queue: Queue
   renderer: Renderer
   users: UserReader
-  /** Whether an active journey uses it. Asked in the transaction that changes it, behind its lock. */
+  /**
+   * Whether an active journey uses the message. Called in the transaction that changes the message and holds its lock.
+   */
   isUsedByJourney: (db: Db, appId: AppId, id: string) => Promise<boolean>
   findDeviceMessages: FindDeviceMessages
   recordInteraction: RecordInteraction

@@ -8,7 +8,7 @@ import { deleteGrantsExpiredBefore, deleteGrantsOfMessage, deleteGrantsOfUser } 
 
 export const DELETE_MESSAGE_DATA = 'in-app.forget'
 
-/** Time for statements to end that had found the message before it went. */
+/** Gives statements that read the message before it was deleted time to end. */
 const DELAY_MS = 60_000
 const ROWS_AT_ONCE = 10_000
 
@@ -19,20 +19,22 @@ export const deleteMessageDataJob = (appId: AppId, id: InAppMessageId, now: Date
   runAt: new Date(now.getTime() + DELAY_MS),
 })
 
-/** Who saw a deleted message, how often, and who was to see it. */
+/** Deletes who saw a deleted message, its counts and its grants. */
 export async function deleteMessageData(db: Db, appId: AppId, id: InAppMessageId): Promise<void> {
   while ((await deleteSeen(db, appId, id, ROWS_AT_ONCE)) === ROWS_AT_ONCE);
   await deleteInteractionCounts(db, appId, id)
   await deleteGrantsOfMessage(db, appId, id)
 }
 
-/** What a deleted user saw, and was to see. The counts stay: they name nobody. */
+/** Deletes what a deleted user saw and was granted. The counts stay, because they identify nobody. */
 export async function deleteInAppDataOfUser(db: Db, appId: AppId, userId: UserId): Promise<void> {
   await deleteSeenByUser(db, appId, userId)
   await deleteGrantsOfUser(db, appId, userId)
 }
 
-/** Grants that count no more, of all apps. That they do not is decided where they are used; this only makes room. */
+/**
+ * Deletes expired grants of all apps. This only frees space, because the expiry is checked wherever grants are used.
+ */
 export async function deleteExpiredInAppGrants(db: Db, now: Date): Promise<void> {
   for (const { id } of await findAllApps(db))
     while ((await deleteGrantsExpiredBefore(db, id, now, ROWS_AT_ONCE)) === ROWS_AT_ONCE);

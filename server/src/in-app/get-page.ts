@@ -1,4 +1,4 @@
-// The page of a variant, for the device that shows it.
+// Returns the page of a variant to the device that shows it.
 
 import type { Authority } from '../lib/authority.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
@@ -11,7 +11,7 @@ import { type InAppMessageId, inAppMessageNotFound, type VariantId } from './mes
 import type { HtmlAnswer } from './schema.ts'
 import { findPreviewedVariant, findShownVariant, type ShownVariant } from './store.ts'
 
-/** For whom the page is. A verified user gets nobody else's tags put in. */
+/** The device that the page is for. A verified user's page never contains the tags of another user. */
 export type Viewer = { subscriptionId: SubscriptionId; authority: Authority }
 
 export async function getPage(
@@ -26,7 +26,7 @@ export async function getPage(
   return htmlObject(shown, await personal(ctx, appId, shown, viewer))
 }
 
-/** A preview is for whoever knows its id, whatever the state of the message. */
+/** Anybody who knows the id of a variant can preview it, whatever the state of its message. */
 export async function getPreviewPage(
   ctx: InAppContext,
   appId: AppId,
@@ -38,7 +38,7 @@ export async function getPreviewPage(
   return htmlObject(shown, await personal(ctx, appId, shown, viewer))
 }
 
-/** With the tags of the user put in. Where it is not known who that is, the page does it with those that the SDK gives it. */
+/** Fills in the tags of the user. When the user is unknown, the page itself fills in the tags that the SDK supplies. */
 async function personal(
   { renderer, users, now }: { renderer: Renderer; users: UserReader; now: () => Date },
   appId: AppId,

@@ -1,4 +1,4 @@
-// The SQL of what devices report: how often, and by how many.
+// The SQL that counts what devices report: the number of events and of unique users.
 
 import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -11,18 +11,18 @@ export type Interaction = {
   messageId: InAppMessageId
   subscriptionId: SubscriptionId
   what: InteractionKind
-  /** What the device calls the variant, and what was clicked or turned to. */
+  /** The id of the variant, as the device reports it, and what was clicked or which page was opened. */
   variant: string | null
   target: string | null
 }
 
-/** Which of the two was not there; null where the report was counted. */
+/** What was missing; null when the report was counted. */
 export type InteractionResult = { lacks: 'message' | 'subscription' | null }
 
 /**
- * Counts reports: for the message, for the variant and for what was clicked or turned to, as far as the message has them.
- * The rows of in_app_seen that this very statement made are those that nobody had made before: each is one more that is
- * unique. All rows come in the order of their keys, so that two batches wait for each other and do not deadlock.
+ * Counts reports for the message, for the variant, and for the click or page, as far as the message has them. A row of
+ * in_app_seen that this very statement inserts is new, and counts as one more unique. All rows are written in the order
+ * of their keys, so that concurrent batches wait for each other instead of deadlocking.
  */
 export const insertInteractions = (
   db: Db,
@@ -104,7 +104,7 @@ export const findInteractionCounts = (db: Db, appId: AppId, id: InAppMessageId) 
 export const deleteInteractionCounts = (db: Db, appId: AppId, id: InAppMessageId) =>
   db.query(sql`delete from in_app_counts where app_id = ${appId} and in_app_message_id = ${id}`)
 
-/** Some of those who saw a message; fewer than `limit` means that none are left. */
+/** Deletes some of the rows of those who saw a message. A result below `limit` means that none are left. */
 export async function deleteSeen(db: Db, appId: AppId, id: InAppMessageId, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from in_app_seen

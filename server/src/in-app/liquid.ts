@@ -1,10 +1,11 @@
-// The Liquid of in-app messages: a tag of the user, with or without a default. That little, because it has to mean the same in
-// two places: here, where the user is known, and otherwise on the device, whose SDK hands its own tags to the page.
+// The Liquid of in-app messages: a tag of the user, optionally with a default. Nothing more is supported, because it
+// must mean the same in two places: on the server when the user is known, and otherwise on the device, whose SDK passes
+// its own tags to the page.
 
-/** `{{ name }}` or `{{ name | default: 'x' }}`. The device has the same expression: see bridge.ts. */
+/** `{{ name }}` or `{{ name | default: 'x' }}`. bridge.ts gives the device the same expression. */
 export const OUTPUT = String.raw`\{\{\s*([A-Za-z_][\w-]*)\s*(?:\|\s*default:\s*(?:'([^'<>&{}]*)'|"([^"<>&{}]*)")\s*)?\}\}`
 
-/** What is wrong with the first piece of Liquid that is none of ours; undefined when all is well. */
+/** Describes the first unsupported piece of Liquid; undefined when there is none. */
 export function findBadLiquid(text: string): string | undefined {
   const rest = text.replaceAll(new RegExp(OUTPUT, 'g'), (output) => ' '.repeat(output.length))
   const at = rest.search(/\{[{%]/)

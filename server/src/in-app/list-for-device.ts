@@ -1,5 +1,5 @@
-// Which messages a device may show now. Devices that ask at the same time are answered by the same few statements, and the
-// segments of all messages are judged in one of them.
+// Lists the messages that a device may show now. Concurrent requests share the same few statements, and one of these
+// evaluates the segments of all messages.
 
 import type { Authority } from '../lib/authority.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -20,13 +20,13 @@ import type { DeviceAnswer } from './schema.ts'
 import { findGrants, findLiveMessages, type LiveMessage } from './store.ts'
 import { deviceTriggerObject } from './triggers.ts'
 
-/** Whose device it is, and what it may show; undefined when there is no such subscription. */
+/** The owner of the device, and the messages that it may show; undefined when the subscription does not exist. */
 export type DeviceMessages = { userId: UserId; messages: LiveMessage[] }
 export type FindDeviceMessages = (appId: AppId, id: SubscriptionId) => Promise<DeviceMessages | undefined>
 
 type ListContext = { findDeviceMessages: FindDeviceMessages; users: UserReader }
 
-/** A segment has up to 200 filters, of which some take seven values or more; a statement has room for 65,535. */
+/** A segment has up to 200 filters, some of which take seven parameters or more. A statement can have 65,535. */
 const SEGMENTS_AT_ONCE = 25
 
 export const createFindDeviceMessages = ({
@@ -78,7 +78,7 @@ async function readTrees(db: Db, appId: AppId, live: LiveMessage[]): Promise<Map
   return new Map([...segments].map(([id, segment]) => [id, filterTreeOf(segment)]))
 }
 
-/** For each segment whether the device is in it; those that were deleted are not there. */
+/** For each segment, whether the device is in it. Deleted segments are absent. */
 type JudgedDevice = Omit<SubscriptionMatch, 'matches'> & { segments: Map<SegmentId, boolean> }
 
 async function judgeAll(
@@ -107,7 +107,10 @@ const isOnPlatform = ({ platforms }: LiveMessage, { type }: JudgedDevice) => {
   return platforms.length === 0 || (platform !== undefined && platforms.includes(platform))
 }
 
-/** A deleted segment has nobody in it; and who was to be excluded by it is not known any more, so nobody is shown anything. */
+/**
+ * A deleted segment includes nobody. When an excluded segment was deleted, it is unknown whom it excluded, so nobody is
+ * shown the message.
+ */
 const isInAudience = ({ includedSegments, excludedSegments }: LiveMessage, segments: JudgedDevice['segments']) =>
   (includedSegments.length === 0 || includedSegments.some((id) => segments.get(id) === true)) &&
   excludedSegments.every((id) => segments.get(id) === false)
@@ -124,7 +127,7 @@ export async function listForDevice(
   return { in_app_messages: found.messages.map(deviceObject) }
 }
 
-/** The same, for a device that says whose it is. */
+/** The same, for a device that names its user. */
 export async function listForDeviceOfUser(
   ctx: ListContext,
   appId: AppId,
@@ -140,7 +143,7 @@ export async function listForDeviceOfUser(
   return { in_app_messages: found.messages.map(deviceObject) }
 }
 
-/** Fields that say nothing are left out: some SDKs take the mere presence of `has_liquid` for true, and trip over a null. */
+/** Empty fields are left out: some SDKs treat the mere presence of `has_liquid` as true, and fail on null. */
 const deviceObject = (it: LiveMessage): DeviceAnswer['in_app_messages'][number] => ({
   id: it.id,
   variants: Object.fromEntries(
@@ -155,7 +158,7 @@ const deviceObject = (it: LiveMessage): DeviceAnswer['in_app_messages'][number] 
   ...(it.displayDuration !== null && { displayDuration: it.displayDuration }),
 })
 
-/** Devices look for the one name that they know their language by. */
+/** Devices look up the single code by which they know their language. */
 function byLanguage(variants: Record<string, string>): Record<string, string> {
   const named: Record<string, string> = { ...variants, default: variants.en as string }
   for (const name of AMBIGUOUS_LANGUAGES) {

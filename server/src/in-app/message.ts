@@ -1,4 +1,4 @@
-// An in-app message as it is kept, and as its author is answered.
+// A stored in-app message, and its representation for its author.
 
 import { AppError } from '../lib/errors.ts'
 import type { Id } from '../lib/ids.ts'
@@ -14,7 +14,7 @@ export type VariantId = Id<'in-app variant'>
 export const STATES = ['draft', 'live', 'paused', 'archived'] as const
 export type InAppState = (typeof STATES)[number]
 
-/** Where each state leads. What is archived is kept for its numbers, and never shown again. */
+/** The states that each state can change to. An archived message is kept for its counts and never shown again. */
 export const NEXT_STATES: Record<InAppState, readonly InAppState[]> = {
   draft: ['live', 'archived'],
   live: ['paused', 'archived'],
@@ -28,7 +28,7 @@ export type InAppPlatform = (typeof PLATFORMS)[number]
 export const AUDIENCES = ['segments', 'granted'] as const
 export type InAppAudience = (typeof AUDIENCES)[number]
 
-/** What an author decides, but for the name, the state and the content. */
+/** What an author configures, except the name, the state and the content. */
 export type InAppSettings = {
   displayLocation: DisplayLocation
   displayDuration: number | null
@@ -38,7 +38,7 @@ export type InAppSettings = {
   audience: InAppAudience
   includedSegments: SegmentId[]
   excludedSegments: SegmentId[]
-  /** Empty: all. */
+  /** When empty, all platforms. */
   platforms: InAppPlatform[]
   redisplayLimit: number | null
   redisplayDelay: number | null
@@ -67,7 +67,9 @@ export type InAppVariant = { id: VariantId; language: string; content: InAppCont
 export const inAppMessageNotFound = () =>
   new AppError('not-found', { code: 'in-app-0', title: 'in-app message not found' })
 
-/** Which platform's app shows messages to the holder of a subscription; undefined for all that is no app of these. */
+/**
+ * The platform whose app shows messages to the subscription; undefined when the subscription belongs to no such app.
+ */
 export function platformOf(type: SubscriptionType): InAppPlatform | undefined {
   switch (type) {
     case 'iOSPush':

@@ -1,5 +1,5 @@
-// What an author decides about a message, from the wire. What is given replaces what is there, null goes back to what a new
-// message has.
+// Reads an author's settings of a message from the wire. Given fields replace existing ones, and null restores the
+// default.
 
 import { invalid } from '../lib/errors.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -55,7 +55,7 @@ function given<Value, Name extends keyof InAppSettings>(
   return Object.fromEntries(fields.map(([name, it]) => [name, it ?? DEFAULTS[name]]))
 }
 
-/** Every format lets times through that are in no calendar: the 61st second of a minute. */
+/** The format check of the schema accepts times that do not exist, such as the 61st second of a minute. */
 function readTime(text: string, field: string): Date {
   const time = new Date(text)
   const year = time.getUTCFullYear()
@@ -63,7 +63,7 @@ function readTime(text: string, field: string): Date {
   return time
 }
 
-/** What no field can say alone. */
+/** Checks the fields against each other. */
 export function checkWindow({ startTime, endTime }: Pick<InAppSettings, 'startTime' | 'endTime'>): void {
   if (startTime && endTime && startTime >= endTime)
     throw invalid('end_time must be later than start_time', { field: 'end_time' })

@@ -1,4 +1,5 @@
-// What devices report: shown, clicked, turned to a page. Reports of one app that come together are one statement.
+// Records what devices report: impressions, clicks and page changes. Concurrent reports of an app are merged into one
+// statement.
 
 import type { Authority } from '../lib/authority.ts'
 import { subscriptionNotFound } from '../lib/errors.ts'

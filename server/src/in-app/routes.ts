@@ -21,7 +21,7 @@ const reads: RouteLimit[] = [{ rule: 'read' }]
 const writes: RouteLimit[] = [{ rule: 'write' }]
 const isLookback = ({ query }: Pick<Call, 'query'>) => Number(query.offset) > 0
 
-/** For those who write in-app messages. What devices ask for is in sdk-routes.ts. */
+/** Routes for the authors of in-app messages. Routes for devices are in sdk-routes.ts. */
 export function inAppRoutes(ctx: InAppContext): Route[] {
   const common = { errors: 'messages' as const, tag: 'In-app messages', access }
   return [

@@ -1,4 +1,4 @@
-// The wire shapes of in-app messages: for their authors, and for the SDKs.
+// The wire shapes of in-app messages, for their authors and for the SDKs.
 
 import Type, { type Static } from 'typebox'
 import { InAppContent, type InAppContents } from './content.ts'

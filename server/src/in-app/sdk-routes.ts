@@ -1,4 +1,4 @@
-// What the SDKs in apps ask for and report. They have no key; see http/keyless-limiter.ts.
+// What SDKs in apps request and report. They have no key; see http/keyless-limiter.ts.
 
 import type { AlsoNeeded, Call, Route, RouteAccess, RouteLimit } from '../http/route.ts'
 import { route } from '../http/route.ts'
@@ -34,7 +34,10 @@ const access = (appIn: AppAccess['appIn'], more: Partial<AppAccess> = {}): AppAc
   ...more,
 })
 
-/** What is meant for somebody says what is known of them. SDKs ask without a key, and are judged by the door alone. */
+/**
+ * Content for a user reveals what is known about the user, so a key needs this permission as well. SDKs have no key, so
+ * only the access rule of the route applies to them.
+ */
 const also: AlsoNeeded = { permission: 'users' }
 const SUBSCRIPTION_HEADER = 'onesignal-subscription-id'
 const alsoForViewer: AlsoNeeded = {
@@ -45,7 +48,10 @@ const alsoForViewer: AlsoNeeded = {
   },
 }
 
-/** Each time that an app is opened, and that it shows something: as many as other writes, though some only read. */
+/**
+ * Requests occur whenever an app is opened or shows a message, so they have the limit of other writes, though some only
+ * read.
+ */
 const limits: RouteLimit[] = [{ rule: 'write' }]
 
 function readSubscriptionId(id: string): SubscriptionId {
@@ -54,8 +60,8 @@ function readSubscriptionId(id: string): SubscriptionId {
 }
 
 /**
- * Whose tags go into a page: those of the device that the header names, as Android's does. Without proof of who it is,
- * nobody's: the page puts in those that the SDK has.
+ * The user whose tags are filled into a page: that of the device named in the header, as Android's SDK sends it.
+ * Without a verified user, no tags are filled in, and the page uses those that the SDK has.
  */
 function viewerOf(call: Pick<Call, 'caller' | 'header'>): Viewer | undefined {
   const id = call.header(SUBSCRIPTION_HEADER)

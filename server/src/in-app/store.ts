@@ -1,4 +1,4 @@
-// All SQL of in-app messages, but for what devices report: count-store.ts.
+// All SQL on in-app messages, except for what devices report: see interaction-store.ts.
 
 import type { AppId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -23,7 +23,7 @@ export const insertMessage = (db: Db, appId: AppId, it: InAppMessage) =>
     from apps a
     where a.id = ${appId}`)
 
-/** Until the transaction ends nobody else changes or deletes it. */
+/** Nobody else can change or delete the message until the transaction ends. */
 export async function lockMessage(db: Db, appId: AppId, id: InAppMessageId): Promise<InAppMessage | undefined> {
   const [found] = await db.query<InAppMessage>(sql`
     select ${columns} from in_app_messages m where m.app_id = ${appId} and m.id = ${id} for update`)
@@ -42,14 +42,14 @@ export const updateMessage = (db: Db, appId: AppId, it: InAppMessage) =>
       page_labels = ${it.pageLabels}, updated_at = ${it.updatedAt}
     where app_id = ${appId} and id = ${it.id}`)
 
-/** The name of the message that was deleted by this very call. Its variants go with it. */
+/** Returns the name of the message that this very call deleted. Its variants are deleted with it. */
 export async function deleteMessage(db: Db, appId: AppId, id: InAppMessageId): Promise<string | undefined> {
   const [deleted] = await db.query<{ name: string }>(sql`
     delete from in_app_messages where app_id = ${appId} and id = ${id} returning name`)
   return deleted?.name
 }
 
-/** A language that is there keeps the id it has. */
+/** An existing language keeps its variant id. */
 export const upsertVariants = (db: Db, appId: AppId, id: InAppMessageId, variants: readonly InAppVariant[]) =>
   db.query(sql`
     insert into in_app_variants (app_id, in_app_message_id, language, id, content)
@@ -69,7 +69,7 @@ export async function findMessage(db: Db, appId: AppId, id: InAppMessageId): Pro
   return found
 }
 
-/** Those of them that are there; until the transaction ends nobody changes or deletes them. */
+/** Returns those that exist. Nobody can change or delete them until the transaction ends. */
 export const lockMessagesForShare = (db: Db, appId: AppId, ids: readonly InAppMessageId[]) =>
   db.query<{ id: InAppMessageId }>(sql`
     select m.id from in_app_messages m where m.app_id = ${appId} and m.id = any(${ids}::uuid[]) order by m.id for share`)
@@ -81,7 +81,7 @@ export const findVariants = (db: Db, appId: AppId, id: InAppMessageId) =>
     where v.app_id = ${appId} and v.in_app_message_id = ${id}
     order by v.language <> 'en', v.language collate "C"`)
 
-/** Newest last, so that one made while somebody pages through the list stands behind all that they have yet to see. */
+/** Newest last, so that a message created while somebody pages through the list is appended at the end. */
 export async function listMessages(
   db: Db,
   appId: AppId,
@@ -104,7 +104,7 @@ export async function listMessages(
   return { total: found[0]?.total ?? 0, messages: found.filter(({ id }) => id !== null) }
 }
 
-/** Those that have not ended, but for one. */
+/** Counts live messages that have not ended, except one. */
 export async function countOtherLiveMessages(db: Db, appId: AppId, except: InAppMessageId, now: Date): Promise<number> {
   const [row] = await db.query<{ total: number }>(sql`
     select count(*) as total from in_app_messages m
@@ -115,7 +115,7 @@ export async function countOtherLiveMessages(db: Db, appId: AppId, except: InApp
 
 export type LiveMessage = InAppMessage & { /** Ids by language. */ variants: Record<string, VariantId> }
 
-/** What can be shown at this time, to whom ever. */
+/** Messages that can be shown at this time, to anybody. */
 export const findLiveMessages = (db: Db, appId: AppId, now: Date) =>
   db.query<LiveMessage>(sql`
     select ${columns}, (
@@ -163,11 +163,11 @@ export async function findPreviewedVariant(
 
 export type InAppGrant = {
   userId: UserId
-  messageId: InAppMessageId /** Null: for as long as it is live. */
+  messageId: InAppMessageId /** Null: for as long as the message is live. */
   expiresAt: Date | null
 }
 
-/** To those who are there; who has it already keeps it for the longer of the two times. */
+/** Grants to users that exist. A user who already has a grant keeps the one that lasts longer. */
 export const upsertGrants = (db: Db, appId: AppId, grants: readonly InAppGrant[]) =>
   db.query(sql`
     insert into in_app_grants (app_id, user_id, in_app_message_id, expires_at)
@@ -192,7 +192,7 @@ export const findGrants = (db: Db, appId: AppId, userIds: readonly UserId[], now
     select g.user_id, g.in_app_message_id as message_id from in_app_grants g
     where g.app_id = ${appId} and g.user_id = any(${userIds}::uuid[]) and g.expires_at > ${now}::timestamptz`)
 
-/** Some of those that ran out; fewer than `limit` means that none are left. */
+/** Deletes some of the expired grants. A result below `limit` means that none are left. */
 export async function deleteGrantsExpiredBefore(db: Db, appId: AppId, now: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from in_app_grants

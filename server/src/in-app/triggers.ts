@@ -1,5 +1,5 @@
-// When a device shows a message: any of several lists, each of which wants all of its triggers to hold. The server keeps and
-// checks them; devices judge them.
+// When a device shows a message: in any of several lists, all triggers must hold. The server stores and validates
+// triggers; devices evaluate them.
 
 import { invalid } from '../lib/errors.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -12,7 +12,7 @@ export const OPERATORS = [...COMPARISONS, 'exists', 'not_exists', 'in'] as const
 export type Trigger = {
   id: string
   kind: (typeof KINDS)[number]
-  /** What the app calls it; triggers by time have none. */
+  /** The app's name for it; triggers by time have none. */
   property?: string
   operator: (typeof OPERATORS)[number]
   value?: string | number | boolean
@@ -21,7 +21,7 @@ export type Trigger = {
 const MAX_LISTS = 20
 const MAX_TRIGGERS = 20
 const MAX_TEXT = 256
-/** Seconds; a year. */
+/** In seconds; one year. */
 const MAX_TIME = 31_536_000
 
 export function readTriggers(given: unknown, newId: NewId): Trigger[][] {
@@ -42,7 +42,7 @@ function readList(given: unknown, place: string, most: number): unknown[] {
 function readTrigger(given: unknown, place: string): Omit<Trigger, 'id'> {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) throw wrong(place, 'must be an object')
   const { kind: word = 'custom', property, operator, value } = given as Record<string, unknown>
-  // The name that people know it by, and the one that devices do.
+  // Accepts the documented name as well as the one that devices use.
   const kind = oneOf(KINDS, word === 'time_since_last_in_app' ? 'min_time_since' : word, `${place}.kind`)
   if (kind !== 'custom') {
     const comparison = oneOf(COMPARISONS, operator ?? 'greater_or_equal', `${place}.operator`)
@@ -71,7 +71,10 @@ function readText(given: unknown, place: string): string {
 
 const wrong = (place: string, says: string) => invalid(`${place} ${says}`, { field: place })
 
-/** As devices read them. Those on iOS drop a message whose triggers lack a property, or a value where they do not expect it. */
+/**
+ * The representation for devices. On iOS, SDKs drop a message whose trigger lacks a property, or has a value where none
+ * is expected.
+ */
 export const deviceTriggerObject = ({ id, kind, property, operator, value }: Trigger) => ({
   id,
   kind,

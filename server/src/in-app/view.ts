@@ -1,4 +1,4 @@
-// An in-app message with its numbers, for its author.
+// An in-app message with its counts, for its author.
 
 import type { AppId } from '../lib/ids.ts'
 import { getSegmentsById } from '../segments/read.ts'

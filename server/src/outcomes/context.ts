@@ -1,4 +1,4 @@
-// What the operations on outcomes are made of, put together once.
+// What the operations on outcomes depend on, assembled once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { Db } from '../storage/db.ts'

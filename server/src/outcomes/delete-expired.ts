@@ -2,7 +2,7 @@ import { findAllApps } from '../apps/store.ts'
 import type { Db } from '../storage/db.ts'
 import { deleteCountsBefore } from './store.ts'
 
-/** The longest range that can be asked for is 31 days. */
+/** The longest range that can be requested is 31 days. */
 const KEPT_MS = 62 * 86_400_000
 const ROWS_AT_ONCE = 10_000
 

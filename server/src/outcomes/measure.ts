@@ -1,23 +1,25 @@
-// What an outcome is: something that was done, perhaps because of a message.
+// An outcome: something that a user did, perhaps because of a message.
 
 import type { Id } from '../lib/ids.ts'
 
-/** Put down to a click, to a message that was seen before, or to none. */
+/** Attributed to a click, to a message that was seen before, or to no message. */
 export const attributions = ['direct', 'influenced', 'unattributed'] as const
 export type Attribution = (typeof attributions)[number]
 
 export type Measure = {
   name: string
   attribution: Attribution
-  /** The type of the subscription; empty where nobody said. */
+  /** The type of the subscription; empty when unknown. */
   platform: string
-  /** The messages that it is put down to. */
+  /** The messages that the outcome is attributed to. */
   messageIds: readonly Id<'message'>[]
   weight: number
   at: Date
 }
 
-/** Counted by ourselves, or told by SDKs under this name. Nobody else's outcome begins like these. */
+/**
+ * Outcomes that the server counts itself, or that SDKs report under this name. Custom outcomes cannot use the prefix.
+ */
 export const CLICK = 'os__click'
 export const CONFIRMED_DELIVERY = 'os__confirmed_delivery'
 export const SESSION_DURATION = 'os__session_duration'

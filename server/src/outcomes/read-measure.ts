@@ -1,4 +1,4 @@
-// The two ways in which SDKs tell an outcome, newer and older ones.
+// Reads the two formats in which newer and older SDKs report an outcome.
 
 import { invalid } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'
@@ -8,7 +8,7 @@ import { type Attribution, isReservedName, type Measure, SESSION_DURATION } from
 import type { MeasureBody, MeasureSourcesBody } from './schema.ts'
 
 const DAY_MS = 86_400_000
-/** SDKs keep what they could not send; how long ago it may have been. */
+/** SDKs store reports that they could not send. This is how old a stored report may be. */
 const MAX_AGE_MS = 30 * DAY_MS
 
 export function readMeasure(body: MeasureBody, now: Date): Measure {
@@ -24,7 +24,7 @@ export function readMeasureSources(body: MeasureSourcesBody, now: Date): Measure
   return { ...readCommon(body, now), attribution, messageIds: idsIn(attribution, source?.notification_ids) }
 }
 
-/** What an SDK made of other things than our ids is no message of ours. */
+/** Ids that are not UUIDs cannot name one of our messages, so they are ignored. */
 const idsIn = (attribution: Attribution, ids: readonly string[] | null | undefined) =>
   attribution === 'unattributed' ? [] : (ids ?? []).filter(isUuid).map((id) => id.toLowerCase())
 
@@ -45,7 +45,7 @@ function platformOf({ subscription, device_type }: MeasureBody | MeasureSourcesB
   return device_type == null ? '' : (typeOfDeviceNumber(Number(device_type)) ?? '')
 }
 
-/** Seconds, given where it was not just now. */
+/** In Unix seconds; sent only when the outcome was not reported immediately. */
 function readTime(timestamp: number | null | undefined, now: Date): Date {
   if (timestamp == null) return now
   const ms = timestamp * 1_000

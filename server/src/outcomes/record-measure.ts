@@ -1,4 +1,4 @@
-// SDKs tell what was done. Each counts into few rows, so what comes at once is counted by one statement.
+// Records outcomes that SDKs report. They increment few rows, so concurrent reports are merged into one statement.
 
 import { lockApp } from '../apps/store.ts'
 import { invalid } from '../lib/errors.ts'
@@ -10,7 +10,7 @@ import { addMeasures, countNames, findNames, insertNames } from './store.ts'
 
 export type RecordMeasure = (appId: AppId, outcome: Measure) => Promise<void>
 
-/** SDKs have no key: without an end to it, anybody could fill the tables with names. */
+/** SDKs have no key, so without a limit anybody could fill the tables with names. */
 export const MAX_NAMES = 1_000
 
 const tooManyNames = () => invalid(`An app can have at most ${MAX_NAMES} names of outcomes; this one would be one more`)
@@ -29,7 +29,10 @@ export function createRecordMeasure({ db, merger }: { db: Db; merger: Merger }):
   })
 }
 
-/** Those for which there is no room. New names are rare; they are taken one request after the other. */
+/**
+ * Returns the names that exceed the limit. New names are rare, so requests with new names are handled one after the
+ * other.
+ */
 async function admitNames(db: Db, appId: AppId, names: readonly string[]): Promise<Set<string>> {
   if (names.length === 0) return new Set()
   const isNew = async () => {

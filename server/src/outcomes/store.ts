@@ -1,16 +1,16 @@
-// All SQL of outcomes.
+// All SQL on outcomes.
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { emptySql, rows, sql } from '../storage/sql.ts'
 import { type Attribution, hourOf, type Measure } from './measure.ts'
 
-/** In place of a message's: the count of the whole app. */
+/** Stored in place of a message id for the count of the whole app. */
 const OF_THE_APP = '00000000-0000-0000-0000-000000000000'
 
 /**
- * Count outcomes, each once for the app and once for each message that is there. Sums are made by PostgreSQL, of decimals:
- * ten times 0.1 is 1.
+ * Counts each outcome once for the app and once for each existing message. PostgreSQL computes the sums as decimals, so
+ * that ten times 0.1 is exactly 1.
  */
 export const addMeasures = (db: Db, appId: AppId, outcomes: readonly Measure[]) =>
   db.query(sql`
@@ -57,7 +57,7 @@ export const sumMeasures = (
       ${platforms === undefined ? emptySql : sql`and c.platform = any(${platforms}::text[])`}
     group by c.name`)
 
-/** What devices told of messages, of one or of all that came in since. */
+/** Sums what devices reported about one message, or about all messages of the app that were queued since a time. */
 export const sumDeliveryReports = (
   db: Db,
   appId: AppId,
@@ -91,7 +91,7 @@ export const insertNames = (db: Db, appId: AppId, names: readonly string[]) =>
     where a.id = ${appId}
     on conflict do nothing`)
 
-/** Some of the counts of hours before this; fewer than `limit` means that none are left. */
+/** Deletes some of the counts of earlier hours. A result below `limit` means that none are left. */
 export async function deleteCountsBefore(db: Db, appId: AppId, before: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from outcome_counts

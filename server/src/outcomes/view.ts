@@ -1,4 +1,4 @@
-// How often something was done in the last while, and what it adds up to: for an app, or for one message.
+// Shows how often outcomes occurred recently and the sum of their weights, for an app or for one message.
 
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -14,10 +14,10 @@ type Asked = { name: string; aggregation: 'count' | 'sum' }
 const HOUR_MS = 3_600_000
 const RANGES = { '1h': HOUR_MS, '1d': 24 * HOUR_MS, '1mo': 31 * 24 * HOUR_MS }
 const MAX_NAMES = 50
-/** Told of deliveries, and counted with them. */
+/** Reported with deliveries, and counted with them. */
 const REPORTS = { [CLICK]: 'clicked', [CONFIRMED_DELIVERY]: 'received' }
 
-/** Of a whole app. At least one name must be asked for. */
+/** For a whole app. At least one name is required. */
 export async function viewOutcomesOfApp(
   ctx: ViewContext,
   appId: AppId,
@@ -28,7 +28,7 @@ export async function viewOutcomesOfApp(
   return answerTo(ctx, appId, asked, query, undefined)
 }
 
-/** Of one message, for the view of it; nothing where no name is asked for. */
+/** For the view of one message. Empty when no name is requested. */
 export async function viewOutcomesOfMessage(
   ctx: ViewContext,
   appId: AppId,
@@ -46,13 +46,13 @@ async function answerTo(
   { outcome_time_range = '1h', outcome_platforms, outcome_attribution = 'total' }: OutcomesQuery,
   messageId: string | undefined,
 ): Promise<OutcomeObject[]> {
-  // Counts are by the hour: the one in which the time begins counts whole.
+  // Counts are kept by the hour, so the whole hour in which the range begins is included.
   const since = hourOf(new Date(now().getTime() - RANGES[outcome_time_range]))
   const names = [...new Set(asked.map(({ name }) => name))]
   const question = { messageId, since, platforms: readPlatforms(outcome_platforms) }
   const attribution = outcome_attribution === 'total' ? undefined : outcome_attribution
   const sums = await sumMeasures(db, appId, { ...question, names, attribution })
-  // A click, and a receipt, is of the message itself.
+  // Clicks and receipts belong to the message itself, so they count as direct.
   const isDirect = attribution === undefined || attribution === 'direct'
   const reports =
     isDirect && names.some((name) => Object.hasOwn(REPORTS, name)) ? await sumDeliveryReports(db, appId, question) : []

@@ -1,4 +1,4 @@
-// What reports are made of, put together once.
+// What the reports depend on, assembled once.
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -14,7 +14,7 @@ export type ReportsContext = {
   newId: NewId
   queue: Queue
   segments: SegmentsContext
-  /** Of users. */
+  /** Finds users. */
   reader: UserReader
 }
 

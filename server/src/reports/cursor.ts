@@ -1,4 +1,4 @@
-// Where a page of deliveries ends and the next one goes on.
+// The cursor between two pages of deliveries.
 
 import { invalid } from '../lib/errors.ts'
 import { isUuid } from '../lib/ids.ts'

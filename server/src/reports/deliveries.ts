@@ -8,7 +8,7 @@ import type { DeliveryView } from './reported-delivery.ts'
 import type { DeliveriesAnswer, DeliveriesQuery, DeliveryObject } from './schema.ts'
 import { findDeliveriesAfter } from './store.ts'
 
-/** A page looks at no more than these, so that it costs the same when what it looks for is rare. */
+/** A page examines at most this many deliveries, so that its cost is bounded when few of them match. */
 const MOST_LOOKED_AT = 10_000
 
 export async function listDeliveries(
@@ -25,7 +25,7 @@ export async function listDeliveries(
   const wanted = found.filter((it) => state === undefined || it.state === state)
   const page = wanted.slice(0, limit)
   const isWhole = wanted.length === page.length
-  // Everything looked at is in the page, or not wanted: the next one goes on after it.
+  // When every examined delivery is either in the page or does not match, the next page starts after the last of them.
   const last = isWhole ? found.at(-1) : page.at(-1)
   const isEnd = isWhole && found.length < lookAt
   return { deliveries: page.map(deliveryObject), next_cursor: last && !isEnd ? writeCursor(last) : null }

@@ -1,4 +1,4 @@
-// What became of a delivery, and why there is none, in words that a person who asks can be told.
+// Explains the outcome of a delivery, or why there is none, in words for people.
 
 import { ownProperty } from '../lib/own-property.ts'
 import { INTERRUPTED } from '../messages/deliver/batch.ts'
@@ -19,7 +19,7 @@ import {
 } from '../messages/reasons.ts'
 import type { DeliveryView } from './reported-delivery.ts'
 
-/** Why there is no delivery. */
+/** The reason why there is no delivery. */
 export type Absence =
   | 'other_channel'
   | 'platform_not_chosen'
@@ -39,7 +39,7 @@ const STATES: Record<DeliveryView['state'], string> = {
   canceled: 'The message was canceled before it was sent',
 }
 
-/** Reasons that are ours; what a provider says stands for itself. */
+/** Our own reasons. A provider's reason is shown as it is. */
 const REASONS: Record<string, string> = {
   [UNSUBSCRIBED]: 'the subscription was not subscribed',
   [DELETED]: 'the subscription was deleted',
@@ -64,7 +64,7 @@ const REASONS: Record<string, string> = {
   [THROTTLED]: 'its message goes to so many people in a minute',
 }
 
-/** Where the state alone would say something else. */
+/** Used where the state alone would be misleading. */
 const SENTENCES: Record<string, string> = {
   'pending quiet_hours': 'It waits until the quiet hours are over.',
   'pending throttled': 'It waits for its turn: the message goes to so many people in a minute.',
@@ -84,13 +84,13 @@ export function describeState(delivery: DescribedDelivery): string {
   if (whole !== undefined) return whole
   if (reason !== null && isGone(reason)) return `The provider says that the address leads nowhere any more (${reason}).`
   const later = state === 'sent' ? describeFeedback(delivery) : ''
-  // Of what waits it is why the last attempt came to nothing.
+  // For a waiting delivery, the reason explains why the last attempt failed.
   const again = state === 'pending' && reason ? ' again' : ''
   const why = reason ? `: ${ownProperty(REASONS, reason) ?? reason}` : ''
   return `${STATES[state]}${later}${again}${why}.`
 }
 
-/** What came back of it since. */
+/** Describes the feedback that has arrived since. */
 function describeFeedback({ receivedAt, bouncedAt, openedAt }: DescribedDelivery): string {
   if (receivedAt) return ', and the device told that it arrived'
   if (openedAt) return ', and it was opened'

@@ -1,5 +1,5 @@
-// Why did this user get that message, or not? What was decided is in the deliveries; where there is none, the message and the
-// subscription say why.
+// Explains why a user did or did not get a message. The deliveries record what was decided; where there is none, the
+// message and the subscription provide the reason.
 
 import { invalid, subscriptionNotFound, userNotFound } from '../lib/errors.ts'
 import { type AppId, isUuid, type SubscriptionId } from '../lib/ids.ts'
@@ -73,14 +73,14 @@ function readExplainedUser({ external_id, onesignal_id, subscription_id }: Expla
   return onesignal_id !== undefined ? { id: lower } : { subscriptionId: lower as SubscriptionId }
 }
 
-/** The first that holds, from what can never change to what might. */
+/** Returns the first applicable reason, ordered from the most permanent to the most temporary. */
 function absenceOf(message: Message, it: Subscription, matchesNow: boolean): Absence {
   const { channel, state, options, expandAt, expandedTo, lane } = message
   if (channelOfType(it.type) !== channel) return 'other_channel'
   if (options.platforms && !options.platforms.includes(it.type)) return 'platform_not_chosen'
   if (state === 'canceled' && expandAt === null) return 'canceled'
   if (expandAt === null) return 'not_expanded_yet'
-  // Who was added waits or was expanded; others may be added at any time.
+  // A recipient that was added is waiting or was expanded; others may still be added at any time.
   if (message.audience.kind === 'recipients') return matchesNow ? 'not_expanded_yet' : 'not_in_audience'
   const isAhead = state === 'expanding' && lane === 'bulk' && (expandedTo === null || it.id > expandedTo)
   if (isAhead) return 'not_expanded_yet'
@@ -93,7 +93,7 @@ function summaryOf(
   explained: ExplainMessageAnswer['subscriptions'],
   goneSegments: string[],
 ): string {
-  // In several runs, one subscription has several deliveries.
+  // A subscription has several deliveries when it took part in several runs.
   const inState = (...states: string[]) =>
     new Set(explained.flatMap(({ id, delivery }) => (delivery && states.includes(delivery.state) ? [id] : []))).size
   const sent = inState('sent')

@@ -1,4 +1,4 @@
-// Why nothing of an app is sent at this moment, or nothing by one of its providers, in words.
+// Explains in words why an app, or one of its providers, sends nothing at the moment.
 
 import { pushFactsOf } from '../channels/push/catalog.ts'
 import { isEmailPaused } from '../email/pause.ts'
@@ -35,7 +35,7 @@ function subjectFor(provider: ProviderPause['provider']): string {
   return provider === 'sms' ? 'The SMS provider' : pushFactsOf(provider).vendor
 }
 
-/** The server asks again when the time is over, and at once when there are other credentials. */
+/** The server tries again when the pause ends, and at once when the credentials change. */
 function describePause({ provider, reason, isMisconfigured, since, until }: ProviderPause): string {
   const does = isMisconfigured ? 'refuses the credentials of the app' : 'takes nothing of the app'
   return `${subjectFor(provider)} ${does} since ${since.toISOString()}: ${reason}. It is asked again at ${until.toISOString()}.`

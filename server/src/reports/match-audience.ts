@@ -1,5 +1,5 @@
-// Would a message's audience hold this user's subscriptions, were it read now? Who got a message was decided when it was
-// expanded; people may have changed since.
+// Whether a message's audience would contain this user's subscriptions if it were expanded now. The actual recipients
+// were decided when it was expanded; users may have changed since.
 
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import { findTokens } from '../messages/activities/store.ts'
@@ -13,9 +13,9 @@ import { ONESIGNAL_ID } from '../users/aliases/identity.ts'
 import type { User } from '../users/user.ts'
 
 export type AudienceMatch = {
-  /** The subscriptions that it holds now. */
+  /** The subscriptions that match now. */
   matching: Set<SubscriptionId>
-  /** Segments that were deleted since, of messages that were accepted before segments were kept with them. */
+  /** Segments that were deleted since. Concerns messages that were accepted before segments were stored with them. */
   goneSegments: string[]
 }
 
@@ -35,7 +35,7 @@ export async function matchAudience(
     }
     case 'aliases':
       return { matching: new Set(isNamed(audience.aliases, user) ? all : []), goneSegments: [] }
-    // Who is added has their deliveries at once: nobody else is meant.
+    // Adding recipients creates their deliveries at once, so nobody else is meant.
     case 'recipients':
       return { matching: new Set(), goneSegments: [] }
     default: {

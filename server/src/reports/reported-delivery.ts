@@ -1,10 +1,10 @@
-// What reports tell of a message: its deliveries.
+// A delivery of a message, as reports show it.
 
 import type { SubscriptionId, UserId } from '../lib/ids.ts'
 import type { DeliveryState } from '../messages/delivery.ts'
 import type { MessageId, RunId } from '../messages/message.ts'
 
-/** A message whose deliveries there are. */
+/** A message that was expanded, so that it can have deliveries. */
 export type ExpandedMessage = { id: MessageId; expandAt: Date }
 
 export type DeliveryView = {
@@ -12,7 +12,7 @@ export type DeliveryView = {
   runId: RunId
   userId: UserId
   platform: string
-  /** As it is told: what is under way is pending, and being sent. */
+  /** The state that is shown: a pending delivery whose batch is being sent is `sending`. */
   state: DeliveryState | 'sending'
   reason: string | null
   attempts: number
@@ -22,7 +22,7 @@ export type DeliveryView = {
   settledAt: Date | null
   receivedAt: Date | null
   clickedAt: Date | null
-  /** Of email. */
+  /** Email only. */
   inboxProvider: string | null
   deliveredAt: Date | null
   openedAt: Date | null
@@ -31,5 +31,5 @@ export type DeliveryView = {
   unsubscribedAt: Date | null
 }
 
-/** Where a delivery stands among those of its message. */
+/** The position of a delivery among those of its message. */
 export type ReportCursor = Pick<DeliveryView, 'subscriptionId' | 'runId'>

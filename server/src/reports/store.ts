@@ -1,11 +1,11 @@
-// What reports read of deliveries.
+// The SQL with which reports read deliveries.
 
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
 import type { DeliveryView, ExpandedMessage, ReportCursor } from './reported-delivery.ts'
 
-/** With what is being sent at this moment told apart from what waits. */
+/** Distinguishes deliveries that are being sent now from those that wait. */
 const columns = sql`d.subscription_id, d.run_id, d.user_id, d.platform,
   case when d.state = 'pending' and u.run_id is not null then 'sending' else d.state end as state, d.reason, d.attempts, d.provider_ref, d.due_at,
   d.expires_at, d.settled_at, d.received_at, d.clicked_at, d.inbox_provider, d.delivered_at, d.opened_at, d.bounced_at,
@@ -30,7 +30,7 @@ export const findDeliveriesTo = (
       and d.subscription_id = any(${subscriptionIds}::uuid[])
     order by d.subscription_id, d.run_id`)
 
-/** The next ones in the order of their key, whatever their state. */
+/** The next deliveries in the order of their key, in any state. */
 export const findDeliveriesAfter = (
   db: Db,
   appId: AppId,
@@ -47,5 +47,5 @@ export const findDeliveriesAfter = (
     order by d.subscription_id, d.run_id
     limit ${limit}`)
 
-/** Before every id that there is. */
+/** Sorts before every existing id. */
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'

@@ -1,4 +1,4 @@
-// Deliveries of which nobody knows whether they arrived, for those who know more: listed, sent again, or closed.
+// Lists deliveries whose outcome is unknown, and lets whoever knows more resend or close them.
 
 import type { RequestOrigin } from '../apps/audit/actor.ts'
 import type { AppId, SubscriptionId } from '../lib/ids.ts'
@@ -22,7 +22,7 @@ export async function viewUnknowns(
 ): Promise<UnknownsAnswer> {
   const after = cursor === undefined ? undefined : readCursor(cursor)
   const { id } = await getMessage(db, appId, messageId)
-  // One more than is shown tells whether there is another page.
+  // One more row than is shown tells whether there is another page.
   const found = await listUnknown({ db }, appId, id, limit + 1, after)
   const page = found.slice(0, limit)
   const last = found.length > limit ? page.at(-1) : undefined
@@ -38,7 +38,7 @@ const unknownObject = (it: UnknownDelivery) => ({
   settled_at: it.settledAt.toISOString(),
 })
 
-/** What sending again needs of the world. */
+/** What resending depends on. */
 type ResolveUnknownsContext = Pick<ReportsContext, 'db' | 'clock' | 'queue'>
 
 export async function resendUnknowns(

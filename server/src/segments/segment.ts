@@ -58,8 +58,8 @@ export const defaultSegments = (appId: AppId, madeAt: Date): Segment[] =>
 const EVERYBODY = { alias: 'All', segment: 'Total Subscriptions' }
 
 /**
- * Finds the segment that a caller refers to by name. `All` is what OneSignal called everybody before it had default
- * segments, and many libraries still send it. A segment that an app itself named `All` takes precedence.
+ * Finds the segment that a caller refers to by name. `All` is what the public service called everybody before it had
+ * default segments, and many libraries still send it. A segment that an app itself named `All` takes precedence.
  */
 export function findSegmentByName(segments: readonly Segment[], name: string): Segment | undefined {
   const named = segments.find((it) => it.name === name)

@@ -69,7 +69,7 @@ const emailFields: ReadonlySet<string> = new Set<ContentField>([
   'email_attachments',
 ])
 
-/** The error text that OneSignal uses. */
+/** The error text of the public service. */
 export const ONE_CHANNEL =
   'Platforms You may only send to one delivery channel at a time. Make sure you are only including one of push platforms, Email, or SMS.'
 

@@ -76,8 +76,8 @@ export async function deleteTemplate(db: Db, appId: AppId, id: TemplateId): Prom
 export type TemplatesPage = { limit: number; offset: number; channel?: ContentChannel | undefined }
 
 /**
- * Oldest first, so that a template made while somebody pages through the list stands behind all that they have yet to see. The
- * number is counted in the same statement.
+ * Oldest first, so that a template created while somebody pages through the list is appended at the end. The total is
+ * counted in the same statement.
  */
 export async function listTemplates(
   db: Db,

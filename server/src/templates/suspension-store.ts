@@ -5,17 +5,17 @@ import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
 import type { Suspension, TemplateId } from './template.ts'
 
-/** `messageId`: the message that was being rendered, `templateId`: what it was made from. */
+/** `messageId` is the message that was being rendered, and `templateId` the template that it was created from. */
 export type NewSuspension = Suspension & { templateId: TemplateId | null; messageId: string }
 
-/** Those of them that are suspended at this time. */
+/** Returns those that are suspended at this time. */
 export const findSuspensions = (db: Db, appId: AppId, fingerprints: readonly string[], now: Date) =>
   db.query<Suspension>(sql`
     select fingerprint, since, until
     from template_suspensions
     where app_id = ${appId} and fingerprint = any(${fingerprints}::text[]) and until > ${now}`)
 
-/** False when it is suspended already. */
+/** Returns false when the content is already suspended. */
 export async function insertSuspension(db: Db, appId: AppId, it: NewSuspension): Promise<boolean> {
   const inserted = await db.query(sql`
     insert into template_suspensions as s (app_id, fingerprint, template_id, message_id, since, until)
@@ -30,11 +30,11 @@ export async function insertSuspension(db: Db, appId: AppId, it: NewSuspension):
   return inserted.length > 0
 }
 
-/** Suspensions that are over; deciding so is left to whoever reads them, this only makes room. */
+/** Only frees space: whether a suspension has ended is decided wherever it is read. */
 export const deleteEndedSuspensions = (db: Db, appId: AppId, now: Date) =>
   db.query(sql`delete from template_suspensions where app_id = ${appId} and until <= ${now}`)
 
-/** Of everything made from the template, and of content that says the same. False when nothing was suspended. */
+/** Resumes everything created from the template, and all equal content. Returns false when nothing was suspended. */
 export async function deleteSuspensions(
   db: Db,
   appId: AppId,

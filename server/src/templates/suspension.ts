@@ -1,5 +1,5 @@
-// Content that keeps hitting its time limit is suspended: it is not rendered any more until it is edited, somebody resumes it, or a day
-// has passed. What says the same shares the suspension, so that sending the text once more does not get around it.
+// Content that keeps hitting its time limit is suspended: it is not rendered again until it is edited, somebody resumes
+// it, or a day has passed. Equal content shares the suspension, so that sending the same text again does not evade it.
 
 import { actorOf, type RequestOrigin } from '../apps/audit/actor.ts'
 import { insertAuditEntries } from '../apps/store.ts'
@@ -18,7 +18,7 @@ import { type Suspension, type Template, type TemplateId, templateNotFound } fro
 
 export const SUSPENSION_MS = 86_400_000
 
-/** The suspension of one content, if there is one. Concurrent requests of an app are one statement. */
+/** Finds the suspension of one content, if there is one. Concurrent requests of an app run as one statement. */
 export type FindSuspension = (appId: AppId, fingerprint: string) => Promise<Suspension | undefined>
 
 export const createFindSuspension = ({
@@ -56,13 +56,13 @@ export async function findSuspensionOf(
   appId: AppId,
   { content, emailHtml, dynamicContent }: Template,
 ): Promise<Suspension | undefined> {
-  // Content without Liquid is never rendered.
+  // Content without Liquid is never rendered, so it cannot be suspended.
   if (!usesLiquid(content)) return undefined
   const [suspension] = await findSuspensions(db, appId, [fingerprintOf(content, emailHtml, dynamicContent)], now())
   return suspension
 }
 
-/** Resuming a template that is not suspended changes nothing. */
+/** Resuming a template that is not suspended has no effect. */
 export async function resumeTemplate(
   { db, now, newId }: TemplatesContext,
   appId: AppId,

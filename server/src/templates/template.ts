@@ -1,4 +1,4 @@
-// A template as it is kept, and as it is answered.
+// A stored template, and its representation in answers.
 
 import { AppError } from '../lib/errors.ts'
 import type { Id } from '../lib/ids.ts'
@@ -19,7 +19,7 @@ export type Template = {
   updatedAt: Date
 }
 
-/** Since when and until when content is not rendered because it kept hitting its time limit. */
+/** The period in which content is not rendered because it kept hitting its time limit. */
 export type Suspension = { fingerprint: string; since: Date; until: Date }
 
 export type TemplateSummary = Pick<Template, 'id' | 'name' | 'createdAt' | 'updatedAt'>
@@ -33,7 +33,7 @@ export const summaryObject = ({ id, name, createdAt, updatedAt }: TemplateSummar
   updated_at: updatedAt.toISOString(),
 })
 
-/** Fields that are answered also where nothing is in them. */
+/** Fields that appear in answers even when they are empty. */
 const DEFAULT_FIELDS = {
   headings: null,
   subtitle: null,
@@ -55,7 +55,7 @@ const DEFAULT_FIELDS = {
 
 export function templateObject(template: Template, suspension?: Suspension) {
   const { channel, content, dynamicContent } = template
-  // A push goes to every platform, unless some are named: then to those alone.
+  // A push message goes to every platform, unless platforms are named: then only to those.
   const isNamed = PLATFORMS.some((name) => content[name])
   const platforms = Object.fromEntries(
     PLATFORMS.map((name) => [name, channel === 'push' && (isNamed ? content[name] === true : true)]),

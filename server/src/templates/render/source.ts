@@ -27,7 +27,7 @@ export const describeProblem = ({ field, line, column, message }: TemplateProble
   line === undefined ? `${field}: ${message}` : `${field}: line ${line}, column ${column}: ${message}`
 
 /**
- * Objects of the OneSignal API that may not exist at all. A reference to such an object would leave a gap in every
+ * Objects of the public API that may not exist at all. A reference to such an object would leave a gap in every
  * message.
  */
 export const ABSENT_OBJECTS = ['data_feed', 'dynamic_content'] as const
