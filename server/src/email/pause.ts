@@ -54,7 +54,7 @@ export const isEmailPaused = async (db: Db, appId: AppId): Promise<boolean> =>
 export const findPausedSince = async (db: Db, appId: AppId): Promise<Date | undefined> =>
   (await findPauseRow(db, appId))?.pausedAt ?? undefined
 
-/** Held email is sent. Resuming email that is not paused has no effect. */
+/** Resumes held email. Resuming email that is not paused has no effect. */
 export async function resumeEmail(
   { db, now }: Pick<EmailContext, 'db' | 'now'>,
   appId: AppId,

@@ -131,7 +131,7 @@ function base32(bytes: Uint8Array): string {
   return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31]
 }
 
-/** Returns undefined for foreign characters, and when the last character has bits that do not belong to a byte. */
+/** Returns undefined for characters outside the alphabet, and when the last one has bits beyond the last byte. */
 function fromBase32(text: string): Buffer | undefined {
   const bytes: number[] = []
   let held = 0

@@ -1,5 +1,5 @@
-// Requests from Twilio. Other callers learn nothing, not even whether the app exists, because nothing is looked up for
-// an unsigned request.
+// Requests from Twilio. The body is not interpreted before its signature is verified, and every other caller gets the
+// same answer, so that it does not reveal whether the app exists.
 
 import { readSmsProvider, twilioCallbackUrl } from '../apps/sms/configure.ts'
 import { forbidden } from '../lib/errors.ts'

@@ -1,4 +1,4 @@
-// The SQL that counts what devices report: the number of events and of unique users.
+// The SQL that counts what devices report: in total and by unique subscriptions.
 
 import type { AppId, SubscriptionId, UserId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'

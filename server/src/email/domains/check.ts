@@ -23,7 +23,7 @@ async function checkRecord(resolver: EmailResolver, record: DnsRecord): Promise<
 type RecordChecker = (resolver: EmailResolver, record: DnsRecord) => Promise<RecordCheck>
 
 const MISSING: RecordCheck = { state: 'missing', found: null }
-/** Limits what is shown, because a foreign record may contain anything. */
+/** Limits what is shown, because a record of somebody else may contain anything. */
 const MAX_SHOWN_LENGTH = 500
 const toCheck = (isOk: boolean, found: readonly string[]): RecordCheck => ({
   state: isOk ? 'ok' : 'wrong',

@@ -20,8 +20,8 @@ export async function countEmails(db: Db, appId: AppId, part: number, counts: re
   const hours = summed('hour', instants)
   const days = summed('day', hours)
   const months = summed('month', days)
-  // The schedule creates partitions far ahead, but loaded events may be older. Checking the catalog is cheap in
-  // comparison.
+  // The schedule creates partitions far ahead, so this usually only checks the catalog, which is cheap compared with
+  // the counting.
   const times = months.map(({ at }) => at.getTime())
   await addMonths(db, 'email_instants', new Date(Math.min(...times)), new Date(Math.max(...times)))
   await addCounts(db, appId, part, [...instants, ...hours, ...days, ...months])

@@ -26,7 +26,7 @@ export const PRIVATE = {
   'x-robots-tag': 'noindex',
 }
 
-/** `main` is HTML in which foreign values are already escaped. */
+/** `main` is HTML in which external values are already escaped. */
 function page(status: number, title: string, main: string): EmailPage {
   const body =
     '<!doctype html><html lang="en"><head><meta charset="utf-8">' +

@@ -7,5 +7,5 @@ export type EmailBounceClass = Extract<EmailFeedback, { kind: 'bounced' }>['clas
 /** The single classifier of refusals. */
 export type ClassifyBounce = (given: { code?: number; enhanced?: string; text?: string }) => EmailBounceClass
 
-/** Fetches a page from a foreign server through the guarded client. Returns undefined unless it gets a good answer. */
+/** Fetches a page from an external server through the guarded client. Returns undefined without a good answer. */
 export type FetchPage = (url: string) => Promise<Buffer | undefined>

@@ -1,4 +1,4 @@
-// Reads foreign JSON defensively: a field of an unexpected type is treated as missing.
+// Reads external JSON defensively: a field of an unexpected type is treated as missing.
 
 import { scanJson } from '../../../lib/scan-json.ts'
 

@@ -31,7 +31,7 @@ const AT_ONCE = 50
 /** Longer than any provider keeps retrying, and longer than a signature is accepted. */
 const RETENTION_MS = 8 * 86_400_000
 const DELETED_AT_ONCE = 10_000
-/** An event counts at the time it happened, unless it is older than this. */
+/** An event counts when it happened; if that is in the future or longer ago than this, it counts now. */
 const OLDEST_EVENT_MS = 31 * 86_400_000
 
 export async function receiveEvents(
