@@ -1,5 +1,6 @@
-// PostgreSQL grants shared row locks before a waiting exclusive one. Some worker always sends a broadcast and shares its message's row, so a
-// cancel would wait forever. Both sides take an advisory lock first, which is granted in the order of requests.
+// PostgreSQL grants shared row locks before a waiting exclusive one. Some worker always sends a broadcast and shares
+// its message's row, so a cancel would wait forever. Both sides take an advisory lock first, which is granted in the
+// order of requests.
 
 import type { Db } from '../storage/db.ts'
 import { sql } from '../storage/sql.ts'
@@ -14,7 +15,7 @@ export async function lockForSending(db: Db, ids: readonly MessageId[]): Promise
     await db.query(sql`select pg_advisory_xact_lock_shared(${CANCEL_LOCK_KEY}, hashtext(${id}))`)
 }
 
-/** Until the transaction ends, nobody starts to send more of these messages. */
+/** Until the transaction ends, no worker can start to send more of these messages. */
 export async function lockForCancel(db: Db, ids: readonly MessageId[]): Promise<void> {
   for (const id of ids.toSorted())
     await db.query(sql`select pg_advisory_xact_lock(${CANCEL_LOCK_KEY}, hashtext(${id}))`)

@@ -1,4 +1,4 @@
-// Cancel message: nothing more of it is sent. The message stays, and says that it was canceled.
+// Cancel message: nothing more of the message is sent. The message stays and is shown as canceled.
 
 import { invalid } from '../lib/errors.ts'
 import type { AppId } from '../lib/ids.ts'
@@ -13,13 +13,13 @@ import { messageNotFound } from './view.ts'
 type CancelContext = { db: Db; queue: Queue; now: () => Date }
 
 /**
- * Possible while it stops at least one delivery. Who begins a slice takes the message's row too, so that nothing begins to be sent
- * once this has committed; what waits is closed in the background.
+ * Possible as long as it stops at least one delivery. Workers that start a batch also lock the message's row, so no new
+ * batch is sent once this has committed. Pending deliveries are closed in the background.
  */
 export function cancelMessage({ db, queue, now }: CancelContext, appId: AppId, id: MessageId): Promise<void> {
   return db.transaction(async (db) => {
     const message = await lockMessage(db, appId, id)
-    // Those of journeys belong to their journey.
+    // Messages of journeys can only be stopped through their journey.
     if (!message?.isListed) throw messageNotFound()
     if (message.state === 'canceled') return
     const isExpanded = message.state === 'sending' || message.state === 'done'
@@ -30,7 +30,10 @@ export function cancelMessage({ db, queue, now }: CancelContext, appId: AppId, i
   })
 }
 
-/** Of messages that stand in no list, by whoever made them, in their transaction. What is over by then stays as it is. */
+/**
+ * Cancels unlisted messages, in the transaction of the caller that created them. Messages that are already over stay as
+ * they are.
+ */
 export async function cancelMessages(
   db: Db,
   queue: Queue,

@@ -1,4 +1,4 @@
-// What the operations on messages are made of, put together once.
+// The dependencies of the operations on messages, created once at startup.
 
 import type { Clock } from '../lib/clock.ts'
 import type { NewId } from '../lib/ids.ts'
@@ -24,7 +24,7 @@ export type MessagesContext = {
   renderer: Renderer
   findTemplate: FindTemplate
   findSuspension: FindSuspension
-  /** Whether mails may have attachments on this server. */
+  /** Whether emails may have attachments on this server. */
   allowsAttachments: boolean
   isSendingDisabled: IsSendingDisabled
   insertMessage: InsertMessage

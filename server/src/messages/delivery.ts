@@ -7,7 +7,7 @@ import type { ContentChannel } from '../templates/content.ts'
 import type { SubscriptionType } from '../users/subscriptions/subscription.ts'
 import { type JobLane, lanes, type MessageId, type RunId } from './message.ts'
 
-/** The type of the subscription that it goes to. */
+/** The type of the subscription that the delivery goes to. */
 export type Platform = SubscriptionType
 
 /** What an email is counted under beside its message. */
@@ -57,8 +57,9 @@ export const shardsOf = (provider: Provider): string[] =>
   lanes.flatMap((lane) => Array.from({ length: SHARD_COUNT }, (_, part) => shardOf(lane, provider, part)))
 
 /**
- * Each count is split into parts, so that no two workers wait for each other: one per shard number, one for expanding, one for closing
- * canceled messages, and one for each writer that adds recipients. A part alone may be negative; their sum is the count.
+ * Each count is split into parts, so that no two workers wait for each other: one per shard number, one for expanding,
+ * one for closing canceled messages, and one for each writer that adds recipients. A part alone may be negative; their
+ * sum is the count.
  */
 export const EXPAND_COUNT_PART = SHARD_COUNT
 export const CLOSE_COUNT_PART = SHARD_COUNT + 1

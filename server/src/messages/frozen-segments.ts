@@ -1,5 +1,5 @@
-// The segments that a message names, as they were when it was accepted. Messages that were accepted before these were kept with them
-// go by what their segments are now.
+// The segments that a message names, as they were when it was accepted. Older messages, which were accepted before
+// their filters were stored with them, use the current filters of their segments.
 
 import type { AppId } from '../lib/ids.ts'
 import type { FilterNode } from '../segments/filters/tree.ts'
@@ -7,7 +7,7 @@ import { filterTreeOf, getSegmentsById } from '../segments/read.ts'
 import type { Db } from '../storage/db.ts'
 import type { NamedSegment } from './message.ts'
 
-/** In their order; undefined where nobody can tell any more who was meant. */
+/** In the order of the segments; undefined for a segment that is deleted and whose filters were not stored. */
 export async function readSegmentTrees(
   db: Db,
   appId: AppId,

@@ -6,7 +6,7 @@ import { parseShard } from './delivery.ts'
 import type { JobLane, MessageId } from './message.ts'
 
 export const EXPAND = 'messages.expand'
-/** The same for the bulk lane, where jobs take turns to read audiences. */
+/** Expands bulk messages; in the bulk lane, jobs take turns to read audiences. */
 export const EXPAND_BULK = 'messages.expand-bulk'
 export const DELIVER = 'messages.deliver'
 export const CLOSE = 'messages.close'

@@ -2,7 +2,7 @@
 
 import type { MessageOptions } from './message.ts'
 
-/** A `ttl` of 0 keeps providers from storing the message. It must not expire while it waits in the server. */
+/** A `ttl` of 0 tells providers not to store the message. It must not expire while it waits in the server. */
 const MIN_LIFETIME_SECONDS = 60
 
 export const lifetimeSecondsOf = ({ ttl }: Pick<MessageOptions, 'ttl'>): number => ttl || MIN_LIFETIME_SECONDS

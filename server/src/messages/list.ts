@@ -1,4 +1,4 @@
-// Lists of messages: newest first by pages, or in the order of their time from a place on.
+// Lists messages: newest first by pages, or in the order of their time after a cursor.
 
 import { invalid } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
@@ -37,7 +37,7 @@ export async function listMessages(db: Db, appId: AppId, query: ListQuery) {
     total_count: await countMessages(db, appId, filter),
     offset,
     limit,
-    // With nothing new the same place leads to whatever comes later.
+    // If there is nothing new, the same cursor leads to whatever comes later.
     ...(time_offset !== undefined && { time_offset, next_time_offset: last ? placeOf(last) : time_offset }),
     notifications: messages.map((it) => messageObject(appId, it, counts.get(it.id) ?? [])),
   }
@@ -48,7 +48,7 @@ function readFilter({ kind, template_id }: ListQuery): MessageFilter {
   return { kind, templateId: template_id?.toLowerCase() }
 }
 
-/** A moment, or where the page before ended: its moment and its last message, in Base64. */
+/** Reads a time, or the cursor of the previous page: the time and id of its last message, in Base64. */
 function readPlace(given: string): MessageCursor {
   const moment = parseInstant(given)
   if (moment) return { sendAfter: moment, id: undefined }

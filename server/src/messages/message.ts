@@ -1,4 +1,4 @@
-// What a message is: its audience, its options, and where it stands. The row of `messages`, in our words.
+// A message: its audience, its options and its state. This is the row of `messages`.
 
 import type { Id, SubscriptionId } from '../lib/ids.ts'
 import type { JobLane } from '../queue/job.ts'
@@ -13,16 +13,16 @@ export { type JobLane, lanes } from '../queue/job.ts'
 export type MessageId = Id<'message'>
 export type RunId = Id<'run'>
 
-/** Outside journeys a delivery belongs to no run. */
+/** The run of deliveries that belong to no journey. */
 export const NO_RUN: RunId = '00000000-0000-0000-0000-000000000000'
 
 export type MessageState = 'scheduled' | 'expanding' | 'sending' | 'done' | 'canceled'
 
-/** `filters`: as they were when the message was accepted, whatever becomes of the segment. */
+/** `filters`: as they were when the message was accepted, even if the segment changes later. */
 export type NamedSegment = { id: SegmentId; name: string; filters?: SegmentFilter[] }
 
 /**
- * Who is meant, one way of naming them. `field` is the name that the request used for it, by which it is answered.
+ * Whom a message is for, in one of several ways. `field` is the name that the request used, which the answer uses too.
  * Segments and filters are read by ranges of subscriptions; the others name each recipient.
  */
 export type Audience =
@@ -30,20 +30,20 @@ export type Audience =
   | { kind: 'filters'; filters: SegmentFilter[]; excluded: NamedSegment[] }
   | { kind: 'aliases'; field: 'include_aliases' | 'include_external_user_ids'; aliases: Record<string, string[]> }
   /**
-   * Also what tokens, email addresses and phone numbers were resolved to when the message was accepted; those are `given`,
-   * which is empty where the ids themselves were.
+   * Also the result of resolving tokens, email addresses and phone numbers when the message was accepted. `given` holds
+   * those, and is empty if the request named the ids themselves.
    */
   | { kind: 'subscriptions'; field: string; given: string[]; ids: SubscriptionId[] }
-  /** All devices that show a live activity, where they are too many to be named. */
+  /** All devices that show a live activity, if they are too many to be named. */
   | { kind: 'activity'; activityId: string }
-  /** Who is added one by one, each in a run, while the message is open. Nobody is after `until`, in ISO 8601. */
+  /** Recipients are added one by one, each in a run, while the message is open: until `until`, in ISO 8601. */
   | { kind: 'recipients'; until: string }
 
-/** What a live activity on iOS shows. Times are in Unix seconds, `at` in ISO 8601. */
+/** What a live activity on iOS shows. Times are in Unix seconds, except `at`, which is in ISO 8601. */
 export type LiveActivity = {
   event: 'start' | 'update' | 'end'
   id: string
-  /** Of a start: the kind of activity, and what it is about. */
+  /** For `start`: the kind of activity, and its fixed attributes. */
   type?: string
   attributes?: Record<string, unknown>
   state: Record<string, unknown>
@@ -53,38 +53,41 @@ export type LiveActivity = {
   relevanceScore?: number
 }
 
-/** Times in ISO 8601; each stage begins when the one before has ended, or later. */
+/** Times in ISO 8601. Each stage begins when the one before has ended, or later. */
 export type WarmUpStage = { start: string; end: string; quota: number; acked: boolean }
 export type WarmUp = { strategy: 'recommended' | 'custom'; stages: WarmUpStage[] }
 
 export type MessageOptions = {
-  /** Seconds from due until it is too late. */
+  /** Seconds from the due time until a delivery expires. */
   ttl: number
-  /** The provider's, not ours: from 1 to 10, which may wake the device. */
+  /** The provider's priority, from 1 to 10, which may wake the device. It does not affect our own order. */
   priority: number
-  /** Each at the same hour: of their own time zone, or of when they were last there. */
+  /** Each recipient gets the message at the same hour: of their own time zone, or of their last activity. */
   delayedOption?: 'timezone' | 'last-active'
-  /** Seconds after midnight, for `timezone`; without it the time of day of `sendAfter`. As it was given: for showing it. */
+  /**
+   * Seconds after midnight, for `timezone`; defaults to the time of day of `sendAfter`. `timeOfDayGiven` is the
+   * original text, for display.
+   */
   timeOfDay?: number
   timeOfDayGiven?: string
-  /** 0: not throttled, whatever the app's setting is. */
+  /** 0 means not throttled, whatever the app's setting is. */
   throttlePerMinute?: number
-  /** False: this message is sent however many went before. */
+  /** False sends this message regardless of the frequency cap. */
   frequencyCap?: boolean
-  /** What may or may not have arrived is sent again. */
+  /** Deliveries with unknown outcomes are sent again. */
   atLeastOnce?: boolean
-  /** To test users alone, outside metrics and limits. */
+  /** Sent only to test users, and left out of metrics and limits. */
   isTest?: boolean
-  /** Of push: which types of subscription, where not all. */
+  /** For push: the types of subscription it goes to, if not all. */
   platforms?: string[]
-  /** Of email: also to those who do not want any. */
+  /** For email: also send to recipients who have unsubscribed. */
   includeUnsubscribed?: boolean
   customData?: Record<string, unknown>
-  /** Of email: a new domain is made known to mail servers by and by. */
+  /** For email: introduces a new domain to mail servers gradually. */
   warmUp?: WarmUp
-  /** Shown by a live activity, to whose token it goes, instead of being a notification. */
+  /** The message updates this live activity, by the activity's token, instead of showing a notification. */
   activity?: LiveActivity
-  /** What the template brings beside its content, as it was then. */
+  /** What the template contributes besides its content, as it was when the message was accepted. */
   template?: { name: string; dynamicContent: string | null }
 }
 
@@ -110,7 +113,7 @@ export type Message = {
   canceledAt: Date | null
 }
 
-/** A message on its way in. */
+/** A message that is about to be stored. */
 export type NewMessage = Pick<
   Message,
   | 'id'
@@ -127,6 +130,6 @@ export type NewMessage = Pick<
   | 'sendAfter'
 >
 
-/** By which a request is recognized when it comes again; the two names are key spaces of their own. */
+/** The fields that identify a repeated request. Each of the two has its own key space. */
 export const idempotencyKeyNames = ['idempotency_key', 'external_id'] as const
 export type IdempotencyKey = { name: (typeof idempotencyKeyNames)[number]; key: string }

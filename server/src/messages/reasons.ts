@@ -1,13 +1,13 @@
-// The reasons of deliveries that code tells apart.
+// The reasons of deliveries that the code distinguishes.
 
-/** The recipient is gone: known before sending, or reported by the provider, whose own word follows. */
+/** The recipient is gone. This was known before sending, or the provider reported it, and its own wording follows. */
 export const UNSUBSCRIBED = 'unsubscribed'
 /** The subscription was deleted after the message was expanded. */
 export const DELETED = 'deleted'
 const GONE = 'gone: '
 export const goneReason = (word: string) => `${GONE}${word}`
 export const isGone = (reason: string) => reason.startsWith(GONE)
-/** The SMS provider's word for a recipient who replied STOP. */
+/** The SMS provider reports that the recipient replied STOP. */
 export const OPTED_OUT = 'opted out'
 
 /** The device never sent a token for the live activity, or has withdrawn it. */

@@ -1,5 +1,5 @@
-// Messages that take recipients while they are open: journeys add each user to the message of the node that the user is at
-// (expand/add-recipients.ts). They are unlisted; from there on they are sent like any other message.
+// Messages that take recipients while they are open: journeys add each user to the message of the node that the user is
+// at (expand/add-recipients.ts). They are unlisted, and otherwise sent like any other message.
 
 import type { AppId, NewId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -11,12 +11,12 @@ import type { MessagesContext } from './context.ts'
 import type { JobLane, MessageId, NewMessage } from './message.ts'
 import type { CreateMessageBody } from './schema.ts'
 
-/** What a template decides about a message. */
+/** The parts of a message that its template decides. */
 export type PreparedMessage = Pick<NewMessage, 'channel' | 'templateId' | 'content' | 'emailHtml' | 'options'>
 
 /**
- * Prepares what a request with this template and nothing else would send; undefined if there is no such template. Must not run
- * in a transaction, because another process may have to prepare the content.
+ * Prepares what a request with this template and nothing else would send; undefined if there is no such template. Must
+ * not run in a transaction, because another process may have to prepare the content.
  */
 export async function prepareFromTemplate(
   { findTemplate, renderer }: Pick<MessagesContext, 'findTemplate' | 'renderer'>,
@@ -31,10 +31,13 @@ export async function prepareFromTemplate(
   return { ...content, templateId, options: readOptions(body, content, template, now) }
 }
 
-/** Nobody is added after `until`. */
+/** Nobody can be added after `until`. */
 export type OpenMessageInput = { name: string | null; lane: JobLane; until: Date }
 
-/** All deliveries belong to the month in which the message was opened; its partition must still be there for the last one. */
+/**
+ * All deliveries belong to the month in which the message was opened; its partition must still be there for the last
+ * one.
+ */
 const MAX_OPEN_MS = 2 * 86_400_000
 
 /** Runs in the caller's transaction. */

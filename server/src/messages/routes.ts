@@ -21,7 +21,7 @@ const access = (appIn: 'query' | 'body'): RouteAccess => ({ kind: 'app', permiss
 
 const isLookback = ({ query }: Pick<Call, 'query'>) => Number(query.offset) > 0 || query.time_offset !== undefined
 
-/** Bodies of emails, with their pictures inline, come in the request. */
+/** The body of an email, including its inline images, is part of the request. */
 const MAX_BODY_BYTES = 5 * 1_048_576
 
 export function messageRoutes(ctx: MessagesContext): Route[] {

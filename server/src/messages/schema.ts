@@ -1,4 +1,5 @@
-// The wire shapes of messages. What a message says is the content that it shares with templates; here is whom it is for and when.
+// The wire shapes of messages. Their content is shared with templates; the schemas here add the recipients and the
+// schedule.
 
 import Type, { type Static } from 'typebox'
 import { OutcomeObject, outcomeQuery } from '../outcomes/schema.ts'
@@ -22,7 +23,7 @@ const LEGACY_TOKENS = 'Legacy: push tokens. Those that are not known become subs
 
 type StageGiven = { start: string; end: string; quota: number; acked?: boolean | null }
 
-/** Whom a message is for: exactly one of these, but for those that only say more about another. */
+/** Whom a message is for. Exactly one of these must be set, apart from fields that only refine another. */
 const targetFields = {
   include_aliases: orNull<Record<string, string[]>>('object', {
     additionalProperties: { type: 'array', items: { type: 'string' }, maxItems: MAX_TARGETS },
@@ -136,7 +137,7 @@ export const CreatedAnswer = Type.Object({
 export type CreatedAnswer = Static<typeof CreatedAnswer>
 
 const uuid = { format: 'uuid' }
-/** What is no id is no message: the handler says so. */
+/** Any text is accepted here. The handler answers that there is no such message if it is not an id. */
 export const MessagePath = Type.Object({ message_id: Type.String() })
 export const AppQuery = Type.Object({ app_id: Type.String() })
 export const ViewQuery = Type.Object({ app_id: Type.String(), ...outcomeQuery })
@@ -170,7 +171,7 @@ const stats = {
 }
 const secondsOrNull = (description: string) => Type.Unsafe<number | null>({ type: ['integer', 'null'], description })
 
-/** All fields of the request come first, null where they were not set. */
+/** All fields of the request come first; those that were not set are null. */
 export const MessageAnswer = Type.Object({
   id: Type.String(uuid),
   app_id: Type.String(uuid),

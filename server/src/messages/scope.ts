@@ -1,4 +1,4 @@
-// What Liquid sees of a message and the template that it was made from, wherever the message is rendered.
+// What Liquid sees of a message and of the template that it was created from, wherever the message is rendered.
 
 import { readDynamicContent } from '../templates/dynamic-content.ts'
 import type { LiquidScopeParts } from '../templates/liquid-scope.ts'

@@ -1,4 +1,5 @@
-// SQL that reads, lists and cancels messages. accept/store.ts stores them; deliveries and their counts have stores of their own.
+// SQL that reads, lists and cancels messages. accept/store.ts stores them; deliveries and their counts have stores of
+// their own.
 
 import type { AppId } from '../lib/ids.ts'
 import type { Db } from '../storage/db.ts'
@@ -24,7 +25,7 @@ export async function lockMessage(db: Db, appId: AppId, id: MessageId) {
   return message
 }
 
-/** Locks, in the order of their ids, the unlisted messages of which something may still be sent. */
+/** Locks the unlisted messages that may still send something, in the order of their ids. */
 export async function lockUnlistedMessages(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
   await lockForCancel(db, ids)
   const messages = await db.query<{ id: MessageId }>(sql`
@@ -52,7 +53,7 @@ export const findMessageCounts = (db: Db, appId: AppId, ids: readonly MessageId[
     order by c.message_id, c.platform, c.state, c.reason`)
 
 export type MessageFilter = { kind?: number | undefined; templateId?: string | undefined }
-/** The last message of the page before; without an id, everything up to this instant has been seen. */
+/** The last message of the previous page; without an id, everything up to this time has been seen. */
 export type MessageCursor = { sendAfter: Date; id: MessageId | undefined }
 
 const listed = ({ kind, templateId }: MessageFilter) => sql`m.is_listed

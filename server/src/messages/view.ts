@@ -1,4 +1,4 @@
-// A message as it is answered: all that it was asked to be, and how it stands.
+// A message as the API returns it: the fields of its request, and its state.
 
 import { AppError } from '../lib/errors.ts'
 import { type AppId, isUuid } from '../lib/ids.ts'
@@ -11,10 +11,10 @@ import type { Audience, Message, MessageId, MessageOptions } from './message.ts'
 import { CreateMessageBody } from './schema.ts'
 import { findMessage, findMessageCounts, type MessageCount } from './store.ts'
 
-/** The literal is in the official clients' error catalogue. */
+/** This exact text is in the official clients' error catalogue. */
 export const messageNotFound = () => new AppError('not-found', { code: 'message-0', title: 'Notification not found' })
 
-/** In a path: what is no id names nothing. */
+/** Reads an id from the path. A text that is not an id names no message. */
 export function parseMessageId(given: string): MessageId {
   if (!isUuid(given)) throw messageNotFound()
   return given.toLowerCase()
@@ -32,7 +32,7 @@ export async function viewMessage(
   return { ...messageObject(appId, message, await findMessageCounts(db, appId, [id])), outcomes }
 }
 
-/** Fields of the request that say how to take it, and are no part of the message. */
+/** Fields that say how to process the request, and are not part of the message. */
 const OF_THE_REQUEST = ['idempotency_key', 'external_id', 'kind', 'isSms', 'channel_for_external_user_ids']
 const UNSET = Object.fromEntries(
   Object.keys(CreateMessageBody.properties)
@@ -67,11 +67,11 @@ export function messageObject(appId: AppId, it: Message, counts: readonly Messag
   }
 }
 
-/** One for each address beside each mail that was sent. */
+/** One copy for each BCC address of each email that was sent. */
 const copiesOf = ({ content }: Message, counts: readonly MessageCount[]) =>
   (content.email_bcc?.length ?? 0) * counts.reduce((sum, { state, count }) => (state === 'sent' ? sum + count : sum), 0)
 
-/** In lists the names are left out where there are many. */
+/** Lists omit the recipients of messages that have many. */
 function targetsObject(audience: Audience): Record<string, unknown> {
   const names = (list: { name: string }[]) => (list.length > 0 ? list.map(({ name }) => name) : null)
   switch (audience.kind) {
@@ -119,7 +119,7 @@ function warmUpObject({ options, state }: Message) {
   return { ...options.warmUp, status, is_live: status === 'active' }
 }
 
-/** Of messages that were accepted before it was kept as it was given. */
+/** Formats the time of day of messages that were accepted before the original text was stored. */
 const timeOfDay = (secondsOfDay: number) =>
   [secondsOfDay / 3600, (secondsOfDay / 60) % 60, secondsOfDay % 60]
     .map((part) => String(Math.floor(part)).padStart(2, '0'))

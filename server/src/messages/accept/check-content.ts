@@ -1,4 +1,4 @@
-// Whether this server and this app may send the content of a message now.
+// Checks whether this server and this app may send the content of a message now.
 
 import type { AppId } from '../../lib/ids.ts'
 import { checkMayAttach } from '../../templates/check-content.ts'

@@ -27,7 +27,7 @@ export function readKeys(body: CreateMessageBody): RequestKeys {
   return { keys, requestHash: sha256(canonicalJson(rest)).toString('hex') }
 }
 
-/** The same text for equal values, whatever the order of their fields. */
+/** Writes equal values as the same text, whatever the order of their fields. */
 function canonicalJson(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join()}]`
@@ -35,10 +35,13 @@ function canonicalJson(value: unknown): string {
   return `{${entries.map(([name, inner]) => `${JSON.stringify(name)}:${canonicalJson(inner)}`).join()}}`
 }
 
-/** Keys taken at this time or earlier are free again. */
+/** Keys that were taken at this time or earlier are free again. */
 export const oldestKeyTime = (now: Date) => new Date(now.getTime() - RETENTION_MS)
 
-/** Finds the message that an earlier request with one of these keys made. Throws if that was another request. */
+/**
+ * Finds the message that an earlier request with one of these keys created. Throws if that request differed from this
+ * one.
+ */
 export async function findReplay(
   { db, now }: { db: Db; now: () => Date },
   appId: AppId,
@@ -51,7 +54,7 @@ export async function findReplay(
   return replay?.value
 }
 
-/** What a request with one of the taken keys gets; undefined if none of its keys is taken. */
+/** Decides what a request gets when its keys are taken; returns undefined if none of them is. */
 export function replayOf(
   { keys, requestHash }: RequestKeys,
   takenKeys: readonly TakenKey[],

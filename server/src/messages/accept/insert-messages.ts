@@ -1,5 +1,5 @@
-// Stores messages. Concurrent requests of one app become one statement, which looks up their targets, takes their keys, and writes
-// messages and jobs; a request is answered after the commit.
+// Stores messages. Concurrent requests of one app become one statement, which looks up their targets, takes their keys,
+// and writes messages and jobs; a request is answered after the commit.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Queue } from '../../queue/enqueue.ts'
@@ -17,7 +17,7 @@ import { oldestKeyTime, replayOf } from './idempotency.ts'
 import { findTakenKeys, type InsertResult, insertSubmissions, releaseKeys, type TakenKey } from './store.ts'
 import type { AcceptedMessage, Submission } from './submission.ts'
 
-/** Answers undefined when no target can be reached; then nothing was stored. */
+/** Returns undefined when no target can be reached; nothing is stored then. */
 export type InsertMessage = (appId: AppId, submission: Submission) => Promise<AcceptedMessage | undefined>
 
 /** Whether sending is stopped because the app crossed its limit. */
@@ -43,7 +43,7 @@ export const createInsertMessage = (ctx: InsertContext): InsertMessage =>
     },
   })
 
-/** Groups of at most so many targets; a submission is never split. */
+/** Splits entries into groups with at most this many targets. A submission is never split. */
 function groupByTargetCount(entries: readonly Entry[]): Entry[][] {
   const groups: Entry[][] = []
   let room = -1
@@ -77,7 +77,10 @@ async function settleGroup(ctx: InsertContext, appId: AppId, group: readonly Ent
   }
 }
 
-/** True if sending is on hold; then nothing was stored. Entries that lost a key to a message that was not stored stay open. */
+/**
+ * Returns true if sending is on hold, in which case nothing was stored. Entries that lost a key to a message that was
+ * not stored stay open.
+ */
 async function settleRound(
   ctx: InsertContext,
   appId: AppId,
@@ -99,7 +102,7 @@ async function settleRound(
   return false
 }
 
-/** Of the entries that share a key only the first; the others find what became of it. */
+/** Keeps only the first of the entries that share a key; the others find its result in the next round. */
 function withoutSharedKeys(open: readonly Entry[]): Entry[] {
   const seen = new Set<string>()
   return open.filter(({ submission: { keys } }) => {
@@ -126,7 +129,7 @@ async function settleReplays(ctx: InsertContext, appId: AppId, entries: readonly
   }
 }
 
-/** Retries of requests that were accepted before get their answer even so. */
+/** Retries of requests that were accepted earlier still get their original answer. */
 async function refuseDisabled(ctx: InsertContext, appId: AppId, open: readonly Entry[]): Promise<void> {
   const takenKeys = await findKeysOf(ctx, appId, open)
   for (const entry of open) entry.outcome = replayOf(entry.submission, takenKeys) ?? { error: sendingDisabled() }
@@ -164,12 +167,12 @@ async function insertAndAnnounce(
   const results = hasCompositeKey
     ? await db.transaction((db) => insertAllOrNoKeys(db, appId, submissions, insert))
     : await insert(db)
-  // The answers need not wait for it: workers also find new jobs without being told.
+  // The answers need not wait for the announcement: workers also find new jobs by polling.
   if (results[0]?.hasNewJobs) queue.announce(db, jobs).catch(() => {})
   return results
 }
 
-/** Of two keys of a request one can be free and the other taken: then it keeps neither. */
+/** When a request has two keys, one can be free and the other taken: then it keeps neither. */
 async function insertAllOrNoKeys(
   db: Db,
   appId: AppId,
@@ -182,7 +185,7 @@ async function insertAllOrNoKeys(
   return results
 }
 
-/** Direct messages that are due share one job; every other message has its own, at its time. */
+/** Direct messages that are due share one job. Every other message has its own, due when the message is. */
 function expandJobs(appId: AppId, messages: readonly NewMessage[], now: Date): NewJob[] {
   const jobs: NewJob[] = messages
     .filter(({ lane, sendAfter }) => lane === 'bulk' || sendAfter > now)

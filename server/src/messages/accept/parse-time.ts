@@ -1,15 +1,15 @@
-// Moments and times of day as people and programs write them. What is not understood is refused: a message at the wrong hour
-// is worse than a message refused. Without a zone UTC is meant.
+// Parses moments and times of day in the formats that people and programs use. A text that cannot be parsed is refused:
+// a message sent at the wrong hour is worse than a refused one. Times without a zone are in UTC.
 
 import { ownProperty } from '../../lib/own-property.ts'
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec']
 const FULL_MONTHS = 'january february march april may june july august september october november december'.split(' ')
-/** Short names that are longer than the others. */
+/** Abbreviations that are longer than three letters. */
 const OTHER_MONTHS: Record<string, string> = { sept: 'sep' }
 const WEEKDAYS = ['sun', 'mon', 'tue', 'wed', 'thu', 'fri', 'sat']
 const FULL_WEEKDAYS = 'sunday monday tuesday wednesday thursday friday saturday'.split(' ')
-/** Hours from UTC of the zones that mail knows by name. */
+/** Offsets from UTC, in hours, of the zone names that email uses. */
 const ZONES: Record<string, number> = { EST: -5, EDT: -4, CST: -6, CDT: -5, MST: -7, MDT: -6, PST: -8, PDT: -7 }
 
 const CLOCK = String.raw`(?<hour>\d{1,2}):(?<minute>\d{2})(?::(?<second>\d{2})(?:\.(?<fraction>\d{1,9}))?)?(?:\s*(?<half>[ap]m))?`
@@ -24,7 +24,7 @@ const FORMS = [
   String.raw`${WEEKDAY}(?<monthName>[a-z]{3,9})\.?\s+(?<day>\d{1,2})(?:st|nd|rd|th)?,?\s+(?<year>\d{4})${TIME}`,
   // Thu, 24 Sep 2015 14:00:00 GMT
   String.raw`${WEEKDAY}(?<day>\d{1,2})(?:st|nd|rd|th)?\s+(?<monthName>[a-z]{3,9})\.?,?\s+(?<year>\d{4})${TIME}`,
-  // 9/24/2015 2:00 pm: the month first
+  // 9/24/2015 2:00 pm: the month comes first
   String.raw`(?<month>\d{1,2})/(?<day>\d{1,2})/(?<year>\d{4})${TIME}`,
 ].map((form) => new RegExp(`^${form}$`, 'i'))
 
@@ -33,7 +33,7 @@ const placeIn = (name: string, short: string[], full: string[]) => {
   return place >= 0 ? place : short.indexOf(name)
 }
 
-/** Undefined when it is not understood, or no such moment exists. */
+/** Returns undefined when the text cannot be parsed, or no such moment exists. */
 export function parseInstant(given: string): Date | undefined {
   const text = given.trim()
   for (const form of FORMS) {
@@ -52,7 +52,7 @@ function momentOf(parts: Record<string, string | undefined>): Date | undefined {
       : placeIn(monthNamed(parts.monthName.toLowerCase()), MONTHS, FULL_MONTHS)
   const [year, day] = [Number(parts.year), Number(parts.day)]
   const date = new Date(Date.UTC(year, month, day))
-  // What does not exist (30 February) would silently become another day.
+  // `Date` would silently turn a day that does not exist (30 February) into another one.
   if (month < 0 || date.getUTCFullYear() !== year || date.getUTCMonth() !== month || date.getUTCDate() !== day)
     return undefined
   if (parts.weekday && placeIn(parts.weekday.toLowerCase(), WEEKDAYS, FULL_WEEKDAYS) !== date.getUTCDay())
@@ -74,7 +74,7 @@ function offsetOf(zone: string): number | undefined {
   return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes))
 }
 
-/** After midnight. */
+/** Seconds after midnight. */
 function secondsOf({ hour, minute, second = '0', half }: Record<string, string | undefined>): number | undefined {
   let hours = Number(hour)
   if (half !== undefined) {
@@ -88,7 +88,7 @@ function secondsOf({ hour, minute, second = '0', half }: Record<string, string |
 const TIME_OF_DAY = new RegExp(`^${CLOCK}$`, 'i')
 const HOUR_OF_DAY = /^(?<hour>\d{1,2})\s*(?<half>[ap]m)$/i
 
-/** `9:00AM`, `21:45`, `09:45:30`: seconds after midnight. */
+/** Parses `9:00AM`, `21:45` or `09:45:30` to seconds after midnight. */
 export function parseTimeOfDay(given: string): number | undefined {
   const text = given.trim()
   const parts = TIME_OF_DAY.exec(text)?.groups ?? HOUR_OF_DAY.exec(text)?.groups

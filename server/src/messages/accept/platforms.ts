@@ -1,4 +1,4 @@
-// Which types of subscription a message goes to, and through which lane.
+// Decides which types of subscription a message goes to, and through which lane.
 
 import { invalid } from '../../lib/errors.ts'
 import { type ContentChannel, type ContentFields, hasAny, PLATFORMS } from '../../templates/content.ts'
@@ -8,7 +8,7 @@ import type { JobLane } from '../message.ts'
 
 const WEB: readonly SubscriptionType[] = ['ChromePush', 'FirefoxPush', 'SafariPush', 'SafariLegacyPush']
 
-/** Chromium browsers, Edge among them, are one type. */
+/** All Chromium browsers, including Edge, share one type. */
 const typesOf: Record<(typeof PLATFORMS)[number], readonly SubscriptionType[]> = {
   isAndroid: ['AndroidPush'],
   isIos: ['iOSPush'],
@@ -33,7 +33,10 @@ const platformFields: ReadonlySet<string> = new Set(PLATFORMS)
 export const namesPlatform = (content: ContentFields) =>
   hasAny(content, platformFields) && PLATFORMS.some((name) => content[name] === true)
 
-/** Naming a platform excludes the others; where none is named, those set to false are left out. Undefined means all. */
+/**
+ * Naming a platform excludes all others. If none is named, those set to false are left out. Undefined means all
+ * platforms.
+ */
 export function readPlatforms(content: ContentFields): SubscriptionType[] | undefined {
   if (!hasAny(content, platformFields)) return undefined
   const named = PLATFORMS.filter((name) => content[name] === true).flatMap((name) => typesOf[name])
@@ -61,7 +64,7 @@ export function subscriptionTypesFor(
   return platforms ? PUSH.filter((type) => platforms.includes(type)) : PUSH
 }
 
-/** For every platform, whether the message goes there. */
+/** For each platform, says whether the message goes there. */
 export const platformFlags = (channel: ContentChannel, platforms: readonly string[] | undefined) =>
   Object.fromEntries(
     PLATFORMS.map((name) => [

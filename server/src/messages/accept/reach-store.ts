@@ -1,11 +1,14 @@
-// Which types of push subscription there are to reach: a look at few rows, for warnings and nothing else.
+// Finds out which types of push subscription can be reached. It reads few rows, and serves only the warnings.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { type Sql, sql } from '../../storage/sql.ts'
 import type { Submission } from './submission.ts'
 
-/** `isReachable` is a condition on a row `s` of subscriptions. Of an app with fewer than `most` subscriptions; undefined for larger ones, at which nobody looks through. */
+/**
+ * Returns undefined for apps with `most` subscriptions or more, so that large apps are never scanned. `isReachable` is
+ * a condition on a row `s` of subscriptions.
+ */
 export async function findSubscribedTypes(
   db: Db,
   appId: AppId,
@@ -18,7 +21,7 @@ export async function findSubscribedTypes(
   return new Set(found.filter((it) => it.isReachable).map(({ type }) => type))
 }
 
-/** Of those who are named. `user` finds whom a row `r` points at. */
+/** The same for named targets. `user` finds the user whom a row `r` refers to. */
 export async function findSubscribedTypesOfTargets(
   db: Db,
   appId: AppId,

@@ -1,4 +1,4 @@
-// The content of a message and its channel: the template as it is now, with the request's own fields on top.
+// Reads the content of a message and its channel: the template as it is now, with the request's own fields on top.
 
 import { invalid } from '../../lib/errors.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -13,7 +13,7 @@ import { namesPlatform } from './platforms.ts'
 
 export type MessageContent = { channel: ContentChannel; content: ContentFields; emailHtml: EmailHtml }
 
-/** `targetingChannel` is the channel that the way of naming recipients implies. */
+/** `targetingChannel` is the channel that the way of targeting implies. */
 export async function readMessageContent(
   renderer: Renderer,
   appId: AppId,
@@ -26,7 +26,7 @@ export async function readMessageContent(
   if (own.url && (own.web_url || own.app_url))
     throw invalid(`url cannot be combined with ${own.web_url ? 'web_url' : 'app_url'}`)
   const content = withChannelFlags(channel, template ? mergeContent(template.content, own) : own)
-  // A template was prepared when it was saved.
+  // A template was prepared and checked when it was saved.
   if (template && own.email_body === undefined && !usesLiquid(own)) {
     checkContent(content)
     return { channel, content, emailHtml: template.emailHtml }
@@ -35,7 +35,7 @@ export async function readMessageContent(
   return { channel, content, emailHtml }
 }
 
-/** Everything in the request that names a channel must agree; if nothing does, its content decides. */
+/** All fields of the request that name a channel must agree. If none does, the content decides. */
 function readChannel(
   body: CreateMessageBody,
   own: ContentFields,

@@ -1,4 +1,4 @@
-// How and when a message is sent. The error for options that exclude each other names both.
+// Reads how and when a message is sent. The error for options that exclude each other names both.
 
 import { invalid } from '../../lib/errors.ts'
 import type { ContentChannel, ContentFields } from '../../templates/content.ts'
@@ -58,7 +58,8 @@ function readDelay(
   if (!delayedOption) return undefined
   if (channel === 'sms') throw invalid('delayed_option cannot be combined with target_channel sms')
   if (delayedOption === 'last-active') return { delayedOption }
-  // Without it, the time of day of send_after counts, on each recipient's own clock.
+  // Without `delivery_time_of_day`, each recipient gets the message at the time of day of `send_after` in their own
+  // time zone.
   if (!delivery_time_of_day) return { delayedOption }
   const timeOfDay = parseTimeOfDay(delivery_time_of_day)
   if (timeOfDay === undefined) throw invalid('delivery_time_of_day must be a time such as 9:00AM, 21:45 or 09:45:30')

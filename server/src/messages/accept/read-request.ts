@@ -1,4 +1,4 @@
-// Step 1 of Create message: everything that the request decides by itself, without looking anything up.
+// Step 1 of Create message: reads and checks everything that needs no lookup.
 
 import { invalid } from '../../lib/errors.ts'
 import type { CreateMessageBody } from '../schema.ts'

@@ -1,4 +1,4 @@
-// Whom a request names, and how: exactly one way. Everything here is decided by the request alone.
+// Reads whom a request targets. It must do so in exactly one way. Nothing here needs a lookup.
 
 import { invalid } from '../../lib/errors.ts'
 import { isUuid, type SubscriptionId } from '../../lib/ids.ts'
@@ -14,10 +14,10 @@ export type Targeting =
   | { kind: 'filters'; filters: SegmentFilter[]; excluded: string[] }
   | { kind: 'aliases'; field: 'include_aliases' | 'include_external_user_ids'; aliases: Record<string, string[]> }
   | { kind: 'subscriptions'; field: TargetField; ids: SubscriptionId[] }
-  /** Push tokens, email addresses and phone numbers; who is not known becomes a subscription. */
+  /** Push tokens, email addresses and phone numbers. Those that are not known yet become subscriptions. */
   | { kind: 'tokens'; field: TargetField; type: SubscriptionType; tokens: string[] }
 
-/** The literal is in the official clients' error catalogue. */
+/** This exact text is in the official clients' error catalogue. */
 const NO_TARGETING = 'You must include which players, segments, or tags you wish to send this notification to.'
 
 const TOKENS = {
@@ -49,13 +49,13 @@ const strategyNames: ReadonlySet<string> = new Set(strategies)
 
 const MAX_TOKEN = 4_096
 
-/** Lists with nothing in them name nobody; some clients send one for each field that they leave out. */
+/** Empty lists target nobody: some clients send one for each field that they leave out. */
 function isGiven(value: object | null | undefined): boolean {
   if (value === undefined || value === null) return false
   return Array.isArray(value) ? value.length > 0 : Object.keys(value).length > 0
 }
 
-/** Of the many ways a body has one, and of its fields few are ways. */
+/** Only a few of the body's fields are targeting strategies; exactly one of those may be set. */
 function readStrategy(body: CreateMessageBody): Strategy {
   let given: Strategy | undefined
   for (const name in body) {
@@ -88,7 +88,7 @@ export function readTargeting(body: CreateMessageBody): Targeting {
   return { kind: 'tokens', field, type: TOKENS[field], tokens: readTokens(field, body[field] ?? []) }
 }
 
-/** The channel that the way of naming people decides by itself. */
+/** The channel that the way of targeting implies. */
 export function channelOfTargeting(targeting: Targeting): ContentChannel | undefined {
   if (targeting.kind !== 'tokens') return undefined
   return targeting.type === 'Email' ? 'email' : targeting.type === 'SMS' ? 'sms' : 'push'

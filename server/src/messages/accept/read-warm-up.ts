@@ -1,4 +1,5 @@
-// A new domain is made known to mail servers by and by: so many mails in each stage, in the order of the recipients' ids.
+// Warm-up: introduces a new domain to mail servers gradually. Each stage sends a limited number of emails, in the order
+// of the recipients' ids.
 
 import { invalid } from '../../lib/errors.ts'
 import type { ContentChannel } from '../../templates/content.ts'
@@ -9,7 +10,7 @@ import { parseInstant } from './parse-time.ts'
 type Given = NonNullable<CreateMessageBody['email_warm_up']>
 
 const DAY_MS = 86_400_000
-/** What mail servers get used to: from a hundred a day on, twice as many each day, for so many days. */
+/** A pace that mail servers get used to: 100 emails on the first day, doubled each day, for 20 days. */
 const RECOMMENDED = { first: 100, days: 20 }
 
 export function readWarmUp(body: CreateMessageBody, channel: ContentChannel, now: Date): WarmUp | undefined {

@@ -1,4 +1,4 @@
-// From the targeting of a request to the audience that is stored with the message.
+// Turns the targeting of a request into the audience that is stored with the message.
 
 import type { AppId } from '../../lib/ids.ts'
 import { checkSize } from '../../segments/estimate.ts'
@@ -15,7 +15,7 @@ import type { MessageTarget } from './submission.ts'
 
 type AudienceContext = Pick<MessagesContext, 'users' | 'segments' | 'isSendingDisabled'>
 
-/** Looks up segments, and makes subscriptions of unknown tokens and addresses. */
+/** Looks up segments, and creates subscriptions for unknown tokens and addresses. */
 export async function resolveAudience(ctx: AudienceContext, appId: AppId, targeting: Targeting): Promise<Audience> {
   switch (targeting.kind) {
     case 'aliases':
@@ -23,7 +23,7 @@ export async function resolveAudience(ctx: AudienceContext, appId: AppId, target
     case 'subscriptions':
       return { kind: 'subscriptions', field: targeting.field, given: [], ids: targeting.ids }
     case 'tokens': {
-      // Otherwise subscriptions would be made for a message that is then refused.
+      // Checked first: otherwise subscriptions would be created for a message that is then refused.
       if (await ctx.isSendingDisabled(appId)) throw sendingDisabled()
       const { field, type, tokens } = targeting
       const ids = await ensureSubscriptions(ctx.users, appId, type, tokens)
@@ -45,7 +45,7 @@ export async function resolveAudience(ctx: AudienceContext, appId: AppId, target
 
 const namedSegment = ({ id, name, filters }: Segment): NamedSegment => ({ id, name, filters })
 
-/** Undefined for segments and filters, which name nobody. */
+/** Returns undefined for segments and filters, which name no recipients. */
 export function targetsOf(audience: Audience): MessageTarget[] | undefined {
   if (audience.kind === 'subscriptions') return audience.ids.map((subscriptionId) => ({ subscriptionId }))
   if (audience.kind !== 'aliases') return undefined

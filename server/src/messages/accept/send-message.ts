@@ -1,4 +1,5 @@
-// Create message, from the body of the request to the answer. Each step has a file of its own and calls nothing of this one.
+// Create message, from the body of the request to the answer. Each step has a file of its own and depends on nothing in
+// this one.
 
 import { invalid } from '../../lib/errors.ts'
 import { type AppId, isUuid } from '../../lib/ids.ts'
@@ -29,13 +30,16 @@ export async function sendMessage(ctx: MessagesContext, appId: AppId, body: Crea
 }
 
 /**
- * Such a request is looked up by its keys first: its answer must not change with the templates and segments that it names, nor
- * make subscriptions again. For other requests, storing the message finds taken keys without a query of its own.
+ * Such a request is first looked up by its keys: the answer to a retry must not change with the templates and segments
+ * that it names, nor may a retry create subscriptions again. For other requests, storing the message detects taken keys
+ * without a separate query.
  */
 const dependsOnStoredNames = ({ body, targeting: { kind } }: MessageRequest) =>
   Boolean(body.template_id) || kind === 'segments' || kind === 'filters' || kind === 'tokens'
 
-/** The content is checked before the audience is resolved, because resolving unknown addresses creates subscriptions. */
+/**
+ * The content is checked before the audience is resolved, because resolving unknown addresses creates subscriptions.
+ */
 async function prepareSubmission(ctx: MessagesContext, appId: AppId, request: MessageRequest): Promise<Submission> {
   const { body, targeting, sendAfter, keys, requestHash } = request
   const template = body.template_id ? await getTemplate(ctx, appId, body.template_id) : undefined
@@ -71,7 +75,10 @@ async function getTemplate(ctx: MessagesContext, appId: AppId, id: string): Prom
   return template
 }
 
-/** With a key, a retry must get the first answer whatever was set up since: that answer carries no such warning. */
+/**
+ * A retry with an idempotency key must get the same answer, however the app was configured since. Answers to such
+ * requests therefore carry no warnings about unreachable recipients.
+ */
 const warnUnreachable = (
   ctx: MessagesContext,
   appId: AppId,

@@ -6,7 +6,7 @@ import { rows, type Sql, sql } from '../../storage/sql.ts'
 import type { IdempotencyKey, MessageId, NewMessage } from '../message.ts'
 import type { Submission } from './submission.ts'
 
-/** Leaves out null fields and the usual values, which `completedColumns` puts back: less JSON to write and to parse. */
+/** Leaves out null fields and default values, which `completedColumns` restores: less JSON to write and to parse. */
 const messageRow = (message: NewMessage) => ({
   id: message.id,
   channel: message.channel,
@@ -27,21 +27,21 @@ const columns = sql`id, channel, kind, is_listed, lane, name, template_id, audie
   send_after`
 const columnTypes = sql`id uuid, channel text, kind smallint, is_listed boolean, lane text, name text, template_id uuid,
   audience jsonb, content jsonb, email_html text, email_html_by_language jsonb, options jsonb, send_after timestamptz`
-/** The columns of a row `g` with the values that `messageRow` leaves out. */
+/** The columns of a row `g`, with the default values that `messageRow` leaves out. */
 const completedColumns = sql`g.id, g.channel, coalesce(g.kind, 1::smallint) as kind, coalesce(g.is_listed, true) as is_listed,
   coalesce(g.lane, 'direct') as lane, g.name, g.template_id, g.audience, g.content, g.email_html, g.email_html_by_language,
   g.options, g.send_after`
 
 /**
- * What became of one submission. `unsubscribed` are indexes into its targets, one for each subscription that was found and
- * cannot be reached. `recipients` is null where no targets are named.
+ * The result of one submission. `unsubscribed` holds indexes into its targets, one for each subscription that exists
+ * but cannot be reached. `recipients` is null for messages that name no targets.
  */
 export type InsertResult = {
   isStored: boolean
   recipients: number | null
   unsubscribed: number[]
   isHeld: boolean
-  /** True if a job was added or became due earlier. The same for all results of a statement. */
+  /** True if a job was added or became due earlier. All results of a statement have the same value. */
   hasNewJobs: boolean
 }
 
@@ -50,15 +50,15 @@ export type InsertInput = {
   /** If true, nothing is stored while sending is on hold. */
   respectsHold: boolean
   now: Date
-  /** Keys taken at this time or earlier are free again. */
+  /** Keys that were taken at this time or earlier are free again. */
   oldestKeyTime: Date
 }
 
 /**
- * Stores messages together with their keys and jobs, except messages that name targets of whom none can be reached, and
- * messages of which a key is taken. Looks up the targets in the same statement, so that accepting a message costs one round
- * trip. No two submissions may share a key. `userId` is the id of the user whom a row `r` of targets names, `isHeld` whether
- * sending is on hold, and `jobs` inserts the jobs of the messages in `stored`.
+ * Stores messages together with their keys and jobs. Skips messages whose named targets are all unreachable, and
+ * messages with a key that is taken. Looks up the targets in the same statement, so that accepting a message costs one
+ * round trip. No two submissions may share a key. `userId` is the id of the user whom a row `r` of targets names,
+ * `isHeld` whether sending is on hold, and `jobs` inserts the jobs of the messages in `stored`.
  */
 export async function insertSubmissions(
   db: Db,
@@ -158,7 +158,10 @@ const reached = sql`s.id, s.type, s.token is not null as has_token,
 const prefixed = sql`g.id, g.channel, g.kind, g.is_listed, g.lane, g.name, g.template_id, g.audience, g.content, g.email_html,
   g.email_html_by_language, g.options, g.send_after`
 
-/** Stores a message that takes recipients from now on. All its deliveries belong to the month of `now`, whenever they are written. */
+/**
+ * Stores a message to which recipients can be added from now on. All its deliveries belong to the month of `now`,
+ * whenever they are written.
+ */
 export const insertOpenMessage = (db: Db, appId: AppId, message: NewMessage, now: Date) =>
   db.query(sql`
     insert into messages (app_id, ${columns}, queued_at, state, expand_at)
@@ -187,7 +190,7 @@ export const findTakenKeys = (db: Db, appId: AppId, keys: readonly IdempotencyKe
       on k.name = r.name and k.key = r.key
     where k.app_id = ${appId} and k.taken_at > ${oldestKeyTime}`)
 
-/** Returns how many keys it deleted, at most `limit`. */
+/** Deletes at most `limit` keys, and returns how many it deleted. */
 export async function deleteKeysBefore(db: Db, appId: AppId, until: Date, limit: number): Promise<number> {
   const deleted = await db.query(sql`
     delete from message_keys

@@ -1,16 +1,19 @@
-// Unknown fields of a request are ignored, as the public service does, but not in silence: a misspelled one can mean that a
-// message goes out without what it was to have.
+// Unknown fields of a request are ignored, as the public service does, but the answer warns about them: because of a
+// misspelled field, a message can go out without something it was meant to have.
 
 import { nearestName } from '../../lib/nearest-name.ts'
 import { CreateMessageBody } from '../schema.ts'
 
-/** More are counted, and not named. */
+/** Further fields are counted but not named. */
 const MAX_NAMED = 10
 const MAX_NAME_LENGTH = 64
 
 const KNOWN = new Set(Object.keys(CreateMessageBody.properties))
 
-/** One warning for each field that is not known and not null, which is what clients send for what they leave out. */
+/**
+ * Returns one warning for each unknown field. Fields that are null are skipped, because clients send null for what they
+ * leave out.
+ */
 export function warnUnknownFields(body: Record<string, unknown>): string[] {
   const unknown: string[] = []
   for (const name in body) if (!KNOWN.has(name) && body[name] !== null) unknown.push(name)
@@ -25,7 +28,10 @@ function describe(name: string): string {
   return `unknown field ${readable(name)}${nearest === undefined ? '' : `; did you mean ${nearest}?`}`
 }
 
-/** The name is the caller's: what is no plain word is cut, quoted, and without characters that a terminal would obey. */
+/**
+ * The name comes from the caller. Unless it is a plain word, it is shortened, quoted, and stripped of control
+ * characters that a terminal would interpret.
+ */
 function readable(name: string): string {
   if (name.length <= MAX_NAME_LENGTH && /^[\w.-]+$/.test(name)) return name
   const characters = Array.from(name.slice(0, 2 * MAX_NAME_LENGTH))

@@ -1,6 +1,6 @@
-// A message that reaches nobody because the app has no credentials for the providers of its recipients is accepted, and its answer
-// says so. A message to an app that is set up must not pay for that: what is configured is remembered for a few seconds, and
-// large apps are looked at for what their messages say alone.
+// A message that reaches nobody because the app has no credentials for its recipients' providers is accepted, and the
+// answer warns about it. Messages of properly configured apps must not pay for this check: an app's configuration is
+// cached for a few seconds, and for large apps only the message itself is checked, not the subscriptions.
 
 import { type AppOverview, findApp } from '../../apps/store.ts'
 import { pushFactsOf, pushProviderNames } from '../../channels/push/catalog.ts'
@@ -33,7 +33,10 @@ const pushSetUps = pushProviderNames.flatMap((name): [Provider, SetUp][] => {
   ]
 })
 
-/** Providers that nothing can be sent by before the app has said how; what it lacks, and where that is said. */
+/**
+ * The providers that the app must configure before anything can be sent through them, with the warning that says what
+ * is missing and how to set it.
+ */
 const SET_UPS: ReadonlyMap<Provider, SetUp> = new Map<Provider, SetUp>([
   ...pushSetUps,
   [
@@ -48,7 +51,9 @@ const SET_UPS: ReadonlyMap<Provider, SetUp> = new Map<Provider, SetUp>([
 
 const REMEMBERED_MS = 5_000
 const MOST_REMEMBERED = 10_000
-/** Apps with as many subscriptions have been set up by somebody who looks at reports. */
+/**
+ * An app with this many subscriptions is run by somebody who looks at reports, so its subscriptions are not checked.
+ */
 const LARGE_APP = 1_000
 const MOST_TARGETS = 100
 
@@ -89,7 +94,7 @@ export function createWarnUnreachable({ db, clock }: { db: Db; clock: Pick<Clock
       return waiting.types.every((type) => isMissing(known.missing, type))
         ? warningsFor(known.missing, waiting.types)
         : []
-    // The message is accepted by now; whatever goes wrong here is no reason to say otherwise.
+    // The message is accepted already. A failure of this check must not turn that into an error.
     return look(appId, waiting).catch(() => [])
   }
 }

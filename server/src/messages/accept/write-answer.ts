@@ -6,7 +6,7 @@ import type { MessageRequest } from './read-request.ts'
 import type { Targeting } from './read-targeting.ts'
 import type { AcceptedMessage } from './submission.ts'
 
-/** The official clients' error catalogue has this literal. */
+/** This exact text is in the official clients' error catalogue. */
 export const NO_SUBSCRIBERS = 'All included players are not subscribed'
 
 /** `accepted` is undefined when no target could be reached. */
@@ -34,7 +34,7 @@ const ERROR_NAMES: Record<string, string> = {
   include_external_user_ids: 'invalid_external_user_ids',
 }
 
-/** Names the targets that exist and are not subscribed; `indexes` are theirs among the targets. */
+/** Names the targets that exist but are not subscribed. `indexes` are their positions among the targets. */
 function unsubscribedErrors(targeting: Targeting, indexes: readonly number[]): object | undefined {
   if (indexes.length === 0) return undefined
   if (targeting.kind === 'aliases' && targeting.field === 'include_aliases')

@@ -1,4 +1,4 @@
-// What live activities are made of, put together once.
+// The dependencies of live activities, created once at startup.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { Db } from '../../storage/db.ts'
@@ -10,7 +10,6 @@ import { createRegisterToken, type RegisterToken } from './tokens.ts'
 
 export type ActivitiesContext = {
   db: Db
-  /** Of users. */
   reader: UserReader
   register: RegisterToken
   messages: MessagesContext

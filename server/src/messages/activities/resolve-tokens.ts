@@ -1,4 +1,4 @@
-// Messages to live activities go to the tokens of those, not to the subscriptions' own.
+// Messages to live activities go to the tokens of the activities, not to the subscriptions' own.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -9,7 +9,7 @@ import { type ActivityTokenName, findTokens } from './store.ts'
 export const tokenNameOf = ({ event, id, type }: LiveActivity): ActivityTokenName =>
   event === 'start' ? { purpose: 'start', name: type ?? '' } : { purpose: 'update', name: id }
 
-/** Those of messages that are no live activities stay as they are. */
+/** Deliveries of other messages stay as they are. */
 export async function resolveActivityTokens(
   db: Db,
   appId: AppId,

@@ -20,7 +20,7 @@ import { startActivity, updateActivity } from './send-activity.ts'
 import { checkOwner, registerToken, removeToken, tokenRequired } from './tokens.ts'
 
 const access: RouteAccess = { kind: 'app', permission: 'messages', appIn: 'path' }
-/** A token belongs to a subscription. */
+/** A token belongs to a subscription, so its routes need the permission for users. */
 const forSdks: RouteAccess = { kind: 'app', permission: 'users', appIn: 'path', keyless: () => true }
 
 const replayed = (isReplay: boolean) => (isReplay ? { headers: { 'idempotent-replayed': 'true' } } : {})
@@ -146,7 +146,7 @@ export function activityRoutes(ctx: ActivitiesContext): Route[] {
         return done
       },
     }),
-    // SDKs differ in how they say it.
+    // SDKs use different methods for this request.
     ...(
       [
         ['PUT', 'trackActivityClick'],

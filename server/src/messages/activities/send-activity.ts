@@ -1,4 +1,5 @@
-// Live activities are messages: accepted, expanded and delivered like others, to the tokens of activities.
+// Live activities are messages: they are accepted, expanded and delivered like others, but go to the tokens of
+// activities.
 
 import { invalid } from '../../lib/errors.ts'
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
@@ -17,9 +18,9 @@ import { findTokenHolders } from './store.ts'
 
 export type SendActivityResult = { id: MessageId; isReplay: boolean }
 
-/** What Apple takes in one push, all in all. */
+/** Apple's limit for the total size of one push. */
 const MAX_BYTES = 4_096
-/** Longer no activity is updated. */
+/** An activity is not updated for longer than this. */
 const TTL_SECONDS = 8 * 3_600
 
 export async function startActivity(ctx: ActivitiesContext, appId: AppId, type: string, body: StartActivityBody) {
@@ -32,7 +33,7 @@ export async function startActivity(ctx: ActivitiesContext, appId: AppId, type: 
   }
   checkSize(body.event_updates, body.event_attributes)
   const request = { ...body, activity_type: type }
-  // The first answer stays, whichever devices have a token by now.
+  // A retry gets the first answer, even if other devices have a token by now.
   const replay = await findReplay(ctx.messages, appId, keysOf(request))
   if (replay) return { id: replay.id, isReplay: true }
   const targeting = readTargeting({ ...body, target_channel: 'push' } as unknown as CreateMessageBody)
@@ -50,7 +51,7 @@ export async function updateActivity(ctx: ActivitiesContext, appId: AppId, id: s
   }
   checkSize(body.event_updates)
   const request = { ...body, activity_id: id }
-  // The first answer stays, whichever devices have a token by now.
+  // A retry gets the first answer, even if other devices have a token by now.
   const replay = await findReplay(ctx.messages, appId, keysOf(request))
   if (replay) return { id: replay.id, isReplay: true }
   const holders = await findTokenHolders(ctx.db, appId, { purpose: 'update', name: id }, MAX_TARGETS + 1)
@@ -58,17 +59,20 @@ export async function updateActivity(ctx: ActivitiesContext, appId: AppId, id: s
   return accept(ctx, appId, activity, audienceOf(id, holders), request)
 }
 
-/** Where there are too many to be named one by one, those who have a token are found when it is expanded. */
+/**
+ * If there are too many subscriptions to name them one by one, those that have a token are looked up when the message
+ * is expanded.
+ */
 const audienceOf = (activityId: string, ids: SubscriptionId[]): Audience =>
   ids.length > MAX_TARGETS
     ? { kind: 'activity', activityId }
     : { kind: 'subscriptions', field: 'include_subscription_ids', given: [], ids }
 
 type Body = StartActivityBody | UpdateActivityBody
-/** What is recognized when it comes again: the body, and what the path says. */
+/** What identifies a repeated request: the body, and the parameters in the path. */
 type Request = Body & Record<string, unknown>
 
-/** `at` orders what is shown: a device drops what is older than what it has. */
+/** `at` orders the updates: a device drops those that are older than what it shows. */
 const readCommon = ({ messages }: ActivitiesContext, body: Body) => ({
   at: messages.now().toISOString(),
   state: body.event_updates,
@@ -100,7 +104,7 @@ async function accept(
       id: messages.newId(),
       channel: 'push',
       kind: 1,
-      // One activity is many messages; in lists they would hide the others.
+      // One activity causes many messages, which would crowd out the others in lists.
       isListed: false,
       lane: laneFor(targets),
       name: request.name,
@@ -119,7 +123,7 @@ async function accept(
   return { id: accepted.id, isReplay: accepted.isReplay }
 }
 
-/** What is said aloud, if anything. */
+/** Reads the alert that accompanies the update, if there is one. */
 function readAlert(request: Body): ContentFields {
   const { contents, headings, ios_sound } = request
   const sound = 'sound' in request ? request.sound : undefined

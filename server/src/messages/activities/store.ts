@@ -1,10 +1,13 @@
-// All SQL of the tokens that live activities are reached by.
+// All SQL on the tokens of live activities.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
 import { rows, sql } from '../../storage/sql.ts'
 
-/** `start`: the kind of activity of this name may be started. `update`: the activity with this id is running. */
+/**
+ * `start`: a token that starts activities of the kind with this name. `update`: a token that updates the running
+ * activity with this id.
+ */
 export type ActivityTokenName = { purpose: 'start' | 'update'; name: string }
 export type ActivityTokenKey = ActivityTokenName & { subscriptionId: SubscriptionId }
 export type ActivityToken = ActivityTokenKey & { token: string }
@@ -16,7 +19,7 @@ const tokenRow = ({ purpose, name, subscriptionId, token }: ActivityToken) => ({
   token,
 })
 
-/** The subscriptions among them that are there. */
+/** Returns those of the subscriptions that exist; tokens of others are not written. */
 export async function upsertTokens(
   db: Db,
   appId: AppId,
@@ -37,7 +40,7 @@ export async function upsertTokens(
   return new Set(written.map(({ subscriptionId }) => subscriptionId))
 }
 
-/** What these subscriptions have beyond so many, the oldest of it. */
+/** Finds the oldest tokens of each subscription beyond its newest `most`. */
 export const findSurplusTokens = (db: Db, appId: AppId, ids: readonly SubscriptionId[], most: number) =>
   db.query<ActivityToken>(sql`
     select t.purpose, t.name, t.subscription_id, t.token
@@ -48,7 +51,7 @@ export const findSurplusTokens = (db: Db, appId: AppId, ids: readonly Subscripti
       where t.app_id = ${appId} and t.subscription_id = any(${ids}::uuid[])) t
     where t.place > ${most}`)
 
-/** Those that still are what they were. */
+/** Deletes only tokens that have not been replaced since they were read. */
 export const deleteTokens = (db: Db, appId: AppId, tokens: readonly ActivityToken[]) =>
   db.query(sql`
     delete from live_activity_tokens t
@@ -62,7 +65,7 @@ export const deleteToken = (db: Db, appId: AppId, { purpose, name, subscriptionI
     delete from live_activity_tokens
     where app_id = ${appId} and purpose = ${purpose} and name = ${name} and subscription_id = ${subscriptionId}`)
 
-/** The tokens of these subscriptions; those without one are not there. */
+/** Returns the tokens of these subscriptions; those without a token are missing from the map. */
 export async function findTokens(
   db: Db,
   appId: AppId,
@@ -75,7 +78,7 @@ export async function findTokens(
   return new Map(found.map(({ subscriptionId, token }) => [subscriptionId, token]))
 }
 
-/** In the order of their ids, after the one given. */
+/** In the order of their ids, after the given one. */
 export async function findTokenHolders(
   db: Db,
   appId: AppId,
@@ -92,7 +95,10 @@ export async function findTokenHolders(
   return found.map(({ subscriptionId }) => subscriptionId)
 }
 
-/** Some of those that were not renewed since; fewer than `limit` means that none are left. */
+/**
+ * Deletes at most `limit` tokens that were last renewed before this time. Returns how many; fewer than `limit` means
+ * that none are left.
+ */
 export async function deleteTokensBefore(
   db: Db,
   appId: AppId,

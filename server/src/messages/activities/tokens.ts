@@ -1,4 +1,4 @@
-// Devices tell by which token a live activity is started on them, and by which one that is running there is updated.
+// Devices report the tokens by which a live activity can be started on them, and by which a running one is updated.
 
 import { findAllApps } from '../../apps/store.ts'
 import type { Authority } from '../../lib/authority.ts'
@@ -26,13 +26,16 @@ type TokensContext = { db: Db; reader: UserReader; register: RegisterToken }
 /** Far more than a device shows at once. */
 const MAX_TOKENS = 50
 
-/** An event that thousands watch begins for all of them at once: what comes together is written together. */
+/**
+ * When thousands of people watch the same event, their activities start at the same moment, so concurrent registrations
+ * are written together.
+ */
 export function createRegisterToken({ db, clock, merger }: { db: Db; clock: Clock; merger: Merger }): RegisterToken {
   return merger.merged<ActivityToken, void>({
     name: 'activities.register',
     run: (appId, tokens) =>
       db.transaction(async (db): Promise<MergeOutcome<void>[]> => {
-        // The last word about one place counts.
+        // If a token is registered several times at once, the last registration wins.
         const latest = new Map(tokens.map((it) => [`${it.purpose} ${it.subscriptionId} ${it.name}`, it]))
         const known = await upsertTokens(db, appId, [...latest.values()], clock.now())
         const surplus = known.size > 0 ? await findSurplusTokens(db, appId, [...known], MAX_TOKENS) : []
@@ -51,13 +54,13 @@ export async function registerToken(ctx: TokensContext, appId: AppId, token: Act
   await ctx.register(appId, token)
 }
 
-/** Also when there is none. */
+/** Succeeds also when there is no such token. */
 export async function removeToken(ctx: TokensContext, appId: AppId, key: ActivityTokenKey, authority: Authority) {
   await checkOwner(ctx, appId, key, authority)
   await deleteToken(ctx.db, appId, key)
 }
 
-/** Where identity is verified, a device speaks for its own user alone. */
+/** In apps that verify identities, a device may act only for its own user. */
 export async function checkOwner(
   { reader }: Pick<TokensContext, 'reader'>,
   appId: AppId,
@@ -70,7 +73,7 @@ export async function checkOwner(
 }
 
 const DAY_MS = 86_400_000
-/** An activity is over after 12 hours; a device tells its kinds with each start of the app. */
+/** A running activity ends after 12 hours. A device reports its start tokens each time the app is launched. */
 const KEPT_MS = { update: 2 * DAY_MS, start: 400 * DAY_MS }
 const TOKENS_AT_ONCE = 10_000
 

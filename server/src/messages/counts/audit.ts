@@ -1,4 +1,5 @@
-// Checks every night that counts agree with deliveries, since both change together. A difference is a bug, and logged as an alarm.
+// Checks every night that counts agree with deliveries. Both change in the same transactions, so a difference is a bug,
+// and is logged as an alarm.
 
 import { findAllApps } from '../../apps/store.ts'
 import type { Engine } from '../engine/types.ts'
@@ -8,7 +9,7 @@ import { findMiscounts } from './store.ts'
 const DAY_MS = 86_400_000
 /** Each message is checked twice, because feedback arrives after the first night. */
 const DAYS = 2
-/** How long before it is sent a message can be made. */
+/** How long before its sending time a message can be created. */
 const DAYS_AHEAD = 400
 
 export type CountAudit = { checked: number; wrong: number }

@@ -5,13 +5,13 @@ import type { SubscriptionType } from '../../users/subscriptions/subscription.ts
 import type { DeliveryKey } from '../delivery.ts'
 import type { MessageId } from '../message.ts'
 
-/** A delivery that feedback is about. */
+/** A delivery that feedback refers to. */
 export type FeedbackDelivery = DeliveryKey & { userId: UserId; platform: SubscriptionType }
 
 /**
- * `received` and `clicked` count deliveries, `clicks` counts every click. The `provider_` facts are what SMS providers report: delivered, not
- * delivered, not known. The rest is about email: `opens` counts every open, and the `machine_` facts count the opens and clicks of programs
- * that scan email before people see it.
+ * `received` and `clicked` count deliveries, `clicks` counts every click. The `provider_` facts are what SMS providers
+ * report: delivered, not delivered, not known. All others are about email: `opens` counts every open, and the
+ * `machine_` facts count the opens and clicks of programs that scan email before people see it.
  */
 export type Fact =
   | 'received'

@@ -1,4 +1,4 @@
-// SQL on the usual outcomes of an app's messages, by which dry runs simulate.
+// SQL on the usual outcomes of an app's messages, which dry runs use for their simulation.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -6,7 +6,7 @@ import { sql } from '../../storage/sql.ts'
 
 export type ChannelFactCount = { channel: 'push' | 'email' | 'sms'; fact: string; count: number }
 
-/** Sent deliveries and facts of messages that were queued in this time. */
+/** Sent deliveries and facts of the messages that were queued in this period. */
 export const countByChannel = (db: Db, appId: AppId, { after, upTo }: { after: Date; upTo: Date }) =>
   db.query<ChannelFactCount>(
     sql`

@@ -1,4 +1,5 @@
-// All SQL on how many deliveries of a message are in which state. Counts change in the transaction that changes the deliveries.
+// All SQL on how many deliveries of a message are in which state. Counts change in the transaction that changes the
+// deliveries.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -41,7 +42,7 @@ export function groupConsecutive(list: readonly Counted[]): CountChange[] {
   return runs
 }
 
-/** Pending deliveries are counted without their reason, which stands in their rows. */
+/** Pending deliveries are counted without their reason, which is in their rows. */
 const countedReason = ({ state, reason }: Pick<CountChange, 'state' | 'reason'>) =>
   state === 'pending' ? '' : (reason ?? '')
 
@@ -75,7 +76,7 @@ export async function changeCounts(db: Db, appId: AppId, part: number, changes: 
     set count = message_counts.count + excluded.count`)
 }
 
-/** Of these messages, the expanded ones of which nothing is pending. */
+/** Returns those of the messages that are expanded and have no pending deliveries. */
 export async function findSettled(db: Db, appId: AppId, ids: readonly MessageId[]): Promise<MessageId[]> {
   const found = await db.query<{ id: MessageId }>(sql`
     select m.id
@@ -98,7 +99,7 @@ export async function hasEverSent(db: Db, appId: AppId, platforms: readonly stri
 
 export type Miscount = { platform: string; state: string; reason: string; counted: number; present: number }
 
-/** Where the counts of a message differ from its deliveries. */
+/** Finds differences between the counts of a message and its deliveries. */
 export const findMiscounts = (db: Db, appId: AppId, id: MessageId, expandAt: Date) =>
   db.query<Miscount>(sql`
     with counted as (

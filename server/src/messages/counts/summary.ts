@@ -1,4 +1,4 @@
-// Sums up the deliveries of a message, in the fields of the interface and in our own.
+// Sums up the deliveries of a message, in the fields of the public API and in fields of our own.
 
 import { ownProperty } from '../../lib/own-property.ts'
 import type { ContentChannel } from '../../templates/content.ts'
@@ -7,7 +7,7 @@ import type { MessageState } from '../message.ts'
 import { CAPPED, cannotGo, DELETED, isGone, UNSUBSCRIBED } from '../reasons.ts'
 import type { MessageCount } from '../store.ts'
 
-/** The interface's names for types of subscription; the rest are ours. Edge is not told apart from Chrome. */
+/** The public API's names for types of subscription; the others are ours. Edge is not distinguished from Chrome. */
 const PLATFORM_NAMES: Record<string, string> = {
   iOSPush: 'ios',
   AndroidPush: 'android',

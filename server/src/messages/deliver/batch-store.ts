@@ -1,5 +1,6 @@
-// All SQL on batches that are being sent. A batch is one row of `slices`, and its deliveries stay pending until their outcomes are known:
-// to update each of them twice would cost the database about a third more per email. The key lets a shard have one batch at a time.
+// All SQL on batches that are being sent. A batch is one row of `slices`, and its deliveries stay pending until their
+// outcomes are known: updating each of them twice would cost the database about a third more per email. The primary key
+// ensures that a shard has one batch at a time.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -54,8 +55,9 @@ const each = sql`unnest(s.expand_ats, s.message_ids, s.subscription_ids, s.run_i
   as r(expand_at, message_id, subscription_id, run_id, provider_ref, sending_domain, inbox_provider)`
 
 /**
- * Whether these deliveries were sent is unknown. Only those of messages that ask for it are sent again. Each keeps the fence of its batch:
- * a worker that was taken for dead may still write its outcomes.
+ * Marks these deliveries as unknown, because nobody can tell whether they were sent. Only deliveries of messages that
+ * ask for it are sent again. Each keeps the fence of its batch: a worker that was taken for dead may still write its
+ * outcomes.
  */
 export const interruptBatch = (
   db: Db,

@@ -1,5 +1,5 @@
-// Composes the message for each recipient: renders its texts and lets the channel make the outgoing message. Content without Liquid
-// is made once for all recipients who get the same.
+// Composes the message for each recipient: renders its texts and lets the channel make the outgoing message. Content
+// without Liquid is made once for all recipients who get the same.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -23,7 +23,7 @@ import { suspendContent } from './suspend-content.ts'
 export type ComposeFailure = ReadyDelivery & { reason: RenderFailure['reason'] }
 export type Composition = { composed: ComposedDelivery[]; failed: ComposeFailure[] }
 
-/** Without texts, rendering failed. */
+/** `texts` is undefined if rendering failed. */
 type RenderedDelivery = ReadyDelivery & {
   texts: RenderedTexts | undefined
   reason?: ComposeFailure['reason'] | undefined

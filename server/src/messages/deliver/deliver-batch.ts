@@ -1,5 +1,6 @@
-// Sends one batch. It is committed as being sent before the provider is asked, and its outcomes are written afterwards. A worker that
-// dies in between leaves deliveries with unknown outcomes, which are never sent again without somebody asking for it.
+// Sends one batch. It is committed as being sent before the provider is called, and its outcomes are written
+// afterwards. If a worker dies in between, its deliveries have unknown outcomes; they are never sent again unless
+// somebody asks for it.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { whenDatabaseIsBack } from '../../queue/settle.ts'

@@ -1,5 +1,5 @@
-// Drains a shard: decides about its due deliveries, composes them and sends them in batches. The lease of the shard's job is the claim
-// on all of its deliveries, so they need no claims of their own.
+// Drains a shard: decides about its due deliveries, composes them and sends them in batches. The lease of the shard's
+// job is the claim on all of its deliveries, so they need no claims of their own.
 
 import { randomInt } from 'node:crypto'
 import type { AppId } from '../../lib/ids.ts'
@@ -27,13 +27,15 @@ import { changeDeliveries, type DueDelivery, expireDue, findDue, findNextDue, fi
 import { applyThrottle } from './throttle.ts'
 
 const FETCH_LIMIT = 500
-/** Then another shard gets the worker. */
+/** After this many fetches, the worker moves on to another shard. */
 const FETCHES_PER_RUN = 4
 /** The same limit in time, for slow providers. */
 const MAX_RUN_MS = 60_000
 /** How often a held shard is checked for deliveries that have expired. */
 const HELD_CHECK_MS = 300_000
-/** Before deliveries are fetched again that are due and could not be had, because their message is being canceled. */
+/**
+ * The pause before fetching again, after deliveries were due but not available because their message is being canceled.
+ */
 const RETRY_PAUSE_MS = 1_000
 const EXPIRE_LIMIT = 5_000
 const POSTPONE_LIMIT = 5_000
@@ -95,11 +97,11 @@ async function deliverDue(engine: Engine, run: ShardRun): Promise<ShardRunResult
   return {}
 }
 
-/** Nothing is started that could not be finished. */
+/** Starts nothing that could not be finished before the worker has to stop. */
 const canContinue = ({ clock }: Engine, work: JobRun, untilMs: number) =>
   !work.isStopping() && !work.signal.aborted && clock.leaseMs() < untilMs
 
-/** Returns undefined when the shard can continue. */
+/** Returns undefined when the run of the shard can continue. */
 async function deliverFetched(
   engine: Engine,
   attempt: Attempt,
@@ -133,7 +135,7 @@ async function deliverFetched(
   return undefined
 }
 
-/** Returns the deliveries to send now; what the others become is written. */
+/** Returns the deliveries to send now. The changes of all others are written. */
 async function decideAll(
   engine: Engine,
   attempt: Attempt,
@@ -193,7 +195,8 @@ async function writeDecisions(
   const isPostponed = ({ change }: Decision) => change.state === 'pending'
   await db.transaction(async (db) => {
     if (!(await work.isStillHeld(db))) return
-    // Settings that postponed a delivery may be gone by now. Whoever released what they held was here before, so it is decided again.
+    // The settings that postponed a delivery may have changed since they were read. Whoever changed them has already
+    // released the deliveries that they held, so a postponed delivery would be missed: it is decided about again.
     const isUnchanged = !decisions.some(isPostponed) || (await areHoldsUnchanged(db, appId, settings))
     const changes = decisions.filter((decision) => isUnchanged || !isPostponed(decision)).map(({ change }) => change)
     const changed = await changeDeliveries(db, appId, changes, { state: 'pending' })
@@ -210,7 +213,7 @@ async function writeDecisions(
   })
 }
 
-/** Nothing is sent; deliveries that expired meanwhile end. Returns when to look again. */
+/** Sends nothing, and only expires deliveries whose lifetime ended meanwhile. Returns when to check again. */
 async function expireWhileHeld(
   { db, clock }: Engine,
   { work, appId, shard, channel }: ShardRun,
@@ -230,7 +233,7 @@ async function expireWhileHeld(
   return until && until < nextCheck ? until : nextCheck
 }
 
-/** When the next delivery is due, and not before `until`. */
+/** Schedules the next run for when the next delivery is due, but not before `until`. */
 async function scheduleNextRun({ db, clock, queue }: Engine, work: JobRun, { until, isDrained }: ShardRunResult) {
   const { appId, key: shard } = work.job
   const now = clock.now()

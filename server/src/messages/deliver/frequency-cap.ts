@@ -1,6 +1,6 @@
-// Frequency caps: at most a number of messages of a channel to one user within any window. Decided and recorded under the lock of the
-// user's row, in the transaction that marks deliveries as being sent. One message to several devices counts once; in another run it counts
-// again.
+// Frequency caps: a user gets at most a number of messages of a channel within any window. Caps are checked and
+// recorded under the lock of the user's row, in the transaction that marks deliveries as being sent. One message to
+// several devices counts once; in another run it counts again.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import { type FrequencyCap, windowMsOf } from '../../sending/settings.ts'
@@ -19,7 +19,7 @@ const usersOf = (deliveries: readonly CappedDelivery[]): UserId[] =>
 
 export type Admission = {
   isAdmitted(it: CappedDelivery): boolean
-  /** Records the admitted deliveries that are really sent. */
+  /** Records the admitted deliveries that are actually sent. */
   recordSent(sent: readonly CappedDelivery[]): Promise<void>
 }
 

@@ -8,11 +8,13 @@ import type { DeliveryChange, DueDelivery } from './store.ts'
 
 /** 20 attempts take about 12 hours. A delivery with a shorter lifetime expires before. */
 const DEFAULT_RETRY_POLICY: RetryPolicy = { attempts: 20, firstMs: 10_000, longestMs: 3_600_000 }
-/** For a pause whose end the provider does not give. */
+/** Used when the provider does not say how long to pause. */
 const DEFAULT_PAUSE_MS = 60_000
 const MISCONFIGURED_PAUSE_MS = 10 * 60_000
 
-/** Doubles with each attempt. Half of it is random, so that deliveries that failed together are not retried together. */
+/**
+ * Doubles with each attempt. Half of it is random, so that deliveries that failed together are not retried together.
+ */
 export function backoffMs(
   attempt: number,
   random: () => number,

@@ -1,5 +1,5 @@
-// Commits a batch as being sent, before the provider is asked. Order of the locks: the job, the cancel lock, messages, users of a cap,
-// deliveries, counts, the batch, and last the application limit, which all shards of the app share.
+// Commits a batch as being sent, before the provider is called. Order of the locks: the job, the cancel lock, messages,
+// users of a cap, deliveries, counts, the batch, and last the application limit, which all shards of the app share.
 
 import type { SendingHold } from '../../sending/hold.ts'
 import { reserveMessages } from '../../sending/reserve.ts'
@@ -17,7 +17,7 @@ import { changeDeliveries } from './store.ts'
 
 export type MarkedBatch = {
   sent: ComposedDelivery[]
-  /** The second of the application limit in which they are counted. */
+  /** The second of the application limit in which the deliveries are counted. */
   second: Date | undefined
   /** Set when the limit did not grant all of them. */
   hold: SendingHold | undefined
@@ -35,7 +35,8 @@ export async function markSending(
   const { work } = attempt
   const [isMine, uncanceled] = await Promise.all([work.isStillHeld(db), lockMessages(db, attempt, batch)])
   if (!isMine) return undefined
-  // Only the owner of the shard and a cancel change its pending deliveries, so they are still as they were fetched.
+  // Only the owner of the shard and a cancel change its pending deliveries, so those of uncanceled messages are
+  // unchanged since they were fetched.
   const wanted = batch.filter(({ message }) => uncanceled.has(message.id))
   const { admitted, refused, recordSent } = await admitCapped(db, attempt, wanted, now)
   await skipCapped(db, attempt, refused, now)
@@ -66,7 +67,7 @@ function inFlight(delivery: ComposedDelivery): InFlightDelivery {
   return { expandAt, messageId, subscriptionId, runId, providerRef, ...dimensionsOf(delivery) }
 }
 
-/** What the limit did not grant stays pending. */
+/** Deliveries that the limit did not grant stay pending. */
 async function replaceInFlight(db: Db, attempt: Attempt, granted: readonly ComposedDelivery[]) {
   await deleteBatch(db, attempt.appId, claimOf(attempt))
   if (granted.length > 0) await insertInFlight(db, attempt, granted)

@@ -1,4 +1,4 @@
-// All SQL on pauses of one provider for one app.
+// All SQL on pauses of a provider for an app.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -27,7 +27,7 @@ export async function findPause(
   return pause
 }
 
-/** Of several pauses the longest wins. */
+/** If there are several pauses, the longest wins. */
 export const putPause = (db: Db, appId: AppId, { provider, reason, isMisconfigured, since, until }: ProviderPause) =>
   db.query(sql`
     insert into provider_pauses (app_id, provider, reason, is_misconfigured, since, until)

@@ -48,6 +48,6 @@ export const writeRecentSends = (
 export const deleteRecentSendsOf = (db: Db, appId: AppId, userId: UserId) =>
   db.query(sql`delete from recent_sends s where s.app_id = ${appId} and s.user_id = ${userId}`)
 
-/** Deletes what no cap looks back to. */
+/** Deletes sends that are older than the window of any cap. */
 export const deleteRecentSendsBefore = (db: Db, appId: AppId, before: Date) =>
   db.query(sql`delete from recent_sends s where s.app_id = ${appId} and s.updated_at < ${before}`)

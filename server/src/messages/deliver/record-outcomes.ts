@@ -1,4 +1,5 @@
-// Writes the outcomes of a batch: states, counts and events. What was taken from caps and the limit and not used is returned.
+// Writes the outcomes of a batch: states, counts and events. Gives back what was reserved from caps and the application
+// limit but not used.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { releaseMessages } from '../../sending/reserve.ts'
@@ -31,8 +32,8 @@ import { changeDeliveries, type DeliveryChange, type ExpectedState } from './sto
 type AnsweredBatch = Pick<MarkedBatch, 'sent' | 'second'> & { outcomes: readonly ChannelOutcome[] }
 
 /**
- * Also called by a worker that lost its shard: it writes a batch that nobody has recovered yet, and the deliveries of a recovered one
- * that became unknown. Returns the pause that the provider asks for.
+ * Also called by a worker that lost its shard: it writes a batch that nobody has recovered yet, and the deliveries of a
+ * recovered one that became unknown. Returns the pause that the provider asks for.
  */
 export async function recordOutcomes(
   { random, recordRunActions, queue }: Pick<Engine, 'random' | 'recordRunActions' | 'queue'>,
@@ -109,7 +110,7 @@ function writeOutcomes(
   )
 }
 
-/** Counted beside the states of their message. */
+/** Delivered and bounced deliveries are counted beside the states of their message. */
 function arrivalCounts(judged: readonly JudgedDelivery[]): CountChange[] {
   const countAs = (state: 'delivered' | 'bounced', deliveries: readonly JudgedDelivery[]) =>
     groupConsecutive(
@@ -127,7 +128,7 @@ function arrivalCounts(judged: readonly JudgedDelivery[]): CountChange[] {
   ]
 }
 
-/** Only the kinds that some event webhook of the app wants. */
+/** Only creates events of the kinds that some event webhook of the app wants. */
 const eventsOf = (
   channel: MessageChannel,
   judged: readonly JudgedDelivery[],
@@ -137,21 +138,21 @@ const eventsOf = (
   judged.flatMap(({ delivery, outcome, change }): DeliveryEvent[] => {
     const { messageId, subscriptionId, userId, platform } = delivery.due
     const isBounce = channel.isBounce?.(outcome) ?? false
-    // A bounce is reported with its class, like one that is reported later.
+    // A bounce in the provider's answer is reported with its class, like a bounce that is reported later.
     const reason = isBounce && 'reason' in outcome ? outcome.reason : (change.reason ?? undefined)
     return eventKindsOf(change, isBounce)
       .filter((kind) => wanted.has(kind))
       .map((kind) => ({ kind, at: now, messageId, subscriptionId, userId, platform, reason }))
   })
 
-/** A bounce is reported instead of a failure, and once. */
+/** A bounce is reported instead of a failure, and only once. */
 function eventKindsOf({ state, deliveredAt, bouncedAt }: DeliveryChange, isBounce: boolean): DeliveryEvent['kind'][] {
   if (isBounce) return bouncedAt ? ['bounced'] : []
   if (state === 'sent') return deliveredAt ? ['sent', 'delivered'] : ['sent']
   return state === 'failed' ? ['failed'] : []
 }
 
-/** Cancel may have closed what was pending already, so nothing of a canceled message may become pending again. */
+/** A cancel may have already closed what was pending, so no delivery of a canceled message may become pending again. */
 async function cancelRetries(db: Db, { appId }: Attempt, judged: readonly JudgedDelivery[], now: Date) {
   const retried = judged.filter(({ change }) => change.state === 'pending')
   if (retried.length === 0) return

@@ -1,5 +1,5 @@
-// SQL on the order of one run's deliveries to the same subscription. All of them are in one shard, so the earlier one is settled before the
-// next one is fetched.
+// SQL on the order of one run's deliveries to the same subscription. All of them are in one shard, so the earlier one
+// is settled before the next one is fetched.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -16,8 +16,8 @@ const unsettledBefore = (appId: AppId): Sql => sql`
 export const isNextOfRun = (appId: AppId): Sql => sql`(d.step <= 1 or not exists (select 1 ${unsettledBefore(appId)}))`
 
 /**
- * Makes deliveries due with the postponed one that they wait for, so that the shard is not run for them again and again; the order does not
- * depend on it. Only of these runs, if given. Returns how many.
+ * Gives the deliveries that wait for a postponed one the same due time, so that the shard is not run for them over and
+ * over; their order does not depend on it. Limited to these runs, if given. Returns how many were changed.
  */
 export async function postponeFollowers(
   db: Db,

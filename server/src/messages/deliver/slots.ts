@@ -1,16 +1,17 @@
-// Limits how many messages this process has in flight. Every app has its own share with every provider, so an app whose messages hang
-// fills only its own share. What apps really share, such as the connections to the server's relay, is divided where it is used
-// (channels/email/smtp/fair-shares.ts). Within a share, bulk leaves a quarter for direct messages.
+// Limits how many messages this process has in flight. Every app has its own share with every provider, so an app whose
+// messages hang fills only its own share. Resources that apps really share, such as the connections to the server's
+// relay, are divided where they are used (channels/email/smtp/fair-shares.ts). Within a share, bulk leaves a quarter
+// for direct messages.
 //
-// The shares of all apps together are bounded too. Each takes at most a quarter of what is left, so that the next app gets something even
-// while dozens of others hang.
+// The shares of all apps together are bounded too. Each app takes at most a quarter of what is left, so that the next
+// one gets something even while dozens of others hang.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Provider } from '../delivery.ts'
 import { type JobLane, lanes } from '../message.ts'
 
 export type Slots = {
-  /** Waits for a free slot, and takes at most `wanted`. Returns how many. */
+  /** Waits for a free slot, then takes at most `wanted` slots. Returns how many it took. */
   acquire(from: SlotOwner, wanted: number): Promise<number>
   release(from: SlotOwner, count: number): void
   stats(): { inFlight: number; waiting: number; most: number }
@@ -27,7 +28,7 @@ type ProviderShares = { byApp: Map<AppId, AppShare>; taken: number }
 /** All apps together have this many times the slots of one app. */
 const ALL_APPS_FACTOR = 5
 
-/** `most`: slots of one app with one provider. */
+/** `most`: how many slots one app has with one provider. */
 export function createSlots(most: number): Slots {
   const byProvider = new Map<Provider, ProviderShares>()
 
@@ -43,7 +44,7 @@ export function createSlots(most: number): Slots {
     return share
   }
 
-  /** What this app may have, given what the others have. */
+  /** How many slots this app may have, given how many the others have taken. */
   function mostNow({ taken: all }: ProviderShares, { taken }: AppShare): number {
     const left = ALL_APPS_FACTOR * most - all + taken.direct + taken.bulk
     return Math.min(most, left, Math.max(1, Math.floor(left / 4)))
@@ -83,7 +84,7 @@ export function createSlots(most: number): Slots {
       const share = shareOf(shares, appId)
       share.taken[lane] -= given
       shares.taken -= given
-      // Every app may have more now. The app that released its slots comes last.
+      // Every app may be entitled to more now. The app that released its slots is served last.
       shares.byApp.delete(appId)
       if (!isIdle(share)) shares.byApp.set(appId, share)
       for (const each of shares.byApp.values()) serve(shares, each)

@@ -1,6 +1,6 @@
-// All SQL on pending and settled deliveries. What every batch asks is prepared: planning it for all months took as long as running it. A
-// plan for a small month does not survive its growth, because the month is analyzed then (expand/growth.ts, refreshStatistics). Rare
-// statements are planned for their values.
+// All SQL on pending and settled deliveries. Statements that every batch runs are prepared: planning them for all
+// months took as long as running them. A plan for a small month does not survive its growth, because the month is
+// analyzed then (expand/growth.ts, refreshStatistics). Rare statements are planned for their values.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -32,8 +32,8 @@ export type DueDelivery = DeliveryKey &
   }
 
 /**
- * Deliveries in the order in which they are due. Those of canceled messages are left to the job that closes them; those that follow
- * another one of their run wait until it is settled.
+ * Deliveries in the order in which they are due. Those of canceled messages are left to the job that closes them; those
+ * that follow another one of their run wait until it is settled.
  */
 export async function findDue(db: Db, appId: AppId, shard: string, now: Date, limit: number): Promise<DueDelivery[]> {
   const due = await findDueWhere(db, appId, shard, now, limit, emptySql)
@@ -81,7 +81,7 @@ export const findNextDue = (db: Db, appId: AppId, shards: readonly string[]) =>
     where n.due_at is not null`,
   )
 
-/** What a delivery becomes. References, dimensions and arrival times that are null here stay as they are. */
+/** What a delivery becomes. References, dimensions and arrival times that are null here keep their stored values. */
 export type DeliveryChange = DeliveryKey &
   EmailDimensions & {
     platform: Platform
@@ -96,14 +96,20 @@ export type DeliveryChange = DeliveryKey &
     settledAt: Date | null
   }
 
-/** The state a change expects, the fence of the attempt, and whether no feedback may have arrived yet. */
+/**
+ * The state in which a delivery must be for a change to apply, the fence of the attempt, and whether no feedback may
+ * have arrived yet.
+ */
 export type ExpectedState = { state: DeliveryState; fence?: number; isUnheard?: boolean }
 
-/** Lets the planner skip all other months. */
+/** Naming the months lets the planner skip all others. */
 const monthsOf = (list: readonly DeliveryKey[]) =>
   [...new Set(list.map(({ expandAt }) => expandAt.getTime()))].map((ms) => new Date(ms))
 
-/** Deliveries of one batch become nearly the same: each distinct target is passed once, and each delivery names its target. */
+/**
+ * Deliveries of one batch become nearly the same: each distinct target is passed once, and each delivery names its
+ * target.
+ */
 type ChangeTarget = Omit<DeliveryChange, 'subscriptionId' | 'runId' | 'platform' | 'providerRef'>
 
 function targetsOf(changes: readonly DeliveryChange[]) {
@@ -133,8 +139,9 @@ const inOrder = (changes: readonly DeliveryChange[]) =>
     .map(({ change }) => change)
 
 /**
- * Returns the changes that were made: those whose delivery was as expected. The state is compared as an expression that has no index:
- * with statistics that are a minute old, the planner would read all pending deliveries by the index on the state.
+ * Returns the changes that were made, which are those whose delivery was in the expected state. The state is compared
+ * as an expression that has no index: with statistics that are a minute old, the planner would read all pending
+ * deliveries by the index on the state.
  */
 export async function changeDeliveries(
   db: Db,

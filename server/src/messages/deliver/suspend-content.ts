@@ -1,4 +1,5 @@
-// Suspends content that keeps hitting its time limit and notifies the administrators, once however many workers see it.
+// Suspends content that keeps hitting its time limit and notifies the administrators, once even if several workers
+// detect it.
 
 import { SYSTEM } from '../../apps/app.ts'
 import { insertAuditEntries } from '../../apps/store.ts'

@@ -1,5 +1,6 @@
-// Throttles messages to a number per minute. Deliveries get their send times when they are written. One that missed its time, because
-// sending was held or it was quiet hours, gets a new time after all others; otherwise all that waited would be sent at once.
+// Throttles messages to a number per minute. Deliveries get their send times when they are written. One that missed its
+// time, because sending was held or it was quiet hours, gets a new time after all others; otherwise all that waited
+// would be sent at once.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { DeliverySettings } from '../../sending/settings.ts'
@@ -18,7 +19,7 @@ const SOON_MS = 1_000
 
 type ThrottledMessage = Pick<Message, 'channel' | 'options'>
 
-/** Undefined where there is no throttle, as for messages at an hour of each recipient's own. */
+/** Undefined for messages that are not throttled, such as those that each recipient gets at their own hour. */
 export const throttlePerMinuteOf = ({ channel, options }: ThrottledMessage, { throttlePerMinute }: DeliverySettings) =>
   channel === 'push' && !options.delayedOption
     ? (options.throttlePerMinute ?? throttlePerMinute) || undefined
@@ -56,11 +57,11 @@ export async function applyThrottle<Delivery extends DueThrottled>(
   return { going: deliveries.filter((delivery) => !waiting.has(delivery)), waiting: [...waiting.values()] }
 }
 
-/** Retries passed the throttle before. */
+/** Retries have passed the throttle already. */
 const hasMissedItsTime = ({ attempts, reason, dueAt }: DueDelivery, now: Date) =>
   attempts === 0 && (reason === QUIET_HOURS || now.getTime() - dueAt.getTime() > MAX_LATE_MS)
 
-/** After all send times that are taken. Returns the first in milliseconds. */
+/** Reserves times after all send times that are taken. Returns the first one in milliseconds. */
 async function reserveTimes(db: Db, appId: AppId, id: MessageId, lastsMs: number, now: Date): Promise<number> {
   const [taken] = await db.query<{ throttledTo: Date }>(sql`
     update messages m

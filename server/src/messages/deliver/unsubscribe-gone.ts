@@ -1,4 +1,4 @@
-// Unsubscribes addresses that the provider calls gone, unless they were registered again since.
+// Unsubscribes addresses that the provider calls gone, unless they were registered again meanwhile.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { ownProperty } from '../../lib/own-property.ts'
@@ -7,10 +7,10 @@ import type { ComposedDelivery } from '../engine/channel.ts'
 import type { Engine } from '../engine/types.ts'
 import type { Attempt } from './batch.ts'
 
-/** Uninstalled, or blocked. */
+/** The notification type for an app that was uninstalled or blocked. */
 const UNINSTALLED = -10
 
-/** An address that could not be unsubscribed will be found gone again by the next message. */
+/** A failure here is harmless: the next message finds the address gone again. */
 export async function unsubscribeGone(
   { db, change, log }: Pick<Engine, 'db' | 'change' | 'log'>,
   { appId, channel }: Pick<Attempt, 'appId' | 'channel'>,

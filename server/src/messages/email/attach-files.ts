@@ -1,4 +1,5 @@
-// Fetches the attachments of emails before they are composed. A file that cannot be fetched delays only its own message.
+// Fetches the attachments of emails before they are composed. A file that cannot be fetched delays only its own
+// message.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AttachmentSource, EmailAttachment } from '../../channels/email/message.ts'
@@ -9,9 +10,9 @@ import type { ReadyDelivery } from '../engine/channel.ts'
 import type { EmailPort } from './port.ts'
 import type { EmailDetails } from './prepare.ts'
 
-/** It could not be fetched, for good or so far. */
+/** The file could not be fetched, either permanently or so far. */
 export const ATTACHMENT_FAILED = 'attachment_failed'
-/** It is being fetched. */
+/** The file is still being fetched. */
 export const ATTACHMENT_PENDING = 'attachment_awaited'
 
 type Attached = {
@@ -51,7 +52,7 @@ const fileAsked = ({ url, filename, content_type }: ContentAttachment): Attachme
   contentType: content_type || undefined,
 })
 
-/** The last part of its path, as a person would read it. */
+/** The last part of the URL's path, decoded to readable text. */
 function nameIn(url: string): string {
   const last = URL.parse(url)?.pathname.split('/').at(-1) ?? ''
   try {

@@ -12,7 +12,9 @@ import type { EmailPort } from './port.ts'
 import { type EmailDetails, prepareEmails } from './prepare.ts'
 import { recordSoftBouncesOfAnswered, recordSoftBouncesOfExpired, suppressBounced } from './suppress-bounced.ts'
 
-/** Mail servers defer senders they do not know, and expect a retry within minutes. 30 attempts take about three days. */
+/**
+ * Mail servers defer senders they do not know, and expect a retry within minutes. 30 attempts take about three days.
+ */
 const RETRY_POLICY = { attempts: 30, firstMs: 5 * 60_000, longestMs: 4 * 3_600_000 }
 
 const changesOf = (judged: readonly JudgedDelivery[]) => judged.map(({ change }) => change)
@@ -24,7 +26,7 @@ export const createEmailChannel = (port: EmailPort): MessageChannel<EmailDetails
 
   prepareCandidates: (ctx, candidates) => lookUpCandidateHosts(ctx, port, candidates),
 
-  /** Too many recipients complained. Sending continues when somebody resumes it. */
+  /** Email is paused when too many recipients complained. Sending continues when somebody resumes it. */
   findHold: async ({ db }, appId) => ((await isEmailPaused(db, appId)) ? {} : undefined),
 
   prepare: ({ db }, appId, due, messages) => prepareEmails({ db, email: port }, appId, due, messages),
@@ -38,7 +40,8 @@ export const createEmailChannel = (port: EmailPort): MessageChannel<EmailDetails
       await recordArrivals(db, appId, judged, now)
       return changeDeliveries(db, appId, changesOf(judged), expected)
     }
-    // Feedback nearly always comes after the answer, so arrivals are written first without a look at the deliveries.
+    // Feedback nearly always arrives after the provider's answer, so arrivals are first written without reading the
+    // deliveries.
     markArrivals(judged, now)
     const changed = await changeDeliveries(db, appId, changesOf(judged), { ...expected, isUnheard: true })
     const isChanged = new Set(changed)

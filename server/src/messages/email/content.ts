@@ -35,7 +35,7 @@ export function emailContent(
   files?: readonly EmailAttachment[],
 ): EmailContent {
   const urls = emailUrls(domain.trackingUrl)
-  // Liquid can output the mark of placeholders, which nobody can write by hand. It must not become a placeholder.
+  // Liquid can output the character that marks placeholders, which nobody can type. It must not become a placeholder.
   const textOf = (field: string) => ownProperty(texts, field)?.replaceAll(PLACEHOLDER_MARK, '')
   const body = textOf('email_body') ?? ''
   const html = writeEmailHtml(body, {
@@ -63,20 +63,20 @@ export function emailContent(
   }
 }
 
-/** Links are not tracked in the text part. If the HTML has an unsubscribe link, so has the text. */
+/** Links are not tracked in the text part. If the HTML has an unsubscribe link, the text has one too. */
 function textPart(text: string, isUnsubscribed: boolean, urls: EmailUrls): string {
   const filled = fillPlaceholders(text, urls)
   if (!isUnsubscribed || filled.includes(urls.unsubscribe)) return filled
   return `${filled}\n\nUnsubscribe: ${urls.unsubscribe}`
 }
 
-/** By one request, or by an email to the address of bounces. */
+/** Recipients can unsubscribe with one request, or with an email to the bounce address. */
 const unsubscribeHeader = ({ unsubscribe }: EmailUrls, returnPathHost: string) =>
   returnPathHost === ''
     ? `<${unsubscribe}>`
     : `<${unsubscribe}>, <mailto:u-${referencePlaceholder('unsubscribe')}@${returnPathHost}>`
 
-/** What differs from one recipient to the next. */
+/** The fields that differ from one recipient to the next. */
 export function envelopeOf(
   { expandAt }: Pick<DueDelivery, 'expandAt'>,
   { content: { email_bcc: bcc } }: EmailMessage,

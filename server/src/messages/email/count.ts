@@ -1,4 +1,4 @@
-// What became of mail, counted by domain and inbox provider, in the transaction that writes it down.
+// Counts the outcomes of emails by domain and inbox provider, in the transaction that records them.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { isBounce } from '../../channels/email/classify-bounce.ts'
@@ -9,13 +9,13 @@ import type { Db } from '../../storage/db.ts'
 import type { JudgedDelivery, UnsentDelivery } from '../engine/channel.ts'
 import { deliveryKey, lockArrivals } from './store.ts'
 
-/** Refused for its recipient, and so an end. */
+/** The email was refused because of its recipient, which is final. */
 export const isBounced = (outcome: ChannelOutcome) =>
   (outcome.kind === 'gone' || outcome.kind === 'failed') && isBounce(outcome.reason)
 
 const isArrival = ({ outcome }: JudgedDelivery) => outcome.kind === 'sent' || isBounced(outcome)
 
-/** When a mail was taken, or bounced, as if nobody had said so before. */
+/** Sets when an email was accepted or bounced, assuming that no feedback has reported it before. */
 export function markArrivals(judged: readonly JudgedDelivery[], now: Date): void {
   for (const { outcome, change } of judged.filter(isArrival))
     if (outcome.kind === 'sent') change.deliveredAt = now
@@ -23,8 +23,8 @@ export function markArrivals(judged: readonly JudgedDelivery[], now: Date): void
 }
 
 /**
- * The same, said once: by this or by who heard of it before, since the answer and a report can cross. What is not news stays null.
- * The deliveries are locked by it.
+ * Like `markArrivals`, but takes earlier feedback into account, because the answer and a report can cross: each arrival
+ * is recorded once. Times that were recorded before stay null in the change. Locks the deliveries.
  */
 export async function recordArrivals(
   db: Db,
@@ -42,13 +42,13 @@ export async function recordArrivals(
   const known = new Map(found.map((it) => [deliveryKey(it), it]))
   for (const { outcome, change } of arrived) {
     const before = known.get(deliveryKey(change))
-    // A mail that came back before its answer was written down had arrived by then.
+    // An email that bounced before its answer was recorded had arrived by that time.
     if (outcome.kind === 'sent') change.deliveredAt = before?.deliveredAt ? null : (before?.bouncedAt ?? now)
     else change.bouncedAt = before?.bouncedAt ? null : now
   }
 }
 
-/** Sent is what was answered for good, taken or not; failed is what was never handed over. */
+/** `sent` counts emails with a final answer, accepted or refused; `failed` counts those that were never handed over. */
 export async function countEmailOutcomes(
   db: Db,
   appId: AppId,
@@ -65,7 +65,10 @@ export async function countEmailOutcomes(
   if (counts.length > 0) await countEmails(db, appId, part, counts)
 }
 
-/** Those that ended before they were handed over: tried until their time was over, or never put together. */
+/**
+ * Counts emails that ended before they were handed over: those retried until they expired, and those that could not be
+ * composed.
+ */
 export async function countFailedEmails(
   db: Db,
   appId: AppId,

@@ -1,4 +1,5 @@
-// Looks up which inbox providers host the mailboxes of candidates, before they become deliveries: it takes DNS queries.
+// Looks up which inbox providers host the mailboxes of candidates. This happens before they become deliveries, because
+// it takes DNS queries.
 
 import type { Db } from '../../storage/db.ts'
 import { type Sql, sql } from '../../storage/sql.ts'

@@ -1,4 +1,4 @@
-// What sending mail asks of the world; the composition answers.
+// What sending email needs from other domains. The composition implements it.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { AttachmentSource, EmailAttachment } from '../../channels/email/message.ts'
@@ -9,23 +9,29 @@ import type { AppId } from '../../lib/ids.ts'
 import type { Pieces } from '../../lib/placeholders.ts'
 import type { MessageId } from '../message.ts'
 
-/** As the content of a mail has it. */
+/** A header whose value contains a placeholder for the reference. */
 export type ReferenceHeader = readonly [name: string, pieces: Pieces]
 
 export type EmailPort = {
   references: EmailReferences
-  /** Undefined for a domain that the app may not send from. */
+  /** Returns undefined for a domain that the app may not send from. */
   findSendingDomain(appId: AppId, domain: string): Promise<SendingDomain | undefined>
   defaultFrom(appId: AppId): Promise<{ name?: string; address: string } | undefined>
-  /** Of an app whose mail is caught, not sent; undefined for others. */
+  /** For an app whose email is caught instead of sent; undefined for others. */
   findDevelopmentMailbox(appId: AppId): Promise<{ appName: string } | undefined>
-  /** What the providers that tell of the app's mail take the reference of each from, to bring it back. */
+  /** The headers in which a provider that reports on the app's emails returns the reference of each. */
   referenceHeaders(appId: AppId): Promise<ReferenceHeader[]>
-  /** Where each mailbox is, by its name and what was looked up before; asks nobody. */
+  /**
+   * Returns which provider hosts each mailbox, from the domain's name and from earlier lookups; makes no network
+   * request.
+   */
   findInboxProviders(addresses: readonly string[]): Promise<InboxProvider[]>
-  /** Where the mailboxes of these domains are, so that it is known when mail is sent to them. */
+  /** Looks up who hosts the mailboxes of these domains, so that it is known when email is sent to them. */
   lookUpMailHosts(domains: readonly string[]): Promise<void>
-  /** What hangs on to the mails of a message, in the order in which it was asked for; or why it does not. */
+  /**
+   * Returns the attachments of a message in the order in which they were requested, or the reason why they cannot be
+   * attached.
+   */
   fetchAttachments(
     appId: AppId,
     messageId: MessageId,

@@ -1,4 +1,5 @@
-// Prepares emails before they are composed: the sender, suppressed addresses, the inbox provider, and the reference of each email.
+// Prepares emails before they are composed: the sender, suppressed addresses, the inbox provider, and the reference of
+// each email.
 
 import type { EmailAttachment } from '../../channels/email/message.ts'
 import type { InboxProvider } from '../../email/inbox-providers/providers.ts'
@@ -22,7 +23,7 @@ export const SUPPRESSED = 'suppressed'
 
 export type EmailMetadata = SenderIdentity & {
   id: string
-  /** Written on first use: few emails have a placeholder for each purpose. */
+  /** References are written on first use: few emails have a placeholder for each purpose. */
   referenceFor(purpose: ReferencePurpose): string
   referenceHeaders: readonly ReferenceHeader[]
   inboxProvider: InboxProvider
@@ -64,7 +65,7 @@ export async function prepareEmails(
     if (typeof identity === 'string') return { delivery, refusal: identity }
     const { id, referenceFor } = referencesOf(email.references, emailReferenceOf({ ...delivery, appId }))
     const details: EmailDetails = {
-      // Tests are not counted.
+      // Test messages are not counted.
       dimensions: message.options.isTest ? undefined : { sendingDomain: identity.domain.domain, inboxProvider },
       reference: id,
       unsubscribeToken: () => referenceFor('unsubscribe'),
@@ -93,7 +94,7 @@ function referencesOf(
   return { id: reference.id, referenceFor }
 }
 
-/** Messages from the same sender are looked up once. */
+/** Looks up each sender once, however many messages it has. */
 async function findSenderIdentities(email: EmailPort, appId: AppId, messages: readonly SentMessage[]) {
   const asked = new Map<string, Promise<SenderIdentity | NoSenderIdentity>>()
   const found = new Map<SentMessage, SenderIdentity | NoSenderIdentity>()

@@ -1,7 +1,8 @@
-// What comes back of mail: that it was opened, clicked, delivered, that it bounced, that somebody complained or wants no more of it.
-// It comes by the hundred thousand after a broadcast, more than once, and in any order; what comes at once is noted in one
-// transaction. Each delivery is delivered, bounced, complained about, unsubscribed by, first opened and first clicked once; opens
-// and clicks count every time. Of what nobody knew whether it arrived any news says that it did.
+// Records what is reported about emails: that they were opened, clicked, delivered or bounced, and that recipients
+// complained or unsubscribed. After a broadcast, hundreds of thousands of reports arrive, more than once and in any
+// order; concurrent ones are recorded in one transaction. For each delivery, every kind of report is recorded once;
+// opens and clicks are also counted each time. Any report about a delivery with an unknown outcome proves that it was
+// sent.
 
 import type { BounceClass } from '../../channels/email/classify-bounce.ts'
 import { countEmails, writerParts } from '../../email/metrics/count.ts'
@@ -39,13 +40,16 @@ export type RecordedEmailFeedback = {
   messageId: MessageId
   subscriptionId: SubscriptionId
   userId: UserId
-  /** As it is now, where somebody may have to be left alone for it; null after the subscription was deleted. */
+  /**
+   * The current address, for feedback after which it may have to be suppressed; null after the subscription was
+   * deleted.
+   */
   address: string | null
-  /** False for what was known. */
+  /** False if the same was reported before. */
   isNews: boolean
 }
 
-/** Undefined where there is no such delivery (any more). */
+/** Returns undefined if the delivery does not exist (any more). */
 export type RecordEmailFeedback = (appId: AppId, news: EmailFeedback) => Promise<RecordedEmailFeedback | undefined>
 
 type Parts = { db: Db; clock: Clock; merger: Merger; recordRunActions?: RecordRunActions | undefined }
@@ -58,12 +62,15 @@ export function createRecordEmailFeedback({ db, clock, merger, recordRunActions 
   })
 }
 
-/** Of the counts of a message: those who write have locked its deliveries, and do not wait for each other long. */
+/**
+ * The part of a message's counts that is written here. One part is enough: writers have locked the message's deliveries
+ * before, and wait for each other only briefly.
+ */
 const FACTS_PART = 0
 
 const nameOf = ({ month, id }: Pick<EmailReference, 'month' | 'id'>) => `${month.getTime()} ${id}`
 
-/** By which a person is known to have got it, or to have done something with it. */
+/** Feedback which shows that a person got the email or acted on it. */
 const ACTIONS: readonly EmailFeedback['kind'][] = ['delivered', 'opened', 'clicked']
 
 function noteAll(
@@ -119,7 +126,7 @@ function noteAll(
   })
 }
 
-/** Month by month, in their order: nearly always there is one. */
+/** Locks month by month, in order. Nearly always there is only one month. */
 async function lockAll(db: Db, appId: AppId, references: readonly EmailReference[]) {
   const known = new Map<string, EmailDelivery>()
   const months = Map.groupBy(references, ({ month }) => month.getTime())
@@ -140,14 +147,14 @@ const TIMES = {
   unsubscribed: 'unsubscribedAt',
 } as const satisfies Record<EmailFeedback['kind'], keyof EmailTimes>
 
-/** A server that will try again has not refused anything. */
+/** A server that will retry has not refused the email. */
 const isNothing = (news: EmailFeedback) => news.kind === 'bounced' && news.class === 'transient'
 
-/** True the first time. */
+/** Applies feedback to the delivery. Returns true the first time. */
 function take(delivery: EmailDelivery, news: EmailFeedback): boolean {
   const time = TIMES[news.kind]
   if (delivery[time] !== null || isNothing(news)) return false
-  // Who says that a mail came back may have waited for its answer to be written down.
+  // The report of a bounce may precede the moment at which the answer was recorded.
   const isEarly = news.kind === 'bounced' && delivery.deliveredAt !== null && news.at < delivery.deliveredAt
   delivery[time] = isEarly ? delivery.deliveredAt : news.at
   return true
@@ -167,7 +174,7 @@ function resolve(delivery: EmailDelivery): EmailDelivery {
 const sentOf = ({ sendingDomain: domain, inboxProvider: provider }: EmailDelivery, at: Date): EmailCount[] =>
   domain === null || provider === null ? [] : [{ domain, provider, at, sent: 1 }]
 
-/** Tests have no domain that they are counted under. */
+/** Test messages have no domain to be counted under. */
 function countsOf({ sendingDomain, inboxProvider }: EmailDelivery, news: EmailFeedback, isNews: boolean): EmailCount[] {
   if (sendingDomain === null || inboxProvider === null) return []
   const under = { domain: sendingDomain, provider: inboxProvider, at: news.at }
@@ -197,13 +204,13 @@ const eventOf = (
   reason: reasonOf(news),
 })
 
-/** Of an open or a click: that no person made it. */
+/** For an open or a click, the reason says that it was made by a machine. */
 function reasonOf(news: EmailFeedback): string | undefined {
   if (news.kind === 'bounced') return news.reason ?? news.class
   return 'isMachine' in news && news.isMachine ? 'machine' : undefined
 }
 
-/** Of those after which somebody may have to be left alone; an open or a click needs no address. */
+/** Finds the addresses for feedback after which an address may have to be suppressed. Opens and clicks need none. */
 async function findMeant(
   db: Db,
   appId: AppId,
@@ -219,7 +226,10 @@ async function findMeant(
   return ids.length === 0 ? new Map() : findEmailAddresses(db, appId, [...new Set(ids)])
 }
 
-/** In the transaction that notes that they bounced: the next time it is no news, and would not count. */
+/**
+ * Soft bounces are counted in the transaction that records them: a retry would find them recorded already, and not
+ * count them.
+ */
 function softlyBounced(
   list: readonly EmailFeedback[],
   noted: readonly (RecordedEmailFeedback | undefined)[],

@@ -1,20 +1,20 @@
-// The places in the HTML of a mail where something of ours goes: its links, and the top and the end of its body. One pass over the
-// text by the rules of HTML, so that everything between these places stays as it is, to the letter; a parsed and written document
-// would be another one.
+// Finds the places in an email's HTML where we insert something: its links, and the start and end of its body. It scans
+// the text once by the rules of HTML, so that everything between these places stays exactly as it is. Parsing and
+// serializing would change the document.
 
 import { decodeEntities } from '../../templates/render/html-to-text.ts'
 
 export type HtmlLink = {
-  /** Where the value stands, with its quotes. */
+  /** The position of the value, including its quotes. */
   from: number
   to: number
-  /** As a browser would read it; undefined where we cannot say how. */
+  /** The address as a browser would read it; undefined where we cannot tell. */
   href: string | undefined
 }
 
 export type HtmlPositions = { links: HtmlLink[]; top: number; end: number }
 
-/** What is written in these is no markup. */
+/** Elements whose content is text, not markup. */
 const RAW = new Set(['script', 'style', 'textarea', 'title', 'xmp', 'iframe', 'noembed', 'noframes'])
 const LINKS = new Set(['a', 'area'])
 const UNTRACKED = 'data-no-track'
@@ -37,7 +37,7 @@ export function scanHtml(html: string): HtmlPositions {
     let at: number
     if (LETTER.test(first)) {
       const tag = readTag(html, nameAt)
-      // A tag that does not end reaches to the end of all, and shows nothing.
+      // A tag that is never closed reaches to the end of the document and displays nothing.
       if (!tag) break
       at = tag.end
       const { name, link } = tag
@@ -57,14 +57,14 @@ export function scanHtml(html: string): HtmlPositions {
   return { links, top, end: Math.max(end, top) }
 }
 
-/** What matched at this place; everything here can match nothing, so that something always does. */
+/** Matches at this position. All patterns used here can match the empty string, so there is always a match. */
 function matchAt(pattern: RegExp, html: string, at: number): RegExpExecArray | undefined {
   pattern.lastIndex = at
   return pattern.exec(html) ?? undefined
 }
 const skip = (pattern: RegExp, html: string, at: number) => at + (matchAt(pattern, html, at)?.[0].length ?? 0)
 
-/** Undefined when it does not end. Of attributes with the same name the first counts. */
+/** Returns undefined when the tag is not closed. If an attribute is repeated, the first one counts. */
 function readTag(html: string, nameAt: number): { name: string; link: HtmlLink | undefined; end: number } | undefined {
   let at = skip(NAME, html, nameAt)
   const name = html.slice(nameAt, at).toLowerCase()
@@ -93,10 +93,12 @@ function readTag(html: string, nameAt: number): { name: string; link: HtmlLink |
   }
 }
 
-/** A name without its semicolon may be part of an address: `&copy=1`. */
+/** An entity without its semicolon may be part of an address: `&copy=1`. */
 const ENTITY = /&(?:#\d{1,7};?|#[xX][0-9a-fA-F]{1,6};?|[A-Za-z][A-Za-z0-9]{1,31};)/g
 
-/** Undefined when there is a name in it that we do not know: better no link of ours than a wrong one. */
+/**
+ * Returns undefined if the value contains an entity that we do not know: an untracked link is better than a wrong one.
+ */
 function readHref(value: string): string | undefined {
   let isKnown = true
   const decoded = value.replaceAll(ENTITY, (entity) => {
@@ -109,7 +111,7 @@ function readHref(value: string): string | undefined {
 
 const COMMENT_END = /--!?>/g
 
-/** Conditional comments for Outlook too: what is in them is left alone. */
+/** Also skips conditional comments for Outlook, whose content is left alone. */
 function endOfComment(html: string, open: number): number {
   if (!html.startsWith('<!--', open)) return after(html, '>', open)
   if (html.startsWith('>', open + 4)) return open + 5

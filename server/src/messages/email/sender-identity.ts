@@ -1,4 +1,4 @@
-// Whom a mail is from, and the domain that stands for it.
+// Finds the sender of an email, and the domain that signs for it.
 
 import { domainToASCII } from 'node:url'
 import type { SendingDomain } from '../../email/domains/find-sending-domain.ts'
@@ -10,10 +10,10 @@ import type { EmailPort } from './port.ts'
 export type SenderAddress = { name?: string; address: string }
 export type SenderIdentity = { from: SenderAddress; domain: SendingDomain }
 
-/** Why there is none. */
+/** Why there is no sender. */
 export type NoSenderIdentity = typeof NO_FROM_ADDRESS | typeof DOMAIN_INACTIVE
 
-/** Of mail that is caught: it goes nowhere, so it needs no domain that anybody has set up. */
+/** The domain of email that is caught: it is never sent, so it needs no domain that somebody has set up. */
 const NOWHERE = 'localhost.localdomain'
 
 type Said = Pick<ContentFields, 'email_from_name' | 'email_from_address' | 'email_sender_domain'>
@@ -34,7 +34,7 @@ export async function findSenderIdentity(
   const named = plainDomain(content.email_sender_domain)
   const domain = await findActive(email, appId, [named])
   if (!domain) return DOMAIN_INACTIVE
-  // Whoever may send from one domain may not write in the name of any other.
+  // Permission to send from one domain must not allow sending in the name of another.
   return isSameHouse(ofAddress, named) || (await findOwn()) ? { from, domain } : DOMAIN_INACTIVE
 }
 
@@ -46,7 +46,7 @@ async function findActive(email: EmailPort, appId: AppId, names: readonly string
   return undefined
 }
 
-/** One is the other, or below it: mg.example.com often signs for example.com. */
+/** True if one domain equals the other or is below it: mg.example.com often signs for example.com. */
 const isSameHouse = (a: string, b: string) => a.includes('.') && (a === b || a.endsWith(`.${b}`) || b.endsWith(`.${a}`))
 
 async function findFrom(email: EmailPort, appId: AppId, content: Said): Promise<SenderAddress | undefined> {
@@ -59,7 +59,7 @@ async function findFrom(email: EmailPort, appId: AppId, content: Said): Promise<
   return { name: name ?? caught.appName, address: `no-reply@${content.email_sender_domain || NOWHERE}` }
 }
 
-/** Mail of news.example.com may be signed by example.com. */
+/** Email of news.example.com may be signed by example.com. */
 function withThoseAbove(domain: string): string[] {
   const labels = domain.split('.')
   const count = Math.max(1, labels.length - 1)

@@ -1,4 +1,4 @@
-// SQL on deliveries by mail: what is known of them beside their state.
+// SQL on the fields that only deliveries by email have.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -13,11 +13,11 @@ export const deliveryKey = ({ messageId, subscriptionId, runId }: Omit<DeliveryK
 
 export type EmailArrival = DeliveryKey & { deliveredAt: Date | null; bouncedAt: Date | null }
 
-/** Named, so that no other months are looked at. */
+/** Naming the months lets the planner skip all others. */
 const timesOf = (keys: readonly DeliveryKey[]) =>
   [...new Set(keys.map(({ expandAt }) => expandAt.getTime()))].map((ms) => new Date(ms))
 
-/** Locked in the order of their keys. */
+/** Locks deliveries in the order of their keys. */
 export const lockArrivals = (db: Db, appId: AppId, keys: readonly DeliveryKey[]) =>
   db.query<EmailArrival>(
     sql`
@@ -45,15 +45,15 @@ export type EmailTimes = {
 export type EmailDelivery = FeedbackDelivery &
   EmailTimes &
   EmailDimensions & {
-    /** By which it was referred to. */
+    /** The reference by which feedback names the delivery. */
     id: string
     state: DeliveryState
     reason: string | null
   }
 
 /**
- * Of one month, by the names that stand in the mails: those whose outcome is written down have theirs, those under way are named by
- * their slice. Both are seen as they were at one moment, so that none is missed in between.
+ * Finds deliveries of one month by the references in the emails. Deliveries with a recorded outcome have their own;
+ * those in flight are in the row of their batch. Both are read in one snapshot, so that none is missed while it moves.
  */
 const named = (appId: AppId, month: Date, ids: readonly string[]) => sql`
   with meant as materialized (
@@ -77,7 +77,7 @@ const named = (appId: AppId, month: Date, ids: readonly string[]) => sql`
 
 const EMAIL_LINES = shardsOf('email')
 
-/** Locked in the order of their keys. */
+/** Locks deliveries in the order of their keys. */
 export const lockEmailDeliveries = (db: Db, appId: AppId, month: Date, ids: readonly string[]) =>
   db.query<EmailDelivery>(
     sql`
@@ -97,7 +97,7 @@ export async function findEmailDelivery(
 
 const monthAfter = (month: Date) => new Date(Date.UTC(month.getUTCFullYear(), month.getUTCMonth() + 1))
 
-/** Only `unknown` gives way to another state here: it is known now. */
+/** The only state that changes here is `unknown`, because feedback shows what the outcome was. */
 export const updateEmailDeliveries = (
   db: Db,
   appId: AppId,
@@ -116,7 +116,7 @@ export const updateEmailDeliveries = (
     UNPREPARED,
   )
 
-/** As they are now; one that was deleted has none. */
+/** Returns the current addresses; a deleted subscription has none. */
 export async function findEmailAddresses(
   db: Db,
   appId: AppId,

@@ -1,4 +1,4 @@
-// An address that does not exist is suppressed at once; one that is full or failing, after repeated soft bounces.
+// Suppresses an address that does not exist at once, and one that is full or failing after repeated soft bounces.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import { bounceReasons } from '../../channels/email/classify-bounce.ts'
@@ -10,7 +10,7 @@ import type { ChannelContext, ComposedDelivery, JudgedDelivery, UnsentDelivery }
 import { isBounced } from './count.ts'
 import { findEmailAddresses } from './store.ts'
 
-/** A failure here is harmless: the next message to the address finds out again. */
+/** A failure here is harmless: the next message to the address bounces again. */
 export async function suppressBounced(
   { db, clock, log }: ChannelContext,
   appId: AppId,
@@ -38,7 +38,10 @@ const SOFT: readonly (string | null)[] = [bounceReasons.soft, bounceReasons.full
 const isSoftEnd = ({ state, reason }: Pick<DeliveryChange, 'state' | 'reason'>) =>
   (state === 'failed' || state === 'expired') && SOFT.includes(reason)
 
-/** Of what was answered. A bounce that was reported before its answer came is noted. */
+/**
+ * Records the soft bounces in provider answers. A bounce that was reported before its answer arrived is recorded
+ * already.
+ */
 export async function recordSoftBouncesOfAnswered(
   db: Db,
   appId: AppId,
@@ -52,7 +55,7 @@ export async function recordSoftBouncesOfAnswered(
   await recordSoftBounces(db, appId, addresses, now)
 }
 
-/** Of what was put off before, and lives no longer. */
+/** Records the soft bounces of deliveries that were deferred until they expired. */
 export async function recordSoftBouncesOfExpired(
   db: Db,
   appId: AppId,

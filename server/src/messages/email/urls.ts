@@ -1,11 +1,12 @@
-// The addresses in a mail that are its recipient's own. Each has a place for a reference, signed for what the address is for.
+// The URLs in an email that differ for each recipient. Each has a placeholder for a reference, signed for the purpose
+// of the URL.
 
 import type { ReferencePurpose } from '../../email/reference.ts'
 import { placeholder } from '../../lib/placeholders.ts'
 
 export const referencePlaceholder = (purpose: ReferencePurpose) => placeholder(purpose)
 
-/** Under the base that the sending domain has for them. */
+/** URLs below the base that belongs to the sending domain. */
 export const emailUrls = (base: string) => ({
   unsubscribe: `${base}/e/u/${referencePlaceholder('unsubscribe')}`,
   preferences: `${base}/e/p/${referencePlaceholder('preferences')}`,
@@ -16,7 +17,7 @@ export const emailUrls = (base: string) => ({
 })
 export type EmailUrls = ReturnType<typeof emailUrls>
 
-/** Also as editors of HTML write them in links. */
+/** HTML editors percent-encode the brackets in links. */
 const PLACEHOLDER = /(?:\[|%5B)(unsubscribe_url|view_message_in_browser_url|preferences_url)(?:\]|%5D)/gi
 
 export const hasPlaceholder = (text: string) => text.search(PLACEHOLDER) >= 0

@@ -1,14 +1,14 @@
-// The HTML of a mail as it is sent: its links lead over us, its placeholders are filled, and it tells when it is opened;
-// the first and the last unless the message says otherwise.
+// Prepares the HTML of an email for sending: tracks links, fills placeholders, and adds the pixel that reports opens. A
+// message can turn off the tracking of clicks and of opens.
 
 import { scanHtml } from './scan-html.ts'
 import { type EmailUrls, fillPlaceholders, hasPlaceholder } from './urls.ts'
 
 export type HtmlOptions = {
   urls: EmailUrls
-  /** Of the address that a link leads to; undefined where clicks are not followed. */
+  /** Signs the address that a link leads to; undefined if clicks are not tracked. */
   sign: ((url: string) => string) | undefined
-  /** The invisible picture that tells when a mail is opened. */
+  /** Whether to add the invisible image that reports when an email is opened. */
   hasPixel: boolean
   preheader: string | undefined
 }
@@ -26,10 +26,10 @@ export function writeEmailHtml(html: string, { urls, sign, hasPixel, preheader }
   return edited(html, edits, (text) => fillPlaceholders(text, urls))
 }
 
-/** Undefined for what is not followed: other schemes, places in the mail itself, and addresses that are ours already. */
+/** Returns undefined for links that are not tracked: other schemes, anchors in the email itself, and our own URLs. */
 function targetOf(href: string | undefined): string | undefined {
   if (href === undefined || !/^https?:\/\//i.test(href) || hasPlaceholder(href)) return undefined
-  // A backslash stays one behind the question mark; where links are followed, none is let through.
+  // `URL` keeps backslashes in the query, and the redirect of tracked links accepts none.
   return URL.parse(href)?.href.replaceAll('\\', '%5C')
 }
 
@@ -45,7 +45,7 @@ function edited(html: string, edits: readonly Edit[], between: (text: string) =>
   return out + between(html.slice(at))
 }
 
-/** Shown by mail programs beside the subject, and nowhere else. */
+/** Email programs show the preheader beside the subject, and nowhere else. */
 const preheaderOf = (text: string) =>
   `<div style="display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all">${escaped(text)}</div>`
 

@@ -1,4 +1,5 @@
-// What a channel adds to the engine. The engine knows channels by this type alone; composition/message-channels.ts lists them.
+// What a message channel adds to the engine. The engine knows channels only by this type;
+// composition/message-channels.ts lists them.
 
 import type { ChannelOutcome } from '../../channels/channel.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -46,20 +47,27 @@ export type JudgedDelivery<Details = DeliveryDetails> = {
 export type RetryPolicy = { attempts: number; firstMs: number; longestMs: number }
 
 /**
- * Content that deliveries share is made once: for one message, language and variant. Messages with Liquid get their own content each.
+ * Content that deliveries share is made once: for one message, language and variant. Messages with Liquid get their own
+ * content each.
  */
 export type ShareContent = <Shared extends OutgoingMessage['content']>(variant: string, make: () => Shared) => Shared
 
 export type ComposeContext = { appId: AppId; now: Date; share: ShareContent }
 
 export type MessageChannel<Details extends DeliveryDetails = DeliveryDetails> = {
-  /** Looks up, before candidates become deliveries, what sending will need and takes a while. Runs outside any transaction. */
+  /**
+   * Looks up what sending will need and takes a while to get, before candidates become deliveries. Runs outside any
+   * transaction.
+   */
   prepareCandidates?(ctx: ChannelContext, candidates: Sql): Promise<void>
 
-  /** Whether the app may send nothing through this channel for now, and until when. */
+  /**
+   * Returns a hold if the app may send nothing through this channel for now, with the time at which it ends, if that is
+   * known.
+   */
   findHold?(ctx: ChannelContext, appId: AppId): Promise<{ until?: Date } | undefined>
 
-  /** One result for each due delivery, in their order, before the engine decides what to do with it. */
+  /** Returns one result for each due delivery, in their order, before the engine decides what to do with it. */
   prepare(
     ctx: ChannelContext,
     appId: AppId,
@@ -67,7 +75,10 @@ export type MessageChannel<Details extends DeliveryDetails = DeliveryDetails> = 
     messages: ReadonlyMap<MessageId, SentMessage>,
   ): Promise<PreparedDelivery<Details>[]>
 
-  /** Gets what costs too much to get for deliveries that may be skipped. The others end like an attempt with that outcome. */
+  /**
+   * Gets data that is too expensive to get for deliveries that may still be skipped. A delivery with an outcome here
+   * ends as if its attempt had that outcome.
+   */
   complete?(
     ctx: ChannelContext,
     appId: AppId,
@@ -84,13 +95,16 @@ export type MessageChannel<Details extends DeliveryDetails = DeliveryDetails> = 
 
   retryPolicy?: RetryPolicy
 
-  /** Corrects outcomes that, taken together, mean something else. */
+  /** Corrects outcomes that mean something else when taken together. */
   reviewOutcomes?(db: Db, appId: AppId, provider: Provider, outcomes: ChannelOutcome[]): Promise<ChannelOutcome[]>
 
   /** Whether the provider refused the message for its recipient, which is reported as a bounce. */
   isBounce?(outcome: ChannelOutcome): boolean
 
-  /** Writes outcomes to the deliveries that are in the expected state, and returns the changes made. Left out: `changeDeliveries`. */
+  /**
+   * Writes outcomes to the deliveries that are in the expected state, and returns the changes made. Left out:
+   * `changeDeliveries`.
+   */
   writeOutcomes?(
     db: Db,
     appId: AppId,
@@ -108,10 +122,10 @@ export type MessageChannel<Details extends DeliveryDetails = DeliveryDetails> = 
     now: Date,
   ): Promise<void>
 
-  /** Writes what else follows from outcomes, at the end of the same transaction. */
+  /** Writes further consequences of the outcomes, at the end of the same transaction. */
   followOutcomes?(db: Db, appId: AppId, judged: readonly JudgedDelivery<Details>[], now: Date): Promise<void>
 
-  /** Does what may fail without undoing the outcomes, after their transaction. */
+  /** Runs after the transaction, for work that may fail without undoing the outcomes. */
   afterOutcomes?(
     ctx: ChannelContext,
     appId: AppId,
@@ -122,10 +136,13 @@ export type MessageChannel<Details extends DeliveryDetails = DeliveryDetails> = 
   /** Counts and follows up deliveries that ended without being sent, in the transaction that ends them. */
   followUnsent?(db: Db, appId: AppId, shardNumber: number, ended: readonly UnsentDelivery[], now: Date): Promise<void>
 
-  /** The subscription's new notification types when the provider calls its address gone. Defaults to -10: uninstalled or blocked. */
+  /**
+   * The subscription's new notification types when the provider calls its address gone. Defaults to -10: uninstalled or
+   * blocked.
+   */
   goneNotificationTypes?: Readonly<Record<string, number>>
 
-  /** Deletes a gone address that is not the subscription's own; undefined where it is. */
+  /** Deletes a gone address that is not the subscription's own; returns undefined if it is. */
   deleteGone?(db: Db, appId: AppId, delivery: ReadyDelivery<Details>): Promise<unknown> | undefined
 }
 

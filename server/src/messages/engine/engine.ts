@@ -1,5 +1,3 @@
-// Puts the engine together.
-
 import { newId } from '../../lib/ids.ts'
 import { createQueue } from '../../queue/enqueue.ts'
 import { createMerger } from '../../storage/merge.ts'

@@ -23,14 +23,15 @@ import type { Engine } from './types.ts'
 const RETRIED_FOR_A_DAY = { maxAttempts: 100 }
 
 /**
- * A mail server may take five minutes over one email, and gets several from a batch. A worker that is cut off earlier leaves a batch
- * with unknown outcomes until the answers arrive after all.
+ * A mail server may take five minutes for one email, and gets several from a batch. A worker that is cut off earlier
+ * leaves a batch with unknown outcomes until the answers arrive after all.
  */
 const MAX_BATCH_MS = 15 * 60_000
 
 /**
- * How many shards of all apps may wait for one provider at once, in one lane; an app has four. SMS waits for each app's own message
- * centre and takes little memory meanwhile. A shard of emails holds up to 500, which is 6 MB where each has its own content.
+ * How many shards of all apps together may wait for one provider at once, in one lane. One app has four shards. An SMS
+ * shard waits for its own app's message centre and takes little memory meanwhile. A shard of emails holds up to 500,
+ * which is 6 MB if each has its own content.
  */
 const MAX_WAITING_SHARDS = { sms: 40, others: 16 }
 

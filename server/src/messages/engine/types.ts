@@ -22,7 +22,7 @@ export type Engine = {
   db: Db
   /** Connections that are reserved for direct messages. */
   directDb: Db
-  /** Finds the subscriptions that filters and segments mean, on connections of its own. */
+  /** Finds the subscriptions that match filters and segments, on its own connections. */
   scanAudience: ScanAudience
   clock: Clock
   log: Log
@@ -30,14 +30,14 @@ export type Engine = {
   channels: MessageChannels
   sender: DeliverySender
   renderer: Renderer
-  /** Changes users: gone addresses are unsubscribed. */
+  /** Changes users: used to unsubscribe gone addresses. */
   change: ChangeUsers
   prepareMonths: PrepareMonths
   growth: GrowthTracker
   slots: Slots
   stats: DeliveryStats
   random: () => number
-  /** Given by journeys. */
+  /** Provided by journeys. */
   recordRunActions?: RecordRunActions | undefined
   readRunData?: ReadRunData | undefined
 }
@@ -62,7 +62,7 @@ export type ReadRunData = (
 
 /** Has the statistics of a month's deliveries refreshed when large messages make it grow. */
 export type GrowthTracker = {
-  /** That many deliveries were written, or will be when the transaction commits. */
+  /** Records that this many deliveries were written, or will be when the transaction commits. */
   record(id: MessageId, count: number): void
   /** Call after the transaction. */
   analyzeIfGrown(now: Date): Promise<void>

@@ -1,5 +1,5 @@
-// Adds users to open messages. Journeys call this in the transaction that moves the users on, which also writes their deliveries, so
-// that either both happen or neither.
+// Adds users to open messages. Journeys call this in the transaction that moves the users on, which also writes their
+// deliveries, so that either both happen or neither.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -33,9 +33,9 @@ export async function findReadyProviders(
 }
 
 /**
- * Writes nothing and returns false when one of the messages is not open (any more): its time is over, it was canceled, or it was deleted.
- * Adding a run again changes nothing. Order of the locks: messages, deliveries, counts, and last jobs, because workers that deliver
- * wait for their rows.
+ * Writes nothing and returns false when one of the messages is no longer open: its time is over, it was canceled, or it
+ * was deleted. Adding a run again changes nothing. Order of the locks: messages, deliveries, counts, and last jobs,
+ * because workers that deliver wait for their rows.
  */
 export async function addRecipients(
   { queue, growth }: AddContext,
@@ -54,7 +54,8 @@ export async function addRecipients(
   const written: ExpandedGroup[] = []
   for (const messages of groupByStatement(openMessages, options)) {
     const added = messages.flatMap(({ id }) => byMessage.get(id) ?? [])
-    // The order of a run's messages is kept within a shard, so all deliveries to a subscription must be in the same one.
+    // The order of a run's messages is kept within a shard, so all deliveries to a subscription must be in the same
+    // one.
     const isOrdered = added.some(({ step }) => step > 0)
     const input = {
       setup: options,

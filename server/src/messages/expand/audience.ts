@@ -24,7 +24,7 @@ export async function audienceOf(
 ): Promise<FilterNode> {
   if (audience.kind !== 'segments' && audience.kind !== 'filters') return NOBODY
   const excluded = await readSegmentTrees(db, appId, audience.excluded)
-  // Nobody can tell any more who is excluded, and sending to nobody is better than sending to one of them.
+  // Nobody can tell any more who was to be excluded. Sending to nobody is better than sending to one of them.
   if (!excluded.every((tree) => tree !== undefined)) {
     log.warn({ appId, messageId: id }, 'Sending the message to nobody: an excluded segment was deleted')
     return NOBODY

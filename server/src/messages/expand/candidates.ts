@@ -14,18 +14,20 @@ export type NamedRecipient = {
 }
 
 /**
- * A user in a run. `step` is the position of this message among all that the run sends, from 1: a delivery waits until those of the same
- * run and subscription with a lower step are settled. 0 means that nothing can come before or after it.
+ * A user in a run. `step` is the position of this message among all that the run sends, from 1: a delivery waits until
+ * those of the same run and subscription with a lower step are settled. 0 means that nothing can come before or after
+ * it.
  */
 export type RunRecipient = { messageId: MessageId; userId: UserId; runId: RunId; step: number }
 
 /**
- * Rows have the id of their message, unless they `areOfOneMessage`. With `haveRuns`, they have their run. `areNamed` candidates are
- * looked up one by one, so one plan is prepared and kept: planning took a fifth of the time for seventy of them.
+ * Rows have the id of their message, unless they `areOfOneMessage`. With `haveRuns`, they also have their run.
+ * `areNamed` candidates are looked up one by one, so one plan is prepared and kept: planning took a fifth of the time
+ * for seventy of them.
  */
 export type Candidates = { rows: Sql; areOfOneMessage?: true; haveRuns?: true; areNamed?: true }
 
-/** The subscriptions that names lead to, each once for a message. */
+/** The subscriptions that names lead to, each once per message. */
 export const candidatesByName = (appId: AppId, names: readonly NamedRecipient[]): Candidates => ({
   rows: sql`
     select distinct on (r."messageId", s.id) r."messageId" as message_id, s.id, s.user_id, s.type, s.token, s.enabled,
@@ -44,8 +46,9 @@ export const candidatesByName = (appId: AppId, names: readonly NamedRecipient[])
 })
 
 /**
- * Subscriptions of one message that were found before; deleted ones are left out. `ids` is an array in PostgreSQL's own notation.
- * `offset 0` has each looked up by itself: without statistics the planner scans the app's subscriptions for each.
+ * Subscriptions of one message that were found before; deleted ones are left out. `ids` is an array in PostgreSQL's own
+ * notation. `offset 0` makes the planner look up each by itself: without statistics it would scan the app's
+ * subscriptions for each.
  */
 export const candidatesById = (appId: AppId, ids: string): Candidates => ({
   rows: sql`

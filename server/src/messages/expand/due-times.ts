@@ -1,4 +1,4 @@
-// Decides when the deliveries of a message are due: at once, at an hour of each recipient's own, or one after the other.
+// Decides when the deliveries of a message are due: at once, at each recipient's own hour, or one after the other.
 
 import type { AppId } from '../../lib/ids.ts'
 import { dayOf, nextTimeOfDay, timeZoneOf, UTC, wallOf } from '../../lib/time-zone.ts'
@@ -26,13 +26,13 @@ export async function dueTimingOf(
   return perMinute ? { kind: 'throttled', perMinute } : { kind: 'at once' }
 }
 
-/** With a throttle, the first free send time. Recipients of open messages get them at once. */
+/** With a throttle, this is the first free send time. Recipients who are added to an open message get it at once. */
 export function firstDue({ audience, sendAfter, throttledTo }: UnexpandedMessage, timing: DueTiming, now: Date): Date {
   if (timing.kind === 'throttled' && throttledTo && throttledTo > now) return throttledTo
   return timing.kind === 'throttled' || audience.kind === 'recipients' ? now : sendAfter
 }
 
-/** Until when send times are taken, after that many more deliveries. */
+/** Until when send times are taken, once this many more deliveries have theirs. */
 export const throttledUntil = (message: UnexpandedMessage, timing: DueTiming, count: number, now: Date): Date | null =>
   timing.kind === 'throttled'
     ? new Date(firstDue(message, timing, now).getTime() + count * intervalMs(timing.perMinute))
@@ -44,8 +44,9 @@ const stagesOf = ({ stages }: WarmUp) =>
 type RecipientZone = { zone: string | null; seconds: number | null }
 
 /**
- * The first time, at or after the message's, at which the recipient's clock shows the hour; without an hour, the message's own. Times are
- * cut to seconds: a recipient who is late by less than one would otherwise wait for a day.
+ * Finds the first time, at or after the message's, at which the recipient's clock shows the requested hour, or by
+ * default the hour of the message's own time. Times are cut to seconds: a recipient who is late by less than a second
+ * would otherwise wait for a day.
  */
 function zoneTiming(
   { options, sendAfter: exactSendAfter }: UnexpandedMessage,

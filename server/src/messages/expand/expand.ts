@@ -1,7 +1,7 @@
-// Expands messages: one delivery for each candidate, with a decision. A message for filters or segments is expanded by ranges of the
-// app's subscriptions. Each range is found first, without a lock; then one transaction writes the deliveries, their counts, the progress
-// and the jobs that deliver them. Any worker can stop at any point, and any other can continue. Messages that take recipients while
-// they are open get their deliveries from add-recipients.ts.
+// Expands messages: writes one delivery for each candidate, with a decision. A message for filters or segments is
+// expanded by ranges of the app's subscriptions. Each range is found first, without a lock; then one transaction writes
+// the deliveries, their counts, the progress and the jobs that deliver them. Any worker can stop at any point, and any
+// other can continue. Messages that take recipients while they are open get their deliveries from add-recipients.ts.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { JobRun } from '../../queue/job.ts'
@@ -34,7 +34,7 @@ import {
   writeDeliveries,
 } from './write-deliveries.ts'
 
-/** Then another app gets the worker. */
+/** After this many ranges, the worker moves on to another app. */
 const RANGES_PER_RUN = 20
 /** The same limit in time, for expensive audiences. */
 const MAX_RUN_MS = 60_000
@@ -59,7 +59,7 @@ export const expandMessages = (engine: Engine) => async (work: JobRun) => {
   await engine.queue.enqueue(db, [{ ...expandJob(appId, { id: key, lane: 'bulk' }), payload: { size } }])
 }
 
-/** The range size that the run before arrived at, so that the cost of ranges need not be measured again. */
+/** The range size that the previous run arrived at, so that the cost of ranges need not be measured again. */
 function parseRangeSize(payload: unknown): number | undefined {
   const { size } = (payload ?? {}) as { size?: unknown }
   return typeof size === 'number' ? size : undefined
@@ -77,7 +77,7 @@ async function expandDirect(engine: Engine, work: JobRun, setup: SendingSetup) {
     )
     if (plain.length > 0) await expandNamed(engine, db, appId, setup, plain)
     for (const message of special) await expandNamed(engine, db, appId, setup, [message])
-    // In the same transaction: a worker that crashes later was not crashed by these messages.
+    // Progress is recorded in the same transaction: if the worker crashes later, these messages are not the cause.
     if (messages.length > 0) await work.recordProgress(db)
     return messages.map(({ id }) => id)
   })

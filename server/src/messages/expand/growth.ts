@@ -1,4 +1,5 @@
-// Plans of statements depend on the statistics of a month's deliveries. When a large message makes the month grow, it is analyzed again.
+// Plans of statements depend on the statistics of a month's deliveries. When a large message makes the month grow, it
+// is analyzed again.
 
 import type { Db } from '../../storage/db.ts'
 import { analyzeMonth } from '../../storage/partitions.ts'
@@ -9,7 +10,7 @@ import { RANGE_SIZE } from './ranges.ts'
 const MAX_TRACKED_MESSAGES = 1_000
 
 export function createGrowthTracker(db: Db): GrowthTracker {
-  /** Only of this process. */
+  /** Counts only the deliveries that this process wrote. */
   const counts = new Map<MessageId, number>()
   let isDue = false
   return {
@@ -28,8 +29,8 @@ export function createGrowthTracker(db: Db): GrowthTracker {
 }
 
 /**
- * True past a quarter of a range, and past 1, 4, 16, … ranges. Without new statistics, every batch reads all deliveries of the message;
- * below a quarter of a range, that costs less than to analyze.
+ * Returns true once the count passes a quarter of a range, and again at 1, 4, 16, … ranges. Without new statistics,
+ * every batch reads all deliveries of the message; below a quarter of a range, that costs less than analyzing.
  */
 function hasGrownEnough(before: number, after: number): boolean {
   const power = (count: number) => Math.max(-2, Math.floor(Math.log2(count / RANGE_SIZE) / 2))

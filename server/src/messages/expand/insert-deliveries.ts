@@ -1,5 +1,6 @@
-// The statement that writes deliveries: it joins candidates with what holds for them and decides about each. It is composed at run time,
-// because audience and times take different forms; insert-deliveries.test.ts checks every form against the rules of all statements.
+// The statement that writes deliveries: it joins candidates with what applies to them and decides about each. It is
+// composed at run time, because audience and times take different forms; insert-deliveries.test.ts checks every form
+// against the rules for all statements.
 
 import { randomInt } from 'node:crypto'
 import type { AppId } from '../../lib/ids.ts'
@@ -12,22 +13,24 @@ import { type DeliveryState, NO_SHARD, type Platform, type Provider, SHARD_COUNT
 import { type Message, type MessageId, NO_RUN } from '../message.ts'
 import type { Candidates } from './candidates.ts'
 
-/** What holds for all deliveries of a message. */
+/** What applies to all deliveries of a message. */
 export type MessagePlan = {
   id: MessageId
   lane: Message['lane']
   expandAt: Date
   dueAt: Date
-  /** From due to expired. */
+  /** How long a delivery lives after it is due. */
   lifetimeSeconds: number
-  /** Unsubscribed recipients get it too. */
+  /** Unsubscribed recipients get the message too. */
   includesUnsubscribed: boolean
 }
 
-/** What holds for all deliveries to one type of subscription: the provider, or the reason why they are skipped. */
+/** What applies to all deliveries to one type of subscription: the provider, or the reason why they are skipped. */
 export type ProviderChoice = { messageId: MessageId; type: Platform; provider: Provider | null; reason: string | null }
 
-/** How the time of each delivery is decided: by the recipient's zone, their last activity, or their position. */
+/**
+ * How the due time of each delivery is decided: by the recipient's time zone, their last activity, or their position.
+ */
 export type DueTiming =
   | { kind: 'at once' }
   | {
@@ -38,7 +41,9 @@ export type DueTiming =
     }
   | { kind: 'last active' }
   | { kind: 'throttled'; perMinute: number }
-  /** The first `quota` recipients are spread over the first stage, and so on; those after the last stage are skipped. */
+  /**
+   * The first `quota` recipients are spread over the first stage, and so on; those after the last stage are skipped.
+   */
   | { kind: 'staged'; stages: readonly { start: Date; end: Date; quota: number }[]; after: number }
 
 /** Deliveries that were written, summed up. */
@@ -56,11 +61,14 @@ const DAY_SECONDS = 86_400
 /** The reason of recipients after the last stage of a warm-up. */
 export const BEYOND_WARM_UP = 'beyond_warm_up'
 
-/** The position of a candidate among those who are sent to, from 0. */
+/** The position of a candidate among those who are not skipped, from 0. */
 const positionOf = (after: number): Sql =>
   sql`(${after}::bigint + row_number() over (partition by c.reason is null order by c.id) - 1)`
 
-/** Expressions on a candidate `c`; `joins` brings what they need. `reason` is set where the time can be the reason to skip. */
+/**
+ * Expressions on a candidate `c`; `joins` adds the tables they need. `reason` is set if the due time can be a reason to
+ * skip.
+ */
 type DueTimeSql = { dueAt: Sql; joins: Sql; reason?: Sql }
 
 function dueTimeOf(appId: AppId, timing: DueTiming): DueTimeSql {
@@ -102,7 +110,7 @@ function dueTimeOf(appId: AppId, timing: DueTiming): DueTimeSql {
 
 function stagedTimeOf({ stages, after }: Extract<DueTiming, { kind: 'staged' }>): DueTimeSql {
   const position = positionOf(after)
-  // The position at which each stage begins, and at which the last one ends.
+  // The positions at which each stage begins, and at which the last one ends.
   const begins = [0]
   for (const { quota } of stages) begins.push((begins.at(-1) as number) + quota)
   const secondsEach = stages.map(({ start, end, quota }) => (end.getTime() - start.getTime()) / 1_000 / quota)
@@ -117,14 +125,14 @@ function stagedTimeOf({ stages, after }: Extract<DueTiming, { kind: 'staged' }>)
   }
 }
 
-/** How many shards deliveries are spread over, and which one is the first. */
+/** Over how many shards deliveries are spread, and which one is the first. */
 export type ShardSpread = { first: number; count: number }
 
 export const ALL_SHARDS: ShardSpread = { first: 0, count: SHARD_COUNT }
 
 /**
- * A run of a shard costs nearly the same for one delivery as for a batch: few recipients go into one shard, which changes each time,
- * and more recipients into as many as they fill.
+ * Running a shard costs nearly the same for one delivery as for a batch. Few recipients therefore go into one shard,
+ * which is chosen at random, and more recipients into as many shards as they fill.
  */
 export const shardsFor = (candidates: number): ShardSpread => ({
   first: randomInt(SHARD_COUNT),
@@ -137,13 +145,13 @@ export type Expansion = {
   candidates: Candidates
   timing: DueTiming
   shards: ShardSpread
-  /** Everybody else is skipped. */
+  /** If true, everybody else is skipped. */
   onlyTestUsers: boolean
 }
 
 /**
- * One row for each candidate, with the decision about it. Order of the decisions: whether the recipient is subscribed, whether it is a
- * test for others, whether a provider can deliver it.
+ * One row for each candidate, with the decision about it. Order of the decisions: whether the recipient is subscribed,
+ * whether it is a test for others, whether a provider can deliver it.
  */
 export function expandStatement(
   appId: AppId,
@@ -158,7 +166,7 @@ export function expandStatement(
   const isOfMessage = candidates.areOfOneMessage ? sql`true` : sql`c.message_id = m.id`
   const runId = candidates.haveRuns ? sql`c.run_id` : sql`${NO_RUN}::uuid`
   const step = candidates.haveRuns ? sql`c.step` : sql`0`
-  // A run that is added again gets nothing more.
+  // A run that is added again gets no second delivery.
   const butOnce = candidates.haveRuns
     ? sql`on conflict (app_id, expand_at, message_id, subscription_id, run_id) do nothing`
     : emptySql
@@ -205,11 +213,11 @@ export function expandStatement(
     group by i.message_id, i.platform, i.state, i.reason, i.line`
 }
 
-/** Returns what was written, summed up. */
+/** Returns the written deliveries, summed up. */
 export const insertDeliveries = (db: Db, appId: AppId, expansion: Expansion, now: Date) =>
   db.query<ExpandedGroup>(expandStatement(appId, expansion, now), { prepare: expansion.candidates.areNamed ?? false })
 
-/** The time zones of candidates, for messages that are sent at an hour of the recipient's own. */
+/** The time zones of candidates, for messages that are sent at each recipient's own hour. */
 export const zonesStatement = (appId: AppId, candidates: Candidates): Sql => sql`
   select distinct u.timezone_id as zone, case when u.timezone_id is null then c.timezone_seconds end as seconds
   from (${candidates.rows}) c

@@ -1,4 +1,5 @@
-// Deliveries are partitioned by the month in which their message was expanded first. Partitions are created ahead of time.
+// Deliveries are partitioned by the month in which their message was expanded first. Partitions are created ahead of
+// time.
 
 import type { Db } from '../../storage/db.ts'
 import { addMonths, dropMonths } from '../../storage/partitions.ts'
@@ -10,7 +11,10 @@ const DAYS_BEHIND = 3
 
 const daysAfter = (time: Date, days: number) => new Date(time.getTime() + days * DAY_MS)
 
-/** Makes sure the current month exists. The schedule creates months long before; a server that starts late creates its own. */
+/**
+ * Makes sure the current month exists. The schedule creates months long before; a server that starts late creates its
+ * own.
+ */
 export type PrepareMonths = (now: Date) => Promise<void>
 
 export function createPrepareMonths(db: Db): PrepareMonths {

@@ -13,22 +13,22 @@ const selectOpen = (appId: AppId, ids: readonly MessageId[], now: Date) => sql`
     and (m.audience ->> 'until')::timestamptz >= ${now}
   order by m.id`
 
-/** Open messages; they stay open until the transaction ends. Others may add recipients meanwhile. */
+/** Locks open messages so that they stay open until the transaction ends. Others may add recipients meanwhile. */
 export const lockOpenForShare = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
   db.query<ExpandingMessage>(sql`${selectOpen(appId, ids, now)} for key share`)
 
-/** The same, and others wait: recipients of a throttled message take send times one after the other. */
+/** The same, but others have to wait: recipients of a throttled message take send times one after the other. */
 export const lockOpenForUpdate = (db: Db, appId: AppId, ids: readonly MessageId[], now: Date) =>
   db.query<ExpandingMessage>(sql`${selectOpen(appId, ids, now)} for no key update`)
 
-/** Until when the throttle's send times are taken. */
+/** Writes until when the throttle's send times are taken. */
 export const writeThrottledTo = (db: Db, appId: AppId, id: MessageId, throttledTo: Date) =>
   db.query(sql`
     update messages m set throttled_to = ${throttledTo} where m.app_id = ${appId} and m.id = ${id}`)
 
 export type ExpiredOpenMessage = { appId: AppId } & Pick<UnexpandedMessage, 'id'>
 
-/** Open messages whose time ended by then. */
+/** Finds open messages whose time has ended by `overBy`. */
 export const findExpiredOpenAcrossApps = (db: Db, overBy: Date) =>
   db.query<ExpiredOpenMessage>(
     sql`
@@ -39,7 +39,7 @@ export const findExpiredOpenAcrossApps = (db: Db, overBy: Date) =>
     { prepare: false },
   )
 
-/** Waits for those who are adding recipients; nobody can add more from then on. */
+/** Waits for transactions that are adding recipients; afterwards, nobody can add more. */
 export const lockExpanding = (db: Db, appId: AppId, ids: readonly MessageId[]) =>
   db.query(sql`
     select m.id from messages m

@@ -1,5 +1,5 @@
-// Lets channels look up what sending will need before candidates become deliveries. It may ask the network, so it runs before the
-// transaction that expands them. A candidate that appears in between is sent to without.
+// Lets channels look up what sending will need before candidates become deliveries. This may use the network, so it
+// runs before the transaction that expands them. A candidate that appears in between is sent to without the result.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Engine } from '../engine/types.ts'
@@ -7,7 +7,7 @@ import { namesIn } from './audience.ts'
 import { candidatesByName, candidatesOfUsers } from './candidates.ts'
 import { findUnexpandedDirectOf } from './store.ts'
 
-/** Of direct messages whose time has come. */
+/** Prepares the candidates of direct messages whose time has come. */
 export async function prepareDirect(engine: Engine, appId: AppId, limit: number): Promise<void> {
   const channels = channelsThatPrepare(engine)
   const messages = await findUnexpandedDirectOf(engine.db, appId, channels, engine.clock.now(), limit)
@@ -18,7 +18,7 @@ export async function prepareDirect(engine: Engine, appId: AppId, limit: number)
   }
 }
 
-/** Of users who are about to be added to an open message. */
+/** Prepares users who are about to be added to an open message. */
 export async function prepareUsers(engine: Engine, appId: AppId, userIds: readonly UserId[]): Promise<void> {
   const candidates = candidatesOfUsers(appId, userIds)
   for (const channel of channelsThatPrepare(engine))

@@ -1,4 +1,5 @@
-// Finds the next range of a message's audience, where the message does not name its recipients: subscriptions in the order of their ids.
+// Finds the next range of a message's audience, for messages that do not name their recipients: subscriptions in the
+// order of their ids.
 
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
 import { audienceInRange, type IdsRow, idsStatement } from '../../segments/audience.ts'
@@ -21,7 +22,7 @@ export type ExpansionRange = {
 
 export type RangeOptions = { expandAt: Date; size: number | undefined; signal: AbortSignal }
 
-/** Times in filters are relative to `expandAt`, so all ranges mean the same time. Locks nothing. */
+/** Times in filters are relative to `expandAt`, so that they mean the same in all ranges. Locks nothing. */
 export function nextRange(
   engine: Pick<Engine, 'db' | 'log' | 'scanAudience'>,
   appId: AppId,
@@ -54,7 +55,7 @@ async function nextOfAudience(
   return { candidates: candidatesById(appId, rows[0]?.ids ?? '{}'), upTo, nextSize }
 }
 
-/** Subscriptions that show a live activity, found without looking at all others. */
+/** Finds subscriptions that show a live activity without reading all others. */
 async function nextHolders(
   { db }: Pick<Engine, 'db'>,
   appId: AppId,

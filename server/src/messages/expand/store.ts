@@ -27,8 +27,8 @@ export const columns = sql`m.id, m.channel, m.lane, m.state, m.audience, m.optio
   m.expanded_count, m.throttled_to`
 
 /**
- * Direct messages whose time has come. Locked ones are waited for: if one was skipped and its owner rolled back, nobody would come back
- * to it.
+ * Direct messages whose time has come. Waits for locked ones: if a locked message was skipped and its owner rolled
+ * back, nobody would come back to it.
  */
 export const lockUnexpandedDirect = (db: Db, appId: AppId, now: Date, limit: number) =>
   db.query<UnexpandedMessage>(sql`
@@ -38,7 +38,7 @@ export const lockUnexpandedDirect = (db: Db, appId: AppId, now: Date, limit: num
     limit ${limit}
     for update`)
 
-/** Undefined when there is nothing (more) to expand: the message is expanded, canceled or deleted. */
+/** Returns undefined when there is nothing (left) to expand: the message is expanded, canceled or deleted. */
 export async function lockUnexpanded(db: Db, appId: AppId, id: MessageId): Promise<UnexpandedMessage | undefined> {
   const [found] = await db.query<UnexpandedMessage>(sql`
     select ${columns} from messages m
@@ -89,7 +89,10 @@ export const writeProgress = (db: Db, appId: AppId, list: readonly ExpandProgres
       as r(id uuid, "expandAt" timestamptz, "expandedTo" uuid, count bigint, "isDone" boolean, "throttledTo" timestamptz)
     where m.app_id = ${appId} and m.id = r.id`)
 
-/** How many of the message's deliveries have a send time so far. Only the worker that expands it writes this part of its counts. */
+/**
+ * How many of the message's deliveries have a send time so far. Only the worker that expands it writes this part of its
+ * counts.
+ */
 export async function countPlanned(db: Db, appId: AppId, id: MessageId): Promise<number> {
   const [found] = await db.query<{ count: number }>(sql`
     select coalesce(sum(c.count), 0)::bigint as count

@@ -20,23 +20,26 @@ import {
 } from './insert-deliveries.ts'
 import type { UnexpandedMessage } from './store.ts'
 
-/** How the app can send; read once for many messages. */
+/** How the app can send. It is read once for many messages. */
 export type SendingSetup = { ready: ReadonlySet<Provider>; settings: DeliverySettings }
 
 export type ExpandingMessage = UnexpandedMessage & { expandAt: Date }
 
 export type WriteInput = Pick<Expansion, 'candidates' | 'shards'> & {
   setup: SendingSetup
-  /** Several messages only if they are plain. */
+  /** There may be several messages only if they are plain. */
   messages: readonly [ExpandingMessage, ...ExpandingMessage[]]
-  /** The writer's own part of the counts. */
+  /** The part of the counts that belongs to this writer. */
   countPart: number
 }
 
 /** `throttledTo`: until when send times are taken, for a throttled message. */
 export type WrittenDeliveries = { written: ExpandedGroup[]; throttledTo: Date | null }
 
-/** A plain message is due at once for everybody and open to everybody, so one statement can expand many of them. */
+/**
+ * A plain message is due at once for everybody and has no restrictions on its recipients, so one statement can expand
+ * many of them.
+ */
 export const isPlainMessage = (message: UnexpandedMessage, settings: DeliverySettings) =>
   !message.options.delayedOption &&
   !message.options.warmUp &&

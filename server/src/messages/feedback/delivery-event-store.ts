@@ -6,8 +6,8 @@ import { rows, sql } from '../../storage/sql.ts'
 import type { DeliveryEvent, EventKind, UnknownEvent } from './delivery-event.ts'
 
 /**
- * Call it in the transaction that the events are about. Writes one row for each event webhook that wants the kind; with many events, ask
- * `findWantedEvents` first to spare the statement.
+ * Call it in the transaction that changes the deliveries. Writes one row for each event webhook that wants the kind. If
+ * there are many events, ask `findWantedEvents` first to spare the statement.
  */
 export async function insertDeliveryEvents(db: Db, appId: AppId, events: readonly DeliveryEvent[]): Promise<void> {
   if (events.length === 0) return
@@ -28,7 +28,10 @@ export const insertUnknownEvent = (db: Db, appId: AppId, { messageId, count, at 
     from apps a cross join event_webhooks w
     where a.id = ${appId} and w.app_id = ${appId} and w.disabled_at is null and 'message.unknown' = any(w.kinds)`)
 
-/** The kinds that any event webhook of the app wants now. A few rows by their key, so it is cheap enough for each batch. */
+/**
+ * The kinds that any event webhook of the app wants now. Reads a few rows by their key, so it is cheap enough for each
+ * batch.
+ */
 export async function findWantedEvents(db: Db, appId: AppId): Promise<Set<EventKind>> {
   const found = await db.query<{ kinds: EventKind[] }>(sql`
     select kinds

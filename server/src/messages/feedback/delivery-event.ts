@@ -18,13 +18,13 @@ export const eventKinds = [
 ] as const
 export type EventKind = (typeof eventKinds)[number]
 
-/** About a message: how many of its deliveries have unknown outcomes. */
+/** An event about a message: how many of its deliveries have unknown outcomes. */
 export type UnknownEvent = { messageId: MessageId; count: number; at: Date }
 
 export type DeliveryEvent = {
   kind: Exclude<EventKind, 'message.unknown'>
   at: Date
-  /** Null where no particular message led to it. */
+  /** Null if no particular message caused the event. */
   messageId: MessageId | null
   subscriptionId: SubscriptionId
   userId: UserId

@@ -1,4 +1,4 @@
-// SQL on receipts of SMS: on deliveries, and waiting for theirs.
+// SQL on receipts of SMS: those recorded with deliveries, and those that wait for their delivery.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -10,7 +10,10 @@ import type { SmsReceipt, StoredReceiptState } from './receipt.ts'
 
 export type DeliveryWithReceipt = FeedbackDelivery & { providerRef: string; receipt: StoredReceiptState | null }
 
-/** Locked in the order of their keys. No provider sends receipts of an SMS from before `since`, so older months are skipped. */
+/**
+ * Locks deliveries in the order of their keys. No provider sends receipts of an SMS from before `since`, so older
+ * months are skipped.
+ */
 export const lockDeliveriesByReference = (db: Db, appId: AppId, references: readonly string[], since: Date) =>
   db.query<DeliveryWithReceipt>(
     sql`

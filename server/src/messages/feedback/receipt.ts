@@ -10,7 +10,7 @@ export type SmsReceipt = {
   reason?: string | undefined
 }
 
-/** As it is stored with the delivery. */
+/** The state that is stored with the delivery. */
 export type StoredReceiptState = 'delivered' | 'failed' | 'unknown'
 
 export const storedStateOf = ({ state }: Pick<SmsReceipt, 'state'>): StoredReceiptState =>

@@ -1,5 +1,5 @@
-// Records receipts of SMS with their deliveries and counts them; a delivery is counted under one fact at a time. A receipt can arrive
-// before the provider's answer: then it waits.
+// Records receipts of SMS with their deliveries and counts them; a delivery is counted under one fact at a time. A
+// receipt can arrive before the provider's answer, and then waits for it.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'

@@ -1,6 +1,7 @@
-// Records what devices report: that a message was received, and that somebody clicked it. A broadcast causes hundreds of thousands of
-// reports, so concurrent ones are recorded in one transaction. A delivery is received once and clicked once, however often it is reported;
-// only `clicks` counts every report. Several runs of the same message are reported one by one.
+// Records what devices report: that a message was received, and that somebody clicked it. A broadcast causes hundreds
+// of thousands of reports, so concurrent ones are recorded in one transaction. A delivery is received once and clicked
+// once, however often it is reported; only `clicks` counts every report. Several runs of the same message are reported
+// one by one.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId, SubscriptionId } from '../../lib/ids.ts'
@@ -92,7 +93,10 @@ async function recordReports(
   })
 }
 
-/** Devices do not know runs, so reports are about the last one that was sent. Deliveries that were never attempted come last. */
+/**
+ * Devices do not know runs, so reports are about the last one that was sent. Deliveries that were never attempted come
+ * last.
+ */
 function newestFirst(a: ReportedDelivery, b: ReportedDelivery): number {
   const isTried = ({ attempts }: ReportedDelivery) => (attempts > 0 ? 1 : 0)
   return isTried(b) - isTried(a) || b.dueAt.getTime() - a.dueAt.getTime()

@@ -8,7 +8,7 @@ import { UNPREPARED } from '../deliver/store.ts'
 import type { DeliveryKey } from '../delivery.ts'
 import type { MessageId } from '../message.ts'
 
-/** Part of the key of a message's deliveries. Messages that are not expanded yet are left out. */
+/** Returns a part of the key of each message's deliveries. Messages that are not expanded yet are left out. */
 export async function findExpandTimes(
   db: Db,
   appId: AppId,
@@ -55,7 +55,9 @@ export const writeReports = (db: Db, appId: AppId, deliveries: readonly (Deliver
     UNPREPARED,
   )
 
-/** A count is negative where a fact replaces another. Give each key once; they are written in the order of their keys. */
+/**
+ * A count is negative where a fact replaces another. Pass each key once; they are written in the order of their keys.
+ */
 export const addFacts = (db: Db, appId: AppId, facts: readonly FactCount[]) =>
   db.query(sql`
     insert into message_counts (app_id, message_id, platform, state, part, count)

@@ -10,7 +10,8 @@ export type RunSend = { messageId: MessageId; runId: RunId }
 export type RunEngagement = { messageId: MessageId; runId: RunId; received: boolean; opened: boolean; clicked: boolean }
 
 /**
- * On any subscription it was sent to, whoever owns that now. A push message is opened by a click; an opened or clicked message was received.
+ * Finds engagement on any subscription that the run sent to, whoever owns it now. A click opens a push message, and an
+ * opened or clicked message was received.
  */
 export const findRunActions = (db: Db, appId: AppId, sends: readonly RunSend[]) =>
   db.query<RunEngagement>(

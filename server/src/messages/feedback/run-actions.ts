@@ -1,4 +1,4 @@
-// What recipients do decides how their runs continue. Journeys learn of it in the transaction that records it.
+// What recipients do decides how their runs continue. Journeys are informed in the transaction that records it.
 
 import type { AppId, UserId } from '../../lib/ids.ts'
 import type { Db } from '../../storage/db.ts'
@@ -7,7 +7,7 @@ import { NO_RUN, type RunId } from '../message.ts'
 /** A message of this run was received, opened or clicked by the user for the first time. */
 export type RunAction = { userId: UserId; runId: RunId }
 
-/** Gets each run at most once per call, in the order of their ids. */
+/** Is passed each run at most once per call, in the order of their ids. */
 export type RecordRunActions = (db: Db, appId: AppId, actions: readonly RunAction[]) => Promise<void>
 
 /** Reports those of the deliveries that belong to a run. */

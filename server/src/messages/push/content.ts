@@ -1,4 +1,4 @@
-// Makes the content of a push message from its rendered texts, with the fields of the recipient's kind of device.
+// Makes the content of a push message from its rendered texts, with the fields for the recipient's kind of device.
 
 import type {
   AndroidContent,
@@ -76,11 +76,11 @@ function iosContent(content: ContentFields, texts: RenderedTexts) {
   }
 }
 
-/** The public interface: a message makes the default sound unless a file is named; `nil` is silence. */
+/** As in the public API, a message plays the default sound unless it names a file; `nil` means silence. */
 export const iosSound = ({ ios_sound: sound }: Pick<ContentFields, 'ios_sound'>): string | undefined =>
   sound === 'nil' ? undefined : sound || 'default'
 
-/** As in the request, with its texts rendered. */
+/** The alert of the request, with its texts rendered. */
 function alertOf({ apns_alert: alert }: ContentFields, texts: RenderedTexts): IosContent['alert'] {
   if (!alert) return undefined
   return Object.fromEntries(

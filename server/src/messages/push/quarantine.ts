@@ -24,13 +24,17 @@ export async function quarantineGone(
   if (provider === 'email' || provider === 'sms') return outcomes
   const { unknownToken: reason, subscriptionTypes } = pushFactsOf(provider)
   if (reason === undefined || outcomes.length < MIN_OUTCOMES) return outcomes
-  // If all first messages of an app end like this, it has the credentials of another app, or of Apple's other environment.
+  // If all first messages of an app end like this, it has the credentials of another app, or of Apple's other
+  // environment.
   if (!outcomes.every((outcome) => outcome.kind === 'gone' && outcome.reason === reason)) return outcomes
   if (await hasEverSent(db, appId, subscriptionTypes)) return outcomes
   return outcomes.map(() => ({ kind: 'misconfigured', reason }))
 }
 
-/** With another project's service account every token looks foreign. The answer counts only if others of the batch were sent. */
+/**
+ * With another project's service account every token looks foreign. The answer counts only if others of the batch were
+ * sent.
+ */
 function quarantineOtherSender(outcomes: ChannelOutcome[]): ChannelOutcome[] {
   if (!outcomes.some(isOtherSender) || outcomes.some(({ kind }) => kind === 'sent')) return outcomes
   return outcomes.map((outcome) => (isOtherSender(outcome) ? { kind: 'failed', reason: OTHER_SENDER } : outcome))

@@ -1,4 +1,4 @@
-// Releases deliveries after the settings that hold them changed. They are decided about again.
+// Releases deliveries after the settings that hold them have changed. They are decided about again.
 
 import type { JobRun } from '../../queue/job.ts'
 import { QUIET_HOURS_CHANGED } from '../../sending/control.ts'
@@ -25,7 +25,7 @@ async function releaseFromQuiet({ db, clock, queue }: Pick<Engine, 'db' | 'clock
       })
 }
 
-/** All deliveries of a message at once: released ones get new send times, and must not be released again. */
+/** Releases all deliveries of a message at once: released ones get new send times, and must not be released again. */
 async function releaseFromThrottle({ db, clock, queue }: Pick<Engine, 'db' | 'clock' | 'queue'>, work: JobRun) {
   const { appId } = work.job
   for (const { id, expandAt } of await findThrottled(db, appId, clock.now())) {

@@ -1,4 +1,4 @@
-// Runs shards before their time: sending was resumed, or a provider has new credentials.
+// Runs shards ahead of schedule, because sending was resumed or a provider has new credentials.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { JobRun } from '../../queue/job.ts'
@@ -18,7 +18,7 @@ async function resumeProviders({ db, queue }: ResumeContext, appId: AppId, which
 
 export const resumeApp = (ctx: ResumeContext) => async (work: JobRun) => resumeProviders(ctx, work.job.appId, providers)
 
-/** A shard with pending deliveries has a job, so its app is found by it. */
+/** Every app with pending deliveries has a job for their shard, so the jobs tell which apps to resume. */
 export const resumeAllApps =
   ({ db, queue }: ResumeContext) =>
   async () => {
@@ -29,7 +29,10 @@ export const resumeAllApps =
     )
   }
 
-/** Called when the app changed. If its credentials did not change, the provider refuses them once more and is paused again. */
+/**
+ * Called when the app changed. If its credentials did not change, the provider refuses them once more and is paused
+ * again.
+ */
 export async function resumeMisconfigured({ db, queue }: ResumeContext, appId: AppId): Promise<void> {
   await db.transaction(async (db) => {
     const ended = await deleteMisconfigured(db, appId)

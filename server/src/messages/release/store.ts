@@ -8,7 +8,7 @@ import { UNPREPARED } from '../deliver/store.ts'
 import { MAX_LATE_MS } from '../deliver/throttle.ts'
 import type { MessageId } from '../message.ts'
 
-/** Makes deliveries due that wait for the end of quiet hours. Returns how many. */
+/** Makes deliveries that wait for the end of quiet hours due. Returns how many. */
 export async function releaseQuiet(db: Db, appId: AppId, shard: string, now: Date, limit: number): Promise<number> {
   const [released] = await db.query<{ count: number }>(
     sql`
@@ -29,7 +29,7 @@ export async function releaseQuiet(db: Db, appId: AppId, shard: string, now: Dat
 
 export type ThrottledRelease = { id: MessageId; expandAt: Date }
 
-/** Messages throttled by the app's setting that have send times to come. */
+/** Messages throttled by the app's setting that have future send times. */
 export const findThrottled = (db: Db, appId: AppId, now: Date) =>
   db.query<ThrottledRelease>(
     sql`

@@ -1,4 +1,5 @@
-// Closes the pending deliveries of a canceled message in the background. They are not sent any more, even before they are closed.
+// Closes the pending deliveries of a canceled message in the background. Even before they are closed, they are not sent
+// any more.
 
 import type { JobRun } from '../../queue/job.ts'
 import { changeCounts, transitionsFrom } from '../counts/store.ts'

@@ -23,7 +23,7 @@ export const closePending = (db: Db, appId: AppId, id: MessageId, expandAt: Date
     UNPREPARED,
   )
 
-/** Closing skips deliveries that a worker has locked while it decides about them. */
+/** Needed because closing skips deliveries that a worker has locked while it decides about them. */
 export async function hasPending(db: Db, appId: AppId, id: MessageId, expandAt: Date): Promise<boolean> {
   const pending = await db.query(
     sql`

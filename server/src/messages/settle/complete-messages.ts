@@ -1,4 +1,5 @@
-// Completes messages of which nothing is pending. The worker that wrote the last outcomes checks; after a crash, the schedule does.
+// Completes messages that have no pending deliveries. The worker that writes the last outcomes checks for this; after a
+// crash, the schedule does.
 
 import type { AppId } from '../../lib/ids.ts'
 import { findSettled } from '../counts/store.ts'

@@ -10,7 +10,7 @@ import { deleteMessagesBefore } from './store.ts'
 
 const DAY_MS = 86_400_000
 const DELETE_LIMIT = 1_000
-/** Longer than any frequency cap looks back. */
+/** Longer than the window of any frequency cap. */
 const RECENT_SENDS_DAYS = 31
 
 /** Deliveries of a deleted user stay: they hold nothing but ids, and the counts of messages depend on them. */

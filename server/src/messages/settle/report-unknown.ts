@@ -1,6 +1,6 @@
-// Reports deliveries with unknown outcomes by a notice to the administrators and an event, once for a message and with their number. The
-// report waits a while after the first of them: a broken connection or a killed server leaves many at once, and a worker that was taken for
-// dead may still write its outcomes.
+// Reports deliveries with unknown outcomes by a notice to the administrators and an event, once per message, with their
+// number. The report is delayed after the first of them: a broken connection or a killed server leaves many at once,
+// and a worker that was taken for dead may still write its outcomes.
 
 import type { AppId } from '../../lib/ids.ts'
 import type { JobRun, NewJob } from '../../queue/job.ts'

@@ -25,8 +25,8 @@ export async function findCanceled(db: Db, appId: AppId, id: MessageId): Promise
 export type UncanceledMessage = { id: MessageId; atLeastOnce: boolean }
 
 /**
- * The messages that are not canceled; nobody can cancel them until the transaction ends, because a cancel locks them `for update`.
- * Expanding one meanwhile, which journeys do all day, does not wait for this lock.
+ * Returns the messages that are not canceled. Nobody can cancel them until the transaction ends, because a cancel locks
+ * them `for update`. Expanding one meanwhile, which journeys do all day, does not wait for this lock.
  */
 export async function lockUncanceled(
   db: Db,
@@ -59,24 +59,27 @@ export const markDone = (db: Db, appId: AppId, ids: readonly MessageId[], now: D
 
 export type SendingMessage = { appId: AppId; id: MessageId }
 
-/** Few rows, by an index that holds no others. */
+/** There are few such rows, and a partial index finds them. */
 export const findSendingAcrossApps = (db: Db) =>
   db.query<SendingMessage>(sql`select m.app_id, m.id from messages m where m.state = 'sending' order by m.app_id, m.id`)
 
-/** A delivery of the message is pending again. */
+/** Called when a delivery of the message is pending again. */
 export const reopenMessage = (db: Db, appId: AppId, id: MessageId) =>
   db.query(sql`
     update messages m set state = 'sending', completed_at = null
     where m.app_id = ${appId} and m.id = ${id} and m.state = 'done'`)
 
-/** Messages expanded since then. `madeSince` bounds the index scan: no message is made earlier than that before it is expanded. */
+/**
+ * Messages expanded since then. `madeSince` bounds the index scan: no message is created earlier than that before it is
+ * expanded.
+ */
 export const findExpandedSince = (db: Db, appId: AppId, since: Date, madeSince: Date) =>
   db.query<{ id: MessageId; expandAt: Date }>(sql`
     select m.id, m.expand_at from messages m
     where m.app_id = ${appId} and m.queued_at >= ${madeSince} and m.expand_at >= ${since}
     order by m.queued_at`)
 
-/** Completed or canceled before then; some at a time. */
+/** Deletes at most `limit` messages that were completed or canceled before then. */
 export const deleteMessagesBefore = (db: Db, appId: AppId, before: Date, limit: number) =>
   db.query<{ id: MessageId }>(sql`
     delete from messages

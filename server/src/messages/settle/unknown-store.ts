@@ -30,7 +30,7 @@ export const findUnknown = (db: Db, appId: AppId, id: MessageId, limit: number, 
     UNPREPARED,
   )
 
-/** What to report of a message; undefined when no outcome is unknown, or it was reported before. */
+/** Returns what to report about a message; undefined when no outcome is unknown, or it was reported before. */
 export async function markUnknownsReported(
   db: Db,
   appId: AppId,
@@ -59,7 +59,7 @@ export const clearUnknownsReported = (db: Db, appId: AppId, id: MessageId) =>
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 
 type MessageKey = { messageId: MessageId; expandAt: Date }
-/** `countedReason`: the reason it was counted under before. */
+/** `countedReason`: the reason under which it was counted before. */
 type ResolvedDelivery = CountedDelivery & { shard: string; countedReason: string | null }
 
 /** Clears the fence: the interrupted attempt may no longer write outcomes of a delivery that is sent again. */

@@ -1,4 +1,5 @@
-// Deliveries with unknown outcomes. They are never sent again by themselves; an operator who knows more may resend or close them.
+// Deliveries with unknown outcomes. They are never sent again automatically; an operator who knows more may resend or
+// close them.
 
 import { actorOf, type RequestOrigin } from '../../apps/audit/actor.ts'
 import { insertAuditEntries } from '../../apps/store.ts'
@@ -37,7 +38,7 @@ export const listUnknown = (
 /** All unknown deliveries of the message, or only those to these subscriptions. */
 export type UnknownSelection = { messageId: MessageId; subscriptionIds?: readonly SubscriptionId[] }
 
-/** Makes them pending again, due at once, with a full lifetime from now. Returns how many. */
+/** Makes deliveries pending again, due at once, with a full lifetime from now. Returns how many. */
 export function resendUnknown(
   ctx: UnknownsContext,
   appId: AppId,
@@ -78,7 +79,7 @@ export function resendUnknown(
   })
 }
 
-/** Takes them as not arrived: failed. Returns how many. */
+/** Marks deliveries as failed, on the assumption that they did not arrive. Returns how many. */
 export function closeUnknown(
   ctx: Pick<UnknownsContext, 'db' | 'clock'>,
   appId: AppId,
