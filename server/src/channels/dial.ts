@@ -1,6 +1,7 @@
-// The one place where a connection to an address that somebody gave us is opened. Names are resolved here, once; every address
-// of the answer is judged; only those addresses are dialed; and where the socket ended up is judged again before a byte is sent.
-// So a literal, a name with several addresses, and a name whose answer changes all pass the same judge.
+// The only place that opens connections to addresses which customers or users gave us. Names are resolved here, once;
+// every address in the answer is checked; only those addresses are dialed; and the address that the socket ended up at
+// is checked again before a byte is sent. So a literal address, a name with several addresses, and a name whose answer
+// changes all pass the same check.
 
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
 import { connect as connectTls, createSecureContext, rootCertificates, type TLSSocket } from 'node:tls'
@@ -11,43 +12,43 @@ import { type HostLookup, lookUpAddresses } from './lookup.ts'
 import { isPublicAddress } from './public-address.ts'
 
 export type DialSettings = {
-  /** Networks (`10.1.0.0/16`, `127.0.0.1`) that may be reached although they are not public, on any port. */
+  /** Networks (`10.1.0.0/16`, `127.0.0.1`) that may be reached on any port although they are not public. */
   allow?: readonly string[] | undefined
   route?: ProviderRoute | undefined
-  /** All addresses of a name; the system's resolver unless told. */
+  /** Finds all addresses of a name. Defaults to the system's resolver. */
   lookup?: HostLookup | undefined
 }
 
 export type DialTarget = {
-  /** A name, or an address without brackets. */
+  /** A host name, or an address without brackets. */
   host: string
   port: number
   isTls: boolean
-  /** What `Route.connect` knows it by. */
+  /** The key of this destination in `ProviderRoute.connect`. */
   origin: string
   isPortAllowed(port: number): boolean
-  /** Only to networks that were named, as what travels in the clear. */
+  /** Only addresses in the `allow` networks may be reached, as for unencrypted traffic. */
   requiresAllowedNetwork?: boolean
   timeoutMs: number
 }
 
 export type Dial = {
-  /** Rejects with `Refused`, or with whatever the network had to say; nothing was written then. */
+  /** Rejects with `DestinationForbidden`, or with the network's error. Nothing was written in either case. */
   (target: DialTarget): Promise<Socket>
-  /** TLS on a connection of its own, for protocols that begin in the clear. */
+  /** Starts TLS on an open connection, for protocols that begin unencrypted. */
   secure(socket: Socket, peer: TlsPeer): Promise<TLSSocket>
-  /** Whether the other end is in a network that was named. */
+  /** Whether the peer's address is in one of the `allow` networks. */
   isInAllowedNetwork(socket: Socket): boolean
 }
 
 export type TlsPeer = {
   host: string
   timeoutMs: number
-  /** Whoever it is: keeps out those who only listen. */
+  /** Encrypts without verifying who the peer is, which only keeps out eavesdroppers. */
   acceptsAnyCertificate?: boolean
 }
 
-/** We do not go there: another try would end the same way. */
+/** We do not connect to this destination. A retry would end the same way. */
 export class DestinationForbidden extends Error {}
 
 export function createDial({ allow = [], route = {}, lookup = lookUpAddresses }: DialSettings): Dial {
@@ -66,7 +67,7 @@ export function createDial({ allow = [], route = {}, lookup = lookUpAddresses }:
     { host, acceptsAnyCertificate: isAnybody = false }: Omit<TlsPeer, 'timeoutMs'>,
     deadline: AbortSignal,
   ) {
-    // A name with a dot at its end is the same name; certificates never have it.
+    // A name with a trailing dot is the same name, but certificates never contain the dot.
     const name = host.replace(/\.$/, '')
     const secured = connectTls({
       socket,
@@ -120,7 +121,7 @@ const aborted = (signal: AbortSignal) =>
     signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
   )
 
-/** The deadline is for the opening alone: an open socket may live longer. */
+/** The deadline covers only the opening: an open socket may live longer. */
 function opened(socket: Socket, event: 'connect' | 'secureConnect', deadline: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const giveUp = () => socket.destroy(deadline.reason)
@@ -130,7 +131,7 @@ function opened(socket: Socket, event: 'connect' | 'secureConnect', deadline: Ab
       deadline.removeEventListener('abort', giveUp)
       socket.off(event, onOpen).off('error', settle).off('close', onClose)
       if (!error) return resolve()
-      // What follows on a socket that nobody was given is of no interest, and must not end the process.
+      // Later errors of a socket that nobody received do not matter, and must not end the process.
       socket.on('error', () => {})
       reject(error)
     }

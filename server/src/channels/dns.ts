@@ -1,29 +1,34 @@
-// Questions to DNS, with a time limit each: of the system's servers, or of the one that the settings name.
+// DNS queries, each with a time limit, to the system's servers or to the server that the settings name.
 
 import { Resolver } from 'node:dns/promises'
 
-/** What is not there is an empty list; rejects when nobody could say. Names come back in lower case, without the dot at their end. */
+/**
+ * The result is empty if there is no such record; the promise rejects if no server could tell. Names are returned in
+ * lower case, without a trailing dot.
+ */
 export type DnsResolver = {
-  /** Each record joined from its pieces. */
+  /** Each record's strings are joined. */
   txt(name: string): Promise<string[]>
-  /** As Node has it: rejects with ENODATA where a domain has none, with ENOTFOUND where there is no such domain. */
+  /**
+   * Like Node's own: rejects with ENODATA if the domain has no MX records, with ENOTFOUND if there is no such domain.
+   */
   resolveMx(name: string): Promise<{ exchange: string; priority: number }[]>
-  /** By preference. A single empty name says that the domain takes no mail. */
+  /** In order of preference. A single empty name says that the domain accepts no email. */
   mx(name: string): Promise<string[]>
   cname(name: string): Promise<string[]>
-  /** Of both kinds. */
+  /** Both IPv4 and IPv6 addresses. */
   addresses(name: string): Promise<string[]>
 }
 
 const TRY_MS = 1_000
 const TRIES = 2
-/** For one question, whatever the servers do. */
+/** The limit for one query, whatever the servers do. */
 const MOST_MS = 4_000
 
-/** No such name, no such record, or a name that no server can be asked for. */
+/** There is no such name or record, or the name is one that cannot be queried. */
 const ABSENT = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME'])
 
-/** `server` as 127.0.0.1:5353. */
+/** `server` has the form 127.0.0.1:5353. */
 export function createDnsResolver(server?: string): DnsResolver {
   const dns = new Resolver({ timeout: TRY_MS, tries: TRIES })
   if (server !== undefined) dns.setServers([server])

@@ -1,4 +1,4 @@
-// Things under way at once are bounded: all of them, and those that would get in each other's way.
+// Limits concurrency: in total, and for each lane of work that would otherwise slow down the others.
 
 export type Semaphore = { run<Result>(run: () => Promise<Result>): Promise<Result>; isIdle(): boolean }
 
@@ -7,7 +7,8 @@ export function createSemaphore(places: number): Semaphore {
   const waiting: (() => void)[] = []
   return {
     async run(run) {
-      // A place is handed on, not put back: nobody who comes later can slip in between.
+      // A finished task passes its slot directly to the next one that waits, so that a later caller cannot take it
+      // first.
       if (taken < places) taken++
       else await new Promise<void>((go) => waiting.push(go))
       try {
@@ -22,10 +23,10 @@ export function createSemaphore(places: number): Semaphore {
   }
 }
 
-/** With at most so many of each lane. */
+/** Also limits how many tasks of each lane run at once. */
 export function createLaneSemaphore(gate: Semaphore, perLane: number) {
   const lanes = new Map<string, Semaphore>()
-  /** The lane first: what waits for a slow place must not hold a slot that others could use. */
+  /** Acquires the lane's slot first: a task that waits for a slow lane must not hold a slot that others could use. */
   return async <Result>(lane: string, run: () => Promise<Result>): Promise<Result> => {
     const own = lanes.get(lane) ?? createSemaphore(perLane)
     lanes.set(lane, own)

@@ -1,5 +1,5 @@
-// Names are looked up by the system, on threads that the whole process shares. A name whose servers do not answer holds one for many
-// seconds: however many want the same name at a time, it is asked for once.
+// The system resolves names on threads that the whole process shares. A name whose servers do not answer blocks a
+// thread for many seconds, so concurrent lookups of the same name share one query.
 
 import { lookup as systemLookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
@@ -18,10 +18,10 @@ export function shareLookups(lookup: HostLookup): HostLookup {
   }
 }
 
-/** All addresses of a name. */
+/** Finds all addresses of a name. */
 export const lookUpAddresses = shareLookups((name) => systemLookup(name, { all: true }))
 
-/** Asks the second where the first knows no address. */
+/** Uses the second lookup when the first finds no address. */
 export const withFallback =
   (first: HostLookup, second: HostLookup): HostLookup =>
   async (name) => {
@@ -30,8 +30,9 @@ export const withFallback =
   }
 
 /**
- * For names that anybody can make up, hundreds of them at once, whose servers do not answer. DNS is asked without a thread, so that names
- * which it knows never wait behind those; the system is asked for the others, such as those of its own list of hosts.
+ * For names that anybody can choose, such as hundreds of names whose servers do not answer. DNS is queried first and
+ * without a thread, so that names found there never wait behind the others. Only those others go to the system, which
+ * also knows its hosts file.
  */
 export const lookUpPublicAddresses = shareLookups(withFallback(askDns(), lookUpAddresses))
 

@@ -1,10 +1,10 @@
-/** A map that forgets what was not asked for longest when it gets too large: its keys come from outside. */
+/** A map that evicts the least recently used entry when it is full, for keys that come from outside. */
 export function createLruMap<Key, Value>(most: number, onForget: (value: Value) => void = () => {}) {
   const map = new Map<Key, Value>()
   return {
     get(key: Key): Value | undefined {
       const value = map.get(key)
-      // While there is room it does not matter who was asked for last.
+      // While there is plenty of room, the order of use does not matter.
       if (value !== undefined && map.size > most / 2) {
         map.delete(key)
         map.set(key, value)

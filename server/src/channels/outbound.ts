@@ -1,9 +1,9 @@
-// The one client for requests to addresses that customers give: webhooks, files for mails, and providers whose address an app may
-// choose.
+// The only client for requests to addresses that customers give us: webhooks, attachments, and providers whose address
+// an app may choose.
 //
-// It is node:https with sockets of our own (dial.ts), because that needs nothing else to be believed: no request is repeated
-// behind our back, none is redirected, no proxy of the environment is used, and `finish` says when the last byte had left. That
-// last point decides between "try again" and "it may have arrived".
+// It is node:https with our own sockets (dial.ts), because its behavior is fully under our control: no request is
+// repeated or redirected automatically, no proxy from the environment is used, and `finish` tells when the last byte
+// was written. That last point decides between "retry" and "it may have arrived".
 
 import {
   type ClientRequestArgs,
@@ -16,9 +16,12 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { createDial, DestinationForbidden, type Dial, type DialSettings } from './dial.ts'
 
 export type OutboundSettings = DialSettings & {
-  /** Plain http as well; `inside` to the networks of `allow` alone. Off unless told: messages would cross the internet in the clear. */
+  /**
+   * Also allows plain http; `inside` allows it only to the networks of `allow`. Off by default, because messages would
+   * cross the internet unencrypted.
+   */
   allowHttp?: boolean | 'inside' | undefined
-  /** For everything: name, connection, request, answer. */
+  /** Covers everything: name lookup, connection, request and answer. */
   timeoutMs?: number | undefined
 }
 
@@ -27,36 +30,44 @@ export type OutboundRequest = {
   method?: string | undefined
   headers?: Readonly<Record<string, string>> | undefined
   body?: string | Buffer | undefined
-  /** Of this answer, where it is worth more than the usual 64 kB. */
+  /** The size limit for this answer. Defaults to 64 kB. */
   maxAnswerBytes?: number | undefined
   timeoutMs?: number | undefined
 }
 
 export type OutboundResult =
-  /** A whole answer; or, where `isWhole` is false, one whose body passed the cap. For us to judge, never for customers to see. */
+  /**
+   * A whole answer or, with `isWhole` false, one whose body exceeded the limit. The body is for our code only and must
+   * never be shown to customers.
+   */
   | { kind: 'answer'; status: number; headers: IncomingHttpHeaders; body: Buffer; isWhole: boolean }
-  /** The address or the request is not one that we send: nothing was written, and another try would end the same way. */
+  /**
+   * We do not send to this address, or the request is invalid. Nothing was written, and a retry would end the same way.
+   */
   | { kind: 'refused'; reason: string }
-  /** Not all of it was written: nobody can have acted on it. */
+  /** Not everything was written, so nobody can have acted on the request. */
   | { kind: 'unreached'; reason: string }
-  /** All of it was written, and no whole answer came back. */
+  /** Everything was written, but no whole answer came back. */
   | { kind: 'unanswered'; reason: string }
 
 export type Outbound = {
-  /** Never rejects. There are as many connections as requests under way: callers bound those. */
+  /** Never rejects. Each request in flight has its own connection, so callers have to limit concurrency. */
   request(request: OutboundRequest): Promise<OutboundResult>
-  /** For protocols that are not HTTP, past the same judge. */
+  /** For protocols other than HTTP, with the same checks of the destination. */
   dial: Dial
   close(): Promise<void>
 }
 
-/** Our part of the options that Node passes on from a request to the agent's connection. */
+/** The options of ours that Node passes on from a request to the agent's `createConnection`. */
 type RequestDestination = { host: string; port: number; origin: string }
 
 const TIMEOUT_MS = 15_000
 const MAX_ANSWER_BYTES = 65_536
 const PORTS = new Set([80, 443, 8080, 8443])
-/** Below the 5 s after which Node's own servers hang up: a request that crosses a hang-up cannot be told from a lost one. */
+/**
+ * Below the 5 s after which Node's own servers close idle connections: a request that is sent just then could not be
+ * told from a lost one.
+ */
 const IDLE_MS = 4_000
 
 export function openOutbound(settings: OutboundSettings = {}): Outbound {
@@ -93,7 +104,7 @@ export function openOutbound(settings: OutboundSettings = {}): Outbound {
       const url = readUrl(asked.url, allowHttp !== false)
       return await exchange(asked, url, agents[url.protocol as keyof typeof agents], asked.timeoutMs ?? timeoutMs)
     } catch (error) {
-      // Thrown before anything was begun: by us, or by Node for a header or method that cannot be written.
+      // Thrown before anything was sent: by us, or by Node for a header or method that cannot be written.
       return { kind: 'refused', reason: error instanceof DestinationForbidden ? error.message : 'request not valid' }
     }
   }
@@ -113,13 +124,16 @@ export function openOutbound(settings: OutboundSettings = {}): Outbound {
   }
 }
 
-/** The parser brings every spelling of an IPv4 address (decimal, octal, hex, short, full-width) into the one that is judged. */
+/**
+ * The URL parser normalizes all spellings of an IPv4 address (decimal, octal, hex, short, full-width), so that the
+ * normalized address is the one that is checked.
+ */
 function readUrl(text: string, allowHttp: boolean): URL {
   const url = URL.parse(text)
   if (!url) throw new DestinationForbidden('address not valid')
   if (url.protocol !== 'https:' && !(allowHttp && url.protocol === 'http:'))
     throw new DestinationForbidden('scheme not allowed')
-  // Node would take it for the default one.
+  // Node would use the default port instead.
   if (url.port === '0') throw new DestinationForbidden('port not allowed')
   if (url.username !== '' || url.password !== '') throw new DestinationForbidden('credentials in the address')
   return url
@@ -179,7 +193,7 @@ function collect(
     chunks.push(chunk)
     bytes += chunk.length
     if (bytes <= maxBytes) return
-    // The status is known, and nobody reads more than this.
+    // The status is known, and no more of the body is needed.
     tell(false)
     answer.destroy()
   })
@@ -187,7 +201,7 @@ function collect(
   answer.on('error', fail)
 }
 
-/** Our words: what the network says may name the address. */
+/** Uses our own words, because the network's error may contain the address. */
 function reasonOf(error: Error & { code?: string }): string {
   const code = error.code ?? error.message
   if (code === 'timeout' || code === 'ETIMEDOUT' || error.name === 'TimeoutError') return 'timeout'

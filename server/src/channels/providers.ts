@@ -1,25 +1,28 @@
 import type { ProviderRoute } from './channel.ts'
 import type { OutboundSettings } from './outbound.ts'
 
-/** What the operator says about the way to providers: one for all channels of a server. */
+/** The operator's settings for reaching providers, shared by all channels of a server. */
 export type ProviderSettings = {
-  /** For the push platforms, and for SMTP. */
+  /** For the push providers, and for SMTP. */
   route: ProviderRoute
-  /** For webhooks, and for what sends texts. */
+  /** For webhooks, and for SMS providers. */
   outbound: Pick<OutboundSettings, 'route' | 'allow' | 'allowHttp'>
-  /** Where Twilio is, or what speaks as it does, for apps that name no other address. */
+  /** The base URL of Twilio or of a compatible service, for apps that set none of their own. */
   twilioUrl: string
-  /** Who sends, for push services of browsers: a mailto: or https: address. */
+  /** The contact that push services of browsers see: a mailto: or https: address. */
   vapidSubject: string
   email: ServerEmailSettings
 }
 
 export type ServerEmailSettings = {
-  /** How mail of apps goes out that say nothing of their own; undefined: it is caught. */
+  /**
+   * The default email route of apps that have no settings of their own. If undefined, email goes to the development
+   * mailbox.
+   */
   route: ServerRelay | 'direct' | undefined
-  /** The name that we greet with, and that return paths of apps lead to. */
+  /** The name we use in EHLO, and the domain of the apps' return paths. */
   helo: string
-  /** The DNS server to ask, as 127.0.0.1:5353; the system's unless told. */
+  /** The DNS server to query, as 127.0.0.1:5353. Defaults to the system's. */
   resolver: string | undefined
 }
 
@@ -30,6 +33,6 @@ export type ServerRelay = {
   auth?: { user: string; password: string } | undefined
   connections: number
   perSecond?: number | undefined
-  /** It shows mail and sends nothing on, so that any domain may be the sender's. */
+  /** The relay only shows email and forwards nothing, so any domain may be the sender's. */
   isCatcher: boolean
 }

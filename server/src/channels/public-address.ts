@@ -1,8 +1,8 @@
-// Which addresses belong to the public internet: those, and no others, may be reached on behalf of a customer.
+// Decides which addresses belong to the public internet. Only those may be reached on behalf of a customer.
 
 import { BlockList, isIP } from 'node:net'
 
-/** IANA's register of special-purpose IPv4 addresses, with multicast and the reserved end. */
+/** IANA's registry of special-purpose IPv4 addresses, plus multicast and the reserved range at the end. */
 const SPECIAL_V4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -21,17 +21,22 @@ const SPECIAL_V4 = [
   '240.0.0.0/4',
 ]
 
-/** All that IANA has given out for unicast. Mapped, NAT64 (64:ff9b::), local and multicast addresses lie outside of it. */
+/**
+ * All that IANA has allocated for unicast. IPv4-mapped, NAT64 (64:ff9b::), local and multicast addresses are outside of
+ * it.
+ */
 const UNICAST_V6 = ['2000::/3']
 
-/** Inside of it: protocols (Teredo, ORCHID, benchmarks), 6to4, and what is only for documents. */
+/**
+ * Exceptions within the unicast range: protocol assignments (Teredo, ORCHID, benchmarking), 6to4, and documentation.
+ */
 const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
 const specialV4 = listOf(SPECIAL_V4, 'ipv4')
 const unicastV6 = listOf(UNICAST_V6, 'ipv6')
 const specialV6 = listOf(SPECIAL_V6, 'ipv6')
 
-/** Forms that carry an IPv4 address inside an IPv6 one are refused as a whole, whatever they carry. */
+/** IPv6 addresses that embed an IPv4 address are always refused, whatever they embed. */
 export function isPublicAddress(address: string): boolean {
   const version = isIP(address)
   if (version === 4) return !specialV4.check(address, 'ipv4')

@@ -1,15 +1,15 @@
-// Sending one by one, a bounded number at once: what all channels with a request for each item share.
+// Sends items one by one with bounded concurrency. Shared by all channels that make one request per item.
 
 import type { Channel, ChannelOutcome } from './channel.ts'
 import { createLaneSemaphore, createSemaphore } from './gate.ts'
 
 export type SendEachOptions<Item> = {
-  /** Items under way at once, over all calls of `send`; unbounded here unless given. */
+  /** How many items may be in flight over all calls of `send`. Defaults to no limit. */
   atOnce?: number
-  /** Items with the same lane go to the same place, which gets no more than these at once. */
+  /** Items with the same lane go to the same destination, which gets at most `atOnce` of them at once. */
   lanes?: { of(item: Item): string; atOnce: number }
   sendOne(item: Item): Promise<ChannelOutcome>
-  /** Lets the connections go, when nothing is under way any more. */
+  /** Closes the connections, once nothing is in flight any more. */
   release?(): Promise<void>
 }
 
@@ -27,13 +27,13 @@ export function sendEach<Item>({
     lanes && laneGate ? laneGate(lanes.of(item), run) : gate.run(run)
 
   async function sendAll(items: readonly Item[]): Promise<ChannelOutcome[]> {
-    // A provider that asks for a pause, or refuses the app itself, is not asked for each of the others.
+    // If the provider asks for a pause or refuses the app, the remaining items are not sent.
     let stop: ChannelOutcome | undefined
     return Promise.all(
       items.map((item) =>
         inTurn(item, async () => {
           if (stop) return stop
-          // Nothing in here throws; if it did, nobody could say how far it had come.
+          // `sendOne` should not throw. If it does, nobody can tell how far it got.
           const outcome = await sendOne(item).catch(
             (): ChannelOutcome => ({ kind: 'unknown', reason: 'internal error' }),
           )

@@ -1,18 +1,21 @@
-// Addresses of mail, as they are written in envelopes and headers (RFC 5321, 5322, 6531).
+// Email addresses as they are written in envelopes and headers (RFC 5321, 5322, 6531).
 
 import { domainToASCII } from 'node:url'
 
 export type EmailAddress = {
-  /** `local@domain`: the domain in ASCII, the local part quoted where its characters ask for it. */
+  /** `local@domain`: the domain in ASCII, the local part quoted if its characters require it. */
   text: string
   domain: string
-  /** The local part is not ASCII: only servers with SMTPUTF8 can take it. */
+  /** The local part is not ASCII, so only servers with SMTPUTF8 can accept it. */
   isUtf8: boolean
 }
 
 const LETTER = "\\w!#$%&'*+/=?^`{|}~\\u0080-\\u{10ffff}-"
 const DOT_ATOM = new RegExp(`^[${LETTER}]+(?:\\.[${LETTER}]+)*$`, 'u')
-/** Dots where they may not be, as some Japanese providers hand out: right within quotes. One way to read it, or it takes for ever. */
+/**
+ * Local parts with misplaced dots, as some Japanese providers assign them, are valid when quoted. The pattern must
+ * match in only one way: otherwise it would backtrack exponentially.
+ */
 const DOTTED = new RegExp(`^[.]*[${LETTER}][.${LETTER}]*$`, 'u')
 const QUOTED = /^"(?:[^"\\\p{Cc}]|\\[ -~])*"$/u
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
@@ -20,7 +23,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i
 const MOST_LOCAL = 64
 const MOST = 254
 
-/** Undefined for what is none. */
+/** Returns undefined if the text is not an email address. */
 export function parseEmailAddress(given: string): EmailAddress | undefined {
   const at = given.lastIndexOf('@')
   const domain = readDomain(given.slice(at + 1))

@@ -1,14 +1,14 @@
-// The one classifier of bounces, for replies, for reports that come back, and for what services tell.
+// The only classifier of bounces: for SMTP replies, bounce reports, and webhooks of email services.
 
 import { ownProperty } from '../../lib/own-property.ts'
 
 /**
- * `hard`: there is no such mailbox. `full`: there is, and it is full. `block`: we, or what we wrote, are not wanted. `soft`: any
- * other refusal that says nothing against the address. `transient`: not refused yet, may be tried again.
+ * `hard`: there is no such mailbox. `full`: the mailbox exists and is full. `block`: we or our content are rejected.
+ * `soft`: any other refusal that says nothing against the address. `transient`: not refused yet, may be retried.
  */
 export type BounceClass = 'hard' | 'soft' | 'full' | 'block' | 'transient'
 
-/** Reasons of outcomes, for mail that a server refused for good. */
+/** The reasons of outcomes for email that a server refused permanently. */
 export const bounceReasons = {
   hard: 'hard_bounce',
   soft: 'soft_bounce',
@@ -21,7 +21,10 @@ export const isBounce = (reason: string) => reasons.includes(reason)
 
 export type BounceInput = { code?: number; enhanced?: string; text?: string }
 
-/** What an enhanced code (RFC 3463, RFC 7504, IANA's register) decides by itself; by subject and detail. */
+/**
+ * Enhanced codes (RFC 3463, RFC 7504, IANA's registry) that decide the class by themselves. The keys are subject and
+ * detail.
+ */
 const BY_CODE: Record<string, BounceClass> = {
   '1.1': 'hard',
   '1.2': 'hard',
@@ -57,7 +60,10 @@ const HARD =
 const BLOCK =
   /spam|blocked|block ?list|black ?list|deny ?list|listed (?:by|in|at|on)|\b(?:dns)?[rd]bl\b|spamhaus|spamcop|barracuda|proofpoint|mimecast|cloudmark|reputation|\bpolicy|policies|dmarc|\bspf\b|dkim|unauthenticated|not authenticated|authentication (?:is )?required|banned|suspicious|phish|malware|virus|unsolicited|bulk (?:mail|email)|abuse|not (?:permitted|allowed|accepted|authori[sz]ed) (?:from|to send|because|due|by)|sender (?:rejected|denied|not|verify)|rejected (?:due|because|for policy|by)|message (?:content )?rejected|content (?:rejected|filter)|(?:ptr|reverse dns|rdns)|access denied|client host|too many (?:messages|connections|recipients)|rate[- ]?limit|throttl|\bJunkMail|high probability|complaints?/i
 
-/** The enhanced code first; the words where it says nothing, or is missing; what neither explains is held against nobody. */
+/**
+ * The enhanced code is considered first, and the text if the code is missing or inconclusive. A refusal that neither
+ * explains is not held against the address.
+ */
 export function classifyBounce(given: BounceInput): BounceClass {
   const { code, enhanced, text } = read(given)
   const [kind, subject, detail] = enhanced?.split('.') ?? []
@@ -65,7 +71,7 @@ export function classifyBounce(given: BounceInput): BounceClass {
   const known = ownProperty(BY_CODE, `${subject}.${detail}`)
   if (isLater) {
     if (known === 'full' || (enhanced === undefined && FULL.test(text))) return 'full'
-    // Others have tried for as long as they would.
+    // With 4.4.7, another server has retried for as long as it is willing to; the other temporary codes may be retried.
     return `${subject}.${detail}` === '4.7' ? 'soft' : 'transient'
   }
   if (known) return known
@@ -73,13 +79,13 @@ export function classifyBounce(given: BounceInput): BounceClass {
   if (FULL.test(text)) return 'full'
   const isHard = HARD.exec(text)
   const isBlock = BLOCK.exec(text)
-  // Both: which of the two stands first is what it is about.
+  // If both patterns match, the one that comes first in the text is what the refusal is about.
   if (isHard && (!isBlock || isHard.index <= isBlock.index)) return 'hard'
   if (isBlock) return 'block'
   return subject === '1' ? 'hard' : 'soft'
 }
 
-/** Services often give one text with everything in it. */
+/** Email services often put the codes and the text into one string. */
 function read({ code, enhanced, text = '' }: BounceInput): { code?: number; enhanced?: string; text: string } {
   const [, saidCode] = /^\s*(?:smtp;\s*)?([245]\d\d)(?=[\s-]|$)/i.exec(text) ?? []
   const [, said] = /(?<![\d.])([245]\.\d{1,3}\.\d{1,3})(?![\d.]*\d)/.exec(text) ?? []

@@ -1,4 +1,4 @@
-// Mail straight to the servers of the recipients (RFC 5321, 5.1).
+// Delivers email straight to the servers of the recipients (RFC 5321, 5.1).
 
 import type { Clock } from '../../lib/clock.ts'
 import type { Channel, ChannelOutcome } from '../channel.ts'
@@ -23,12 +23,15 @@ export type MxRecord = { exchange: string; priority: number }
 export type DirectChannelSettings = Pick<SmtpConnectionSettings, 'dial' | 'helo' | 'answerMs' | 'takenMs'> &
   Pick<SmtpPoolSettings, 'mailsEach' | 'idleMs' | 'awayMs'> & {
     clock: Clock
-    /** As Node's own resolver has it: rejects with ENODATA where a domain has none, with ENOTFOUND where there is no such domain. */
+    /**
+     * Like Node's own resolver: rejects with ENODATA if the domain has no MX records, with ENOTFOUND if there is no
+     * such domain.
+     */
     resolveMx(domain: string): Promise<readonly MxRecord[]>
     connectionsPerHost: number
   }
 
-/** Where mail for a domain goes; or what becomes of all of it. */
+/** The hosts that accept email for a domain, or the outcome of all email to it. */
 type MailHosts = { hosts: string[]; isImplicit: boolean } | ChannelOutcome
 
 const PORT = 25
@@ -67,13 +70,13 @@ export function openDirectChannel(settings: DirectChannelSettings): Channel<Emai
     const entry = { hosts: findHosts(domain, resolveMx), untilMs: nowMs + KEPT_MS }
     known.set(domain, entry)
     entry.hosts.then((hosts) => {
-      // The resolver may know more in a moment.
+      // Not cached, because the resolver may have an answer soon.
       if ('kind' in hosts && hosts.kind === 'retry') entry.untilMs = 0
     })
     return entry.hosts
   }
 
-  /** The next host when one is not to be had: the most hopeful of their reasons is what is told. */
+  /** Tries the next host if one cannot be reached. If all fail, a temporary failure is preferred as the result. */
   async function deliver(hosts: readonly string[], mailing: QueuedTransaction): Promise<PoolResult> {
     let unopened: PoolResult | undefined
     for (const host of hosts) {
@@ -85,7 +88,8 @@ export function openDirectChannel(settings: DirectChannelSettings): Channel<Emai
   }
 
   return sendEach({
-    // One slow server holds up its own mail alone, and of that no other app's. How many of an app are under way at all is bounded by who asks.
+    // A slow server delays only email to itself, and only that of one app. How much of one app is in flight overall is
+    // limited by the caller.
     lanes: {
       of: (item) => `${item.source.appId} ${item.source.lane} ${domainOf(item)}`,
       atOnce: 2 * connectionsPerHost,
@@ -122,7 +126,7 @@ async function findHosts(domain: string, resolveMx: DirectChannelSettings['resol
     const records = await resolveMx(domain)
     if (records.length === 0) return itself
     const hosts = records
-      // Those of one preference share the work.
+      // Hosts with the same preference share the load.
       .map(({ exchange, priority }) => ({
         host: exchange.toLowerCase().replace(/\.$/, ''),
         priority,
@@ -132,7 +136,7 @@ async function findHosts(domain: string, resolveMx: DirectChannelSettings['resol
       .sort((a, b) => a.priority - b.priority || a.lot - b.lot)
       .slice(0, MOST_HOSTS)
       .map(({ host }) => host)
-    // A lone dot says that the domain takes no mail (RFC 7505).
+    // A single dot says that the domain accepts no email (RFC 7505).
     return hosts.length === 0 ? GONE : { hosts, isImplicit: false }
   } catch (error) {
     const { code } = error as { code?: string }

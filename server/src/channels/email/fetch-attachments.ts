@@ -1,4 +1,5 @@
-// Files for mails, from where the customer has them: fetched once for all that get the same, and kept for a while.
+// Fetches the attachments of emails from the customer's servers: once for all recipients of a message, cached for a
+// while.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -11,8 +12,8 @@ import { encodeBase64 } from './mime/base64.ts'
 
 export type AttachmentFetcher = {
   /**
-   * Those of one message are fetched once, and nobody takes all the places. Waits a moment; what is not there by then is to be asked
-   * for again. Never rejects.
+   * The files of a message are fetched only once, and no app can use all slots. Waits for a moment; if the files are
+   * not there by then, the caller has to ask again. Never rejects.
    */
   fetch(appId: AppId, messageId: string, asked: readonly AttachmentSource[]): Promise<FetchedAttachments>
 }
@@ -23,26 +24,26 @@ export type AttachmentFetcherSettings = {
   outbound: Pick<Outbound, 'request'>
   clock: Clock
   log: Pick<Log, 'warn'>
-  /** Of all files of a mail together, before they are encoded; none: nothing is fetched. */
+  /** The limit for all files of an email together, before they are encoded. 0 forbids attachments. */
   maxBytes: number
-  /** Of what is kept, encoded. */
+  /** The limit for cached files, encoded. */
   keptBytes?: number | undefined
   patienceMs?: number | undefined
 }
 
 const AT_ONCE = 8
 const PER_LANE = 4
-/** For all files of a mail. */
+/** The time limit for all files of an email together. */
 const FETCH_MS = 30_000
-/** A line goes on with other mails when it takes longer. */
+/** If a download takes longer, the shard continues with other emails. */
 const PATIENCE_MS = 2_000
 const ASK_AGAIN_MS = 15_000
-/** A message may be sent over days: the file may have changed since. */
+/** A message may be sent over several days, and the file may change meanwhile. */
 const KEPT_MS = 3_600_000
-/** Whoever could not give it is left alone for so long. */
+/** How long a server that could not provide a file is not asked again. */
 const AWAY_MS = 60_000
 const KEPT_BYTES = 128 * 1024 * 1024
-/** Counted for each beside its files, so that those without any have an end, too. */
+/** Added to each entry's own size, so that the number of entries without files is limited too. */
 const ENTRY_BYTES = 16_384
 
 type Entry = { found: Promise<FetchedAttachments>; beganMs: number; bytes: number; until?: Date }
@@ -52,7 +53,7 @@ const LATER: FetchedAttachments = { kind: 'retry', reason: 'under way', afterMs:
 export function createAttachmentFetcher(settings: AttachmentFetcherSettings): AttachmentFetcher {
   const { outbound, clock, log, maxBytes, keptBytes = KEPT_BYTES, patienceMs = PATIENCE_MS } = settings
   const inTurn = createLaneSemaphore(createSemaphore(AT_ONCE), PER_LANE)
-  /** Those asked for last stand at the end. */
+  /** In the order of their last use, the most recent last. */
   const entries = new Map<string, Entry>()
 
   function begin(appId: AppId, messageId: string, asked: readonly AttachmentSource[]): Entry {
@@ -63,7 +64,7 @@ export function createAttachmentFetcher(settings: AttachmentFetcherSettings): At
     found.then((files) => {
       const isThere = !('kind' in files)
       if (isThere) for (const { encoded } of files) entry.bytes += encoded.length
-      // An address may hold what opens it: it is not told.
+      // The URL is not logged, because it may contain an access token.
       else log.warn({ appId, messageId, reason: files.reason }, 'an attachment could not be fetched')
       const keptMs = isThere || files.kind === 'failed' ? KEPT_MS : AWAY_MS
       entry.until = new Date(clock.now().getTime() + keptMs)
@@ -82,7 +83,7 @@ export function createAttachmentFetcher(settings: AttachmentFetcherSettings): At
     }
   }
 
-  /** One after the other, so that no more is ever held than a mail may have. */
+  /** Fetches files one after the other, so that memory never holds more than the limit of one email. */
   async function fetchAll(asked: readonly AttachmentSource[]): Promise<FetchedAttachments> {
     if (maxBytes === 0) return { kind: 'failed', reason: 'not allowed by this server' }
     const endMs = clock.leaseMs() + FETCH_MS
@@ -130,7 +131,7 @@ async function within(found: Promise<FetchedAttachments>, waitMs: number): Promi
 }
 
 const failureOf = ({ kind, reason }: Exclude<OutboundResult, { kind: 'answer' }>): FetchedAttachments => ({
-  // Asking for a file changes nothing: what was not answered may be asked again.
+  // A GET changes nothing at the customer, so an unanswered one can be repeated.
   kind: kind === 'refused' ? 'failed' : 'retry',
   reason,
 })
@@ -142,7 +143,7 @@ function findWrong({
 }: Extract<OutboundResult, { kind: 'answer' }>): FetchedAttachments | undefined {
   const reason = `status ${status}`
   if (status >= 500 || [408, 425, 429].includes(status)) return { kind: 'retry', reason }
-  // Redirects are among them: they are not followed.
+  // This includes redirects, which are not followed.
   if (status !== 200) return { kind: 'failed', reason }
   if (!isWhole) return { kind: 'failed', reason: 'too large' }
   const encoding = headers['content-encoding'] ?? 'identity'

@@ -1,4 +1,4 @@
-// What follows from a server's answer for the mail that it was about.
+// Translates a server's answer into the outcome of the email.
 
 import type { ChannelOutcome } from '../channel.ts'
 import { bounceReasons, classifyBounce } from './classify-bounce.ts'
@@ -7,8 +7,8 @@ import type { SessionFailure } from './smtp/open-session.ts'
 import type { SmtpReply } from './smtp/reply.ts'
 
 /**
- * Who answers: our own relay, whose refusal of us is for the operator to mend, or the server of the recipient, who refuses us
- * without anything of ours being wrong.
+ * Who answers: our own relay, whose refusal of us is for the operator to fix, or the recipient's server, which may
+ * refuse us although nothing on our side is wrong.
  */
 export type PeerRole = 'relay' | 'host'
 
@@ -21,7 +21,7 @@ export function interpretTransaction(exchange: TransactionResult, side: PeerRole
   return at === 'mail' ? refusedSender(reply, side) : refusedMail(reply)
 }
 
-/** Before anything was said about a recipient. */
+/** The session failed before anything was said about a recipient. */
 export function interpretSessionFailure({ reason, reply, isFinal }: SessionFailure, side: PeerRole): ChannelOutcome {
   if (side === 'relay')
     return isFinal ? { kind: 'misconfigured', reason } : { kind: 'retry', reason, pausesProvider: true }
@@ -29,7 +29,10 @@ export function interpretSessionFailure({ reason, reply, isFinal }: SessionFailu
   return { kind: 'failed', reason: reply ? bounceReasons.block : reason }
 }
 
-/** The server asks for less, or not so soon: of everything to that inbox provider, not of this mail. */
+/**
+ * The server asks us to send less, or to wait. This applies to everything for that inbox provider, not only to this
+ * email.
+ */
 export function asksToSlowDown({ code, enhanced = '', text }: SmtpReply): boolean {
   if (code < 400 || code >= 500 || /gr[ae]y-?list/i.test(text)) return false
   return code === 421 || code === 451 || enhanced.startsWith('4.7.')

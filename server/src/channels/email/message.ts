@@ -2,47 +2,50 @@ import type { KeyObject } from 'node:crypto'
 import type { Pieces } from '../../lib/placeholders.ts'
 import type { TrafficSource } from '../channel.ts'
 
-/** What all who get the same mail share. It is encoded once for each object: do not change one that was sent. */
+/**
+ * What all recipients of the same email share. It is encoded once per object, so an object that was sent must not be
+ * changed.
+ */
 export type EmailContent = {
   from: { name?: string; address: string }
   replyTo?: string
   subject: string
-  /** With places for the recipient's references. One piece: there is none. */
+  /** With placeholders for the recipient's references. A single piece has none. */
   html: Pieces
   text: Pieces
-  /** Further headers, with places too. */
+  /** Further headers, which may have placeholders too. */
   headers: readonly (readonly [name: string, pieces: Pieces])[]
-  /** What hangs on to it. */
+  /** Attachments. */
   files?: readonly EmailAttachment[]
 }
 
-/** A file that is somewhere else. Without a type it is what its server says. */
+/** A file on another server. Without a type, it has the type that the server returns. */
 export type AttachmentSource = { url: string; name: string; contentType?: string | undefined }
 
-/** `encoded` is base64, in lines: made once for all mails that it hangs on to. */
+/** `encoded` is base64 in lines, encoded once for all emails that have the attachment. */
 export type EmailAttachment = { name: string; contentType: string; encoded: Buffer }
 
 export type EmailItem = {
   content: EmailContent
-  /** Names this delivery to the servers on its way, which may report on it; letters, digits, - and _. */
+  /** Identifies this delivery to the servers on its way, which may include it in reports. Letters, digits, - and _. */
   reference: string
-  /** What stands at a place of the content; of the same letters. */
+  /** The value of a placeholder in the content, in the same character set. */
   referenceFor(placeholder: string): string
   to: string
-  /** With its angle brackets. */
+  /** Including its angle brackets. */
   messageIdHeader: string
-  /** Where bounces go; empty for nobody. */
+  /** The address that bounces go to; empty if they go nowhere. */
   envelopeFrom: string
   date: Date
   dkim: readonly DkimSigningKey[]
-  /** Further recipients that no header names. What becomes of the mail is what becomes of it for `to`. */
+  /** Further recipients that no header names. The email's outcome is the one for `to`. */
   bcc?: readonly string[]
-  /** The inbox provider of the recipient: each is slowed down by itself. */
+  /** The inbox provider of the recipient. Each one is throttled separately. */
   inboxProvider: string
   source: TrafficSource
 }
 
 export type DkimSigningKey = { domain: string; selector: string; algorithm: 'rsa' | 'ed25519'; privateKey: KeyObject }
 
-/** Something in the mail itself that no server could take. */
+/** The email itself contains something that no server could accept. */
 export class InvalidEmail extends Error {}

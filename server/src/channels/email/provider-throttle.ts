@@ -1,30 +1,39 @@
-// How fast mail goes to each inbox provider. One that asks us to slow down gets half as much as it got, and a little more with
-// every second of peace; mail to the others is not held up by it.
+// Limits how fast email goes to each inbox provider. When a provider asks us to slow down, its rate is halved, and then
+// rises a little with every second without complaint. Email to other providers is not delayed.
 
 import type { Clock } from '../../lib/clock.ts'
 
 export type ProviderThrottle = {
-  /** Undefined: it may go now, and counts. Otherwise for how long it should wait, behind those that were told so before. */
+  /**
+   * Returns undefined if the email may go now, and counts it. Otherwise returns how long it should wait, behind those
+   * that were told to wait before.
+   */
   reserve(lane: string): number | undefined
-  /** The same for now, without counting: how long it would have to wait. */
+  /** Returns how long an email would have to wait now, without counting it as sent. */
   peekWaitMs(lane: string): number | undefined
-  /** The provider asked us to; what began before the last time it did counts as one with that. */
+  /**
+   * Called when the provider asks us to slow down. Requests that began before the previous slowdown do not slow the
+   * lane again.
+   */
   slowDown(lane: string, beganMs: number): void
 }
 
-/** A lane that was slowed: from `sinceMs` on, at `base` a second and `step` more with every second. */
+/** A slowed lane: from `sinceMs` on, `base` emails per second, and `step` more per second with every second. */
 type Slowed = { sinceMs: number; base: number; step: number; used: number; promised: number }
-/** What went out lately: in this window, and in the one before it. */
+/** The number of recent sends: in this window and in the one before it. */
 type Recent = { windowMs: number; count: number; before: number }
 
 const WINDOW_MS = 10_000
-/** One in a minute: less would never find out that the peace is back. */
+/** One email per minute: with fewer, we would never find out that the provider accepts more again. */
 const LEAST_PER_SECOND = 1 / 60
-/** From half of it to all of it in five minutes; at twice as much there is nothing to hold any more. */
+/**
+ * The rate recovers from half to full in five minutes. Once it reaches twice the full rate, the lane is no longer
+ * limited.
+ */
 const RECOVERY_SECONDS = 600
-/** What was not used is not saved up for longer than this. */
+/** Unused capacity accumulates for no longer than this. */
 const BURST_SECONDS = 1
-/** Of the square root, and back. */
+/** Tolerance for rounding in the square root and its inverse. */
 const ROUNDING = 1e-6
 const LONGEST_MS = 4 * 3_600_000
 
@@ -46,7 +55,7 @@ export function createProviderThrottle(clock: Pick<Clock, 'now'>): ProviderThrot
     return (count + before) / seconds
   }
 
-  /** Undefined for a lane that goes as fast as it can. */
+  /** Returns undefined for a lane that is not limited. */
   function find(lane: string) {
     const found = slowed.get(lane)
     if (!found || rateOf(found, nowMs()) < 2 * found.full) return found
@@ -85,12 +94,12 @@ export function createProviderThrottle(clock: Pick<Clock, 'now'>): ProviderThrot
 
 const rateOf = ({ sinceMs, base, step }: Slowed, nowMs: number) => base + (step * (nowMs - sinceMs)) / 1000
 
-/** How many may have gone by then since it was slowed. */
+/** How many emails may have been sent by then since the lane was slowed. */
 function capacityOf({ sinceMs, base, step }: Slowed, nowMs: number): number {
   const seconds = (nowMs - sinceMs) / 1000
   return base * seconds + (step * seconds ** 2) / 2
 }
 
-/** After how long as many may have gone. */
+/** The time after which this many emails may have been sent. */
 const reachedMs = ({ base, step }: Slowed, count: number) =>
   Math.ceil(((Math.sqrt(base ** 2 + 2 * step * count) - base) / step) * 1000)

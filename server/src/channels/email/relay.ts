@@ -1,4 +1,4 @@
-// Mail through one server that passes it on: the operator's, or an app's own.
+// Sends email through one server that forwards it: the operator's relay, or an app's own.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { Channel } from '../channel.ts'
@@ -14,7 +14,7 @@ export type RelayChannelSettings = SmtpConnectionSettings &
   Pick<SmtpPoolSettings, 'mailsEach' | 'idleMs' | 'awayMs' | 'isShared'> & {
     clock: Clock
     connections: number
-    /** No more than these in a second; the others wait for their turn. */
+    /** At most this many emails per second; the others wait for their turn. */
     perSecond?: number | undefined
   }
 
@@ -24,8 +24,8 @@ export function openRelayChannel(settings: RelayChannelSettings): Channel<EmailI
   const pace = perSecond === undefined ? undefined : createSendRate(perSecond)
   const pool = createSmtpPool({ ...settings, pace, open: () => openSmtpConnection(settings) })
   return sendEach({
-    // On each connection one mail, the next one with its envelope, and one more that is built and signed meanwhile. How many of an app
-    // are under way at all is bounded by who asks.
+    // Each connection has one email in progress, a second one whose envelope is sent ahead, and a third that is built
+    // and signed meanwhile. How much of one app is in flight overall is limited by the caller.
     lanes: { of: ({ source }) => `${source.appId} ${source.lane}`, atOnce: 3 * connections },
     sendOne: (item) => sendEmail(item, { peerRole: 'relay', throttle: lanes, clock, deliver: pool.deliver }),
     release: pool.close,

@@ -1,4 +1,5 @@
-// One mail, over whatever way: built, offered when its lane lets it, and judged.
+// Sends one email by any route: builds it, hands it over when the throttle of its inbox provider permits, and
+// interprets the result.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { ChannelOutcome } from '../channel.ts'
@@ -27,7 +28,7 @@ export async function sendEmail(
   item: EmailItem,
   { peerRole: side, throttle: lanes, clock, deliver }: EmailTransport,
 ): Promise<ChannelOutcome> {
-  // Before the work of signing; the lane is asked again when a connection is there.
+  // Checked before the cost of signing. The throttle is asked again when a connection is available.
   const waitMs = lanes.peekWaitMs(item.inboxProvider)
   if (waitMs !== undefined) return slowed(waitMs)
   const made = await make(item)
@@ -56,7 +57,7 @@ const slowed = (afterMs: number): ChannelOutcome => ({
   wasNotAttempted: true,
 })
 
-/** Nothing has left here yet: whatever goes wrong is no more than a mail that cannot be sent. */
+/** Nothing has been sent yet, so any error here only means that the email cannot be sent. */
 async function make(item: EmailItem): Promise<SmtpTransaction | ChannelOutcome> {
   const to = parseEmailAddress(item.to)
   if (!to) return { kind: 'gone', reason: 'not a valid address' }

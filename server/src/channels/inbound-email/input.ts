@@ -1,12 +1,15 @@
-// The bytes of an SMTP connection, read as lines or as a message. A line ends with CR LF and nothing else, so that no two
-// readers of the same bytes can see different messages in them.
+// Reads the bytes of an SMTP connection as lines or as a message. Only CR LF ends a line, so that no two readers of the
+// same bytes can see different messages in them.
 
 import type { Socket } from 'node:net'
 
 export type SmtpInputReader = {
-  /** Undefined at the end of the connection, and for a line that is longer than any command. */
+  /** Returns undefined at the end of the connection, and for a line that is longer than any command. */
   line(): Promise<string | undefined>
-  /** Up to the line with a single dot; one that is too large is read to its end and dropped. Undefined when it has no end. */
+  /**
+   * Reads up to the line with a single dot. A message that is too large is read to its end and discarded. Returns
+   * undefined if the connection ends first.
+   */
   message(mostBytes: number): Promise<Buffer | 'too large' | undefined>
 }
 
@@ -38,12 +41,12 @@ export function createSmtpInputReader(socket: Socket): SmtpInputReader {
       }
     },
     async message(mostBytes) {
-      // Begins with the end of a line, so that a message without any ends like the others.
+      // Begins with a line end, so that the end of an empty message is found like any other.
       let pieces: Buffer[] = [Buffer.from('\r\n')]
       let tail: Buffer = Buffer.from('\r\n')
       let bytes = 0
       for (let chunk: Buffer | undefined = rest; chunk; chunk = await next()) {
-        // The end may lie across two pieces.
+        // The end mark may be split across two chunks.
         const searched = Buffer.concat([tail, chunk])
         const end = searched.indexOf(END)
         if (end >= 0) {
@@ -56,7 +59,7 @@ export function createSmtpInputReader(socket: Socket): SmtpInputReader {
         bytes += chunk.length
         if (bytes > mostBytes) pieces = []
         else pieces.push(chunk)
-        // Whoever sends byte by byte would have each kept in an object of its own.
+        // A sender that sends byte by byte would cause one object per byte.
         if (pieces.length > MOST_PIECES) pieces = [Buffer.concat(pieces)]
       }
       return undefined
@@ -64,6 +67,6 @@ export function createSmtpInputReader(socket: Socket): SmtpInputReader {
   }
 }
 
-/** Dots that begin a line were doubled. */
+/** Removes the second dot from lines that begin with two. */
 const withoutDots = (message: Buffer) =>
   Buffer.from(message.toString('latin1').replaceAll('\r\n..', '\r\n.').slice(2), 'latin1')

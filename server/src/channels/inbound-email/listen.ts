@@ -1,5 +1,6 @@
-// A mail server for what comes back of our own mail. It takes mail for the mailboxes it is told of and refuses all other (no
-// relay), and says 250 only when whoever takes the mail is done with it: whatever happens before, the sender tries again.
+// A mail server that receives what comes back from our own email, such as bounces and complaints. It accepts email only
+// for the mailboxes that `hasMailbox` knows and relays nothing. It replies 250 only after `take` is done with the
+// email, so that the sender retries if anything fails before.
 
 import { once } from 'node:events'
 import type { AddressInfo, Server, Socket } from 'node:net'
@@ -12,10 +13,10 @@ export type ReceivedEmail = { from: string; to: string[]; message: Buffer }
 export type InboundSmtpSettings = {
   host: string
   port: number
-  /** What we greet as. */
+  /** The name in our greeting. */
   name: string
   hasMailbox(address: string): boolean
-  /** Resolves when all of it is written down. When it rejects, the sender is asked to try again later. */
+  /** Resolves when the email is recorded. If it rejects, the sender is asked to retry later. */
   take(mail: ReceivedEmail): Promise<void>
   limits?: Partial<typeof LIMITS> | undefined
 }
@@ -28,10 +29,10 @@ const LIMITS = {
   connections: 200,
   connectionsOfOne: 20,
   commands: 1_000,
-  /** Commands that made no sense, or recipients that are not here: after these somebody is only trying. */
+  /** Invalid commands and unknown recipients. With more of them, the client is only probing. */
   mistakes: 20,
   idleMs: 120_000,
-  /** All of a connection. */
+  /** The longest that a connection may stay open. */
   lifeMs: 900_000,
 }
 
@@ -63,7 +64,9 @@ export async function listenForInboundEmail(settings: InboundSmtpSettings): Prom
   })
   return { port: await listen(server, settings), close }
 
-  /** What is being taken in is finished, and answered; everybody else is cut off, and comes again. */
+  /**
+   * Finishes and confirms emails that are being recorded. All other connections are closed; their senders will retry.
+   */
   async function close() {
     server.close()
     await Promise.all(
@@ -86,7 +89,7 @@ async function listen(server: Server, { host, port }: { host: string; port: numb
 
 type InboundConversation = Omit<InboundSmtpSettings, 'limits'> & { limits: typeof LIMITS }
 
-/** One command after the other, however many came at once. */
+/** Handles one command after the other, even if several arrive at once. */
 async function converse(socket: Socket, { name, hasMailbox, take, limits }: InboundConversation) {
   const input: SmtpInputReader = createSmtpInputReader(socket)
   let from: string | undefined

@@ -1,5 +1,5 @@
-// As much of RFC 5322 and MIME as it takes to find the parts of a report. Bytes are kept as they are (latin1) until a part is
-// decoded. Nothing is read inside a message that came as a part: what it says is not what the report says.
+// As much of RFC 5322 and MIME as it takes to find the parts of a report. Bytes are kept as latin1 until a part is
+// decoded. Messages that are attached as a part are not parsed: what they say is not what the report says.
 
 export type MimeHeaders = ReadonlyMap<string, readonly string[]>
 export type MimePart = { type: string; headers: MimeHeaders /** Decoded. */; text(): string }
@@ -7,7 +7,7 @@ export type MimePart = { type: string; headers: MimeHeaders /** Decoded. */; tex
 const MOST_NESTED = 6
 const MOST_PARTS = 60
 
-/** All parts that hold no others, in their order. */
+/** All leaf parts, in their order. */
 export function parseMimeParts(message: Buffer): { headers: MimeHeaders; parts: MimePart[] } {
   const parts: MimePart[] = []
   const { headers, body } = splitHeaders(message.toString('latin1'))
@@ -30,7 +30,9 @@ export function parseMimeParts(message: Buffer): { headers: MimeHeaders; parts: 
   }
 }
 
-/** By their names in lower case, unfolded; also the fields of reports, which have the same form. */
+/**
+ * Returns unfolded values by their names in lower case. Also parses the fields of reports, which have the same form.
+ */
 export function parseHeaders(text: string): MimeHeaders {
   const headers = new Map<string, string[]>()
   for (const line of text.replaceAll(/\r?\n[ \t]+/g, ' ').split(/\r?\n/)) {
@@ -44,7 +46,7 @@ export function parseHeaders(text: string): MimeHeaders {
   return headers
 }
 
-/** Of a message as text: its headers alone. */
+/** Parses the headers of a message. */
 export const headersOf = (message: string): MimeHeaders => splitHeaders(message).headers
 
 function splitHeaders(text: string): { headers: MimeHeaders; body: string } {
@@ -62,7 +64,7 @@ function readType(given = 'text/plain'): { type: string; boundary: string | unde
   return { type: (given.split(';')[0] as string).trim().toLowerCase(), boundary: quoted ?? bare }
 }
 
-/** What stands between the lines of the boundary. */
+/** Returns the text between the boundary lines. */
 function splitParts(body: string, boundary: string): string[] {
   const line = `--${boundary}`
   const parts: string[] = []
@@ -72,7 +74,7 @@ function splitParts(body: string, boundary: string): string[] {
     const end = body.indexOf('\n', at)
     const after = body.slice(at + line.length, end < 0 ? undefined : end)
     const isLast = after.startsWith('--')
-    // Another boundary may begin with this one.
+    // This may be a longer boundary that begins with this one.
     if (!isLast && after.trim() !== '') continue
     if (start >= 0) parts.push(body.slice(start, at).replace(/\r?\n$/, ''))
     if (isLast || end < 0) return parts

@@ -1,10 +1,10 @@
-// Reports on mail that we sent: of its delivery (RFC 3464, RFC 6533) and of complaints (RFC 5965). What a report says is only
-// read here; whom it may concern is decided by the references in it.
+// Parses reports on email that we sent: delivery reports (RFC 3464, RFC 6533) and complaints (RFC 5965). This file only
+// reads what a report says; the references in it decide which delivery it concerns.
 
 import { headersOf, type MimeHeaders, type MimePart, parseHeaders, parseMimeParts } from './mime.ts'
 
 export type ParsedRecipient = {
-  /** In lower case; as it was written to, and as it was in the end. */
+  /** The original and the final recipient, in lower case. */
   addresses: string[]
   /** `failed`, `delayed`, `delivered`, `relayed`, `expanded`. */
   action: string
@@ -14,12 +14,12 @@ export type ParsedRecipient = {
 }
 
 export type ParsedReport = {
-  /** Texts of the returned message, and of the report, in which the sender's reference stands. */
+  /** Texts of the returned message and of the report that may contain our reference. */
   clues: string[]
 } & (
   | { kind: 'delivery'; recipients: ParsedRecipient[] }
   | { kind: 'complaint'; type: string }
-  /** Neither: what somebody wrote, or what a machine answered for them. */
+  /** Neither kind of report: a reply by a person, or an automatic reply. */
   | { kind: 'other'; isAutoReply: boolean }
 )
 
@@ -49,7 +49,7 @@ export function parseReport(message: Buffer): ParsedReport {
 
 const cluesIn = (headers: MimeHeaders) => CLUES.flatMap((name) => [...(headers.get(name) ?? [])])
 
-/** RFC 3834. What a machine writes of itself (`auto-generated`) is no answer: some providers write for their users so. */
+/** RFC 3834. `auto-generated` email is not a reply: some providers use it for reports on behalf of their users. */
 const isAutoReply = (headers: MimeHeaders): boolean =>
   /^auto-(replied|notified)/i.test(headers.get('auto-submitted')?.[0] ?? '') || headers.has('x-autoreply')
 
@@ -72,7 +72,7 @@ function readRecipient(fields: MimeHeaders): ParsedRecipient {
     .slice(0, LONGEST_TEXT)
   const code = /^\s*([245]\d\d)\b/.exec(text ?? '')?.[1]
   const status = /^[245]\.\d{1,3}\.\d{1,3}/.exec(fields.get('status')?.[0] ?? '')?.[0]
-  // Some say no more than "failed" in the status, and what it was in the words of the other side.
+  // Some servers give only a generic status, and put the actual one into the diagnostic text.
   const said = /\b[245]\.\d{1,3}\.\d{1,3}\b/.exec(text ?? '')?.[0]
   const enhanced = status?.endsWith('.0.0') ? (said ?? status) : (status ?? said)
   return {

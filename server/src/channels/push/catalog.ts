@@ -1,22 +1,23 @@
-// The push providers as data: what domains, reports and warnings need to know of each. How each is spoken to is in providers.ts.
+// The push providers as data: what other domains, reports and warnings need to know about each. The code that talks to
+// them is in providers.ts.
 
 export type PushProviderFacts = {
-  /** Types of subscription that it serves; no two providers share one. */
+  /** The types of subscription that it serves. No two providers share one. */
   subscriptionTypes: readonly string[]
-  /** Who pauses or refuses, as the subject of a sentence. */
+  /** The company that pauses or refuses messages, as the subject of a sentence. */
   vendor: string
-  /** What an app must be given before it can reach these devices; absent where there is nothing to warn about. */
+  /** What an app must configure before it can reach these devices; absent if there is nothing to warn about. */
   setUp?: {
     service: string
     devices: string
-    /** Any of these settings of an app is enough. */
+    /** Any one of these settings of an app is enough. */
     credentials: readonly string[]
-    /** What to set, as the warning says it. */
+    /** The settings to change, as the warning words them. */
     settings: string
   }
   /**
-   * Its answer for a token that it does not know, be it because another app or environment made it: when all first messages of an
-   * app end so, the app is set up wrongly.
+   * The provider's answer for an unknown token, for instance because another app or environment created it. If all
+   * first messages of an app end with it, the app is misconfigured.
    */
   unknownToken?: string
 }

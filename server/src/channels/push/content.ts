@@ -1,36 +1,41 @@
-// A push message in words that no provider uses: finished, in one language, for one kind of device. The payload files turn
-// it into what the software on that device expects.
+// A push message in provider-independent form: fully rendered, in one language, for one kind of device. The payload
+// files translate it into what the software on that device expects.
 
 export type PushButton = { id: string; text: string; icon?: string | undefined; url?: string | undefined }
 
 export type PushContent = {
-  /** By which receipts and clicks come back. */
+  /** Receipts and clicks refer to this id. */
   messageId: string
-  /** After this moment nobody shall see it. What is in the past asks for now or never. */
+  /**
+   * The message must not be shown after this time. With a time in the past, it is delivered immediately or not at all.
+   */
   expiresAt: Date
-  /** From 1 to 10: 10 may wake the device, 5 waits until it is awake. Each provider gets the nearest that it knows. */
+  /**
+   * From 1 to 10: 10 may wake the device, 5 waits until it is awake. Each provider gets the nearest priority that it
+   * supports.
+   */
   priority: number
   title?: string | undefined
   subtitle?: string | undefined
-  /** Without it nothing is shown: the app is woken with `data`. */
+  /** Without a body, nothing is shown: the app is woken with `data`. */
   body?: string | undefined
-  /** Opened by a click. */
+  /** The URL that a click opens. */
   url?: string | undefined
-  /** Handed to the app or page as it is. */
+  /** Passed to the app or page unchanged. */
   data?: Readonly<Record<string, unknown>> | undefined
-  /** Whether `data` also stands at the root of the payload, beside what the SDKs read. */
+  /** Whether `data` is also added to the root of the payload, beside the keys that the SDKs read. */
   isDataAtRoot?: boolean | undefined
   buttons?: readonly PushButton[] | undefined
-  /** Of several messages with the same one only the last is kept and shown. */
+  /** Only the last of several messages with the same id is kept and shown. */
   collapseId?: string | undefined
   icon?: string | undefined
-  /** One colour, for the status bar. */
+  /** A single-color icon for the status bar. */
   smallIcon?: string | undefined
   image?: string | undefined
   sound?: string | undefined
-  /** Messages shown together. */
+  /** Messages of the same group are shown together. */
   group?: string | undefined
-  /** Asks the device to tell when it has got the message. */
+  /** Asks the device to report that it received the message. */
   confirmsReceipt?: boolean | undefined
   templateId?: string | undefined
   ios?: IosContent | undefined
@@ -40,7 +45,10 @@ export type PushContent = {
 }
 
 export type IosContent = {
-  /** Keys of `aps.alert` in Apple's words, such as `loc-key`; title, subtitle and body of the message go before them. */
+  /**
+   * Keys of `aps.alert` in Apple's spelling, such as `loc-key`. The title, subtitle and body of the message take
+   * precedence.
+   */
   alert?: Readonly<Record<string, unknown>> | undefined
   summaryArg?: string | undefined
   summaryArgCount?: number | undefined
@@ -49,20 +57,20 @@ export type IosContent = {
   interruptionLevel?: 'passive' | 'active' | 'time-sensitive' | 'critical' | undefined
   relevanceScore?: number | undefined
   targetContentId?: string | undefined
-  /** Wakes the app beside what is shown. */
+  /** Wakes the app in addition to showing the message. */
   wakesApp?: boolean | undefined
-  /** By name: the address of what is shown with the message. `image` unless given. */
+  /** URLs, by name, of files that are shown with the message. Defaults to `image`. */
   attachments?: Readonly<Record<string, string>> | undefined
   isVoip?: boolean | undefined
 }
 
 export type AndroidContent = {
-  /** A channel that the app itself has made. */
+  /** A notification channel that the app itself has created. */
   channelId?: string | undefined
-  /** Colours as ARGB in hex. */
+  /** Colors as ARGB in hex. */
   accentColor?: string | undefined
   ledColor?: string | undefined
-  /** 1 public, 0 private, -1 secret. */
+  /** 1 is public, 0 private, -1 secret. */
   visibility?: number | undefined
   groupMessage?: string | undefined
   background?:
@@ -71,28 +79,28 @@ export type AndroidContent = {
 }
 
 export type HuaweiContent = {
-  /** For the SDK to show, instead of the system. */
+  /** The SDK shows the message, instead of the system. */
   isDataMessage?: boolean | undefined
   category?: string | undefined
-  /** What Huawei's statistics know it by. */
+  /** The message's name in Huawei's statistics. */
   biTag?: string | undefined
-  /** `class`: the activity whose icon has the badge. */
+  /** `class`: the activity whose icon shows the badge. */
   badge?: { class?: string | undefined; set?: number | undefined; add?: number | undefined } | undefined
 }
 
 export type WebContent = {
-  /** Messages with the same tag replace each other; `collapseId` unless given. */
+  /** Messages with the same tag replace each other. Defaults to `collapseId`. */
   tag?: string | undefined
   vibrate?: string | undefined
 }
 
-/** JSON without what is not given. */
+/** Removes keys whose value is undefined. */
 export const compact = (value: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(value).filter(([, it]) => it !== undefined))
 
 /**
- * What `data` adds to the root of a payload. Keys that the software on the device reads are reserved even where this message
- * leaves them out: `data.title` must not become the title of a message that has none.
+ * What `data` adds to the root of a payload. Keys that the software on the device reads are reserved even if this
+ * message does not use them: `data.title` must not become the title of a message that has none.
  */
 export function rootData(
   { data, isDataAtRoot }: PushContent,
@@ -101,7 +109,7 @@ export function rootData(
   return isDataAtRoot && data ? Object.entries(data).filter(([key]) => !isReserved(key)) : []
 }
 
-/** Of two that are equally near, the higher. */
+/** If two are equally near, returns the higher one. */
 export const nearestPriority = <Known extends number>(priority: number, known: readonly Known[]): Known =>
   known.reduce((best, it) => (Math.abs(it - priority) <= Math.abs(best - priority) ? it : best))
 

@@ -4,11 +4,11 @@ import type { Channel, ChannelOutcome } from '../channel.ts'
 type PushChannelOptions<Item> = {
   sendOne(item: Item): Promise<ChannelOutcome>
   closeConnections(): Promise<unknown>
-  /** After so many items others are served: some milliseconds of work. */
+  /** After this many items, the event loop gets a turn. This should be a few milliseconds of work. */
   itemsPerTurn: number
 }
 
-/** A channel of a function that sends one item. */
+/** Creates a channel from a function that sends one item. */
 export function createPushChannel<Item>({
   sendOne,
   closeConnections,
@@ -16,7 +16,9 @@ export function createPushChannel<Item>({
 }: PushChannelOptions<Item>): Channel<Item> {
   const underWay = new Set<Promise<unknown>>()
 
-  /** A mistake of ours must not hide what became of the others. It may have been made after the message went out. */
+  /**
+   * A bug in our code must not hide the outcomes of the other items. It may have occurred after the message was sent.
+   */
   const sendSafely = async (item: Item): Promise<ChannelOutcome> => {
     try {
       return await sendOne(item)

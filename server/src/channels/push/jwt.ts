@@ -2,10 +2,10 @@ import { type KeyObject, sign } from 'node:crypto'
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-/** Signed with SHA-256: ES256 for keys on P-256, RS256 for RSA keys. */
+/** Signed with SHA-256: ES256 for P-256 keys, RS256 for RSA keys. */
 export function signJwt(header: { alg: 'ES256' | 'RS256' } & Record<string, string>, claims: object, key: KeyObject) {
   const content = `${encode(header)}.${encode(claims)}`
-  // RSA keys know no such encoding, and pay no heed to it.
+  // RSA signing ignores this encoding.
   const signature = sign('sha256', Buffer.from(content), { key, dsaEncoding: 'ieee-p1363' })
   return `${content}.${signature.toString('base64url')}`
 }

@@ -1,4 +1,5 @@
-// What makes a push provider one: how it reads its credentials from an app's settings, opens its channel, and writes a message.
+// Defines a push provider: how it reads its credentials from an app's settings, opens its channel, and writes a
+// message.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { AppId } from '../../lib/ids.ts'
@@ -6,10 +7,13 @@ import type { Channel, ChannelOutcome, ProviderRoute } from '../channel.ts'
 import type { LiveActivityContent } from './apns/live-activity.ts'
 import type { PushContent } from './content.ts'
 
-/** One message for one device or browser. Those that say the same share one content object, so that it is written once. */
+/**
+ * One message for one device or browser. Messages with the same content share one content object, so that it is written
+ * only once.
+ */
 export type PushMessage = { token: string } & (
   | { kind: 'push'; content: PushContent; webAuth: string | null; webP256: string | null }
-  /** The token is that of the activity, or of the app for its kind. */
+  /** The token of the activity or, to start one, of the app for that type of activity. */
   | { kind: 'activity'; content: LiveActivityContent & { updatedAt: Date } }
 )
 
@@ -18,19 +22,19 @@ export type PushProviderSettings = { clock: Clock; route: ProviderRoute; vapidSu
 /** `App` is the part of an app's push settings that the provider reads. */
 export type PushSender<App> = {
   isConfigured(app: App): boolean
-  /** One outcome for each message, in their order. */
+  /** Returns one outcome for each message, in their order. */
   send(appId: AppId, app: App, messages: readonly PushMessage[]): Promise<ChannelOutcome[]>
-  /** Waits for what is under way. */
+  /** Waits for what is in flight. */
   close(): Promise<void>
 }
 
 export type PushProvider<App> = { open(settings: PushProviderSettings): PushSender<App> }
 
 type ProviderParts<App, Credentials, Payload, Item> = {
-  /** Undefined where the app lacks something that sending needs. */
+  /** Returns undefined if the app lacks something that sending needs. */
   readCredentials(app: App, settings: PushProviderSettings): Credentials | undefined
   openChannel(settings: PushProviderSettings): Channel<Item>
-  /** Called once for all that share the content. */
+  /** Called once for all messages that share the content. */
   write(message: PushMessage): Payload
   toItem(addressed: { appId: AppId; credentials: Credentials; message: PushMessage; push: Payload }): Item
 }
@@ -55,7 +59,7 @@ export const definePushProvider = <App, Credentials, Payload, Item>({
       isConfigured: (app) => readCredentials(app, settings) !== undefined,
       async send(appId, app, messages) {
         const credentials = readCredentials(app, settings)
-        // They were taken away after the message was expanded.
+        // The credentials were removed after the message was expanded.
         if (credentials === undefined) return messages.map(() => ({ kind: 'misconfigured', reason: 'no credentials' }))
         return channel.send(
           messages.map((message) => toItem({ appId, credentials, message, push: payloadOf(message) })),
@@ -66,7 +70,7 @@ export const definePushProvider = <App, Credentials, Payload, Item>({
   },
 })
 
-/** For providers that know no live activities: nobody has a token there. */
+/** For providers without live activities, where no subscription has an activity token. */
 export function contentOf(message: PushMessage): PushContent {
   if (message.kind === 'push') return message.content
   throw new Error('Live activities are delivered by APNs alone.')

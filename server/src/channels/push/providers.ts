@@ -22,8 +22,8 @@ export const pushProviders = {
 type Providers = typeof pushProviders
 type SettingsReadBy<Provider> = Provider extends PushProvider<infer App> ? (app: App) => void : never
 
-/** An app's push settings in clear, by their names in the API: all that any of the providers reads. */
+/** An app's decrypted push settings, by their names in the API: all settings that any provider reads. */
 export type PushAppSettings = SettingsReadBy<Providers[PushProviderName]> extends (app: infer App) => void ? App : never
 
-/** A sender for any of them, given all settings of an app. */
+/** A sender of any provider, which accepts all push settings of an app. */
 export type AnyPushSender = PushSender<PushAppSettings>

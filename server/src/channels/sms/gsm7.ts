@@ -1,4 +1,4 @@
-// The alphabet of GSM 03.38: 128 characters, and ten more that cost two.
+// The alphabet of GSM 03.38: 128 characters, and ten more that take two septets.
 
 const BASIC =
   '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞ\u001bÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?' +
@@ -23,16 +23,19 @@ const codes = new Map<string, readonly number[]>([
   ...Array.from(BASIC, (character, code): [string, readonly number[]] => [character, [code]]),
   ...Object.entries(EXTENSION).map(([character, code]): [string, readonly number[]] => [character, [ESCAPE, code]]),
 ])
-// The escape is a place in the table, not a character that anybody can write.
+// The escape is an entry of the table, not a character that anybody can write.
 codes.delete('\u001b')
 
-/** One or two septets, each in a byte of its own; undefined for a character that the alphabet lacks. */
+/** Returns one or two septets, each in its own byte; undefined for a character that the alphabet lacks. */
 export const gsm7Codes = (character: string): readonly number[] | undefined => codes.get(character)
 
 const basicCharacters = Array.from(BASIC)
 const extendedCharacters = new Map(Object.entries(EXTENSION).map(([character, code]) => [code, character]))
 
-/** Text of bytes with a septet in each. What is in neither table reads as in the basic one, as handsets do. */
+/**
+ * Decodes bytes that contain one septet each. An extended code that is not defined reads as the basic character, as on
+ * handsets.
+ */
 export function decodeGsm7(bytes: Uint8Array): string {
   let text = ''
   for (let i = 0; i < bytes.length; i++) {

@@ -1,4 +1,4 @@
-// What all ways of sending texts take and tell.
+// What all SMS channels accept and report.
 
 import type { OptOut } from './opt-out.ts'
 
@@ -6,16 +6,16 @@ export type SmsItem = {
   /** E.164, with its plus. */
   to: string
   text: string
-  /** A number, a short code or a name; otherwise the one of the settings. */
+  /** A number, a short code or a name. Defaults to the sender in the settings. */
   from?: string | undefined
   mediaUrls?: readonly string[] | undefined
-  /** Of the message that it belongs to where the provider's protocol has a place for it. */
+  /** The id of our message, for providers whose protocol has a field for it. */
   messageId?: string | undefined
-  /** Where the provider reports what became of this one, if it reports by HTTP. */
+  /** The URL for reports about this SMS, if the provider reports by HTTP. */
   statusCallback?: string | undefined
 }
 
-/** What a provider tells later of a text that it took. `id` is the one of the outcome `sent`. */
+/** A provider's later report about an SMS that it accepted. `id` is the one in the outcome `sent`. */
 export type SmsReceipt = {
   id: string
   /** `passed-on`: on its way. `unknown`: the provider itself does not know. */
@@ -23,7 +23,7 @@ export type SmsReceipt = {
   reason?: string
 }
 
-/** What somebody wrote to us. */
+/** An SMS that somebody sent to us. */
 export type InboundSms = { from: string; to: string; text: string; id?: string; optOut?: OptOut }
 
 export const EMPTY = { kind: 'failed', reason: 'nothing to send' } as const

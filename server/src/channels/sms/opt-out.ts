@@ -1,4 +1,4 @@
-/** What a person asks for who answers with one of the words that carriers know. */
+/** What a person asks for by replying with one of the keywords that carriers recognize. */
 export type OptOut = 'stop' | 'start' | 'help'
 
 const WORDS: Record<OptOut, readonly string[]> = {
@@ -11,6 +11,9 @@ const meanings = new Map(
   Object.entries(WORDS).flatMap(([meaning, words]) => words.map((word) => [word, meaning as OptOut] as const)),
 )
 
-/** The word must be all there is, in any case, with or without signs around it: "please don't stop" is no request. */
+/**
+ * The keyword must be the whole text, in any case, with or without punctuation around it: "please don't stop" is no
+ * request.
+ */
 export const readOptOut = (text: string): OptOut | undefined =>
   meanings.get(text.replace(/^[\s\p{P}]+|[\s\p{P}]+$/gu, '').toUpperCase())

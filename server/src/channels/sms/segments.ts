@@ -1,5 +1,6 @@
-// A text cut into short messages. In one message fit 160 characters of the GSM alphabet or 70 UTF-16 units; in each of several
-// 153 or 67, because a header says which part it is. An extended character and a surrogate pair are never cut in two.
+// Splits a text into segments. A single segment holds 160 characters of the GSM alphabet or 70 UTF-16 units. If there
+// are several, each holds 153 or 67, because a header says which part it is. Extended characters and surrogate pairs
+// are never split.
 
 import { gsm7Codes } from './gsm7.ts'
 
@@ -7,7 +8,7 @@ export type Encoding = 'gsm7' | 'ucs2'
 
 export type SmsSegments = {
   encoding: Encoding
-  /** The bytes of each part without header: a septet in each byte, or UTF-16 in network order. */
+  /** The bytes of each part without its header: one septet per byte, or UTF-16 in network byte order. */
   parts: Buffer[]
 }
 
@@ -16,7 +17,7 @@ const ROOM: Record<Encoding, { alone: number; together: number }> = {
   ucs2: { alone: 140, together: 134 },
 }
 
-/** The header counts parts in one byte. */
+/** The header counts the parts in one byte. */
 export const MOST_PARTS = 255
 
 export function cutIntoSegments(text: string): SmsSegments {
@@ -53,6 +54,6 @@ export const decodeUcs2 = (bytes: Buffer): string =>
     .swap16()
     .toString('utf16le')
 
-/** Which part of which message: the user data header for joining (element 0, reference in one byte). */
+/** The user data header that joins the parts of a message (element 0, with a one-byte reference). */
 export const joinHeader = (reference: number, total: number, number: number): Buffer =>
   Buffer.from([5, 0, 3, reference & 0xff, total, number])

@@ -1,4 +1,4 @@
-// What a message centre hands to us (deliver_sm): reports about texts that it took, and texts that somebody wrote.
+// Reads what a message centre delivers to us (deliver_sm): reports about SMS that it accepted, and SMS from people.
 
 import type { PDU, Text } from 'smpp'
 import { ownProperty } from '../../lib/own-property.ts'
@@ -8,7 +8,7 @@ import { readOptOut } from './opt-out.ts'
 
 export type Delivered = { kind: 'receipt'; receipt: SmsReceipt } | { kind: 'text'; text: InboundSms }
 
-/** By the word in the text, and by the number of the optional field message_state. */
+/** States by their word in the text, and by their number in the optional field message_state. */
 const STATES: Record<string, SmsReceipt['state']> = {
   ENROUTE: 'passed-on',
   ACCEPTD: 'passed-on',
@@ -30,7 +30,7 @@ const REASONS: Record<string, string> = {
 const MESSAGE_TYPE = 0x3c
 const IS_RECEIPT = 0x04
 
-/** Undefined for a report that names no text: nobody could do anything with it. */
+/** Returns undefined for a report that names no SMS, because it would be of no use. */
 export function readDelivered(pdu: PDU): Delivered | undefined {
   const text = textOf(pdu.short_message) || textOf(pdu.message_payload)
   if (((pdu.esm_class ?? 0) & MESSAGE_TYPE) !== IS_RECEIPT && pdu.receipted_message_id === undefined) {
@@ -44,7 +44,10 @@ export function readDelivered(pdu: PDU): Delivered | undefined {
   return receipt && { kind: 'receipt', receipt }
 }
 
-/** The fields are for that purpose; the text is a habit (3.4, appendix B) that many centres keep to the letter. */
+/**
+ * The optional fields are meant for this; the format of the text is only a convention (3.4, appendix B), but many
+ * centres follow it exactly.
+ */
 function readReceipt({ receipted_message_id, message_state }: PDU, text: string): SmsReceipt | undefined {
   const id = receipted_message_id || /\bid:\s*(\S+)/i.exec(text)?.[1]
   if (!id) return undefined
@@ -56,9 +59,9 @@ function readReceipt({ receipted_message_id, message_state }: PDU, text: string)
 
 function textOf(text: Text | undefined): string {
   const message = text?.message ?? ''
-  // Bytes are left over where the package does not know the alphabet; words to opt out are the same in all of them.
+  // The package leaves bytes if it does not know the alphabet. Opt-out keywords are the same in all alphabets.
   return typeof message === 'string' ? message : decodeGsm7(message)
 }
 
-/** Centres leave the plus out. */
+/** Message centres omit the plus. */
 const numberOf = (address = '') => (/^\d{7,}$/.test(address) ? `+${address}` : address)

@@ -1,15 +1,15 @@
-// One signed-in connection to a message centre. It ends once, for whatever reason, and says of all that was under way whether it
-// had been written.
+// One bound connection to a message centre. It ends once, for any reason, and then reports for each pending request
+// whether it had been written.
 
 import type { Socket } from 'node:net'
 import smpp, { type PDU } from 'smpp'
 
 export type SmppLinkSettings = {
-  /** How long an answer may take. */
+  /** The time limit for an answer. */
   answerMs: number
   /** How often the centre is asked whether it is still there. */
   enquireMs: number
-  /** Called for each deliver_sm; when it rejects, the centre is asked to try again later. */
+  /** Called for each deliver_sm. If it rejects, the centre is asked to retry later. */
   onDeliver(pdu: PDU): Promise<void>
 }
 
@@ -18,7 +18,7 @@ export type SmppResponse = { kind: 'answer'; pdu: PDU } | { kind: 'unwritten' } 
 export type SmppLink = {
   /** Never rejects. */
   ask(command: string, fields: Record<string, unknown>): Promise<SmppResponse>
-  /** Resolved once it has ended. */
+  /** Resolves when the connection has ended. */
   ended: Promise<void>
   end(): void
 }
@@ -39,7 +39,7 @@ export function openLink(socket: Socket, { answerMs, enquireMs, onDeliver }: Smp
     if (pdu.isResponse()) pending.get(pdu.sequence_number)?.settle({ kind: 'answer', pdu })
     else answer(pdu).catch(end)
   })
-  // Bytes that are no SMPP, or the network's own troubles: either way there is nothing more to be had from it.
+  // Either the bytes are not SMPP or the network failed; in both cases the connection is of no more use.
   session.on('error', end)
   session.on('close', end)
   const heartbeat = setInterval(async () => {
@@ -64,7 +64,7 @@ export function openLink(socket: Socket, { answerMs, enquireMs, onDeliver }: Smp
     const key = sequence
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
-        // Not even taken off our hands: the rest of it must not follow later.
+        // Not even handed to the operating system yet: the connection is closed so that the rest cannot be sent later.
         if (entry.isWritten) entry.settle({ kind: 'unanswered', reason: 'timeout' })
         else end()
       }, answerMs)
@@ -92,7 +92,7 @@ export function openLink(socket: Socket, { answerMs, enquireMs, onDeliver }: Smp
       write(pdu.response({ command_status: status }))
       return
     }
-    // Nothing else is ours to do.
+    // A client handles no other commands.
     write(pdu.command === 'enquire_link' || pdu.command === 'unbind' ? pdu.response() : refuse(pdu))
     if (pdu.command === 'unbind') socket.end(end)
   }

@@ -1,10 +1,10 @@
-// The part of the package `smpp` that we use; it comes without types.
+// Types for the part of the package `smpp` that we use; it has none of its own.
 
 declare module 'smpp' {
   import type { EventEmitter } from 'node:events'
   import type { Server as NetServer, Socket } from 'node:net'
 
-  /** What a decoded text is: a string where the package knows the alphabet, its bytes where it does not. */
+  /** A decoded text: a string if the package knows the alphabet, otherwise bytes. */
   type Text = { message: string | Buffer; udh?: Buffer[] }
 
   class PDU {
@@ -31,7 +31,7 @@ declare module 'smpp' {
     toBuffer(): Buffer
   }
 
-  /** Reads PDUs from a socket, and tells of them by `pdu`. */
+  /** Reads PDUs from a socket, and emits each as `pdu`. */
   class Session extends EventEmitter {
     constructor(options: { socket: Socket })
     socket: Socket

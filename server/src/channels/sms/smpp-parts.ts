@@ -1,4 +1,4 @@
-// A text as the fields of submit_sm, once for each part of it.
+// Turns a text into the fields of submit_sm, once for each part.
 
 import type { ChannelOutcome } from '../channel.ts'
 import { EMPTY, type SmsItem } from './message.ts'
@@ -10,7 +10,7 @@ export type NumberKind = { ton: number; npi: number }
 const DATA_CODING = { gsm7: 0, ucs2: 8 }
 const HAS_HEADER = 0x40
 
-/** Or why there are none. */
+/** Returns an outcome if there are no parts to send. */
 export function partsOf(
   { to, text, mediaUrls, from }: SmsItem & { from: string },
   reference: number,
@@ -30,16 +30,16 @@ export function partsOf(
     dest_addr_ton: 1,
     dest_addr_npi: 1,
     destination_addr: to.slice(1),
-    // Bytes and their alphabet are ours to say: the package would name the alphabet of GSM by a number that few centres know.
+    // We set bytes and alphabet ourselves: for the GSM alphabet, the package would use a number that few centres know.
     data_coding: DATA_CODING[encoding],
     esm_class: total === 1 ? 0 : HAS_HEADER,
     short_message: total === 1 ? bytes : Buffer.concat([joinHeader(reference, total, i + 1), bytes]),
-    // The last part is reported on: handsets show the text when all of them are there.
+    // Only the last part requests a report, because handsets show the text once all parts have arrived.
     registered_delivery: i === total - 1 ? 1 : 0,
   }))
 }
 
-/** International number, short code, or name. */
+/** An international number, a short code, or a name. */
 function kindOf(sender: string): NumberKind {
   if (/^\+\d+$/.test(sender)) return { ton: 1, npi: 1 }
   return /^\d+$/.test(sender) ? { ton: 3, npi: 0 } : { ton: 5, npi: 0 }

@@ -1,4 +1,4 @@
-// What a message centre's command status means (SMPP 3.4, 5.1.3).
+// Interprets the command status of a message centre (SMPP 3.4, 5.1.3).
 
 import type { ChannelOutcome } from '../channel.ts'
 
@@ -10,7 +10,7 @@ const entry = (outcome: SmppRefusal, ...statuses: number[]) =>
 const SUBMIT = new Map<number, SmppRefusal>([
   ...entry({ kind: 'retry', reason: 'too many requests', pausesProvider: true, afterMs: 1_000 }, 0x58),
   ...entry({ kind: 'retry', reason: 'queue full', pausesProvider: true, afterMs: 5_000 }, 0x14),
-  // Ours is not the only connection that may end while a text is on its way to it.
+  // The session may have ended at the centre while the SMS was on its way to it.
   ...entry({ kind: 'retry', reason: 'not signed in' }, 0x04),
   ...entry({ kind: 'retry', reason: 'message centre failed' }, 0x08, 0x64, 0x66, 0x102),
   ...entry({ kind: 'gone', reason: 'not a valid number' }, 0x0b),
@@ -22,7 +22,9 @@ const SUBMIT = new Map<number, SmppRefusal>([
 export const judgeSubmitStatus = (status: number): SmppRefusal =>
   SUBMIT.get(status) ?? { kind: 'failed', reason: `status ${status}` }
 
-/** Wrong name, password, system type or address range: the settings. Anything else may pass. */
+/**
+ * Wrong name, password, system type or address range mean that the settings are wrong. Anything else may be temporary.
+ */
 export function judgeBindStatus(status: number): SmppRefusal {
   if ([0x0d, 0x0e, 0x0f, 0x53].includes(status)) return { kind: 'misconfigured', reason: 'credentials refused' }
   return { kind: 'retry', reason: `sign-in refused, status ${status}` }

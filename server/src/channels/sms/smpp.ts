@@ -1,5 +1,5 @@
-// Texts through a message centre, over SMPP 3.4. The connection is kept for as long as the channel is open, because reports and
-// answers come back over it; while it is down, items may be tried again.
+// Sends SMS through a message centre over SMPP 3.4. The connection is kept for as long as the channel is open, because
+// reports and replies arrive on it. While it is down, items may be retried.
 
 import { randomInt } from 'node:crypto'
 import type { PDU } from 'smpp'
@@ -23,22 +23,22 @@ export type SmppChannelSettings = {
   systemId: string
   password: string
   systemType?: string | undefined
-  /** Who sends, unless the item says: a number, a short code or a name. */
+  /** The default sender: a number, a short code or a name. */
   from: string
-  /** Type and plan of the sender's number, where the centre wants others than those that follow from its form. */
+  /** Type and plan of the sender's number, if the centre wants others than those that follow from its form. */
   sender?: NumberKind | undefined
-  /** Texts under way at once. */
+  /** How many SMS may be in flight at once. */
   window?: number | undefined
-  /** Called for each report and each text from somebody; the centre is told that we have it when they resolve. */
+  /** Called for each report and each incoming SMS. The centre gets its confirmation when they resolve. */
   onReceipt(receipt: SmsReceipt): Promise<void>
   onText(text: InboundSms): Promise<void>
   answerMs?: number | undefined
   enquireMs?: number | undefined
-  /** Before another try to sign in: the first, and the longest. */
+  /** The pause before another attempt to sign in: the first one, and the longest. */
   pausesMs?: { first: number; longest: number } | undefined
 }
 
-/** A link, or why there is none. */
+/** A connection, or the outcome if there is none. */
 type SubmitAttempt = { link: SmppLink } | { outcome: ChannelOutcome }
 
 export function openSmpp(settings: SmppChannelSettings): Channel<SmsItem> {
@@ -61,7 +61,7 @@ export function openSmpp(settings: SmppChannelSettings): Channel<SmsItem> {
       }
       if (closing.signal.aborted) return link && sayGoodbye(link)
       log.warn({ reason: reasonOf(current) }, 'no connection to the message centre')
-      // After a connection that worked, items wait for the next one; after a failed try they are told at once.
+      // After a connection that worked, items wait for the next one. After a failed attempt, they fail immediately.
       if (link) attempt = pause(pauseMs, closing.signal).then(() => connect(settings))
       else {
         await pause(pauseMs, closing.signal)
@@ -89,7 +89,7 @@ export function openSmpp(settings: SmppChannelSettings): Channel<SmsItem> {
 const reasonOf = (attempt: SubmitAttempt) =>
   'outcome' in attempt && 'reason' in attempt.outcome ? attempt.outcome.reason : 'connection lost'
 
-/** Nobody waits for a sign-in that is no longer wanted. */
+/** Closes a connection that was still being opened and is no longer needed. */
 function abandon(attempt: Promise<SubmitAttempt>) {
   attempt.then((result) => 'link' in result && result.link.end())
 }
@@ -107,7 +107,7 @@ async function connect(settings: SmppChannelSettings): Promise<SubmitAttempt> {
       port,
       isTls,
       origin: `${isTls ? 'ssmpp' : 'smpp'}://${host}:${port}`,
-      // Message centres have no port of their own; those below belong to other protocols.
+      // Message centres have no standard port. Those below 1024 belong to other protocols.
       isPortAllowed: (port) => port >= 1024,
       timeoutMs: answerMs,
     })
@@ -130,7 +130,10 @@ async function deliver(pdu: PDU, { onReceipt, onText }: SmppChannelSettings) {
   if (delivered?.kind === 'text') await onText(delivered.text)
 }
 
-/** One part after the other. The first that is not taken decides: handsets do not show a text of which a part is missing. */
+/**
+ * Sends one part after the other. The first part that is not accepted decides the outcome: handsets do not show a text
+ * with a missing part.
+ */
 async function submit(link: SmppLink, parts: readonly Record<string, unknown>[]): Promise<ChannelOutcome> {
   let id = ''
   for (const part of parts) {

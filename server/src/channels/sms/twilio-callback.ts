@@ -1,4 +1,4 @@
-// What Twilio calls us with: reports about texts that it took, and texts that somebody wrote to us.
+// Reads Twilio's callbacks: reports about SMS that it accepted, and incoming SMS.
 
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { ownProperty } from '../../lib/own-property.ts'
@@ -21,7 +21,7 @@ const STATES: Record<string, SmsReceipt['state']> = {
   canceled: 'failed',
 }
 
-/** Undefined when it is neither; the signature must have been checked before. */
+/** Returns undefined for anything else. The signature must have been checked before. */
 export function readTwilioCallback(form: URLSearchParams): TwilioCallback | undefined {
   const id = form.get('MessageSid') ?? form.get('SmsSid') ?? ''
   const status = form.get('MessageStatus') ?? form.get('SmsStatus') ?? ''
@@ -36,18 +36,18 @@ export function readTwilioCallback(form: URLSearchParams): TwilioCallback | unde
 
 function readText(form: URLSearchParams, id: string): InboundSms {
   const text = form.get('Body') ?? ''
-  // Where Twilio handles opt-outs itself it says what it understood, in words that the customer chose.
+  // If Twilio handles opt-outs itself, it says which request it recognized; the customer can choose the keywords there.
   const told = form.get('OptOutType')?.toLowerCase()
   const optOut: OptOut | undefined = told === 'stop' || told === 'start' || told === 'help' ? told : readOptOut(text)
   return { id, from: form.get('From') ?? '', to: form.get('To') ?? '', text, ...(optOut && { optOut }) }
 }
 
 export type SignedCallback = {
-  /** The account's token, also where an API key is used for sending. */
+  /** The account's token, even if an API key is used for sending. */
   authToken: string
-  /** The whole address that Twilio was told to call, with its query. */
+  /** The complete URL that Twilio was told to call, including its query. */
   url: string
-  /** As it came, before anything was made of it. */
+  /** The body as received, before any parsing. */
   body: string
   isForm: boolean
   /** The header X-Twilio-Signature. */
@@ -60,7 +60,7 @@ export function isFromTwilio({ authToken, url, body, isForm, signature }: Signed
   if (!isForm && !isEqual(parsed.searchParams.get('bodySHA256') ?? '', createHash('sha256').update(body).digest('hex')))
     return false
   const fields = isForm ? signedFields(new URLSearchParams(body)) : ''
-  // With and without the port: Twilio's own servers differ there.
+  // With and without the port: Twilio's own servers are inconsistent about it.
   return spellings(url, parsed).some((spelling) => {
     const expected = createHmac('sha1', authToken)
       .update(spelling + fields)
@@ -69,7 +69,7 @@ export function isFromTwilio({ authToken, url, body, isForm, signature }: Signed
   })
 }
 
-/** Names in the order of their code units, each with its different values in theirs. */
+/** Names are sorted by code units, and so are the distinct values of each name. */
 function signedFields(form: URLSearchParams): string {
   const names = [...new Set(form.keys())].sort()
   return names.flatMap((name) => [...new Set(form.getAll(name))].sort().map((value) => name + value)).join('')

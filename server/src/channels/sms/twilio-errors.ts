@@ -1,4 +1,4 @@
-// Twilio's error codes (https://www.twilio.com/docs/api/errors), as far as they say more than the status of the answer.
+// Twilio's error codes (https://www.twilio.com/docs/api/errors) that say more than the status of the answer.
 
 import type { ChannelOutcome } from '../channel.ts'
 
@@ -32,7 +32,7 @@ const VERDICTS = new Map<number, TwilioVerdict>([
   ...pause('queue full', 21611, 30001),
 ])
 
-/** What a code means, or undefined where the status of the answer has to say. */
+/** Interprets a code. Returns undefined if the status of the answer has to decide. */
 export const judgeTwilioCode = (code: unknown): TwilioVerdict | undefined => VERDICTS.get(Number(code))
 
 export function judgeTwilioStatus(status: number): Exclude<ChannelOutcome, { kind: 'sent' }> {

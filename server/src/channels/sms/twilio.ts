@@ -1,4 +1,4 @@
-// Texts through Twilio, or through any service that speaks as Twilio does.
+// Sends SMS through Twilio, or through any service with a compatible API.
 
 import type { Clock } from '../../lib/clock.ts'
 import type { Channel, ChannelOutcome } from '../channel.ts'
@@ -12,10 +12,10 @@ export type TwilioChannelSettings = {
   outbound: Pick<Outbound, 'request'>
   clock: Pick<Clock, 'now'>
   accountSid: string
-  /** The account's token; or the secret of an API key, with `user` its SID. */
+  /** The account's token; or the secret of an API key whose SID is `user`. */
   password: string
   user?: string | undefined
-  /** Who sends, unless the item says: a pool of senders, or one. */
+  /** The default sender: a messaging service, or a single sender. */
   messagingServiceSid?: string | undefined
   from?: string | undefined
   baseUrl?: string | undefined
@@ -36,7 +36,7 @@ export function openTwilio(settings: TwilioChannelSettings): Channel<SmsItem> {
         url,
         headers: {
           ...{ authorization, 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
-          // Twilio leaves it aside; who stands in for it can tell by it what was sent.
+          // Twilio ignores this header. A stand-in can use it to identify what was sent.
           ...(item.messageId !== undefined && { 'x-message-id': item.messageId }),
         },
         body: formOf(item, sender).toString(),
@@ -46,7 +46,7 @@ export function openTwilio(settings: TwilioChannelSettings): Channel<SmsItem> {
   })
 }
 
-/** Empty, and so refused, when nothing can be appended to the base. */
+/** Returns an empty string, which is then refused, if nothing can be appended to the base. */
 function addressOf(baseUrl: string, accountSid: string): string {
   const base = URL.parse(baseUrl)
   if (!base || /[?#]/.test(baseUrl)) return ''
@@ -78,7 +78,8 @@ function judge(result: OutboundResult, now: Date): ChannelOutcome {
   if (status >= 200 && status <= 299) {
     const refused = judgeTwilioCode(error_code)
     if (refused) return refused
-    // Something else than Twilio may have answered, or a Twilio that we do not understand: nobody can tell.
+    // The answer may come from something other than Twilio, or have a format that we do not know, so the outcome is
+    // unknown.
     return typeof sid === 'string' && sid !== ''
       ? { kind: 'sent', id: sid }
       : { kind: 'unknown', reason: 'answer not understood' }

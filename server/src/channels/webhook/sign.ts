@@ -1,14 +1,15 @@
-// Signatures as Standard Webhooks has them (https://www.standardwebhooks.com): v1 is HMAC-SHA256 over id, time and body.
+// Signatures according to Standard Webhooks (https://www.standardwebhooks.com): v1 is HMAC-SHA256 over id, time and
+// body.
 
 import { createHmac } from 'node:crypto'
 
 export { newWebhookSecret } from '../../lib/secrets.ts'
 
 const PREFIX = 'whsec_'
-/** The standard asks for 24 to 64 bytes. */
+/** The standard requires 24 to 64 bytes. */
 const [FEWEST_BYTES, MOST_BYTES] = [24, 64]
 
-/** The key in a secret, or undefined when it is none. */
+/** Returns the key in a secret, or undefined if the secret is invalid. */
 export function readWebhookSecret(secret: string): Buffer | undefined {
   const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : ''
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(text)) return undefined
@@ -18,7 +19,10 @@ export function readWebhookSecret(secret: string): Buffer | undefined {
 
 export type SignedWebhook = { 'webhook-id': string; 'webhook-timestamp': string; 'webhook-signature': string }
 
-/** One signature for each key: while a secret is being replaced, receivers that know either of them are content. */
+/**
+ * Creates one signature for each key: while a secret is being replaced, receivers that know either of the two can
+ * verify the request.
+ */
 export function signWebhook(keys: readonly Buffer[], id: string, at: Date, body: string): SignedWebhook {
   const seconds = String(Math.floor(at.getTime() / 1000))
   const signatures = keys.map(

@@ -7,28 +7,34 @@ import { readWebhookSecret, signWebhook } from './sign.ts'
 
 export type WebhookItem = {
   url: string
-  /** The same on every try of the same thing: the receiver drops what it has seen. Letters, digits, `_` and `-`. */
+  /**
+   * The same for every attempt at the same thing, so that the receiver can drop duplicates. Letters, digits, `_` and
+   * `-`.
+   */
   id: string
   /** Finished JSON. */
   body: string
-  /** `whsec_…`: the current one, and the one before it while it is being replaced. At least one. */
+  /** `whsec_…`: the current secret and, while it is being replaced, the previous one. At least one. */
   secrets: readonly string[]
   method?: 'POST' | 'PUT' | 'PATCH' | undefined
-  /** The customer's own. Those that frame or sign the request cannot be given. */
+  /** The customer's own headers. Those that frame or sign the request cannot be set. */
   headers?: Readonly<Record<string, string>> | undefined
 }
 
 export type WebhookChannelSettings = {
   outbound: Pick<Outbound, 'request'>
   clock: Pick<Clock, 'now'>
-  /** Requests under way at once; a quarter of them to one receiver, so that a slow one does not hold up the others. */
+  /**
+   * How many requests may be in flight at once. At most a quarter of them go to one receiver, so that a slow one does
+   * not delay the others.
+   */
   atOnce?: number | undefined
 }
 
 const OURS =
   /^(webhook-.*|host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|expect|content-length)$/i
 
-/** The client belongs to all webhooks of the server: closing this channel leaves it open. */
+/** The HTTP client is shared by all webhooks of the server, so closing this channel leaves it open. */
 export function openWebhooks({ outbound, clock, atOnce = 64 }: WebhookChannelSettings): Channel<WebhookItem> {
   return sendEach({
     atOnce,
@@ -71,6 +77,6 @@ function judge(result: OutboundResult, now: Date): ChannelOutcome {
     const afterMs = parseRetryAfter(headers['retry-after'], now)
     return { kind: 'retry', reason, ...(afterMs !== undefined && { afterMs }) }
   }
-  // Redirects are among them: a receiver that moved has to be told to us.
+  // This includes redirects: the customer has to give us the new address of a receiver that moved.
   return { kind: 'failed', reason }
 }

@@ -1,13 +1,14 @@
-// The headers of a file in a mail (RFC 2183, 2231). Whatever its name and type: lines that begin with a space or a name of ours, in
-// ASCII, without two spaces in a row, so that what is signed is what is written.
+// The headers of an attachment (RFC 2183, 2231). Whatever its name and type, the lines begin with a space or with one
+// of our header names, are ASCII, and have no two spaces in a row, so that canonicalization for DKIM does not change
+// them.
 
 import { isMediaType } from '../../../lib/media-type.ts'
 import type { EmailAttachment } from '../message.ts'
 
-/** Letters, digits and a few more, between quotes; all else is encoded. */
+/** Names of only letters, digits and a few other characters are quoted; all others are encoded. */
 const PLAIN = /^[\w.()+@-]+(?: [\w.()+@-]+)*$/
 const MOST_PLAIN = 60
-/** Beside ` filename*12*=UTF-8''` and `;`, in a line of 76. */
+/** What is left of a line of 76 characters beside ` filename*12*=UTF-8''` and `;`. */
 const MOST_ENCODED = 52
 const MOST_NAME = 255
 
@@ -20,8 +21,8 @@ export function attachmentHeaders({ name, contentType }: Pick<EmailAttachment, '
 }
 
 /**
- * Of a path its last part: a name must not lead anywhere, nor seem to end otherwise than it does. Its end says what it is, so that
- * is what is kept of a long one.
+ * Keeps only the last part of a path: a name must not lead into another folder, nor appear to have another extension
+ * than it has. Because the extension says what the file is, long names are cut at the start.
  */
 function plainName(name: string): string {
   const plain = name

@@ -1,4 +1,5 @@
-// Base64 as mails have it (RFC 2045): in lines of 76, each with its end. Nothing in it begins with a dot or holds "=_".
+// Base64 for email (RFC 2045): in lines of 76 characters, each with a line end. No line begins with a dot or contains
+// "=_".
 
 const LINE_BYTES = 57
 const CR = 13

@@ -4,7 +4,10 @@ import { composeMessage, writeMessage } from './compose-message.ts'
 import { signWithDkim } from './dkim.ts'
 import type { WireText } from './wire-format.ts'
 
-/** As it goes out, signed; what all who get it share follows in pieces that nobody copies. Rejects with `BadMail`. */
+/**
+ * The email as it is sent, with its signatures. The files, which all recipients share, follow as buffers that are never
+ * copied. Rejects with `InvalidEmail`.
+ */
 export async function buildMessagePieces(
   item: EmailItem,
   to?: EmailAddress,
@@ -14,7 +17,7 @@ export async function buildMessagePieces(
   return { message: writeMessage(mail, signatures), files: mail.shared.files }
 }
 
-/** The whole mail at once. */
+/** The whole email in one buffer. */
 export async function buildMessage(item: EmailItem): Promise<Buffer> {
   const { message, files } = await buildMessagePieces(item)
   return Buffer.concat([Buffer.from(message, 'latin1'), ...files])

@@ -1,5 +1,6 @@
-// A mail as bytes (RFC 5322, 2045, 2046). Everything that recipients of the same content share is encoded once; the mail of one of
-// them is those pieces with their references between, behind the few headers that are theirs.
+// Writes an email as bytes (RFC 5322, 2045, 2046). Everything that recipients of the same content share is encoded
+// once. The email for one of them consists of a few headers of its own, followed by the shared pieces with the
+// recipient's references between them.
 
 import { randomBytes } from 'node:crypto'
 import { fillPieces, isPlaceholderName, type Pieces, splitAtPlaceholders } from '../../../lib/placeholders.ts'
@@ -11,19 +12,22 @@ import { encodeQuotedPrintable } from './quoted-printable.ts'
 import { toByteString, toWireText, type WireText } from './wire-format.ts'
 
 export type PreparedMessage = {
-  /** Shared headers, an empty line, the body: with their places filled they are a `Wire`. */
+  /** Shared headers, an empty line and the body. With their placeholders filled, they are a `WireText`. */
   pieces: Pieces
-  /** What follows on that, the same for all: never copied, as it may be large. Also as a signature sees it. */
+  /**
+   * The attachments, which follow the body and are the same for all recipients. They are never copied, because they may
+   * be large. DKIM canonicalization does not change them.
+   */
   files: readonly Buffer[]
-  /** Headers and body as a signature sees them ("relaxed", RFC 6376, 3.4). */
+  /** Headers and body in DKIM's canonical form ("relaxed", RFC 6376, 3.4). */
   signedHeaders: ReadonlyMap<string, Pieces>
   signedBody: Pieces
-  /** An address in a header asks for SMTPUTF8. */
+  /** An address in a header requires SMTPUTF8. */
   isUtf8: boolean
 }
 
 export type ComposedMessage = {
-  /** Headers of the recipient; each as one line. */
+  /** The headers of this recipient, each on one line. */
   own: readonly (readonly [name: string, value: string])[]
   referenceAt: (place: string) => string
   shared: PreparedMessage
@@ -31,7 +35,7 @@ export type ComposedMessage = {
 
 const prepared = new WeakMap<EmailContent, PreparedMessage>()
 
-/** Throws `BadMail`. */
+/** Throws `InvalidEmail`. */
 export function prepareMessage(content: EmailContent): PreparedMessage {
   const known = prepared.get(content)
   if (known) return known
@@ -70,10 +74,10 @@ function prepare({ from, replyTo, subject, html, text, headers, files: attached 
   }
 }
 
-/** `to`: of whoever has read it already. Throws `BadMail`. */
+/** Callers that have parsed the recipient's address already pass it as `to`. Throws `InvalidEmail`. */
 export function composeMessage(item: EmailItem, to = mustRead(item.to)): ComposedMessage {
   const { content, reference, messageIdHeader, date } = item
-  // It goes into a command, so that a line end in it would begin another.
+  // The reference becomes part of an SMTP command, where a line end would start another command.
   if (!/^[\w-]{0,70}$/.test(reference)) throw new InvalidEmail('reference not valid')
   if (!/^<[\w!#$%&'*+/=?^`{|}~.-]{1,180}@[\w.-]{1,253}>$/.test(messageIdHeader))
     throw new InvalidEmail('message id not valid')
@@ -91,7 +95,10 @@ function checked(reference: string): string {
   return reference
 }
 
-/** The pieces were looked through when they were made, and a reference has no dots or line ends: the head is what is left. */
+/**
+ * Only the head still has to be converted: the pieces were checked when they were prepared, and a reference contains no
+ * dots or line ends.
+ */
 export function writeMessage({ own, referenceAt, shared }: ComposedMessage, signatures: string): WireText {
   const head = own.map(([name, value]) => `${name}: ${value}\r\n`).join('')
   return (toWireText(toByteString(signatures + head)) + fillPieces(shared.pieces, referenceAt)) as WireText
@@ -112,7 +119,7 @@ function readMailbox(text: string): { name?: string; address: EmailAddress } {
 /** The body is ASCII. */
 type EncodedBody = { contentHeaders: string[]; body: Pieces }
 
-/** The body as the first part, the files behind it. */
+/** The body becomes the first part, and the files follow it. */
 function withFiles(
   { contentHeaders, body }: EncodedBody,
   attached: readonly EmailAttachment[] = [],
@@ -128,10 +135,10 @@ function withFiles(
   }
 }
 
-/** "=_" can be neither in quoted-printable nor in base64: no part can hold the boundary. */
+/** "=_" occurs neither in quoted-printable nor in base64, so no part can contain the boundary. */
 const newBoundary = () => `=_${randomBytes(12).toString('hex')}`
 
-/** Both forms as alternatives; one alone as it is. */
+/** If there are both forms, they become alternatives; a single one is used as it is. */
 function bodyOf(text: Pieces, html: Pieces): EncodedBody {
   const parts = [
     { type: 'plain', pieces: text },
@@ -163,7 +170,7 @@ function bodyOf(text: Pieces, html: Pieces): EncodedBody {
 const CRLF = '\r\n'
 const SOFT_BREAK = '=\r\n'
 
-/** A reference gets a line of its own, so that what stands around it is the same for all. */
+/** Each reference gets a line of its own, so that the text around it is the same for all recipients. */
 const encodePieces = (pieces: Pieces): Pieces =>
   pieces.map((piece, n) => {
     if (isPlaceholderName(n)) return piece
@@ -172,7 +179,7 @@ const encodePieces = (pieces: Pieces): Pieces =>
     return before + encodeQuotedPrintable(piece) + behind
   })
 
-/** One behind the other: the last piece of the first and the first piece of the other become one. */
+/** Joins two lists: the last piece of the first and the first piece of the second become one. */
 function chain(first: Pieces, other: Pieces): Pieces {
   const [begin = '', ...rest] = other
   return [...first.slice(0, -1), (first.at(-1) ?? '') + begin, ...rest]
@@ -188,7 +195,9 @@ function relaxHeader(line: string): [name: string, pieces: Pieces] {
   return [line.slice(0, colon).toLowerCase(), splitAtPlaceholders(value)]
 }
 
-/** Every reference has characters of its line before and behind it, so the pieces can be taken one by one. */
+/**
+ * Every reference has other characters of its line before and after it, so each piece can be canonicalized by itself.
+ */
 function relaxBody(body: Pieces, isEnd: boolean): Pieces {
   return body.map((piece, n) => {
     if (isPlaceholderName(n)) return piece
@@ -199,7 +208,10 @@ function relaxBody(body: Pieces, isEnd: boolean): Pieces {
   })
 }
 
-/** Of the empty lines at the end, none. An expression would try every run of empty lines in the text from each of its lines anew. */
+/**
+ * Removes empty lines from the end. A regular expression would start over at each line of every run of empty lines in
+ * the text.
+ */
 function withoutEmptyEnd(text: string): string {
   let end = text.length
   while (text.endsWith('\r\n\r\n', end)) end -= 2

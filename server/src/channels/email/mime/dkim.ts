@@ -1,4 +1,4 @@
-// Signatures of mail: DKIM (RFC 6376), relaxed/relaxed, with RSA or Ed25519 (RFC 8463).
+// DKIM signatures (RFC 6376), relaxed/relaxed, with RSA or Ed25519 (RFC 8463).
 
 import { createHash, hash, sign as signBytes } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -6,7 +6,7 @@ import { fillPieces } from '../../../lib/placeholders.ts'
 import { type DkimSigningKey, InvalidEmail } from '../message.ts'
 import type { ComposedMessage } from './compose-message.ts'
 
-/** With a callback the work is done in a thread of its own: an RSA signature takes milliseconds. */
+/** With a callback, Node signs in its thread pool: an RSA signature takes milliseconds. */
 const sign = promisify(signBytes)
 
 const SIGNED = [
@@ -23,7 +23,7 @@ const SIGNED = [
   'feedback-id',
 ]
 
-/** The headers to put before the mail, one for each key. */
+/** Returns the headers to put before the email, one for each key. */
 export async function signWithDkim(
   mail: ComposedMessage,
   keys: readonly DkimSigningKey[],
@@ -35,7 +35,7 @@ export async function signWithDkim(
   for (const [name, value] of own) headers.set(name.toLowerCase(), [value.replaceAll(/[ \t]+/g, ' ')])
   const names = SIGNED.filter((name) => headers.has(name))
   const signed = names.map((name) => `${name}:${fillPieces(headers.get(name) ?? [], referenceAt)}\r\n`).join('')
-  // From stands in the list once more than in the mail: a second one, added on the way, breaks the signature.
+  // From is listed once more than it occurs, so that adding a second From on the way breaks the signature.
   const tags = [
     'c=relaxed/relaxed',
     `t=${Math.floor(date.getTime() / 1000)}`,
@@ -63,7 +63,7 @@ async function signatureOf(
   if (!NAME.test(domain) || !NAME.test(selector) || privateKey.asymmetricKeyType !== algorithm)
     throw new InvalidEmail('signing key not valid')
   const all = ['v=1', `a=${algorithm}-sha256`, `d=${domain}`, `s=${selector}`, ...tags, 'b=']
-  // The white space of folding is one space in what is signed.
+  // In the signed text, folding white space becomes one space.
   const input = Buffer.from(`${signed}dkim-signature:${all.join('; ')}`)
   const signature = await (algorithm === 'rsa'
     ? sign('sha256', input, privateKey)

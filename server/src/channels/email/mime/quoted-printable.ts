@@ -1,16 +1,16 @@
-// Quoted-printable (RFC 2045): every line is printable ASCII, at most 76 long, and ends in CR LF. Nothing in it can be taken for
-// the end of a message or for a boundary that holds "=_".
+// Quoted-printable (RFC 2045): every line is printable ASCII, at most 76 characters long, and ends in CR LF. Nothing in
+// it can be mistaken for the end of a message or for a boundary that contains "=_".
 
 const EQUALS = 0x3d
 const CR = 13
 const LF = 10
-/** With the "=" of a soft break: 76. */
+/** 76 with the "=" of a soft break. */
 const MOST_LINE = 75
 const HEX = Buffer.from('0123456789ABCDEF')
 
 /**
- * Begins at the start of a line and may end in the middle of one, where "=" and a line end can follow. Of line ends all forms are
- * known.
+ * The text begins at the start of a line and may end in the middle of one, where "=" and a line end can follow. All
+ * forms of line ends are recognized.
  */
 export function encodeQuotedPrintable(text: string): string {
   const source = Buffer.from(text.toWellFormed().replaceAll(/\r\n?/g, '\n'))
@@ -45,9 +45,9 @@ export function encodeQuotedPrintable(text: string): string {
   return out.toString('latin1', 0, length)
 }
 
-/** Spaces and tabs are lost where they end a line. */
+/** Spaces and tabs at the end of a line would be lost, so they are encoded there. */
 const isLiteral = (byte: number, isLast: boolean) =>
   (byte > 32 && byte < 127 && byte !== EQUALS) || ((byte === 32 || byte === 9) && !isLast)
 
-/** What a server on the way may change where it begins a line: a dot, and the F of "From ". */
+/** Servers on the way may change these at the start of a line: a dot, and the F of "From ". */
 const isTouchy = (byte: number) => byte === 0x2e || byte === 0x46

@@ -1,5 +1,6 @@
-// A message between DATA and the final dot (RFC 5321, 4.5.2). It is text with one character for each byte: a socket takes it as it is,
-// while bytes in memory of their own would have to be made, filled and collected for every mail.
+// The form of a message between DATA and the final dot (RFC 5321, 4.5.2). It is a string with one character for each
+// byte: a socket can write it as it is, while a buffer would have to be allocated, filled and collected for every
+// email.
 
 import { isAscii } from '../address.ts'
 
@@ -7,16 +8,16 @@ const CR = 13
 const LF = 10
 const DOT = 46
 
-/** A message, or a part of one that begins and ends as a line does, that is as `toWire` leaves it. */
+/** A message in the form that `toWireText` returns, or a part of one that consists of whole lines. */
 export type WireText = string & { readonly [wire]: true }
 declare const wire: unique symbol
 
-/** UTF-8, as one character for each byte. */
+/** UTF-8 with one character for each byte. */
 export const toByteString = (text: string): string => (isAscii(text) ? text : Buffer.from(text).toString('latin1'))
 
 /**
- * Every line end is CR LF, every line that begins with a dot has one more, and the last line has an end: nothing inside can be
- * taken for the end of the message, by this server or by one behind it that is less strict.
+ * Every line end becomes CR LF, a line that begins with a dot gets a second one, and the last line gets a line end. So
+ * neither this server nor a less strict one behind it can mistake anything inside for the end of the message.
  */
 export function toWireText(message: string): WireText {
   return (isClean(message) ? message : clean(message)) as WireText

@@ -1,4 +1,5 @@
-// Kept connections to one server: at most so many, each for so many mails, and for a while without any.
+// A pool of connections to one server: limited in number, each used for a limited number of emails and closed after a
+// while without any.
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { TrafficSource } from '../../channel.ts'
@@ -9,32 +10,35 @@ import type { SendRate } from './pace.ts'
 
 export type QueuedTransaction = SmtpTransaction & {
   source: TrafficSource
-  /** Asked when a connection is there for it: what it gives instead of undefined, the mail is not sent. */
+  /**
+   * Called when a connection is available for the email. If it returns a value, the email is not sent, and that value
+   * is its result.
+   */
   hold?(): HeldBack | undefined
 }
 
 export type HeldBack = { kind: 'held'; afterMs: number }
 
-/** Unopened: there is no connection, and none can be had. */
+/** `unopened`: there is no connection, and none can be opened. */
 export type PoolResult = TransactionResult | HeldBack | ({ kind: 'unopened' } & SessionFailure)
 
 export type SmtpPoolSettings = {
   open(): Promise<SmtpConnection | SessionFailure>
   clock: Pick<Clock, 'now'>
   connections: number
-  /** Several apps use them. */
+  /** Whether several apps use the connections. */
   isShared?: boolean | undefined
   pace?: SendRate | undefined
-  /** After so many mails a connection is given back: servers mind long ones. */
+  /** A connection is closed after this many emails, because servers object to long sessions. */
   mailsEach?: number | undefined
   idleMs?: number | undefined
-  /** How long a server that could not be reached is left alone. */
+  /** How long no new attempt is made after the server could not be reached. */
   awayMs?: number | undefined
 }
 
 export type SmtpPool = {
   deliver(mailing: QueuedTransaction): Promise<PoolResult>
-  /** What waits is still served; no connection is kept. */
+  /** Emails that wait are still sent; no connection is kept afterwards. */
   close(): Promise<void>
 }
 
@@ -45,7 +49,7 @@ type PooledConnection = { connection: SmtpConnection; mails: number; timer?: Nod
 const MAILS_EACH = 100
 const IDLE_MS = 10_000
 const AWAY_MS = 1_000
-/** How long fewer connections are opened after the server did not want more. */
+/** How long fewer connections are opened after the server refused another one. */
 const FEWER_MS = 60_000
 
 export function createSmtpPool(settings: SmtpPoolSettings): SmtpPool {
@@ -54,7 +58,7 @@ export function createSmtpPool(settings: SmtpPoolSettings): SmtpPool {
   const waiting = createFairShares<PoolTask>(isShared)
   const idle: PooledConnection[] = []
   const leaving = new Set<Promise<void>>()
-  /** Open, or being opened. */
+  /** Connections that are open or being opened. */
   let count = 0
   let opening = 0
   let fewer: { connections: number; untilMs: number } | undefined
@@ -65,7 +69,7 @@ export function createSmtpPool(settings: SmtpPoolSettings): SmtpPool {
   const until = (ms: number) => clock.now().getTime() + ms
   const most = () => fewer?.connections ?? settings.connections
 
-  /** Kept connections for those that wait, then new ones. */
+  /** Gives waiting emails the idle connections first, then opens new ones. */
   function serve() {
     if (isOver(fewer)) fewer = undefined
     dropClosed()
@@ -89,7 +93,7 @@ export function createSmtpPool(settings: SmtpPoolSettings): SmtpPool {
     }
   }
 
-  /** By the pace that was set; then it is served when the time has come. */
+  /** Whether the send rate forbids sending now. If so, a timer continues when it permits. */
   function isTooEarly(): boolean {
     const waitMs = pace?.waitMs() ?? 0
     if (waitMs > 0 && alarm === undefined && waiting.wanted(most()) > 0) alarm = setTimeout(ring, waitMs)
@@ -109,16 +113,16 @@ export function createSmtpPool(settings: SmtpPoolSettings): SmtpPool {
     if (!('stage' in opened)) return work({ connection: opened, mails: 0 }, take())
     count--
     const others = count - opening
-    // The server wants no more than those it has; they take what waits.
+    // The server accepts no more connections than it has; those send what waits.
     if (others > 0) fewer = { connections: others, untilMs: until(FEWER_MS) }
-    // The last of those under way decides.
+    // If several connections are being opened, the last one decides.
     else if (opening === 0) {
       away = { failure: opened, untilMs: until(awayMs) }
       for (const { settle } of waiting.clear()) settle({ kind: 'unopened', ...opened })
     }
   }
 
-  /** The next that may go now; on the connection that the source holds, where one is named. */
+  /** Returns the next email that may be sent now; with `source`, on the connection which that source holds. */
   function take(source?: TrafficSource): PoolTask | undefined {
     for (;;) {
       if (isTooEarly()) return undefined
@@ -140,16 +144,16 @@ export function createSmtpPool(settings: SmtpPoolSettings): SmtpPool {
       let next: PoolTask | undefined
       const isLast = slot.mails + 1 >= mailsEach
       const result = await connection.deliver(task, () => {
-        // Of the same source: should this mail hang, nobody else's hangs behind it.
+        // Only from the same source: if this email hangs, nobody else's hangs behind it.
         if (!isLast) next = take(source)
         return next
       })
-      // That the server had let a kept connection go says nothing about this mail.
+      // If the server had closed an idle connection, that says nothing about this email.
       if (slot.mails > 0 && !task.isSecond && isStale(result)) waiting.addFirst({ ...task, isSecond: true })
       else task.settle(result)
       slot.mails++
       const isOver = !connection.isOpen() || isLast
-      // Nothing of it was handed over.
+      // Nothing of the next email was handed over.
       if (next && isOver) waiting.addFirst(next)
       if (!next || isOver) waiting.release(source)
       if (isOver) return leave(slot)

@@ -1,5 +1,5 @@
-// A connection over which mails are handed to a server (RFC 5321; PIPELINING 2920, SIZE 1870, 8BITMIME 6152, SMTPUTF8 6531,
-// DSN 3461).
+// A connection that hands emails to a server (RFC 5321; PIPELINING 2920, SIZE 1870, 8BITMIME 6152, SMTPUTF8 6531, DSN
+// 3461).
 
 import type { EmailAddress } from '../address.ts'
 import { toByteString, type WireText } from '../mime/wire-format.ts'
@@ -8,13 +8,13 @@ import { openSmtpSession, type SessionFailure, type SmtpSession, type SmtpSessio
 import type { SmtpReply } from './reply.ts'
 
 export type SmtpEnvelope = {
-  /** Undefined: bounces go to nobody. */
+  /** Undefined if bounces go nowhere. */
   from: EmailAddress | undefined
   to: EmailAddress
   bcc: readonly EmailAddress[]
-  /** Comes back in reports; empty for none. */
+  /** An id that reports return; empty if there is none. */
   id: string
-  /** An address in it, or in the headers of the mail, is not ASCII. */
+  /** An address in the envelope or in the headers is not ASCII. */
   isUtf8: boolean
 }
 
@@ -23,18 +23,21 @@ export type TransactionStage = 'mail' | 'rcpt' | 'data' | 'message'
 export type TransactionResult =
   | { kind: 'taken'; reply: SmtpReply }
   | { kind: 'refused'; at: TransactionStage; reply: SmtpReply }
-  /** Nothing that this server could take; it was not asked. */
+  /** The server cannot accept this email, as its extensions show; nothing was sent to it. */
   | { kind: 'unfit'; reason: string }
-  /** No reply that says what became of it. Only when all was written, final dot included, may it have been taken. */
+  /**
+   * No reply says what became of the email. It can only have been accepted if everything was written, including the
+   * final dot.
+   */
   | { kind: 'lost'; reason: string; isWritten: boolean; isUnheard: boolean }
 
-/** `files` follow on the message, and are part of it. */
+/** `files` follow the message, and are part of it. */
 export type SmtpTransaction = { envelope: SmtpEnvelope; message: WireText; files?: readonly Buffer[] }
 
 export type SmtpConnection = {
   /**
-   * One at a time. Never rejects. `follow` is asked when the mail is about to be written, for the one that is delivered next: where
-   * the server lets us, its envelope goes out in the same breath.
+   * Delivers one email at a time. Never rejects. `follow` is called when the email is about to be written, and returns
+   * the one to deliver next: if the server permits, its envelope is sent in the same write.
    */
   deliver(mail: SmtpTransaction, follow?: () => SmtpTransaction | undefined): Promise<TransactionResult>
   isOpen(): boolean
@@ -42,14 +45,18 @@ export type SmtpConnection = {
 }
 
 export type SmtpConnectionSettings = SmtpSessionSettings & {
-  /** How long a server may take over a mail that it has got. Long, because what we do not hear of may have arrived. */
+  /**
+   * How long a server may take to confirm an email that it has received. This is long, because an email without a
+   * confirmation may have been accepted.
+   */
   takenMs?: number | undefined
 }
 
 const TAKEN_MS = 300_000
 /**
- * Nothing else of ours is on the wire when a mail is written: one of this size is handed to the system at once, or not at all. So it
- * counts as written from then on, although an envelope that follows it could be cut off. A larger one goes alone.
+ * When an email is written, nothing else of ours is on its way. An email of up to this size is handed to the operating
+ * system completely or not at all, so it counts as written from then on, although the envelope that follows it could be
+ * cut off. A larger email is written without a following envelope.
  */
 const MOST_TOGETHER = 48 * 1024
 const QUIT_MS = 2_000
@@ -62,7 +69,7 @@ export async function openSmtpConnection(settings: SmtpConnectionSettings): Prom
 const GO_AHEAD = 354
 const GOODBYE = 421
 const DATA: EnvelopeStep = ['data', 'DATA', GO_AHEAD]
-/** By its first digit, as RFC 5321 wants it read. */
+/** Compares only the first digit, as RFC 5321 requires. */
 const isLike = (code: number, wanted: number) => Math.floor(code / 100) === Math.floor(wanted / 100)
 
 function connectionOf({ dialog, extensions }: SmtpSession, takenMs: number): SmtpConnection {
@@ -70,10 +77,13 @@ function connectionOf({ dialog, extensions }: SmtpSession, takenMs: number): Smt
   /** A transaction was begun and not ended. */
   let isBegun = false
 
-  /** The envelope of the next mail, if it was sent already. */
+  /** The envelope of the next email, if it was sent already. */
   let begun: { mail: SmtpTransaction; opening: StartedEnvelope } | undefined
 
-  /** Replies to as many as were asked; to fewer where one is refused, and the server wants them one by one or hangs up. */
+  /**
+   * Sends commands and returns their replies. There are fewer replies than commands if one is refused and the server
+   * takes commands one by one, or if it hangs up.
+   */
   async function ask(progress: TransactionProgress, ...commands: string[]): Promise<SmtpReply[]> {
     if (isPipelining) {
       dialog.write(linesOf(commands))
@@ -107,10 +117,13 @@ function connectionOf({ dialog, extensions }: SmtpSession, takenMs: number): Smt
     ]
   }
 
-  /** With further recipients the data waits until the first one was taken: without it none of them gets anything. */
+  /**
+   * With BCC recipients, DATA waits until the first recipient was accepted: if that one is refused, none of the others
+   * gets the email.
+   */
   const isAtOnce = ({ bcc }: SmtpEnvelope) => isPipelining && bcc.length === 0
 
-  /** Of one whose envelope was sent with the mail before it, only the replies are left. */
+  /** If the envelope was sent together with the previous email, only its replies are still to come. */
   function open(mail: SmtpTransaction): StartedEnvelope {
     if (begun?.mail === mail) return begun.opening
     const steps = stepsFor(mail)
@@ -128,7 +141,7 @@ function connectionOf({ dialog, extensions }: SmtpSession, takenMs: number): Smt
     const replies = await asked
     const wrong = replies.findIndex(({ code }, n) => !isLike(code, steps[n]?.[2] ?? 0))
     if (wrong >= 0) {
-      // Data is waited for all the same, although nobody is to get it: an end to it.
+      // The server waits for data although no recipient was accepted, so the data has to be ended.
       if (replies.at(-1)?.code === GO_AHEAD) await endData()
       return { kind: 'refused', at: steps[wrong]?.[0] ?? 'mail', reply: replies[wrong] as SmtpReply }
     }
@@ -139,17 +152,17 @@ function connectionOf({ dialog, extensions }: SmtpSession, takenMs: number): Smt
     }
     const { answer, flushed } = hand(mail, progress, follow)
     const reply = await answer
-    // Refused before it was all there: the rest of it must not be taken for commands.
+    // The email was refused before all of it was written. The rest must not be taken for commands.
     if (!isLike(reply.code, 250) && !flushed()) dialog.end('connection lost')
     return isLike(reply.code, 250) ? { kind: 'taken', reply } : { kind: 'refused', at: 'message', reply }
   }
 
-  /** Writes the mail, and with it the envelope of the next one if there is one. */
+  /** Writes the email, together with the envelope of the next one if there is one. */
   function hand({ message, files = [] }: SmtpTransaction, progress: TransactionProgress, follow: NextTransaction) {
     let isFlushed = false
     const isShort = files.length === 0 && message.length <= MOST_TOGETHER
     const next = isPipelining && dialog.isOpen() && isShort ? follow() : undefined
-    // With the final dot this transaction ends, whatever the answer to it.
+    // The final dot ends this transaction, whatever the answer.
     isBegun = false
     const isBesides = next && isAtOnce(next.envelope) && findUnfit(next, extensions) === undefined
     const steps = isBesides ? stepsFor(next) : []
@@ -168,7 +181,7 @@ function connectionOf({ dialog, extensions }: SmtpSession, takenMs: number): Smt
     if (isBesides) {
       const progress: TransactionProgress = { isWritten: false, isHeard: false }
       const replies = hear(progress, steps.length)
-      // Whoever delivers it hears of it.
+      // The delivery of the next email handles the error.
       replies.catch(() => {})
       isBegun = true
       begun = { mail: next, opening: { steps, progress, replies } }
@@ -191,7 +204,7 @@ function connectionOf({ dialog, extensions }: SmtpSession, takenMs: number): Smt
       try {
         const result = await exchange(mail, opening, follow)
         if ('reply' in result && result.reply.code === GOODBYE) dialog.end('connection lost')
-        // A refusal that is none: of what follows nobody could say what it answers.
+        // The code is neither acceptance nor refusal, so later replies could not be matched to commands either.
         if (result.kind === 'refused' && result.reply.code < 400) throw new SmtpConnectionLost('answer not understood')
         return result
       } catch (error) {
@@ -211,7 +224,7 @@ function connectionOf({ dialog, extensions }: SmtpSession, takenMs: number): Smt
 
 type TransactionProgress = { isWritten: boolean; isHeard: boolean }
 type EnvelopeStep = [at: TransactionStage, command: string, wanted: number]
-/** What was asked before the data, and the replies to it. */
+/** The commands that were sent before the data, and their replies. */
 type StartedEnvelope = { steps: readonly EnvelopeStep[]; progress: TransactionProgress; replies: Promise<SmtpReply[]> }
 type NextTransaction = () => SmtpTransaction | undefined
 

@@ -1,21 +1,25 @@
-// One connection to a mail server: what is asked, and the replies to it, in their order. It ends once, for whatever reason.
+// The dialog with a mail server on one connection: commands, and the replies to them in order. It ends once, for any
+// reason.
 
 import type { Socket } from 'node:net'
 import { createSmtpReplyParser, type SmtpReply } from './reply.ts'
 
-/** The connection ended, or the server said what cannot be understood, before there was a reply. */
+/** The connection ended, or the server sent something that cannot be parsed, before a reply arrived. */
 export class SmtpConnectionLost extends Error {}
 
 export type SmtpDialog = {
-  /** Text has one character for each byte. */
+  /** A string has one character for each byte. */
   write(bytes: string | Buffer, onWritten?: () => void): void
-  /** The next reply that nobody waits for yet. Rejects with `SmtpConnectionLost`. */
+  /** The next reply that no earlier call waits for. Rejects with `SmtpConnectionLost`. */
   reply(withinMs?: number): Promise<SmtpReply>
-  /** The same for several, each of which may take as long as one; fewer of them where the connection is `lost` before. */
+  /**
+   * The same for several replies, with the time limit applied to each. Returns fewer if the connection is lost first,
+   * with `lost` set.
+   */
   replies(count: number, withinMs?: number): Promise<ReceivedReplies>
   isOpen(): boolean
   end(reason: string): void
-  /** Leaves the socket to somebody else. What has come and was no whole reply yet is forgotten with this. */
+  /** Hands the socket over to another reader. Data that is not a complete reply yet is discarded. */
   release(): void
 }
 
@@ -30,7 +34,8 @@ export function openSmtpDialog(socket: Socket, answerMs: number): SmtpDialog {
 
   const reader = createSmtpReplyParser((reply) => {
     const [first] = waiting
-    // Nobody asked: mostly a goodbye after a time without mail. Of what follows nobody could say what it answers.
+    // A reply without a command is usually a goodbye after an idle period. Replies that follow could not be matched to
+    // commands.
     if (!first) return end('connection lost')
     first.replies.push(reply)
     if (first.replies.length < first.count) return watch()
@@ -44,7 +49,7 @@ export function openSmtpDialog(socket: Socket, answerMs: number): SmtpDialog {
   const onEnd = () => end('connection lost')
   socket.on('data', onData).on('error', onEnd).on('end', onEnd).on('close', onEnd)
 
-  /** For the reply that is due: bytes that come one by one do not make it later. */
+  /** Watches the time limit of the pending reply. It is not extended when bytes arrive one by one. */
   function watch() {
     const ms = waiting[0]?.withinMs
     if (timer && timer.ms === ms) return void timer.of.refresh()
@@ -62,7 +67,7 @@ export function openSmtpDialog(socket: Socket, answerMs: number): SmtpDialog {
     ended = new SmtpConnectionLost(reason)
     unwatch()
     socket.destroy()
-    // Its writes are told apart first, into those that were made and those that were not.
+    // Deferred, so that the callbacks of pending writes first report whether each was written.
     setImmediate(() => {
       for (const { replies, settle } of waiting.splice(0)) settle({ replies, lost: ended as SmtpConnectionLost })
     })

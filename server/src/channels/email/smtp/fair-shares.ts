@@ -1,22 +1,26 @@
-// Who gets the next connection to a mail server that several apps use. Direct mail goes first, apps take turns, and whoever hangs leaves
-// connections to the others:
-// - bulk of all apps leaves a quarter of the connections, and always the last one, to direct mail;
-// - where apps share the server, bulk of one app has at most half of the connections, and the app one more for its direct mail;
-// - the last connection is for an app that sends no direct mail yet.
+// Decides who gets the next connection to a mail server that several apps use. Direct email goes first, apps take
+// turns, and an app whose emails hang leaves connections to the others:
+// - bulk email of all apps leaves a quarter of the connections, and always the last one, to direct email;
+// - where apps share the server, bulk email of one app uses at most half of the connections, and the app may use one
+// more for its direct email;
+// - the last connection is reserved for an app that is not sending direct email yet.
 
 import type { AppId } from '../../../lib/ids.ts'
 import type { TrafficSource } from '../../channel.ts'
 
 export type FairShares<Task> = {
   add(task: Task): void
-  /** It had its turn, and nothing came of it. */
+  /** Returns a task to the front of its queue, because nothing of it was sent when it had its turn. */
   addFirst(task: Task): void
-  /** The next that may have a connection; its source holds one from now on. `connections`: how many there may be at all. */
+  /**
+   * Returns the next task that may have a connection; its source holds that connection from now on. `connections`: the
+   * most that there may be.
+   */
   take(connections: number): Task | undefined
-  /** The next for the connection that the source holds already, unless it is somebody else's turn. */
+  /** Returns the next task for the connection that the source already holds, unless it is another source's turn. */
   takeNext(source: TrafficSource, connections: number): Task | undefined
   release(source: TrafficSource): void
-  /** How many connections could be used beside those that are held. */
+  /** How many more connections could be used, besides those that are held. */
   wanted(connections: number): number
   clear(): Task[]
 }
@@ -27,7 +31,7 @@ type AppShare<Task> = { held: Record<ShareLane, number>; waiting: Record<ShareLa
 const LANES: readonly ShareLane[] = ['direct', 'bulk']
 
 export function createFairShares<Task extends { source: TrafficSource }>(isShared: boolean): FairShares<Task> {
-  /** Whose turn was longest ago comes first. */
+  /** In the order of their last turn, the least recent first. */
   const shares = new Map<AppId, AppShare<Task>>()
   const held: Record<ShareLane, number> = { direct: 0, bulk: 0 }
 

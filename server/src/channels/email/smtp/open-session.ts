@@ -1,4 +1,4 @@
-// From a socket to a server that is ready to take mail: its greeting, our name, TLS, our credentials.
+// Opens an SMTP session that is ready for email: greeting, EHLO, TLS, and authentication.
 
 import type { Socket } from 'node:net'
 import { DestinationForbidden, type Dial } from '../../dial.ts'
@@ -9,33 +9,36 @@ export type SmtpSessionSettings = {
   dial: Dial
   host: string
   port: number
-  /** `starttls` and `implicit` insist on a certificate of that name; `opportunistic` takes what encryption there is. */
+  /**
+   * `starttls` and `implicit` require a valid certificate for the host; `opportunistic` uses whatever encryption is
+   * offered.
+   */
   tls: 'starttls' | 'implicit' | 'opportunistic' | 'none'
   auth?: { user: string; password: string } | undefined
-  /** The name we greet with. */
+  /** The name that we send in EHLO. */
   helo: string
-  /** How long a reply may take, and a connection. */
+  /** The time limit for each reply, and for connecting. */
   answerMs?: number | undefined
 }
 
-/** `extensions`: their parameters by their names. */
+/** `extensions`: the parameters of each extension by its name. */
 export type SmtpSession = { dialog: SmtpDialog; extensions: ReadonlyMap<string, string> }
 
-/** Nothing of a mail was sent. */
+/** The session could not be opened; no part of an email was sent. */
 export type SessionFailure = {
   stage: 'connect' | 'greeting' | 'hello' | 'tls' | 'auth'
   reason: string
   reply?: SmtpReply
-  /** Another try would end the same way: our side has to be mended. */
+  /** A retry would end the same way: our side has to be fixed. */
   isFinal: boolean
-  /** The name of the server leads nowhere. */
+  /** The name of the server cannot be resolved. */
   isHostUnknown?: boolean
 }
 
 const ANSWER_MS = 60_000
 const PORTS = new Set([25, 465, 587, 2525])
 
-/** A stage that failed. */
+/** A stage failed. */
 class SessionError extends Error {
   readonly at: SessionFailure
   constructor(at: SessionFailure) {
@@ -46,7 +49,7 @@ class SessionError extends Error {
 
 export async function openSmtpSession(settings: SmtpSessionSettings): Promise<SmtpSession | SessionFailure> {
   const result = await tryToOpen(settings)
-  // What calls itself TLS there is none: opportunity missed, in a connection of its own.
+  // The server offers TLS that does not work, so opportunistic sending falls back to an unencrypted connection.
   const isMissed = settings.tls === 'opportunistic' && 'stage' in result && result.stage === 'tls' && !settings.auth
   return isMissed ? tryToOpen({ ...settings, tls: 'none' }) : result
 }
@@ -68,7 +71,7 @@ async function tryToOpen(settings: SmtpSessionSettings): Promise<SmtpSession | S
     if ((tls === 'starttls' || tls === 'opportunistic') && isOffered) {
       stage = 'tls'
       judge('tls', await say(dialog, 'STARTTLS'), 220)
-      // Whatever came behind the reply came in the clear: from anybody.
+      // Anything that followed the reply was unencrypted and could have been injected by anybody.
       dialog.release()
       const isAnybody = tls === 'opportunistic' && !settings.auth
       const secured = await dial.secure(socket, { host, timeoutMs: answerMs, acceptsAnyCertificate: isAnybody })
@@ -130,7 +133,7 @@ async function greet(dialog: SmtpDialog, { helo }: SmtpSessionSettings): Promise
   const name = /^[\w.:[\]-]{1,255}$/.test(helo) ? helo : 'localhost'
   const reply = await say(dialog, `EHLO ${name}`)
   if (reply.code >= 500) {
-    // One that is older than extensions.
+    // The server is too old to know extensions.
     judge('hello', await say(dialog, `HELO ${name}`), 250)
     return new Map()
   }

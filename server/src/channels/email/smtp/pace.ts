@@ -1,11 +1,11 @@
-/** No more than so many mails in a second. */
+/** Limits the number of emails per second. */
 export type SendRate = {
-  /** Until the next one may go; zero when that is now. */
+  /** The time until the next email may be sent; 0 if it may be sent now. */
   waitMs(): number
   use(): void
 }
 
-/** Timers come late; what was due in that time before is made good. */
+/** Timers fire late; a delay of up to this much is made up for. */
 const LATE_MS = 50
 
 export function createSendRate(perSecond: number): SendRate {

@@ -1,9 +1,9 @@
-// What a mail server says: a code, an enhanced code (RFC 3463) where it has one, and words, on one line or several.
+// A mail server's reply: a code, an optional enhanced code (RFC 3463), and text, on one line or several.
 
 export type SmtpReply = { code: number; enhanced?: string; text: string; lines: readonly string[] }
 
 export type SmtpReplyParser = {
-  /** False for bytes that are no replies, or too many of them for one. */
+  /** Returns false if the bytes are not a reply, or are too many for one. */
   feed(chunk: Buffer): boolean
 }
 
@@ -28,7 +28,8 @@ export function createSmtpReplyParser(onReply: (reply: SmtpReply) => void): Smtp
 
   return {
     feed(chunk) {
-      // Bytes, not characters: what is cut in two here is one again when the rest has come.
+      // Decoded as bytes, not characters: a character that is split between two chunks becomes whole again when the
+      // rest arrives.
       rest += chunk.toString('latin1')
       for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
         const line = rest.slice(0, rest[end - 1] === '\r' ? end - 1 : end)

@@ -31,7 +31,7 @@ const SCOPE = 'messaging:push'
 const MOST_DATA_BYTES = 6144
 const [LEAST_EXPIRY_SECONDS, MOST_EXPIRY_SECONDS] = [60, 2_678_400]
 
-/** Made once for all that get the same. */
+/** Called once for all recipients of the same content. */
 export const writeAdmPush = (content: PushContent): AdmPush => ({
   data: writeAndroidData(content),
   priority: nearestPriority(content.priority, [5, 10]) === 10 ? 'high' : 'normal',

@@ -1,4 +1,4 @@
-// Amazon's answers, and what follows from each.
+// Interprets Amazon's answers.
 
 import { ownProperty } from '../../../lib/own-property.ts'
 import type { ChannelOutcome } from '../../channel.ts'
@@ -6,9 +6,9 @@ import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http
 
 type AdmVerdict = 'gone' | 'failed' | 'misconfigured' | 'retry' | 'retry all'
 
-/** By Amazon's word for it. A word that is not here is not repeated. */
+/** By Amazon's reason. Unknown reasons are not repeated in ours. */
 const REASONS: Readonly<Record<string, AdmVerdict>> = {
-  // A registration that Amazon does not know, or not for this app.
+  // Amazon does not know the registration, or it belongs to another app.
   InvalidRegistrationId: 'gone',
   Unregistered: 'gone',
   InvalidData: 'failed',
@@ -27,7 +27,7 @@ const byStatus = (status: number): AdmVerdict => {
   return status === 408 || status >= 500 ? 'retry' : 'failed'
 }
 
-/** Where an answer names no time. */
+/** Used when an answer names no time. */
 const RATE_PAUSE_MS = 60_000
 const BACKOFF_MS = 10_000
 

@@ -1,5 +1,6 @@
-// APNs: iOS and macOS, and Safari before it took part in web push. Apple wants few connections with many streams, and on
-// each only tokens of one team; so every team and every certificate of an app has connections of its own.
+// APNs: iOS and macOS, and Safari before it supported web push. Apple wants few connections with many streams, and
+// accepts the tokens of only one team on each. Therefore every team and every certificate of an app has its own
+// connections.
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
@@ -15,19 +16,19 @@ import { createApnsTokens } from './provider-token.ts'
 
 export type ApnsServer = 'production' | 'development'
 
-/** Keys and certificates are PEM. */
+/** Keys and certificates are in PEM. */
 export type ApnsCredentials =
   | { kind: 'token'; environment: ApnsServer; key: string; keyId: string; teamId: string; topic: string }
-  /** Without a topic Apple takes the one that the certificate names. */
+  /** Without a topic, Apple uses the one in the certificate. */
   | { kind: 'certificate'; environment: ApnsServer; key: string; certificate: string; topic: string | null }
 
 export type ApnsItem = {
   appId: AppId
-  /** Of the device, in hex. */
+  /** The device token in hex. */
   token: string
   credentials: ApnsCredentials
   push: ApnsPush
-  /** A UUID that Apple repeats in its answer. */
+  /** A UUID that Apple returns in its answer. */
   id?: string | undefined
 }
 
@@ -44,7 +45,7 @@ const TOPIC_ENDINGS: Record<ApnsPushType, string> = {
   liveactivity: '.push-type.liveactivity',
 }
 const mostBytes = (type: ApnsPushType) => (type === 'voip' ? 5120 : 4096)
-/** Teams and certificates with connections at once; what was used least is closed. */
+/** How many teams and certificates may have connections at once. The least recently used are closed. */
 const MOST_CLIENTS = 500
 
 export function openApnsChannel({ clock, ...settings }: ApnsSettings): Channel<ApnsItem> {
@@ -105,7 +106,7 @@ function headersOf({ credentials, push, id }: ApnsItem, now: Date, jwt: string |
   const headers: Record<string, string> = {
     'apns-push-type': push.type,
     'apns-priority': String(push.priority),
-    // Zero asks for now or never; Apple stores nothing then.
+    // With 0, Apple tries to deliver once and stores nothing.
     'apns-expiration': push.expiresAt > now ? String(toUnixSeconds(push.expiresAt)) : '0',
   }
   if (jwt !== undefined) headers.authorization = `bearer ${jwt}`

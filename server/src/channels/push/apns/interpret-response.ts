@@ -1,4 +1,4 @@
-// Apple's answers, and what follows from each.
+// Interprets Apple's answers.
 
 import { ownProperty } from '../../../lib/own-property.ts'
 import type { ChannelOutcome } from '../../channel.ts'
@@ -6,9 +6,10 @@ import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http
 
 type ApnsVerdict = 'gone' | 'failed' | 'misconfigured' | 'retry' | 'retry all'
 
-/** By Apple's word for it. A word that is not here is not repeated. */
+/** By Apple's reason. Unknown reasons are not repeated in ours. */
 const REASONS: Readonly<Record<string, ApnsVerdict>> = {
-  // A token of the other environment is called bad too: when an app's first messages all end so, look there.
+  // Also the answer for a token of the other environment: if an app's first messages all fail with this, check its
+  // environment.
   BadDeviceToken: 'gone',
   DeviceTokenNotForTopic: 'gone',
   Unregistered: 'gone',
@@ -49,7 +50,7 @@ const byStatus = (status: number): ApnsVerdict => {
   return status === 429 || status >= 500 ? 'retry' : 'failed'
 }
 
-/** Apple lets a token be renewed after this long. */
+/** The shortest interval at which Apple permits a token to be renewed. */
 const TOKEN_PAUSE_MS = 20 * 60_000
 
 export function interpretApnsResponse(reply: ProviderReply, now: Date): ChannelOutcome {
@@ -73,7 +74,10 @@ export function interpretApnsResponse(reply: ProviderReply, now: Date): ChannelO
 export const isApnsTokenExpired = (reply: ProviderReply) =>
   reply.kind === 'answer' && reply.status === 403 && readAnswer(reply.body).word === 'ExpiredProviderToken'
 
-/** `{"reason": …, "timestamp": …}`, the time in milliseconds since when the token is known to be unused. */
+/**
+ * Reads `{"reason": …, "timestamp": …}`. The timestamp, in milliseconds, says since when the token is known to be
+ * unused.
+ */
 function readAnswer(body: string): { word: string; since: Date | undefined } {
   try {
     const { reason, timestamp } = JSON.parse(body) as { reason?: unknown; timestamp?: unknown }

@@ -1,5 +1,5 @@
-// Live activities: what stays on the lock screen of iOS and changes there. Started by the app's token for its kind, updated
-// and ended by the token of the one activity.
+// Live activities: live displays on the iOS lock screen. They are started with the app's token for that type of
+// activity, and updated and ended with the token of the individual activity.
 
 import { compact, nearestPriority } from '../content.ts'
 import { toUnixSeconds } from '../jwt.ts'
@@ -9,9 +9,9 @@ export type LiveActivityContent = {
   messageId: string
   expiresAt: Date
   priority: number
-  /** What it shows now. */
+  /** What the activity shows now. */
   state: Readonly<Record<string, unknown>>
-  /** What it is about, and by which name we know it: when it starts. */
+  /** Given when the activity starts: its type, its fixed attributes, and our id for it. */
   start?: { type: string; attributes: Readonly<Record<string, unknown>>; activityId: string } | undefined
   isEnd?: boolean | undefined
   alert?: { title?: string | undefined; body?: string | undefined; sound?: string | undefined } | undefined
@@ -20,13 +20,13 @@ export type LiveActivityContent = {
   relevanceScore?: number | undefined
 }
 
-/** `now` orders updates: iOS drops one that is older than what it shows. */
+/** `now` orders updates: iOS drops an update that is older than what it shows. */
 export function writeLiveActivityPush(activity: LiveActivityContent, now: Date): ApnsPush {
   const { messageId, state, start, isEnd, alert, staleAt, dismissAt, relevanceScore } = activity
   const aps = compact({
     timestamp: toUnixSeconds(now),
     event: start ? 'start' : isEnd ? 'end' : 'update',
-    // The SDK confirms the receipt by this id, and tells its own activities by the other.
+    // The SDK confirms the receipt with this id, and identifies its own activities with the other.
     'content-state': { ...state, onesignal: { notificationId: messageId } },
     'attributes-type': start?.type,
     attributes: start && { ...start.attributes, onesignal: { activityId: start.activityId } },

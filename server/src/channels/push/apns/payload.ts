@@ -1,4 +1,4 @@
-// What iOS and the official SDK on it read; and what Safari read before it took part in web push.
+// The payloads for iOS and the official SDK, and for Safari before it supported web push.
 
 import { sha256 } from '../../../lib/secrets.ts'
 import { compact, nearestPriority, type PushContent, rootData } from '../content.ts'
@@ -14,13 +14,13 @@ export type ApnsPush = {
   collapseId: string | undefined
 }
 
-/** What Apple knows, in rising order: save power, send in groups, send at once. */
+/** Apple's priorities in rising order: save power, send in groups, send at once. */
 const PRIORITIES = [1, 5, 10] as const
 
-/** What iOS and the SDK read, older versions of it included. */
+/** The keys that iOS and the SDK read, including older versions of the SDK. */
 const ROOT_KEYS = new Set('aps custom att buttons o os_data'.split(' '))
 
-/** Made once for all that get the same. */
+/** Called once for all recipients of the same content. */
 export function writeApnsPush(content: PushContent): ApnsPush {
   const { messageId, title, subtitle, body, url, data, image, sound, buttons, collapseId, group, ios = {} } = content
   const isShown = body !== undefined || title !== undefined || Object.keys(ios.alert ?? {}).length > 0
@@ -47,7 +47,7 @@ export function writeApnsPush(content: PushContent): ApnsPush {
       'relevance-score': ios.relevanceScore,
       'target-content-id': ios.targetContentId,
       'content-available': ios.wakesApp || !isShown ? 1 : undefined,
-      // For the app's extension, which adds pictures and buttons, counts badges up and confirms the receipt.
+      // For the app's extension, which adds images and buttons, increments badges and confirms the receipt.
       'mutable-content': isShown ? 1 : undefined,
     }),
     custom: compact({
@@ -65,14 +65,14 @@ export function writeApnsPush(content: PushContent): ApnsPush {
   return {
     body: JSON.stringify(payload),
     type: ios.isVoip ? 'voip' : isShown ? 'alert' : 'background',
-    // Apple takes background messages with this priority only.
+    // Apple accepts background messages only with this priority.
     priority: isQuiet ? 5 : nearestPriority(content.priority, PRIORITIES),
     expiresAt: content.expiresAt,
     collapseId: collapseId === undefined ? undefined : collapseHeader(collapseId),
   }
 }
 
-/** The Website Push of old: `url-args` fill the address that the website's package gave. */
+/** For Safari's old Website Push: `url-args` fill in the URL template from the website's push package. */
 export function writeSafariPush(content: PushContent): ApnsPush {
   const { title = '', body = '', buttons, url, collapseId } = content
   const action = buttons?.[0]?.text
@@ -85,6 +85,6 @@ export function writeSafariPush(content: PushContent): ApnsPush {
   }
 }
 
-/** At most 64 bytes, and a header takes no others than these. */
+/** Apple accepts at most 64 bytes, and only these characters are valid in a header. */
 const collapseHeader = (collapseId: string) =>
   /^[\x21-\x7e]{1,64}$/.test(collapseId) ? collapseId : sha256(collapseId).toString('base64url')

@@ -1,4 +1,5 @@
-// The token by which Apple knows a team: good for an hour, and not to be renewed more often than every 20 minutes.
+// The token that authenticates a team with Apple. It is valid for an hour, and must not be renewed more often than
+// every 20 minutes.
 
 import { createPrivateKey } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
@@ -12,9 +13,12 @@ const RENEW_SECONDS = 50 * 60
 const SOONEST_SECONDS = 20 * 60
 
 export type ApnsTokens = {
-  /** Throws when the key is none. */
+  /** Throws when the key is invalid. */
   get(key: ApnsKey): string
-  /** After Apple called this one expired. Undefined when it is too young for that: then a clock is wrong. */
+  /**
+   * Called after Apple said that this token has expired. Returns undefined if the token is too young for that, because
+   * then a clock is wrong.
+   */
   renew(key: ApnsKey, refused: string): string | undefined
 }
 

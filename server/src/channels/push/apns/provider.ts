@@ -3,7 +3,7 @@ import { type ApnsCredentials, openApnsChannel } from './channel.ts'
 import { writeLiveActivityPush } from './live-activity.ts'
 import { writeApnsPush, writeSafariPush } from './payload.ts'
 
-/** Keys and certificates are PEM. `subjectId` is the bundle or website that the certificate was made for. */
+/** Keys and certificates are in PEM. `subjectId` is the bundle or website that the certificate was issued for. */
 type AppleCertificate = { key: string; certificate: string; subjectId: string | null }
 
 type ApnsAppSettings = {
@@ -37,7 +37,7 @@ export const apnsProvider = definePushProvider({
   toItem: ({ appId, credentials, message, push }) => ({ appId, token: message.token, credentials, push }),
 })
 
-/** Safari before it took part in web push: a website is known by its certificate. */
+/** Safari before it supported web push: a website is identified by its certificate. */
 export const safariProvider = definePushProvider({
   readCredentials({
     secrets,

@@ -1,4 +1,4 @@
-// Google's access tokens: a request signed by the service account buys one for an hour.
+// Google's access tokens: a request signed by the service account returns one that is valid for an hour.
 
 import { createPrivateKey } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
@@ -6,7 +6,7 @@ import type { PushHttpClient } from '../http/client.ts'
 import { signJwt, toUnixSeconds } from '../jwt.ts'
 import { type AccessTokens, createAccessTokens } from '../oauth/access-tokens.ts'
 
-/** `privateKey` is PEM. */
+/** `privateKey` is in PEM. */
 export type GoogleServiceAccount = { projectId: string; clientEmail: string; privateKey: string }
 
 const SCOPE = 'https://www.googleapis.com/auth/firebase.messaging'

@@ -1,9 +1,12 @@
-// The fields that the SDK for Android reads, whoever brings them. All values are text.
+// The fields that the Android SDK reads, whichever provider delivers them. All values are strings.
 
 import type { PushContent } from '../content.ts'
 import { writeFcmPush } from './payload.ts'
 
-/** Where the provider is not Google, nobody but us tells the SDK what replaces what. */
+/**
+ * The collapse id has to be part of the data: providers other than Google do not tell the SDK which message replaces
+ * which.
+ */
 export const writeAndroidData = (content: PushContent): Record<string, string> => ({
   ...writeFcmPush(content).data,
   ...(content.collapseId !== undefined && { collapse_key: content.collapseId }),

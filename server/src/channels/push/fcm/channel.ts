@@ -1,4 +1,4 @@
-// FCM by its v1 interface: Android.
+// FCM, by its v1 API: Android.
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
@@ -22,7 +22,7 @@ export type FcmItem = {
 export type FcmSettings = { clock: Clock } & Omit<PushHttpSettings, 'allowsHttp1' | 'identity'>
 
 const ORIGIN = 'https://fcm.googleapis.com'
-/** Never the one that a customer's file names: the signed request for a token goes nowhere else. */
+/** The `token_uri` of the customer's file is ignored, so that the signed token request goes nowhere else. */
 const TOKEN_URL = 'https://oauth2.googleapis.com/token'
 const MOST_DATA_BYTES = 4096
 const LONGEST_TTL_SECONDS = 2_419_200

@@ -1,4 +1,4 @@
-// Google's answers, and what follows from each.
+// Interprets Google's answers.
 
 import type { ChannelOutcome } from '../../channel.ts'
 import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http/exchange.ts'
@@ -14,7 +14,7 @@ const CODES = [
   'INTERNAL',
   'THIRD_PARTY_AUTH_ERROR',
 ]
-/** Google's advice where an answer names no time. */
+/** Google's recommended pause when an answer names no time. */
 const QUOTA_PAUSE_MS = 60_000
 const BACKOFF_MS = 10_000
 
@@ -27,11 +27,11 @@ export function interpretFcmResponse(reply: ProviderReply, now: Date): ChannelOu
   const afterMs = retryAfterMs(reply, now)
   switch (code) {
     case 'UNREGISTERED':
-    // Of another project.
+    // The token belongs to another project.
     case 'SENDER_ID_MISMATCH':
       return { kind: 'gone', reason }
     case 'INVALID_ARGUMENT':
-      // Either the token is none, or a field of the message is wrong; Google names the field then.
+      // Either the token is invalid or a field of the message is. In the latter case, Google names the field.
       return isOurPayload ? { kind: 'failed', reason } : { kind: 'gone', reason }
     case 'THIRD_PARTY_AUTH_ERROR':
       return { kind: 'misconfigured', reason }
@@ -44,7 +44,7 @@ export function interpretFcmResponse(reply: ProviderReply, now: Date): ChannelOu
   return { kind: 'failed', reason }
 }
 
-/** The access token was not taken; with a code it is about something else. */
+/** The access token was refused. If there is an error code, the answer is about something else. */
 export const isFcmTokenRefused = (reply: ProviderReply) =>
   reply.kind === 'answer' && reply.status === 401 && readDetails(reply.body).code === undefined
 
@@ -54,7 +54,7 @@ function readDetails(body: string): FcmErrorDetails {
     const given = JSON.parse(body)?.error?.details
     if (Array.isArray(given)) details.push(...given)
   } catch {
-    // Not JSON: the status has to do.
+    // Not JSON, so only the status is available.
   }
   const typed = details.filter((it): it is Record<string, unknown> => it !== null && typeof it === 'object')
   const named = (name: string) => typed.find((it) => String(it['@type']).endsWith(name))

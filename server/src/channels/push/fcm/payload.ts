@@ -1,4 +1,5 @@
-// What the official Android SDK reads: a data message, so that the SDK and not the system shows it. All values are text.
+// The payload for the official Android SDK: a data message, so that the SDK and not the system shows it. All values are
+// strings.
 
 import { compact, nearestPriority, type PushContent, rootData } from '../content.ts'
 
@@ -9,7 +10,7 @@ export type FcmPush = {
   collapseKey: string | undefined
 }
 
-/** What the SDK reads, and what FCM refuses or sets itself. */
+/** The keys that the SDK reads, and those that FCM refuses or sets itself. */
 const ROOT_KEYS = new Set(
   (
     'custom title alert pri licon sicon bicon sound o grp grp_msg chnl oth_chnl bgac ledc vis bg_img ' +
@@ -20,7 +21,7 @@ const isReserved = (key: string) => key === '' || ROOT_KEYS.has(key) || /^(googl
 
 const asText = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** Made once for all that get the same. */
+/** Called once for all recipients of the same content. */
 export function writeFcmPush(content: PushContent): FcmPush {
   const { messageId, title, body, url, data, icon, smallIcon, image, sound, buttons, collapseId, group } = content
   const { channelId, accentColor, ledColor, visibility, groupMessage, background } = content.android ?? {}
@@ -29,7 +30,7 @@ export function writeFcmPush(content: PushContent): FcmPush {
     custom: JSON.stringify(compact({ i: messageId, a: data, u: url, ti: content.templateId })),
     title,
     alert: body,
-    // The SDK itself knows ten of them.
+    // The SDK itself distinguishes ten priorities.
     pri: String(content.priority),
     licon: icon,
     sicon: smallIcon,

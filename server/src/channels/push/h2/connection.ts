@@ -1,5 +1,6 @@
-// One HTTP/2 connection that sends requests with small bodies and reads small answers: the part of RFC 9113 that a client of
-// push providers needs, on a socket. node:http2 does all of it and more, at twice the time for each request (bench/channels).
+// One HTTP/2 connection that sends requests with small bodies and reads small answers, on a given socket. It implements
+// the part of RFC 9113 that a client of push providers needs. node:http2 does all of that and more, but takes twice the
+// time for each request (bench/channels).
 
 import type { Duplex } from 'node:stream'
 import { MAX_RESPONSE_BYTES } from '../http/connection.ts'
@@ -13,7 +14,7 @@ import { createHeaderWriter } from './write-headers.ts'
 const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')
 const SETTING = { tableSize: 1, enablePush: 2, maxStreams: 3, initialWindow: 4, maxFrame: 5 } as const
 const FIRST_WINDOW = 65_535
-/** Answers are small; with this much room for all of them nobody ever waits for us. */
+/** Answers are small: with this window for all of them together, the peer never has to wait for us. */
 const OUR_WINDOW = 16 * 1024 * 1024
 const MOST_WINDOW = 2 ** 31 - 1
 const MOST_HEADER_BYTES = 65_536
@@ -22,23 +23,23 @@ const LAST_STREAM = 2 ** 31 - 1
 export type Http2Connection = {
   post(request: { path: string; headers: Readonly<Record<string, string>>; body: Buffer }, wanted: Http2Request): void
   inFlight(): number
-  /** What the other side allows at once; undefined as long as it has not said. */
+  /** The peer's limit on concurrent streams; unlimited until the peer has sent its settings. */
   maxStreams(): number
-  /** Whether it takes more requests. */
+  /** Whether the connection accepts more requests. */
   isOpen(): boolean
   ping(): void
-  /** No more requests; ends when the last answer has come. */
+  /** Accepts no more requests, and ends the connection after the last answer. */
   close(): void
   destroy(): void
 }
 export type Http2Request = { deadlineMs: number; done(reply: ProviderReply): void }
 
 export type Http2ConnectionEvents = {
-  /** The other side said what it allows: the first time this is when requests may begin. */
+  /** The peer sent its settings. The first time, requests may begin. */
   onSettings(): void
-  /** Anything was heard. */
+  /** Any data was received. */
   onSound(): void
-  /** It takes no more requests. */
+  /** The connection accepts no more requests. */
   onLeaving(): void
   onClose(): void
 }
@@ -52,7 +53,7 @@ export function createHttp2Connection(
   const writer = createHeaderWriter()
   const readHeaders = createHeaderReader()
   const streams = new Map<number, Stream>()
-  /** Those whose body waits for room. */
+  /** Streams whose body waits for flow-control window. */
   const waiting = new Set<Stream>()
   const peer = { maxStreams: Number.POSITIVE_INFINITY, initialWindow: FIRST_WINDOW, maxFrame: 16_384 }
   let window = FIRST_WINDOW
@@ -65,7 +66,7 @@ export function createHttp2Connection(
   let isFlushing = false
   let timer: NodeJS.Timeout | undefined
 
-  // Requests of one turn of the event loop go out together.
+  // Requests from the same turn of the event loop are written together.
   function flushSoon() {
     if (isFlushing) return
     isFlushing = true
@@ -120,7 +121,7 @@ export function createHttp2Connection(
     socket.end()
   }
 
-  // Requests come with the same patience, so the first to have come is the first to lose it.
+  // All requests have the same time limit, so the oldest one expires first.
   function watchDeadlines() {
     const [first] = streams.values()
     timer = first && setTimeout(giveUpLate, Math.max(1, first.deadlineAt - performance.now()))
@@ -136,7 +137,7 @@ export function createHttp2Connection(
     watchDeadlines()
   }
 
-  /** As much of the body as there is room for. */
+  /** Sends as much of the body as the flow-control windows permit. */
   function sendBody(stream: Stream, body: Buffer) {
     let at = 0
     do {
@@ -161,7 +162,7 @@ export function createHttp2Connection(
   }
 
   function onHeaders(streamId: number, flags: number, bytes: Buffer) {
-    // Read even where nobody waits for it: the next blocks build on it.
+    // Decoded even if nobody waits for the answer, because later header blocks depend on it.
     const headers = readHeaders(bytes)
     const stream = streams.get(streamId)
     if (!stream) return
@@ -274,7 +275,7 @@ export function createHttp2Connection(
     try {
       read(chunk)
     } catch {
-      // Not HTTP/2 as we know it: nothing after it can be understood.
+      // The peer violated the protocol, so nothing after this can be interpreted.
       socket.destroy()
     }
   })

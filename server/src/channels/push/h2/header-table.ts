@@ -1,8 +1,9 @@
-// The tables of HPACK (RFC 7541): headers that both sides know from the beginning, and those that went over this connection.
+// The tables of HPACK (RFC 7541): the static one, which both sides know from the beginning, and the dynamic one of
+// headers that were sent over this connection.
 
 type HeaderEntry = readonly [name: string, value: string]
 
-/** From 1 on. */
+/** Indexes start at 1. */
 export const STATIC_ENTRIES: readonly HeaderEntry[] = [
   ['', ''],
   [':authority', ''],
@@ -69,26 +70,26 @@ export const STATIC_ENTRIES: readonly HeaderEntry[] = [
 ]
 
 export const FIRST_DYNAMIC = STATIC_ENTRIES.length
-/** What both sides begin with. */
+/** The initial size on both sides. */
 export const TABLE_BYTES = 4096
 const ENTRY_OVERHEAD = 32
 
 export const sizeOf = (name: string, value: string) => name.length + value.length + ENTRY_OVERHEAD
 
-/** The newest first; the oldest leave when there is no room. */
+/** The newest entry comes first; the oldest are evicted when there is no room. */
 export type HeaderTable = {
   add(name: string, value: string): void
-  /** By its number in the protocol. */
+  /** Finds an entry by its index in the protocol. */
   at(index: number): HeaderEntry | undefined
-  /** The number of the entry that was added as the nth, from 0; undefined when it has left. */
+  /** The protocol index of the nth entry that was added, counted from 0; undefined if it was evicted. */
   indexOf(nth: number): number | undefined
-  /** How many were ever added. */
+  /** How many entries were ever added. */
   added(): number
   limit(bytes: number): void
 }
 
 export function createHeaderTable(): HeaderTable {
-  // A queue: what has left is cut off now and then, and not by every add.
+  // A queue whose evicted entries are removed from the array in bulk, not with every `add`.
   let entries: HeaderEntry[] = []
   let first = 0
   let cut = 0
@@ -111,7 +112,7 @@ export function createHeaderTable(): HeaderTable {
       const bytes = sizeOf(name, value)
       shrinkTo(Math.max(0, most - bytes))
       if (bytes > most) {
-        // Too large for the table: by the rules it empties it, and is not kept.
+        // As HPACK requires, an entry that is larger than the table empties it and is not stored.
         cut++
         return
       }

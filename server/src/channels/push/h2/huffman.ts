@@ -1,6 +1,7 @@
-// The Huffman code of HTTP/2 header strings (RFC 7541, appendix B). It is canonical: the lengths of the codes say all.
+// The Huffman code of HTTP/2 header strings (RFC 7541, appendix B). It is canonical, so the code lengths define it
+// completely.
 
-/** Bits of the code of each byte, from 0 to 255, and of the mark that no string may hold. */
+/** The code length in bits of each byte, from 0 to 255, and of the end mark, which no string may contain. */
 const LENGTHS = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
   28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10,
@@ -17,7 +18,7 @@ const LONGEST = 30
 
 const bySize = [...LENGTHS.keys()].sort((a, b) => (LENGTHS[a] as number) - (LENGTHS[b] as number) || a - b)
 
-/** For each length: its first code, how many there are, and where their symbols begin in `bySize`. */
+/** For each length: its first code, how many codes there are, and where their symbols begin in `bySize`. */
 const FIRST = new Int32Array(LONGEST + 1)
 const COUNT = new Int32Array(LONGEST + 1)
 const START = new Int32Array(LONGEST + 1)
@@ -29,7 +30,9 @@ for (let length = 1, code = 0, start = 0; length <= LONGEST; length++) {
   start += COUNT[length] as number
 }
 
-/** As text of one character per byte. Undefined where it is no such code, or does not end as it must. */
+/**
+ * Returns a string with one character per byte. Returns undefined if the code is invalid or does not end as it must.
+ */
 export function decodeHuffman(bytes: Buffer, from: number, until: number): string | undefined {
   let text = ''
   let code = 0
@@ -48,6 +51,6 @@ export function decodeHuffman(bytes: Buffer, from: number, until: number): strin
       length = 0
     }
   }
-  // What is left over is the beginning of the end mark: fewer than eight ones.
+  // The rest must be the start of the end mark: fewer than eight ones.
   return length < 8 && code === (1 << length) - 1 ? text : undefined
 }

@@ -1,16 +1,18 @@
-// What is to be written next. Frames of many requests are put one behind the other and go to the socket in one piece.
+// The output buffer. Frames of many requests are appended to it and go to the socket in one write.
 
 const LEAST_BYTES = 4_096
 
 export type Output = {
   byte(value: number): void
-  /** An integer of HPACK: in the low bits of a byte that begins with `first`, and in as many more as it needs. */
+  /**
+   * Writes an HPACK integer: in the low bits of a byte that begins with `first`, and in as many more bytes as it needs.
+   */
   integer(first: number, bits: number, value: number): void
-  /** A string of HPACK, as it is; one byte per character. */
+  /** Writes an HPACK string without Huffman coding, one byte per character. */
   text(value: string): void
   body(bytes: Buffer): void
   uint32(value: number): void
-  /** The head of a frame; its length is filled in by `endFrame`. */
+  /** Writes the head of a frame; `endFrame` fills in its length. */
   beginFrame(type: number, flags: number, streamId: number): void
   endFrame(): void
   isEmpty(): boolean
@@ -74,7 +76,8 @@ export function createOutput(): Output {
       buffer.writeUIntBE(at - frameAt - 9, frameAt, 3)
     },
     isEmpty: () => at === 0,
-    // The socket keeps what it was given until it is written, so the next frames go elsewhere: there will be about as many.
+    // The socket keeps the buffer until it is written, so the next frames need another one, probably of about the same
+    // size.
     take() {
       const taken = buffer.subarray(0, at)
       buffer = Buffer.allocUnsafeSlow(Math.max(LEAST_BYTES, Math.ceil(at * 1.1)))

@@ -1,4 +1,4 @@
-// Cuts what comes from the socket into frames (RFC 9113).
+// Splits the bytes from the socket into frames (RFC 9113).
 
 export const FRAME = {
   data: 0,
@@ -18,7 +18,7 @@ export const FLAG = { end: 0x1, ack: 0x1, endHeaders: 0x4, padded: 0x8, priority
 export const CODE = { none: 0, protocol: 1, refused: 7, cancel: 8 } as const
 
 const HEAD_BYTES = 9
-/** We never allow more, and this is what everybody begins with. */
+/** The largest frame. We never allow more than this default of the protocol. */
 const MOST_BYTES = 16_384
 
 export class BadFrame extends Error {}
@@ -43,7 +43,7 @@ export function createFrameReader(onFrame: OnFrame): (chunk: Buffer) => void {
   }
 }
 
-/** Without the padding that hides its length, and without a priority that nobody heeds any more. */
+/** Strips the padding and the deprecated priority fields. */
 export function contentOf(flags: number, payload: Buffer, mayHavePriority: boolean): Buffer {
   let from = 0
   let until = payload.length

@@ -1,4 +1,4 @@
-// Reads the header blocks of one connection, in the order in which they came (RFC 7541).
+// Decodes the header blocks of one connection, in the order in which they arrived (RFC 7541).
 
 import { ownProperty } from '../../../lib/own-property.ts'
 import { createHeaderTable, TABLE_BYTES } from './header-table.ts'
@@ -6,7 +6,7 @@ import { decodeHuffman } from './huffman.ts'
 
 export type Headers = Record<string, string>
 
-/** The other side does not speak the protocol; nothing that comes after can be understood. */
+/** The peer violated the protocol, so nothing after this can be decoded. */
 export class BadHeaders extends Error {}
 
 export type ReadHeaders = (block: Buffer) => Headers

@@ -1,4 +1,4 @@
-// One request on a connection, and what has come back for it so far.
+// One request on a connection, and what has arrived of its answer so far.
 
 import { MAX_RESPONSE_BYTES } from '../http/connection.ts'
 import { lost, type ProviderReply } from '../http/exchange.ts'
@@ -7,7 +7,7 @@ import type { Headers } from './read-headers.ts'
 export type Stream = {
   readonly id: number
   readonly deadlineAt: number
-  /** What of the body had to wait until the other side has room for it, and how much it has. */
+  /** The rest of the body, which waits for flow-control window, and the stream's current window. */
   unsent: Buffer | undefined
   window: number
   headers: Headers | undefined
@@ -15,9 +15,9 @@ export type Stream = {
   done(reply: ProviderReply): void
 }
 
-/** False when it is longer than anybody wants to know. */
+/** Returns false when the body exceeds the size limit. */
 export function addBody(stream: Stream, bytes: Buffer): boolean {
-  // A copy: the chunk it came in is shared with other answers and would be kept as long as this one.
+  // Copied, because the chunk is shared with other answers and would stay in memory as long as this one.
   stream.body = stream.body === undefined ? Buffer.from(bytes) : Buffer.concat([stream.body, bytes])
   return stream.body.length < MAX_RESPONSE_BYTES
 }

@@ -1,10 +1,11 @@
-// Writes the header blocks of one connection. What is the same in every request (who we are, what it is about) goes over the
-// wire once and is a single byte from then on; strings are written as they are, which costs some bytes and saves time.
+// Encodes the header blocks of one connection. Headers that are the same in every request (such as credentials and
+// topic) are sent once, and take a single byte from then on. Strings are written without Huffman coding, which costs
+// some bytes and saves time.
 
 import { createHeaderTable, STATIC_ENTRIES, sizeOf, TABLE_BYTES } from './header-table.ts'
 import type { Output } from './output.ts'
 
-/** Different in every request: to remember them would push out what is worth remembering. */
+/** These differ in every request. Storing them would evict useful entries from the table. */
 const FLEETING = new Set([':path', 'content-length', 'apns-id'])
 
 const names = new Map<string, number>()
@@ -18,9 +19,9 @@ const METHOD_POST = 0x80 | (whole.get(':method POST') as number)
 const SCHEME_HTTPS = 0x80 | (whole.get(':scheme https') as number)
 
 export type HeaderWriter = {
-  /** The block of a POST over https. */
+  /** Writes the header block of a POST over https. */
   post(out: Output, authority: string, path: string, headers: Readonly<Record<string, string>>, length: number): void
-  /** How much the other side is willing to remember. */
+  /** Sets the table size that the peer accepts. */
   limit(bytes: number): void
 }
 
@@ -44,7 +45,8 @@ export function createHeaderWriter(): HeaderWriter {
 
   function remember(name: string, value: string) {
     let values = known.get(name)
-    // Values that have left the table are forgotten together: few names ever have more than a handful.
+    // All values of a name are forgotten at once, instead of tracking evictions: few names ever have more than a
+    // handful.
     if (values === undefined || values.size > 100) {
       values = new Map()
       known.set(name, values)

@@ -1,6 +1,6 @@
-// The one client of the push providers. Requests wait here, not in a connection, until there is a place for them: what never
-// left is then known never to have left. Connections belong to one app: what goes wrong with its requests (answers that never come, a
-// connection that the other side breaks off) touches no other app's.
+// The only HTTP client for push providers. Requests wait here, not in a connection, until a connection has a slot for
+// them; so a request that never left is known not to have left. Each connection belongs to one app: problems with its
+// requests (answers that never arrive, a connection that the peer closes) do not affect other apps.
 
 import type { AppId } from '../../../lib/ids.ts'
 import type { ProviderRoute } from '../../channel.ts'
@@ -13,25 +13,25 @@ import { type ClientCertificate, createOpenTls, describeConnectFailure } from '.
 export type PushHttpSettings = {
   route?: ProviderRoute | undefined
   identity?: ClientCertificate | undefined
-  /** Push services of browsers may know HTTP/1.1 only. */
+  /** Some push services of browsers support only HTTP/1.1. */
   allowsHttp1?: boolean
-  /** From being asked to having the whole answer; half of it at most is spent waiting for a place on a connection. */
+  /** The time from the call to the whole answer. At most half of it is spent waiting for a slot on a connection. */
   deadlineMs?: number
   connectMs?: number
   pingMs?: number
   idleMs?: number
   maxSessions?: number
-  /** Origins with connections at once: of all apps, and of one. */
+  /** How many origins may have connections at once: of all apps, and of one. */
   maxPeers?: number
   maxPeersOfApp?: number
-  /** Connections of one app that are being opened at once. */
+  /** How many connections of one app may be opening at once. */
   maxConnectingOfApp?: number
 }
 
 export type PushHttpClient = {
   /** Never rejects. */
   request(request: ProviderRequest): Promise<ProviderReply>
-  /** Waits for what is under way. */
+  /** Waits for requests in flight. */
   close(): Promise<void>
 }
 
@@ -42,22 +42,22 @@ type QueuedRequest = {
   timer?: NodeJS.Timeout
   done(reply: ProviderReply): void
 }
-/** An origin as one app knows it. */
+/** The connections of one app to one origin. */
 type AppOrigin = {
   appId: AppId
   origin: string
   sessions: HttpConnection[]
   isConnecting: boolean
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   waiting: Set<QueuedRequest>
 }
 
-/** Origins come from whoever subscribes; connections that nobody needs are closed when there are more than these. */
+/** Origins come from users' subscriptions. Beyond these numbers, idle connections are closed. */
 const MOST_PEERS = 500
 const MOST_PEERS_OF_APP = 50
 /**
- * A handshake takes milliseconds of this thread. Hundreds at once, to origins that somebody has made up, would keep every other
- * app waiting for their end.
+ * A TLS handshake takes milliseconds of this thread. Hundreds at once, to origins that somebody made up, would keep all
+ * other apps waiting.
  */
 const MOST_CONNECTING_OF_APP = 4
 
@@ -77,10 +77,10 @@ export function createPushHttpClient({
   const protocols = allowsHttp1 ? (['h2', 'http/1.1'] as const) : (['h2'] as const)
   const openTls = createOpenTls({ route, identity, protocols, timeoutMs: connectMs })
   const peers = new Map<string, AppOrigin>()
-  /** Of each app: how many connections are being opened, and who waits for one of them to be done. */
+  /** For each app: how many connections are being opened, and which origins wait until one of them is done. */
   const connecting = new Map<AppId, { count: number; next: Set<AppOrigin> }>()
   let underWay = 0
-  /** Settled when the last answer before the end has come. */
+  /** Resolved when the last answer has arrived after `close` was called. */
   const quiet = Promise.withResolvers<void>()
   let isClosing = false
 
@@ -94,7 +94,7 @@ export function createPushHttpClient({
     return peer
   }
 
-  /** At the cost of the app itself, or of the one that has most. */
+  /** Closes an idle origin of the app itself or, if all apps together have too many, of the app with the most. */
   function makeRoom(appId: AppId) {
     const byApp = Map.groupBy(peers.values(), (peer) => peer.appId)
     const own = byApp.get(appId) ?? []
@@ -115,7 +115,7 @@ export function createPushHttpClient({
     for (const session of peer.sessions) session.close()
   }
 
-  /** Gives those who wait what is free, and sees to it that there will be more. */
+  /** Gives waiting requests the free slots, and opens another connection if they are not enough. */
   function serve(peer: AppOrigin) {
     if (peer.waiting.size === 0) return
     peer.sessions = peer.sessions.filter((session) => session.isOpen())
@@ -131,7 +131,10 @@ export function createPushHttpClient({
     if (peer.sessions.every((session) => session.allowsAnother())) addConnection(peer)
   }
 
-  /** What the other side says it has not taken up is asked once more at once (RFC 9113, 8.7), by another connection if need be. */
+  /**
+   * A request that the peer says it has not processed is retried once immediately (RFC 9113, 8.7), on another
+   * connection if necessary.
+   */
   function settle(peer: AppOrigin, waiting: QueuedRequest, reply: ProviderReply) {
     const isUntouched = reply.kind === 'unsent' && reply.cause === 'stream'
     if (!isUntouched || waiting.isSecondTry || isClosing) return waiting.done(reply)
@@ -175,7 +178,7 @@ export function createPushHttpClient({
       ofApp.count++
       void openConnection(peer).finally(() => {
         ofApp.count--
-        // Whoever was waited for may have given up meanwhile; then it is the turn of the one behind.
+        // The origin that waited may need no connection any more. Then the next one gets its turn.
         for (const next of ofApp.next) {
           if (ofApp.count >= maxConnectingOfApp) break
           ofApp.next.delete(next)
@@ -196,13 +199,13 @@ export function createPushHttpClient({
       failure = describeConnectFailure(error)
     }
     peer.isConnecting = false
-    // Those who have another connection wait for a place there.
+    // If there is another connection, the requests wait for a slot there.
     if (failure && !peer.sessions.some((session) => session.isOpen()))
       for (const waiting of peer.waiting) {
         take(peer, waiting)
         waiting.done(failure)
       }
-    // Those it was for gave up, and nobody will come after them.
+    // The requests that the connection was opened for have timed out, and no others will come.
     if (isClosing && peer.waiting.size === 0) letGo(peer)
     serve(peer)
   }

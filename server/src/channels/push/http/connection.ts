@@ -1,17 +1,17 @@
-// What the client needs to know of a connection, whichever version of HTTP it speaks.
+// What the client needs to know about a connection, whichever version of HTTP it uses.
 
 import type { ProviderReply, ProviderRequest } from './exchange.ts'
 
-/** Answers of providers are a line long. What is longer is cut: the status has said all. */
+/** Answers of providers are one line long. A longer one is truncated, because its status says enough. */
 export const MAX_RESPONSE_BYTES = 65_536
 
 export type HttpConnection = {
-  /** How many more requests it takes now. */
+  /** How many more requests the connection accepts now. */
   freeSlots(): number
-  /** False once it takes no more requests: the other side is leaving, or it is closed. */
+  /** False once the connection accepts no more requests, because the peer is closing it or it is closed. */
   isOpen(): boolean
   isIdle(): boolean
-  /** Whether another connection beside it would help when it is full. */
+  /** Whether opening another connection would help when this one is full. */
   allowsAnother(): boolean
   send(request: ProviderRequest, deadlineMs: number, done: (reply: ProviderReply) => void): void
   close(): void

@@ -1,5 +1,5 @@
-// For push services that do not speak HTTP/2: connections that are kept, one request at a time on each. To the client they
-// are one session with as many places.
+// For push services without HTTP/2: several kept-alive connections, each with one request at a time. The client sees
+// them as one connection with that many slots.
 
 import { Agent, request as httpsRequest } from 'node:https'
 import type { TLSSocket } from 'node:tls'
@@ -11,7 +11,7 @@ const MOST_CONNECTIONS = 32
 
 type Http1ConnectionSettings = { openTls: OpenTls; idleMs: number; onChange(): void }
 
-/** `first` is the connection on which the other side was found to speak this way only. */
+/** `first` is the connection on which the peer turned out to support only HTTP/1.1. */
 export function createHttp1Connection(
   origin: string,
   first: TLSSocket,

@@ -1,24 +1,25 @@
-// One HTTP/2 connection to a provider: as many requests at once as the other side allows, watched over.
+// One HTTP/2 connection to a provider, with as many concurrent requests as the peer allows. Dead connections are
+// detected by pings.
 
 import type { TLSSocket } from 'node:tls'
 import { createHttp2Connection } from '../h2/connection.ts'
 import type { HttpConnection } from './connection.ts'
 import { unsent } from './exchange.ts'
 
-/** Nobody allows more than this in earnest. */
+/** No provider really allows more than this. */
 const MOST_STREAMS = 1000
 
 type Http2ConnectionSettings = {
-  /** A place is free, the limits are others, or it is over. */
+  /** A slot became free, the limits changed, or the connection ended. */
   onChange(): void
-  /** How long nothing may have been heard before we ask whether anybody is there. */
+  /** After this time without any data, a ping checks whether the peer still responds. */
   pingMs: number
-  /** After so long without a request the connection is let go. */
+  /** After this time without a request, the connection is closed. */
   idleMs: number
   timeoutMs: number
 }
 
-/** Waits for the other side's settings: a request sent before them could break its limits. */
+/** Waits for the peer's settings: a request that is sent before them could exceed the peer's limits. */
 export function openHttp2Connection(
   origin: string,
   socket: TLSSocket,
@@ -26,7 +27,7 @@ export function openHttp2Connection(
 ): Promise<HttpConnection> {
   const { onChange, pingMs, idleMs, timeoutMs } = settings
   return new Promise((resolve, reject) => {
-    // What ended between its handshake and now says so to nobody any more.
+    // A socket that closed between the handshake and this call emits no further events.
     if (socket.destroyed) return reject(new Error('closed'))
     let failure: Error | undefined
     let answered = 0
@@ -57,7 +58,7 @@ export function openHttp2Connection(
       },
     })
 
-    // A connection that died without a word (a NAT that forgot it) would swallow the next requests.
+    // A connection that died silently (for instance because a NAT forgot it) would swallow the next requests.
     const ticker = setInterval(() => {
       idleTicks = connection.inFlight() === 0 ? idleTicks + 1 : 0
       if (idleTicks * pingMs >= idleMs) connection.close()
@@ -71,7 +72,8 @@ export function openHttp2Connection(
         connection.isOpen() ? Math.max(0, Math.min(connection.maxStreams(), MOST_STREAMS) - connection.inFlight()) : 0,
       isOpen: connection.isOpen,
       isIdle: () => connection.inFlight() === 0,
-      // A new connection may take one request until it has seen who we are; to open more then would be rude.
+      // A provider may accept only one request on a new connection until it has authenticated us. Opening more
+      // connections just for that would be abuse.
       allowsAnother: () => answered > 0,
       send({ path, headers, body }, deadlineMs, done) {
         if (!connection.isOpen()) return done(unsent('stream', 'connection closing'))
@@ -82,7 +84,7 @@ export function openHttp2Connection(
             deadlineMs,
             done(reply) {
               if (reply.kind === 'answer') answered++
-              // Nobody was heard all that time; what comes next shall not be lost as well.
+              // No answer at all arrived during this time, so the connection is given up before more requests are lost.
               else if (reply.kind === 'lost' && answered === before) connection.close()
               done(reply)
               onChange()

@@ -1,4 +1,4 @@
-// A TLS connection to a provider, with the certificates to believe, ours to show, and the protocol that was agreed on.
+// Opens TLS connections to providers, with the authorities to trust, our own certificate, and the negotiated protocol.
 
 import { isIP } from 'node:net'
 import { connect, createSecureContext, getCACertificates, type SecureContext, type TLSSocket } from 'node:tls'
@@ -7,26 +7,26 @@ import { createDial, DestinationForbidden } from '../../dial.ts'
 import { lookUpPublicAddresses } from '../../lookup.ts'
 import { type ProviderReply, unsent } from './exchange.ts'
 
-/** Shown to the provider, in PEM. */
+/** Our certificate for the provider, in PEM. */
 export type ClientCertificate = { key: string; certificate: string }
 
 export type OpenTlsSettings = {
   route?: ProviderRoute | undefined
   identity?: ClientCertificate | undefined
-  /** In the order of our liking. */
+  /** In order of preference. */
   protocols: readonly ('h2' | 'http/1.1')[]
   timeoutMs: number
 }
 
 export type OpenTls = (origin: string) => Promise<TLSSocket>
 
-/** The ports on which push services listen; the address comes from whoever subscribed. */
+/** The ports of push services. The address comes from a user's subscription, so others are refused. */
 const isPortAllowed = (port: number) => port === 443 || port === 8443
 
 export function createOpenTls({ route = {}, identity, protocols, timeoutMs }: OpenTlsSettings): OpenTls {
   const dial = createDial({ route: { connect: route.connect }, lookup: lookUpPublicAddresses })
   let secureContext: SecureContext | undefined
-  // Made when first needed: a certificate that OpenSSL does not take is then told as an outcome.
+  // Created on first use, so that a certificate which OpenSSL rejects is reported as an outcome.
   const context = () => {
     secureContext ??= createSecureContext({
       ...(route.ca && { ca: [...getCACertificates('default'), route.ca] }),
@@ -55,7 +55,7 @@ export function createOpenTls({ route = {}, identity, protocols, timeoutMs }: Op
   }
 }
 
-/** The files were read when they were uploaded; what OpenSSL does not like about them is for the app to mend. */
+/** The files were parsed when they were uploaded. Anything that OpenSSL still rejects is for the app to fix. */
 class InvalidClientCertificate extends Error {}
 function needs(context: () => SecureContext): SecureContext {
   try {
@@ -77,16 +77,16 @@ function shakenHands(socket: TLSSocket, timeoutMs: number): Promise<void> {
       clearTimeout(timer)
       reject(new Error('closed'))
     }
-    // Stays: what comes after the handshake is told by `close`, and must not end the process.
+    // This listener stays: errors after the handshake are reported by `close`, and must not end the process.
     socket.on('error', reject)
     socket.once('close', onClose)
   })
 }
 
-/** Alerts about the certificate that we showed. TLS 1.3 sends them after the handshake. */
+/** Alerts about our own certificate. With TLS 1.3, they arrive after the handshake. */
 const REFUSED_IDENTITY = /ALERT_(BAD_CERTIFICATE|CERTIFICATE_|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED)/
 
-/** In words of ours: the system's name addresses. */
+/** Uses our own words, because the system's errors contain addresses. */
 export function describeConnectFailure(error: unknown): ProviderReply {
   if (error instanceof DestinationForbidden) return unsent('address', error.message)
   if (error instanceof InvalidClientCertificate) return unsent('identity', 'certificate not usable')

@@ -1,4 +1,4 @@
-// Huawei's Push Kit: by project (v2) where the app names one, by app (v1) otherwise.
+// Huawei's Push Kit: uses the API by project (v2) if the app has set a project, otherwise the one by app (v1).
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
@@ -17,7 +17,7 @@ export type HuaweiSettings = { clock: Clock } & Omit<PushHttpSettings, 'allowsHt
 
 const ORIGIN = 'https://push-api.cloud.huawei.com'
 const TOKEN_URL = 'https://oauth-login.cloud.huawei.com/oauth2/v3/token'
-/** Of all but the token. */
+/** The limit for the whole message without the token. */
 const MOST_BYTES = 4096
 
 export function openHuaweiChannel({ clock, ...settings }: HuaweiSettings): Channel<HuaweiItem> {

@@ -3,8 +3,8 @@ export type HuaweiCredentials = {
   appId: string
   secret: string
   projectId?: string | undefined
-  /** By which a tap finds the SDK in the app; without it a tap opens the app, or the address of the message. */
+  /** Lets a tap start the SDK in the app. Without it, a tap opens the app or the message's URL. */
   packageName?: string | undefined
-  /** Huawei shows nothing without a title. */
+  /** Huawei shows no message without a title. */
   defaultTitle: string
 }

@@ -1,4 +1,4 @@
-// Huawei's answers, and what follows from each. Its own code says more than the status, which is 200 for some refusals.
+// Interprets Huawei's answers. Its own code says more than the status, which is 200 for some refusals.
 
 import { ownProperty } from '../../../lib/own-property.ts'
 import type { ChannelOutcome } from '../../channel.ts'
@@ -7,10 +7,10 @@ import { interpretMissingReply, type ProviderReply, retryAfterMs } from '../http
 type HuaweiVerdict = 'sent' | 'gone' | 'failed' | 'misconfigured' | 'retry'
 
 const SUCCESS = '80000000'
-/** Of all tokens of a request, or of some: ours have one. */
+/** All or some of a request's tokens are invalid. Our requests have one token each. */
 const INVALID_TOKENS = '80300007'
 const SOME_TOKENS_INVALID = '80100000'
-/** The access token was refused, or is over. */
+/** The access token was refused or has expired. */
 const UNAUTHENTICATED = ['80200001', '80200003']
 
 const CODES: Readonly<Record<string, HuaweiVerdict>> = {
@@ -26,13 +26,13 @@ const CODES: Readonly<Record<string, HuaweiVerdict>> = {
   80100018: 'failed',
   80300008: 'failed',
   80300010: 'failed',
-  // No permission for messages of high priority.
+  // The app has no permission for high-priority messages.
   80300011: 'failed',
   80200001: 'misconfigured',
   80200003: 'misconfigured',
-  // The app may not send: the service is off for it.
+  // The app may not send: the service is disabled for it.
   80300002: 'misconfigured',
-  // Their token service or something else of theirs is down.
+  // Huawei's token service or another of its services is down.
   80600003: 'retry',
   81000001: 'retry',
 }
@@ -42,7 +42,7 @@ const byStatus = (status: number): HuaweiVerdict => {
   return status === 408 || status === 429 || status >= 500 ? 'retry' : 'failed'
 }
 
-/** Where an answer names no time. */
+/** Used when an answer names no time. */
 const BACKOFF_MS = 10_000
 const FLOW_PAUSE_MS = 30_000
 
@@ -50,7 +50,7 @@ export function interpretHuaweiResponse(reply: ProviderReply, now: Date): Channe
   if (reply.kind !== 'answer') return interpretMissingReply(reply)
   const { status } = reply
   const { code, requestId } = readAnswer(reply.body)
-  // The status alone would be the same for a refusal.
+  // A refusal can have the same status, so the status alone proves nothing.
   if (status === 200 && code === '') return { kind: 'unknown', reason: 'answer not understood' }
   const verdict = ownProperty(CODES, code) ?? byStatus(status)
   const reason = Object.hasOwn(CODES, code) ? `code ${code}` : `status ${status}`
@@ -59,7 +59,7 @@ export function interpretHuaweiResponse(reply: ProviderReply, now: Date): Channe
       return { kind: 'sent', ...(requestId !== undefined && { id: requestId }) }
     case 'retry': {
       const afterMs = retryAfterMs(reply, now)
-      // This is how Huawei says that an app sends too fast.
+      // Huawei's way of saying that an app sends too fast.
       if (status === 429 || status === 503)
         return { kind: 'retry', reason, afterMs: afterMs ?? FLOW_PAUSE_MS, pausesProvider: true }
       return { kind: 'retry', reason, afterMs: afterMs ?? BACKOFF_MS }

@@ -1,5 +1,5 @@
-// What Huawei's devices read. A notification message is shown by the system, also while the app is stopped; a data message is
-// handed to the SDK, which shows it as it does those of Google.
+// The payloads for Huawei's devices. The system shows a notification message, even while the app is stopped. A data
+// message goes to the SDK, which shows it like a data message of Google.
 
 import { ownProperty } from '../../../lib/own-property.ts'
 import { sha256 } from '../../../lib/secrets.ts'
@@ -8,18 +8,18 @@ import { writeAndroidData } from '../fcm/android-data.ts'
 import type { HuaweiCredentials } from './credentials.ts'
 
 export type HuaweiPush = {
-  /** Without what depends on the app: title, and where a tap leads. */
+  /** Without the parts that depend on the app: the title, and where a tap leads. */
   notification: Readonly<Record<string, unknown>> | undefined
   title: string | undefined
   url: string | undefined
   buttons: PushContent['buttons']
-  /** For the SDK, by name: of a data message, or of the intent that a tap starts. */
+  /** Fields for the SDK: part of a data message, or of the intent that a tap starts. */
   data: Readonly<Record<string, string>>
   android: Readonly<Record<string, unknown>>
   expiresAt: Date
 }
 
-/** Made once for all that get the same. */
+/** Called once for all recipients of the same content. */
 export function writeHuaweiPush(content: PushContent): HuaweiPush {
   const { title, body, huawei = {}, collapseId } = content
   const isNotification = !huawei.isDataMessage && (title !== undefined || body !== undefined)
@@ -30,7 +30,7 @@ export function writeHuaweiPush(content: PushContent): HuaweiPush {
     buttons: content.buttons,
     data: writeAndroidData(content),
     android: compact({
-      // High priority for data messages is a permission of its own, which few apps have.
+      // High priority for data messages requires a separate permission, which few apps have.
       urgency: isNotification && nearestPriority(content.priority, [5, 10]) === 10 ? 'HIGH' : 'NORMAL',
       category: huawei.category ?? 'MARKETING',
       bi_tag: huawei.biTag,
@@ -40,7 +40,7 @@ export function writeHuaweiPush(content: PushContent): HuaweiPush {
   }
 }
 
-/** Of what waits for a device that is off, the last of each of these groups is kept. */
+/** For a device that is off, Huawei keeps the last message of each group. There are 100 groups. */
 const collapseKey = (collapseId: string) => 1 + (sha256(collapseId).readUInt32BE(0) % 100)
 
 const VISIBILITY: Readonly<Record<number, string>> = { 1: 'PUBLIC', 0: 'PRIVATE', [-1]: 'SECRET' }
@@ -68,10 +68,10 @@ function notificationOf(content: PushContent): Record<string, unknown> {
   })
 }
 
-/** A file that the app brings along. */
+/** A file that is part of the app. */
 const rawFile = (name: string) => (name.startsWith('/') ? name : `/raw/${name}`)
 
-/** Of ARGB in hex. */
+/** Parses ARGB in hex. */
 function lightOf(argb: string) {
   const [alpha = 1, red = 1, green = 1, blue = 1] = [0, 2, 4, 6].map(
     (at) => Math.round((Number.parseInt(argb.slice(at, at + 2), 16) / 255) * 1000) / 1000,
@@ -79,7 +79,7 @@ function lightOf(argb: string) {
   return { color: { alpha, red, green, blue }, light_on_duration: '1s', light_off_duration: '1s' }
 }
 
-/** All but the token. */
+/** The whole message without the token. */
 export function writeHuaweiMessage(
   push: HuaweiPush,
   credentials: HuaweiCredentials,
@@ -94,7 +94,7 @@ export function writeHuaweiMessage(
   return { android: { ...android, ttl, notification: compact({ ...notification, title, click_action, buttons }) } }
 }
 
-/** Huawei keeps nothing for longer. */
+/** Huawei stores no message for longer. */
 const LONGEST_TTL_SECONDS = 15 * 86_400
 
 function clickAction({ data, url }: HuaweiPush, { packageName }: HuaweiCredentials): Record<string, unknown> {
@@ -102,7 +102,7 @@ function clickAction({ data, url }: HuaweiPush, { packageName }: HuaweiCredentia
   return isWebAddress(url) ? { type: 2, url } : { type: 3 }
 }
 
-/** Without the SDK to start, a button opens the app. */
+/** If the SDK cannot be started, a button opens the app. */
 function buttonAction(id: string, { data }: HuaweiPush, { packageName }: HuaweiCredentials): Record<string, unknown> {
   if (packageName === undefined) return { action_type: 0 }
   const custom = JSON.stringify({ ...JSON.parse(data.custom ?? '{}'), actionId: id })
@@ -110,10 +110,10 @@ function buttonAction(id: string, { data }: HuaweiPush, { packageName }: HuaweiC
 }
 
 const SDK_ACTIVITY = 'com.onesignal.NotificationOpenedActivityHMS'
-/** No history, a new task, one of several: the SDK decides whether the app comes to the front. */
+/** No history, a new task, multiple tasks: the SDK decides whether the app comes to the foreground. */
 const LAUNCH_FLAGS = '0x58000000'
 
-/** With what the SDK needs to tell of the tap and to open the address. */
+/** The intent contains what the SDK needs to report the tap and to open the URL. */
 function intentFor(packageName: string, data: HuaweiPush['data']): string {
   const extras = ['custom', 'title', 'alert'].flatMap((name) => {
     const value = ownProperty(data, name)

@@ -1,4 +1,5 @@
-// OAuth access tokens: a grant buys one, and it is kept until shortly before its end. Whoever waits for one waits for the same.
+// OAuth access tokens: each is requested with a grant, and cached until shortly before it expires. Concurrent callers
+// share one request.
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
@@ -8,13 +9,13 @@ import type { PushHttpClient } from '../http/client.ts'
 import { type ProviderReply, retryAfterMs } from '../http/exchange.ts'
 import { toUnixSeconds } from '../jwt.ts'
 
-/** A token, or why there is none. Nothing has been sent then. */
+/** A token, or the outcome if there is none. No message has been sent then. */
 export type AccessTokenResult = { token: string } | { outcome: ChannelOutcome }
 
 const KEEP_SECONDS = 55 * 60
-/** Before the end that the provider named. */
+/** How long before its expiry a token is replaced. */
 const SPARE_SECONDS = 4 * 60
-/** A refusal is not asked for again at once. */
+/** How long a refusal is cached, so that it is not requested again at once. */
 const KEEP_REFUSAL_SECONDS = 10
 
 type CachedToken = { access: Promise<AccessTokenResult>; until: number }
@@ -23,15 +24,20 @@ export type AccessTokenOptions<Account> = {
   clock: Clock
   client: PushHttpClient
   tokenUrl: string
-  /** What tells accounts apart, secret included: a new secret must not be served by the token of the old one. */
+  /**
+   * Identifies an account, including its secret: after a change of the secret, the old one's token must not be used.
+   */
   nameOf(account: Account): string
-  /** The form that buys a token. Throws where the account cannot make one. */
+  /** The form that requests a token. Throws if the account is unusable. */
   grantFor(account: Account, now: Date): Record<string, string>
-  /** What the account is called in reasons: "service account". */
+  /** What reasons call the account, such as "service account". */
   accountWord: string
 }
 
-/** `refused` is a token that the provider did not take: then another one is fetched, unless somebody else has done so already. */
+/**
+ * `refused` is a token that the provider refused. Another one is then fetched, unless a concurrent caller has already
+ * done so.
+ */
 export type AccessTokens<Account> = (appId: AppId, account: Account, refused?: string) => Promise<AccessTokenResult>
 
 export function createAccessTokens<Account>({
@@ -68,14 +74,14 @@ export function createAccessTokens<Account>({
   }
 
   return async (appId, account, refused) => {
-    // Of each app: whoever waits for a token waits for nobody else's request.
+    // Each app has its own entry: its callers never wait for another app's request.
     const name = `${appId} ${nameOf(account)}`
     const known = held.get(name)
     if (known && toUnixSeconds(clock.now()) < known.until) {
       const access = await known.access
       const isRefused = 'token' in access && access.token === refused
       if (!isRefused) return access
-      // Of several that were refused the same token the first fetches another.
+      // If several callers were refused the same token, the first one fetches another.
       const current = held.get(name)
       if (current && current !== known) return current.access
     }
@@ -97,7 +103,7 @@ function readToken(reply: ProviderReply): { token: string; expiresIn: number } |
   }
 }
 
-/** No message was handed over, so even a lost answer lets all be tried again. */
+/** No message was handed over, so even if the answer was lost, everything can be retried. */
 function withoutToken(reply: ProviderReply, now: Date, accountWord: string): ChannelOutcome {
   if (reply.kind !== 'answer') return { kind: 'retry', reason: `access token: ${reply.reason}`, pausesProvider: true }
   const { status } = reply

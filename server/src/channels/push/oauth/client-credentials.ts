@@ -1,4 +1,5 @@
-// Access tokens for a client id and its secret (OAuth 2.0, client credentials), as Huawei, Amazon and Microsoft sell them.
+// Access tokens for a client id and its secret (OAuth 2.0, client credentials), as Huawei, Amazon and Microsoft issue
+// them.
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { PushHttpClient } from '../http/client.ts'

@@ -1,4 +1,4 @@
-// A request with an access token. One that the provider does not take is replaced once; what it says then is final.
+// Sends a request with an access token. A token that the provider refuses is replaced once; the second answer is final.
 
 import type { AppId } from '../../../lib/ids.ts'
 import type { ChannelOutcome } from '../../channel.ts'

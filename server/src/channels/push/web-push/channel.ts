@@ -1,5 +1,5 @@
-// Web push: browsers, each by the push service of its maker (RFC 8030). Where that is, the browser has told; so all that an
-// answer says holds for the one subscription, and never for the app.
+// Web push: each browser is reached through its vendor's push service (RFC 8030). The address comes from the browser,
+// so an answer only ever concerns that subscription, never the app.
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
@@ -15,7 +15,7 @@ import { createVapidSigner, type VapidKeys } from './vapid.ts'
 export type WebPushItem = {
   appId: AppId
   endpoint: string
-  /** As the browser gave them: base64, of either alphabet. */
+  /** As the browser gave them: base64 in either alphabet. */
   p256dh: string
   auth: string
   vapid: VapidKeys
@@ -24,7 +24,10 @@ export type WebPushItem = {
 
 export type WebPushSettings = { clock: Clock } & Omit<PushHttpSettings, 'allowsHttp1' | 'identity'>
 
-/** Less than for others: one who subscribes with a slow address holds up all that is sent with it. */
+/**
+ * Shorter than for other providers: anybody can subscribe with a slow address, which delays everything that is sent
+ * with it.
+ */
 const DEADLINE_MS = 15_000
 
 export function openWebPushChannel({ clock, ...settings }: WebPushSettings): Channel<WebPushItem> {
@@ -71,7 +74,7 @@ function interpretWebPushResponse(reply: ProviderReply, now: Date): ChannelOutco
     const afterMs = retryAfterMs(reply, now)
     return { kind: 'retry', reason, ...(afterMs !== undefined && { afterMs }) }
   }
-  // The subscription was made for another key, or the service does not like ours.
+  // The subscription was created for another key, or the service rejects ours.
   if (status === 401 || status === 403) return { kind: 'failed', reason: 'key refused' }
   return { kind: 'failed', reason }
 }
@@ -82,7 +85,7 @@ function readEndpoint(endpoint: string): URL | undefined {
 }
 
 function readKeys(p256dh: string, auth: string): BrowserKeys | undefined {
-  // Node reads both alphabets of base64 by either name.
+  // Node reads both alphabets of base64, whichever name it is given.
   const keys = { p256dh: Buffer.from(p256dh, 'base64url'), auth: Buffer.from(auth, 'base64url') }
   return keys.p256dh.length === 65 && keys.auth.length === 16 ? keys : undefined
 }

@@ -1,10 +1,10 @@
-// RFC 8291 and RFC 8188: a message that only the browser can read, in one record of aes128gcm.
+// RFC 8291 and RFC 8188: encrypts a message that only the browser can read, in one record of aes128gcm.
 
 import { createCipheriv, createECDH, createHmac, createSecretKey, type ECDH, randomBytes } from 'node:crypto'
 
-/** Of a subscription: its public key as an uncompressed point of P-256, and its secret of 16 bytes. */
+/** The keys of a subscription: its public key as an uncompressed P-256 point, and its 16-byte secret. */
 export type BrowserKeys = { p256dh: Buffer; auth: Buffer }
-/** Fixed in tests alone. */
+/** Only tests fix these values. */
 export type FixedRandomness = { salt: Buffer; privateKey: Buffer }
 
 const RECORD_BYTES = 4096
@@ -20,8 +20,8 @@ const FIRST_BLOCK = Buffer.from([1])
 const LAST_RECORD = Buffer.from([2])
 
 /**
- * HKDF takes five of them for each message. Written out because hkdfSync is slower, and with a key object because a buffer
- * costs 20 µs more: Node finds out by an exception that it is none.
+ * HKDF takes five of these for each message. It is written out because hkdfSync is slower. The key object matters
+ * because a plain buffer costs 20 µs more: Node first finds out, by an exception, that the buffer is not a key object.
  */
 function hmac(key: Buffer, ...parts: Buffer[]): Buffer {
   const mac = createHmac('sha256', createSecretKey(key))
@@ -29,7 +29,7 @@ function hmac(key: Buffer, ...parts: Buffer[]): Buffer {
   return mac.digest()
 }
 
-/** Throws when the browser's key is not a point of the curve. */
+/** Throws if the browser's key is not a point on the curve. */
 export function encryptWebPush(plain: Buffer, { p256dh, auth }: BrowserKeys, fixed?: FixedRandomness): Buffer {
   const ours = createECDH('prime256v1')
   const publicKey = fixed ? publicKeyOf(ours, fixed.privateKey) : ours.generateKeys()

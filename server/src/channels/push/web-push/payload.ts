@@ -1,4 +1,4 @@
-// What the service worker of the official web SDK reads, and ours.
+// The payload for the service worker of the official web SDK, and for ours.
 
 import { sha256 } from '../../../lib/secrets.ts'
 import { compact, nearestPriority, type PushContent, rootData } from '../content.ts'
@@ -7,17 +7,17 @@ export type WebPush = {
   plain: Buffer
   expiresAt: Date
   urgency: 'very-low' | 'low' | 'normal' | 'high'
-  /** A push service keeps the last of several with the same one. */
+  /** Of several messages with the same topic, a push service keeps the last. */
   topic: string | undefined
 }
 
-/** What the service workers read. */
+/** The keys that the service workers read. */
 const ROOT_KEYS = new Set('custom title alert icon image badge tag vibrate o'.split(' '))
 
-/** RFC 8030 knows four. */
+/** RFC 8030 defines four. */
 const URGENCIES = { 1: 'very-low', 3: 'low', 5: 'normal', 10: 'high' } as const
 
-/** Made once for all that get the same. */
+/** Called once for all recipients of the same content. */
 export function writeWebPush(content: PushContent): WebPush {
   const { messageId, title, body, url, data, icon, image, smallIcon, buttons, collapseId, web = {} } = content
   const payload = compact({

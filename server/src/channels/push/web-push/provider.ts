@@ -3,7 +3,7 @@ import { openWebPushChannel } from './channel.ts'
 import { writeWebPush } from './payload.ts'
 import type { VapidKeys } from './vapid.ts'
 
-/** Every app has a pair of keys from the start. */
+/** Every app has a key pair from the start. */
 type WebPushAppSettings = { vapid: Omit<VapidKeys, 'subject'> }
 
 export const webPushProvider = definePushProvider({

@@ -1,18 +1,21 @@
-// RFC 8292: by which a push service knows who sends. Signing costs as much as a fifth of a message, so one token serves an
-// origin for an hour.
+// RFC 8292: identifies the sender to push services. Signing costs as much as a fifth of a message, so one token is used
+// for an origin for an hour.
 
 import { createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Clock } from '../../../lib/clock.ts'
 import { createLruMap } from '../../lru-map.ts'
 import { signJwt, toUnixSeconds } from '../jwt.ts'
 
-/** Base64url: the uncompressed point, and the scalar. `subject` is a mailto: or https: address of the sender; Apple wants one. */
+/**
+ * Base64url: the public key as an uncompressed point, and the private scalar. `subject` is a mailto: or https: address
+ * of the sender; Apple requires one.
+ */
 export type VapidKeys = { publicKey: string; privateKey: string; subject: string }
 
 const VALID_SECONDS = 12 * 3600
 const RENEW_SECONDS = 3600
 
-/** Gives the `authorization` for a key and an origin. Throws when the keys are no pair of P-256. */
+/** Returns the `authorization` header for a key and an origin. Throws if the keys are not a P-256 pair. */
 export function createVapidSigner(clock: Clock) {
   const keys = createLruMap<string, KeyObject>(1000)
   const tokens = createLruMap<string, { authorization: string; renewAt: number }>(10_000)

@@ -1,5 +1,5 @@
-// Windows Push Notification Services. The address comes from whoever subscribed, and the app's token travels with the request: so it
-// goes to Microsoft's hosts, or to an origin that the operator leads elsewhere by name, and to nobody else.
+// Windows Push Notification Services. The address comes from a user's subscription, and the app's access token is sent
+// to it. Therefore only Microsoft's hosts are accepted, and origins that the operator has explicitly redirected.
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { AppId } from '../../../lib/ids.ts'
@@ -12,12 +12,12 @@ import { createClientCredentialsTokens } from '../oauth/client-credentials.ts'
 import { sendAuthorized } from '../oauth/send-authorized.ts'
 import type { WnsPush } from './payload.ts'
 
-/** `clientId`: the package's security identifier, as ms-app://s-1-15-2-…. */
+/** `clientId`: the package's security identifier, such as ms-app://s-1-15-2-…. */
 export type WnsCredentials = { clientId: string; secret: string }
 
 export type WnsItem = {
   appId: AppId
-  /** The address of the channel that Windows opened for the app. */
+  /** The URI of the channel that Windows opened for the app. */
   channelUri: string
   credentials: WnsCredentials
   push: WnsPush
@@ -72,7 +72,7 @@ function headersOf({ type, expiresAt, priority, tag }: WnsPush, now: Date): Reco
   return {
     'content-type': type === 'wns/raw' ? 'application/octet-stream' : 'text/xml',
     'x-wns-type': type,
-    // Without time left it is for now or never.
+    // Without time left, the message is delivered immediately or not at all.
     'x-wns-cache-policy': left > 0 ? 'cache' : 'no-cache',
     ...(left > 0 && { 'x-wns-ttl': String(left) }),
     'x-wns-priority': String(priority),
@@ -83,7 +83,7 @@ function headersOf({ type, expiresAt, priority, tag }: WnsPush, now: Date): Reco
 
 const isWnsTokenRefused = (reply: ProviderReply) => reply.kind === 'answer' && reply.status === 401
 
-/** Where an answer names no time. */
+/** Used when an answer names no time. */
 const THROTTLED_MS = 60_000
 const BACKOFF_MS = 10_000
 
@@ -96,7 +96,7 @@ function interpretWnsResponse(reply: ProviderReply, now: Date): ChannelOutcome {
   if (status === 404 || status === 410) return { kind: 'gone', reason }
   if (status === 413) return { kind: 'failed', reason: 'too large' }
   if (status === 401) return { kind: 'misconfigured', reason: 'client secret refused' }
-  // The channel is another app's, or ours are the credentials of another: nobody is unsubscribed for that.
+  // The channel belongs to another app, or our credentials do. Nobody is unsubscribed for that.
   if (status === 403) return { kind: 'failed', reason: 'channel of another app' }
   if (status === 406 || status === 429)
     return { kind: 'retry', reason, afterMs: afterMs ?? THROTTLED_MS, pausesProvider: true }
@@ -104,7 +104,7 @@ function interpretWnsResponse(reply: ProviderReply, now: Date): ChannelOutcome {
   return { kind: 'failed', reason }
 }
 
-/** WNS also answers 200 for what it has thrown away. */
+/** WNS answers 200 even for messages that it has dropped. */
 function interpretWnsAcceptance(headers: (ProviderReply & { kind: 'answer' })['headers']): ChannelOutcome {
   const word = headers['x-wns-status'] ?? headers['x-wns-notificationstatus']
   if (word === 'dropped') return { kind: 'failed', reason: 'dropped' }

@@ -1,4 +1,5 @@
-// What Windows shows: a toast in XML, whose `launch` the SDK reads. What is not to be shown goes to the app as it is.
+// The payload for Windows: a toast in XML whose `launch` the SDK reads. A message that shows nothing goes to the app
+// unchanged.
 
 import { ownProperty } from '../../../lib/own-property.ts'
 import { sha256 } from '../../../lib/secrets.ts'
@@ -7,16 +8,16 @@ import { compact, nearestPriority, type PushButton, type PushContent } from '../
 export type WnsPush = {
   type: 'wns/toast' | 'wns/raw'
   body: string
-  /** 1 is the highest of four. */
+  /** 1 is the highest of four priorities. */
   priority: 1 | 2 | 3 | 4
   expiresAt: Date
   tag: string | undefined
 }
 
-/** What Windows calls high, medium, low and very low. */
+/** Windows calls these high, medium, low and very low. */
 const PRIORITIES = { 10: 1, 5: 2, 3: 3, 1: 4 } as const
 
-/** Made once for all that get the same. */
+/** Called once for all recipients of the same content. */
 export function writeWnsPush(content: PushContent): WnsPush {
   const { title, body, collapseId } = content
   const isShown = title !== undefined || body !== undefined
@@ -33,11 +34,11 @@ const payloadOf = ({ messageId, data, url, templateId }: PushContent) => ({
   custom: compact({ i: messageId, a: data, u: url, ti: templateId }),
 })
 
-/** Letters and digits, 16 of them at most. */
+/** At most 16 letters and digits. */
 const tagOf = (collapseId: string) =>
   /^[A-Za-z0-9]{1,16}$/.test(collapseId) ? collapseId : sha256(collapseId).toString('hex').slice(0, 16)
 
-/** The SDK reads the message from the second text, with or without a first. */
+/** The SDK reads the body from the second text, whether or not there is a first. */
 function toastOf(content: PushContent): string {
   const { title, body = '', image, sound, buttons = [] } = content
   const template = image === undefined ? 'ToastText02' : 'ToastImageAndText02'
@@ -63,7 +64,7 @@ function actionOf({ id, text, url }: PushButton, { messageId }: PushContent): st
 
 const SILENT = 'nil'
 
-/** A file that the app brings along, or an address of Windows' own, as ms-winsoundevent:Notification.Mail. */
+/** A file that is part of the app, or one of Windows' own sounds, such as ms-winsoundevent:Notification.Mail. */
 function audioOf(sound: string): string {
   if (sound === SILENT) return '<audio silent="true"/>'
   return `<audio src="${escapeXml(/^ms-[a-z]+:/.test(sound) ? sound : `ms-appx:///${sound}`)}"/>`
@@ -77,7 +78,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": '&apos;',
 }
 
-/** Of what XML cannot hold at all, nothing is left. */
+/** Characters that XML cannot represent are removed. */
 const escapeXml = (text: string) =>
   text
     .toWellFormed()
