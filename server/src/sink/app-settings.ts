@@ -1,12 +1,12 @@
-// Credentials with which an app sends to a box, as a customer would set them. The box knows everybody; these only have to be of
-// the right form.
+// Credentials with which an app sends to a box, in the form in which a customer would set them. The box accepts all
+// credentials; these only have to be well-formed.
 
 import { generateKeyPairSync, type KeyObject } from 'node:crypto'
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 const pem = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }).toString()
 
-/** An account that sends through a box, as good as any other. */
+/** An account that can send through a box, like any other account. */
 export const twilio = { accountSid: `AC${'0'.repeat(32)}`, authToken: '0'.repeat(32), from: '+15005550006' }
 
 export const smsSettings = {
@@ -16,7 +16,7 @@ export const smsSettings = {
   from: twilio.from,
 }
 
-/** By which credentials that were given out here are known again. */
+/** Values by which the credentials from this file can be recognized. */
 export const marks = {
   apnsKeyId: 'SINKKEY001',
   fcmProject: 'sink',

@@ -1,5 +1,5 @@
-// Stand-ins of all providers in one box: an HTTPS port for everything that speaks HTTP, one for SMPP, one for SMTP, and one to
-// look inside and to make things go wrong. Everybody is known here, so that any app can send to it.
+// Stand-ins for all providers in one box: an HTTPS port for everything that uses HTTP, one port for SMPP, one for SMTP,
+// and one to look inside and to inject faults. All credentials are accepted, so any app can send to the box.
 
 import type { Clock } from '../lib/clock.ts'
 import { newAppSettings, smsSettings, twilio as twilioAccount } from './app-settings.ts'
@@ -26,36 +26,39 @@ import { isForTwilio, twilioService } from './sms/twilio.ts'
 import { webhookService } from './webhook.ts'
 
 export type SinkBox = {
-  /** Where to look inside. */
+  /** The address of the control API. */
   control: string
-  /** The server's settings that lead everything here, by their names. */
+  /** The server's settings, by their names, that redirect all providers to the box. */
   settings: Record<string, string>
-  /** Where each provider is. */
+  /** The address of each provider's stand-in. */
   receivers: Record<
     'apns' | 'fcm' | 'huawei' | 'adm' | 'wns' | 'web_push' | 'twilio' | 'webhook' | 'smpp' | 'smtp',
     string
   >
-  /** An account that sends through the box, as good as any other. */
+  /** An account that can send through the box, like any other account. */
   twilio: typeof twilioAccount
-  /** Push credentials with which an app sends through the box, as the interface takes them. */
+  /** Push credentials with which an app can send through the box, as the API takes them. */
   newAppSettings(): Record<string, string>
-  /** The same for texts. */
+  /** The same for SMS. */
   smsSettings: typeof smsSettings
   close(): Promise<void>
 }
 
 export type SinkBoxSettings = {
   clock: Pick<Clock, 'now'>
-  /** Control, HTTPS, SMPP and SMTP are on this port and the three after it; on any free ones unless told. */
+  /** Control, HTTPS, SMPP and SMTP use this port and the three after it. By default, they use any free ports. */
   portBase?: number | undefined
-  /** Everything that is taken is appended to this file, before the answer. */
+  /** Every accepted delivery is appended to this file, before the request is answered. */
   logFile?: string | undefined
 }
 
-/** The push service of browsers that the box hands out. A name that leads nowhere: who has not been told of the box stays at home. */
+/**
+ * The push service of the browsers that the box hands out. The name cannot be resolved, so a server that is not
+ * redirected to the box sends nothing anywhere.
+ */
 const PUSH_ORIGIN = 'https://push.sink.invalid'
 
-/** As a delivery shows it. */
+/** The address that a delivery shows. */
 const addressOf = (service: ChannelService, request: SinkRequest) =>
   service.channel === 'web_push' || service.channel === 'webhook'
     ? `${originOf(request.headers)}${request.path}`
@@ -89,7 +92,10 @@ export async function openSinkBox({ clock, portBase, logFile }: SinkBoxSettings)
     onReceived: ({ url, id, body }) => deliveries.add({ channel: 'webhook', to: url, message_id: id, text: body }),
   })
 
-  /** By what is asked, not by whom: the name is one of many, and a browser may be anybody's. */
+  /**
+   * Chosen by the form of the request, not by its host name: providers use many host names, and a browser may belong to
+   * any push service.
+   */
   function serviceFor(request: SinkRequest): ChannelService {
     if (isForApns(request)) return apns
     if (isForFcm(request)) return fcm

@@ -1,5 +1,5 @@
-// Certificates that stand in for those of the providers. The first is self-signed, and the authority for all others: who
-// believes it believes this process, whatever name it is asked for.
+// Certificates that stand in for those of the providers. The first is self-signed and the authority for all others:
+// whoever trusts it trusts this process under any name.
 
 import { generateKeyPairSync } from 'node:crypto'
 import { isIP } from 'node:net'
@@ -12,7 +12,7 @@ export type ServerCertificate = { key: string; cert: string }
 type DerField = forge.pki.CertificateField
 
 let made: { pem: string; key: forge.pki.rsa.PrivateKey } | undefined
-/** One key for all certificates of this process: making it takes a tenth of a second. */
+/** All certificates of this process share one key, because generating it takes a tenth of a second. */
 function ownKey() {
   if (made) return made
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
@@ -22,10 +22,10 @@ function ownKey() {
 }
 
 const AUTHORITY: DerField[] = [{ name: 'commonName', value: 'Carillon sink, no real certificate' }]
-/** As Apple gives them to apps and websites: the UID of the subject is the topic. */
+/** Like Apple's certificates for apps and websites: the UID of the subject is the topic. */
 const uidField = (uid: string): DerField => ({ type: '0.9.2342.19200300.100.1.1', value: uid })
 
-/** Good for these names and addresses, and for 127.0.0.1; `cert` is also the authority to believe. */
+/** Valid for these names and addresses, and for 127.0.0.1. `cert` is also the authority to trust. */
 export const certificateFor = (...names: string[]): ServerCertificate => sign(AUTHORITY, AUTHORITY, names)
 
 export function certificateOfApp(uid: string): ServerCertificate {
@@ -35,7 +35,9 @@ export function certificateOfApp(uid: string): ServerCertificate {
 
 const MOST_NAMES = 1_000
 
-/** For a server that is asked for names nobody told it before: one certificate for each, the newest of them kept. */
+/**
+ * For a server whose names are not known in advance: creates one certificate for each name, and keeps the newest ones.
+ */
 export function certificatesByName(): (name: string) => SecureContext {
   const contexts = new Map<string, SecureContext>()
   return (name) => {

@@ -1,4 +1,5 @@
-// The door of the box: what came, how fast it takes things, what shall go wrong, and browsers to send to. On loopback alone.
+// The control API of the box: shows what arrived, sets the pace and the faults, and creates browsers to send to. It
+// listens on loopback only.
 
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'

@@ -1,4 +1,4 @@
-// What the box has taken: the newest of it in memory, all of it in a file if there is one.
+// The deliveries that the box has accepted: the newest in memory, and all of them in a file if there is one.
 
 import { closeSync, openSync, writeSync } from 'node:fs'
 import type { Clock } from '../lib/clock.ts'
@@ -9,16 +9,16 @@ export type SinkDelivery = {
   at: number
   channel: SinkChannelName
   to: string
-  /** Ours, where the payload carries it. */
+  /** Our id of the message, if the payload contains it. */
   message_id: string | null
   text: string | null
-  /** Of an email. */
+  /** Only for email. */
   subject?: string
   headers?: Record<string, string>
 }
 
 export type SinkDeliveries = {
-  /** Written to the file before it returns: whoever is answered afterwards finds it there. */
+  /** Writes the file before it returns, so the delivery is there once the request is answered. */
   add(delivery: Omit<SinkDelivery, 'at'>): void
   since(ms: number): SinkDelivery[]
   clear(): void
@@ -26,7 +26,7 @@ export type SinkDeliveries = {
 }
 
 export const MOST_DELIVERIES = 100_000
-/** Long texts are fewer: memory does not grow with what is sent. */
+/** If texts are long, fewer deliveries are kept, so that memory stays bounded. */
 export const MOST_CHARACTERS = 64 * 1024 * 1024
 
 export function createDeliveries(clock: Pick<Clock, 'now'>, file?: string): SinkDeliveries {
@@ -39,7 +39,7 @@ export function createDeliveries(clock: Pick<Clock, 'now'>, file?: string): Sink
 
   function dropOldest() {
     characters -= sizeOf(kept[first++] as SinkDelivery)
-    // Moved together now and then: dropping one by one from the front of an array moves all the others.
+    // Removed in bulk: removing entries one by one from the front of an array moves all others each time.
     if (first < kept.length / 2) return
     kept = kept.slice(first)
     first = 0

@@ -1,4 +1,5 @@
-// What shall go wrong, by channel: the next so many requests, or all until it is lifted; or those for certain addresses.
+// Faults to inject, by channel: for a number of requests, or for all until the fault is removed; for all addresses, or
+// for certain ones.
 
 import type { Clock } from '../lib/clock.ts'
 import type { ChannelService, RefusalName, SinkChannelName, SinkFailure } from './service.ts'
@@ -16,7 +17,7 @@ export const faultNames = [
 ] as const
 export type FaultName = (typeof faultNames)[number]
 
-/** There is nothing to say goodbye with outside of HTTP/2. */
+/** Only HTTP/2 has GOAWAY. */
 export const hasGoaway = (channel: SinkChannelName) => ['web_push', 'apns', 'fcm'].includes(channel)
 
 export const isRefusal = (fault: FaultName | undefined): fault is RefusalName =>
@@ -24,18 +25,18 @@ export const isRefusal = (fault: FaultName | undefined): fault is RefusalName =>
 
 export type Fault = {
   name: FaultName
-  /** In seconds, where the protocol has a place for it. */
+  /** In seconds, for protocols that have a field for it. */
   retryAfter?: number | undefined
 }
 
-/** One that happened: to what was for this address. */
+/** A fault that was injected, and the address of the request that it affected. */
 export type FaultOccurrence = { at: number; channel: SinkChannelName; to: string; fault: FaultName }
 
 export type FaultRequest = {
   channel: SinkChannelName
-  /** Null lifts it. */
+  /** Null removes the fault. */
   fault: Fault | null
-  /** How often; for each address where they are named. Null is for ever. */
+  /** How often the fault happens; for each address, if there are addresses. Null means always. */
   count: number | null
   to?: readonly string[] | undefined
 }
@@ -43,7 +44,7 @@ export type FaultRequest = {
 export type Faults = {
   set(wish: FaultRequest): void
   next(channel: SinkChannelName, to: string): Fault | undefined
-  /** The newest of those that happened. */
+  /** The newest faults that were injected. */
   since(ms: number): FaultOccurrence[]
 }
 
@@ -86,7 +87,7 @@ export function createFaults(clock: Pick<Clock, 'now'>): Faults {
   }
 }
 
-/** In the provider's own words. */
+/** Returns the failure in the form of the provider's own answer. */
 export function failureOf(fault: Fault | undefined, { refusals }: ChannelService): SinkFailure | undefined {
   if (!fault) return undefined
   const { name, retryAfter } = fault

@@ -1,4 +1,4 @@
-// Answers that are none: more than anybody can want to read, and so slow that nobody can wait for their end.
+// Invalid answers: one that is longer than any client wants to read, and one that is too slow to wait for.
 
 import { randomBytes } from 'node:crypto'
 import type { Writable } from 'node:stream'
@@ -8,7 +8,9 @@ const PIECE = randomBytes(65_536)
 const PIECES = 160
 const BYTE_MS = 1_000
 
-/** 10 MB, as fast as they are taken: what is not may not fill up the connection, which others use too. */
+/**
+ * Sends 10 MB, as fast as the client reads: unread data must not fill up the connection, which other requests use too.
+ */
 export async function pour(to: Writable): Promise<void> {
   for (let n = 0; n < PIECES; n++) {
     while (to.writableNeedDrain && !to.destroyed) await pause(5)
@@ -18,7 +20,7 @@ export async function pour(to: Writable): Promise<void> {
   to.end()
 }
 
-/** A byte each second, for as long as somebody is there. */
+/** Sends one byte per second until the client is gone. */
 export async function trickle(to: Writable): Promise<void> {
   for (let next = 0; !to.destroyed; next = (next + 1) % PIECE.length) {
     to.write(PIECE.subarray(next, next + 1))

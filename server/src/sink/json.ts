@@ -1,4 +1,4 @@
-/** Undefined when it is no JSON object. */
+/** Returns undefined if the text is not a JSON object. */
 export function parseObject(text: Buffer | string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text.toString())

@@ -1,5 +1,5 @@
-// The sockets of the stand-ins that speak HTTP: a real server over TLS on loopback, for HTTP/2 and HTTP/1.1, that answers or
-// fails as it is told.
+// The sockets of the stand-ins that use HTTP: a real TLS server on loopback, for HTTP/2 and HTTP/1.1, that answers or
+// fails as instructed.
 
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -14,23 +14,26 @@ import type { Reaction, SinkRequest } from './service.ts'
 
 export type ListenerSettings = {
   certificate: ServerCertificate
-  /** For names that the certificate does not have. */
+  /** For names that the certificate does not cover. */
   contextFor?: ((name: string) => SecureContext) | undefined
   port?: number | undefined
-  /** Of the connection, once a request was answered; before that `firstStreams`. */
+  /** The connection's limit once a request was answered; before that, `firstStreams` applies. */
   maxStreams?: number | undefined
   firstStreams?: number | undefined
   isHttp1?: boolean | undefined
-  /** Waits until it is the turn of a request; false for one that is not answered any more. At once unless told. */
+  /**
+   * Waits until it is the request's turn; resolves to false for a request that will not be answered any more. Defaults
+   * to no waiting.
+   */
   admit?: ((isGone: () => boolean) => Promise<boolean>) | undefined
-  /** Decides in one go: what comes after a goodbye must not be taken up in between. */
+  /** Must be synchronous: no request that follows a GOAWAY may be processed in between. */
   handle(request: SinkRequest): Reaction
 }
 
 export type SinkListener = {
   port: number
   connections(): number
-  /** Connections that are open now. */
+  /** The number of connections that are open now. */
   open(): number
   mostAtOnce(): number
   close(): Promise<void>
@@ -41,7 +44,7 @@ const MOST_BODY_BYTES = 1_048_576
 export async function listen(settings: ListenerSettings): Promise<SinkListener> {
   const { certificate, contextFor, maxStreams = 1000, firstStreams = maxStreams, isHttp1 = false, admit } = settings
   const sockets = new Set<TLSSocket>()
-  /** The last stream that a session took up, once it has said goodbye. */
+  /** The last stream that a session processed before its GOAWAY. */
   const goodbyes = new WeakMap<object, number>()
   let connections = 0
   let atOnce = 0
@@ -71,7 +74,8 @@ export async function listen(settings: ListenerSettings): Promise<SinkListener> 
     try {
       return settings.handle({ ...request, body })
     } catch {
-      // Something that the real one would have found words for, or a log that cannot be written: nothing was taken up.
+      // Either the real provider would have had an answer for this case, or the log cannot be written. Nothing was
+      // accepted.
       return { status: 500 }
     }
   }
@@ -133,7 +137,7 @@ const byName =
   (name, done) =>
     done(null, contextFor(name))
 
-/** Undefined when it is larger than anything that is sent here. */
+/** Calls `done` with undefined if the body is larger than anything that is sent here. */
 function collect(stream: NodeJS.ReadableStream, done: (body: Buffer | undefined) => void) {
   const chunks: Buffer[] = []
   let bytes = 0
@@ -180,14 +184,17 @@ function answerStream(stream: ServerHttp2Stream, answer: Reaction) {
   }
 }
 
-/** Nothing from this stream on was taken up. Node cannot say that of the first one by a goodbye alone. */
+/**
+ * Says that this stream and all later ones were not processed. For the first stream, Node cannot express that by GOAWAY
+ * alone.
+ */
 function leave(stream: ServerHttp2Stream, code: number) {
   const { session, id = 1 } = stream
   if (id === 1) stream.close(constants.NGHTTP2_REFUSED_STREAM)
   session?.goaway(code, id - 2)
 }
 
-/** Without streams there is only the connection to break. */
+/** HTTP/1.1 has no streams, so only the connection can be closed. */
 function answerHttp1(request: IncomingMessage, response: ServerResponse, answer: Reaction) {
   const { socket } = request
   if (socket.destroyed || answer === 'hang') return

@@ -1,13 +1,13 @@
-// Lets so many through in a second, one after the other.
+// Admits a number of requests per second, one after the other.
 
 export type ResponsePace = {
-  /** Zero lets all through at once, and those who wait. */
+  /** 0 admits everything at once, including requests that are waiting. */
   set(perSecond: number): void
-  /** False for one that nobody waits for any more: it had no turn, and took none. */
+  /** Resolves to false for a request that was abandoned while it waited; it takes up no turn. */
   turn(isGone: () => boolean): Promise<boolean>
 }
 
-/** Timers come late; what was due in this time is made good. */
+/** Timers fire late; a delay of up to this much is made up for. */
 const CATCH_UP_MS = 50
 
 export function createPace(): ResponsePace {

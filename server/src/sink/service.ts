@@ -1,4 +1,5 @@
-// A stand-in of one provider, without its sockets: judges a request as the real one would, and answers in its words.
+// A stand-in for one provider, without its sockets: checks a request as the real provider would, and answers in the
+// provider's format.
 
 export const channelNames = ['web_push', 'apns', 'fcm', 'huawei', 'adm', 'wns', 'email', 'sms', 'webhook'] as const
 export type SinkChannelName = (typeof channelNames)[number]
@@ -8,59 +9,61 @@ export type SinkRequest = {
   path: string
   headers: Record<string, string | undefined>
   body: Buffer
-  /** The certificate that the client showed, if any. */
+  /** The certificate that the client presented, if any. */
   subject(): Record<string, string> | undefined
 }
 
-/** `afterMs` for one that is slow. */
+/** `afterMs` delays the answer. */
 export type SinkAnswer = { status: number; headers?: Record<string, string>; body?: string; afterMs?: number }
 
-/** How a request goes wrong. */
+/** How a request fails. */
 export type SinkFailure =
   | SinkAnswer
-  /** Taken up, and never answered. */
+  /** Accepted, but never answered. */
   | 'hang'
-  /** Taken up, and answered late. */
+  /** Accepted, but answered late. */
   | 'slow'
-  /** Taken up; then the stream is reset, or the connection cut, instead of an answer. */
+  /** Accepted; then the stream is reset or the connection closed, instead of an answer. */
   | 'reset'
   | 'cut'
-  /** Taken up; half an answer, then the connection is cut. */
+  /** Accepted; then the connection is closed after half an answer. */
   | 'half'
-  /** Taken up; an answer that comes byte by byte and does not end, or one that is very long and means nothing. */
+  /** Accepted; the answer arrives byte by byte and never ends, or is very long and meaningless. */
   | 'trickle'
   | 'garbage'
-  /** Not taken up. */
+  /** Not accepted. */
   | 'refuse'
-  /** Not taken up: the connection is closed for this stream and all after it; with an error for those before it as well. */
+  /**
+   * Not accepted: the connection is closed for this stream and all later ones; with an error, for earlier ones as well.
+   */
   | 'goaway'
   | 'goaway with error'
 
-/** What is left of that for the sockets to do. */
+/** What the sockets have to do. */
 export type Reaction = Exclude<SinkFailure, 'slow'>
 
-/** What every provider has a word for. */
+/** Refusals that every provider can express. */
 export type RefusalName = 'unavailable' | 'rate_limited' | 'gone'
 
 export type SinkService = {
-  /** Whom a request is for. */
+  /** The address that a request is for. */
   addressOf(request: SinkRequest): string
-  /** Undefined where the real one would take it. */
+  /** Returns undefined if the real provider would accept the request. */
   check(request: SinkRequest): SinkAnswer | undefined
   accept(request: SinkRequest): SinkAnswer
 }
 
-/** One that delivers to somebody. */
+/** A stand-in that delivers to recipients. */
 export type ChannelService = SinkService & { channel: SinkChannelName; refusals: Record<RefusalName, () => SinkAnswer> }
 
-/** The one that the client wanted to reach; Node's names its port even where it is the usual one. */
+/** The origin that the client requested. Node's clients include the port even if it is the default one. */
 export const originOf = (headers: SinkRequest['headers']) =>
   URL.parse(`https://${headers[':authority'] ?? headers.host ?? ''}`)?.origin ?? ''
 
 export const RETRY_AFTER = { 'retry-after': '2' }
 export const SLOW_MS = 5_000
 
-/** What becomes of a request, given what shall go wrong with it. */
+/** Decides the result of a request, given the failure to inject. */
 export function react(
   { check, accept }: SinkService,
   request: SinkRequest,

@@ -5,7 +5,7 @@ import { type ChannelService, originOf, RETRY_AFTER, type SinkRequest } from './
 export type WebhookReceived = { url: string; path: string; id: string | null; body: string }
 
 export type WebhookSinkSettings = {
-  /** Whether the signature is right, for one who knows the secret. */
+  /** Checks the signature, if the secret is known. */
   verify?: ((body: string, headers: SinkRequest['headers']) => boolean) | undefined
   onReceived(received: WebhookReceived): void
 }

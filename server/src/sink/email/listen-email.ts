@@ -13,7 +13,7 @@ const REFUSALS: Record<RefusalName, string> = {
   gone: '550 5.1.1 no such mailbox',
 }
 
-/** What is left of them for the conversation, once the message is there. */
+/** Faults that take effect in the SMTP conversation once the message has arrived. */
 const FAULTS: Partial<Record<FaultName, SmtpFault>> = {
   reset_after_accept: 'cut',
   hang: 'hang',
@@ -26,7 +26,7 @@ export type EmailListenerSettings = BoxContext & {
 }
 
 export function listenEmail({ deliveries, faults, pace, port, tls }: EmailListenerSettings): Promise<MailServer> {
-  /** Those that show only when the message is there, by recipient. */
+  /** Faults that take effect once the message has arrived, by recipient. */
   const later = new Map<string, FaultName>()
   return listenSmtp({
     port,
@@ -50,7 +50,7 @@ export function listenEmail({ deliveries, faults, pace, port, tls }: EmailListen
   })
 }
 
-/** Ours have it in the Feedback-ID, which begins with it. */
+/** Our email has the message's id at the start of its Feedback-ID. */
 function messageIdIn(headers: Record<string, string>): string | null {
   const [, id] = /^([\w-]+):.*:carillon$/.exec(headers['feedback-id'] ?? '') ?? []
   return headers['x-message-id'] ?? id ?? null

@@ -1,15 +1,15 @@
-// The bytes of a connection, read as lines or as a message.
+// Reads the bytes of a connection as lines or as a message.
 
 import type { Socket } from 'node:net'
 
 export type SmtpInput = {
-  /** Undefined at the end of the connection. */
+  /** Returns undefined at the end of the connection. */
   line(): Promise<string | undefined>
-  /** Up to the line with a single dot; dots that begin other lines were doubled. */
+  /** Reads up to the line with a single dot, and removes the second dot from lines that begin with two. */
   message(mostBytes: number): Promise<Buffer | 'too large' | undefined>
   /** Waits until there is something to read. */
   some(): Promise<void>
-  /** Leaves the socket to somebody else, and forgets what has come. */
+  /** Hands the socket over to another reader, and discards what has arrived. */
   release(): void
 }
 
@@ -60,7 +60,7 @@ export function readSmtp(socket: Socket): SmtpInput {
       }
     },
     async message(mostBytes) {
-      // So that a message without any line ends like the others.
+      // Added so that the end of an empty message is found like any other.
       rest = Buffer.concat([Buffer.from('\r\n'), rest])
       let isTooLarge = false
       for (let from = 0; ; ) {

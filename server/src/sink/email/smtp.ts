@@ -1,5 +1,5 @@
-// A mail server on loopback that takes everything and passes nothing on (RFC 5321, with SIZE, PIPELINING, 8BITMIME, SMTPUTF8, DSN,
-// and where told STARTTLS and AUTH). At each stage of a conversation it can go wrong as it is told.
+// A mail server on loopback that accepts everything and forwards nothing (RFC 5321, with SIZE, PIPELINING, 8BITMIME,
+// SMTPUTF8, DSN, and optionally STARTTLS and AUTH). Faults can be injected at each stage of a conversation.
 
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
@@ -10,7 +10,7 @@ import type { ServerCertificate } from '../certificate.ts'
 import { pour, trickle } from '../garbage.ts'
 import { readSmtp, type SmtpInput } from './smtp-input.ts'
 
-/** `message`: while it comes. `taken`: when it is there. */
+/** `message`: while the message arrives. `taken`: once it has arrived. */
 export type SmtpStage =
   | 'connect'
   | 'hello'
@@ -24,8 +24,8 @@ export type SmtpStage =
   | 'reset'
 
 /**
- * A reply to give instead, whole with its code; the connection cut; no reply any more; nonsense byte by
- * byte, or a lot of it. A reply of 421 is the last.
+ * `say`: a reply to give instead, including its code. `cut`: closes the connection. `hang`: never replies again.
+ * `trickle`: sends nonsense byte by byte. `garbage`: sends a lot of nonsense. A 421 reply ends the conversation.
  */
 export type SmtpFault = { say: string } | 'cut' | 'hang' | 'trickle' | 'garbage'
 
@@ -38,15 +38,18 @@ export type ReceivedMessage = {
 }
 
 export type SmtpSettings = {
-  /** Asked at each stage; `who` is the sender at `mail`, the first recipient from `rcpt` on, and nobody before. */
+  /** Called at each stage. `who` is the sender at `mail`, the first recipient from `rcpt` on, and empty before. */
   meet?(stage: SmtpStage, who: string): SmtpFault | undefined
-  /** A whole message; it waits for this before it answers. False: nobody is there any more, it is not taken. Or taken, and then this. */
+  /**
+   * Gets a whole message, which is answered once this resolves. False means that the client is gone and the message was
+   * not accepted. A fault happens after the message was accepted.
+   */
   take(received: ReceivedMessage, isGone: () => boolean): Promise<boolean | SmtpFault>
-  /** With a certificate there is STARTTLS, or TLS from the first byte. */
+  /** With a certificate, the server offers STARTTLS, or uses TLS from the first byte. */
   tls?: (ServerCertificate & { isImplicit?: boolean; contextFor?(name: string): SecureContext }) | undefined
-  /** Mail from nobody else; asked for only over TLS where there is any. */
+  /** Only this user may send email. If there is TLS, AUTH is offered only over it. */
   auth?: { user: string; password: string } | undefined
-  /** What it does not offer. */
+  /** Extensions that the server does not offer. */
   without?: readonly string[] | undefined
   port?: number | undefined
 }
@@ -58,7 +61,7 @@ const MOST_RECIPIENTS = 1_000
 
 export async function listenSmtp(settings: SmtpSettings): Promise<MailServer> {
   const sockets = new Set<Socket>()
-  // Several short replies in a row: each would wait for the one before it to be acknowledged.
+  // Without `noDelay`, each of several short replies would wait until the one before it is acknowledged.
   const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
@@ -81,10 +84,10 @@ export async function listenSmtp(settings: SmtpSettings): Promise<MailServer> {
   }
 }
 
-/** The conversation is over. */
+/** The conversation has ended. */
 class ConversationOver extends Error {}
 
-/** One command after the other, however many came at once. */
+/** Handles one command after the other, even if several arrive at once. */
 async function converse(plain: Socket, settings: SmtpSettings) {
   const { meet, take, tls, auth, without = [] } = settings
   let socket: Socket = tls?.isImplicit ? secured(plain, tls) : plain
@@ -99,7 +102,7 @@ async function converse(plain: Socket, settings: SmtpSettings) {
     sender = undefined
     recipients = []
   }
-  /** True where it went wrong as told, and the conversation goes on. */
+  /** Returns true if a fault was injected and the conversation continues. */
   async function wentWrong(stage: SmtpStage, who = ''): Promise<boolean> {
     const fault = meet?.(stage, who)
     if (typeof fault === 'string') return breakOff(fault)

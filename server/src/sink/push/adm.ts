@@ -1,4 +1,4 @@
-// A stand-in of Amazon Device Messaging, with the reasons that Amazon documents.
+// A stand-in for Amazon Device Messaging, with the reasons that Amazon documents.
 
 import { parseObject } from '../json.ts'
 import { type ChannelService, RETRY_AFTER, type SinkAnswer, type SinkRequest } from '../service.ts'

@@ -1,4 +1,4 @@
-// A stand-in of APNs: judges tokens, certificates, topics and sizes as Apple documents it.
+// A stand-in for APNs: checks tokens, certificates, topics and sizes as Apple documents it.
 
 import { createPublicKey, randomUUID } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
@@ -16,7 +16,7 @@ export type ApnsReceived = {
 
 export type ApnsSinkSettings = {
   clock: Pick<Clock, 'now'>
-  /** The one team that is known, with its app; without it every team is. */
+  /** The only team that is accepted, with its app. Without it, all teams are. */
   account?: ApnsAccount | undefined
   onReceived(received: ApnsReceived): void
 }

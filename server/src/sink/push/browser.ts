@@ -1,15 +1,15 @@
-// A browser that is subscribed, kept nowhere: its private key, its secret and the one key that may send to it are its address.
-// So there may be a million of them, and those of yesterday's process are known to today's.
+// A subscribed browser that is stored nowhere: its address contains its private key, its secret, and the one key that
+// may send to it. So there can be millions of them, and those from an earlier process keep working.
 
 import { createECDH, type ECDH, randomBytes } from 'node:crypto'
 
-/** As a browser hands it to a website. */
+/** The subscription as a browser gives it to a website. */
 export type BrowserSubscription = { endpoint: string; p256dh: string; auth: string; path: string }
 
 export type Browser = {
   ecdh: ECDH
   auth: Buffer
-  /** The only key that may send to it; undefined where every key may. */
+  /** The only key that may send to the browser; undefined if every key may. */
   vapidPublicKey: Buffer | undefined
 }
 
@@ -20,14 +20,14 @@ export function createBrowserSubscription(origin: string, vapidPublicKey = ''): 
   const ecdh = createECDH('prime256v1')
   const p256dh = ecdh.generateKeys('base64url')
   const auth = randomBytes(AUTH_BYTES)
-  // A scalar may begin with zeros, which are left out of it.
+  // Leading zeros are missing from the private key, so it is padded.
   const key = Buffer.concat([Buffer.alloc(KEY_BYTES), ecdh.getPrivateKey()]).subarray(-KEY_BYTES)
   const address = Buffer.concat([key, auth, Buffer.from(vapidPublicKey, 'base64url')])
   const path = PREFIX + address.toString('base64url')
   return { endpoint: origin + path, p256dh, auth: auth.toString('base64url'), path }
 }
 
-/** Undefined when the path is none of ours. */
+/** Returns undefined if the path does not belong to one of our browsers. */
 export function readBrowser(path: string): Browser | undefined {
   const text = path.startsWith(PREFIX) ? path.slice(PREFIX.length) : ''
   const address = Buffer.from(text, 'base64url')

@@ -1,4 +1,4 @@
-// What every push service asks of a request, whoever made the browser behind it (RFC 8030, 8188, 8292).
+// What every push service requires of a request, whoever created the browser behind it (RFC 8030, 8188, 8292).
 
 import { createPublicKey } from 'node:crypto'
 import { originOf, type SinkAnswer, type SinkRequest } from '../service.ts'
@@ -10,7 +10,10 @@ export const webPushRefusal = (status: number, message: string, headers: Record<
   body: JSON.stringify({ code: status, message }),
 })
 
-/** Undefined for what a push service takes. `vapidKey` is that of the subscription, where it is known. */
+/**
+ * Returns undefined for a request that a push service accepts. `vapidKey` is the key of the subscription, if it is
+ * known.
+ */
 export function checkWebPush(request: SinkRequest, vapidKey: Buffer | undefined, now: Date): SinkAnswer | undefined {
   const { method, headers, body } = request
   if (method !== 'POST') return webPushRefusal(404, 'no such subscription')

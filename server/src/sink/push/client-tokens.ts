@@ -1,4 +1,4 @@
-// Stand-ins of the addresses where Huawei, Amazon and Microsoft sell access tokens for a client id and its secret.
+// Stand-ins for the endpoints where Huawei, Amazon and Microsoft issue access tokens for a client id and its secret.
 
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
@@ -7,7 +7,7 @@ import type { SinkRequest, SinkService } from '../service.ts'
 export type TokenShop = {
   host: string
   path: string
-  /** Undefined where none is asked for. */
+  /** Undefined if the provider requires none. */
   scope?: string
   lifeSeconds: number
 }
@@ -38,10 +38,10 @@ export type ClientTokens = {
   revokeAll(): void
 }
 
-/** More than that are never good at once, unless somebody buys without need. */
+/** A client that requests tokens only when it needs them never has more valid ones than this. */
 const MOST_TOKENS = 10_000
 
-/** `account`: the one that is known; without it every account is. */
+/** `account`: the only account that is accepted. Without it, all accounts are. */
 export function createClientTokenStore(
   { path: shopPath, scope, lifeSeconds }: TokenShop,
   { clock, account }: { clock: Pick<Clock, 'now'>; account?: { clientId: string; secret: string } | undefined },

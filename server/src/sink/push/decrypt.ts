@@ -1,4 +1,4 @@
-// RFC 8291 and RFC 8188 from the browser's side: reads a message that was encrypted for it, in one record of aes128gcm.
+// RFC 8291 and RFC 8188 from the browser's side: decrypts a message, in one record of aes128gcm.
 
 import { createDecipheriv, createHmac, type ECDH } from 'node:crypto'
 
@@ -7,7 +7,10 @@ const info = (text: string) => Buffer.from(`${text}\0`)
 const ONE = Buffer.from([1])
 const TAG_BYTES = 16
 
-/** `browser` holds the private key of the subscription. Throws when the message was made for another, or changed. */
+/**
+ * `browser` holds the private key of the subscription. Throws if the message was encrypted for another browser, or was
+ * modified.
+ */
 export function decrypt(message: Buffer, browser: ECDH, auth: Buffer): Buffer {
   const salt = message.subarray(0, 16)
   const keyEnd = 21 + (message[20] ?? 0)
@@ -23,7 +26,7 @@ export function decrypt(message: Buffer, browser: ECDH, auth: Buffer): Buffer {
   const decipher = createDecipheriv('aes-128-gcm', contentKey, nonce)
   decipher.setAuthTag(record.subarray(-TAG_BYTES))
   const padded = Buffer.concat([decipher.update(record.subarray(0, -TAG_BYTES)), decipher.final()])
-  // A last record ends with a 2, and zeros after it.
+  // The last record ends with a 2, followed by zeros.
   const end = padded.findLastIndex((byte) => byte !== 0)
   if (padded[end] !== 2) throw new Error('not the last record')
   return padded.subarray(0, end)

@@ -1,4 +1,5 @@
-// A stand-in of FCM's v1 interface, with the answers that Google documents; google-tokens.ts sells the tokens it asks for.
+// A stand-in for FCM's v1 API, with the answers that Google documents. google-tokens.ts issues the access tokens it
+// requires.
 
 import { parseObject } from '../json.ts'
 import { type ChannelService, RETRY_AFTER, type SinkAnswer, type SinkRequest } from '../service.ts'
@@ -11,7 +12,7 @@ export type FcmMessage = {
 }
 
 export type FcmSinkSettings = {
-  /** The one project that is known; without it every project is. */
+  /** The only project that is accepted. Without it, all projects are. */
   projectId?: string | undefined
   isValid(accessToken: string): boolean
   onReceived(message: FcmMessage): void
@@ -75,7 +76,7 @@ function judgeMessage(message: Partial<FcmMessage> | undefined): SinkAnswer | un
   const data = Object.entries(message.data ?? {})
   if (data.some(([, it]) => typeof it !== 'string'))
     return fcmRefusal(400, 'INVALID_ARGUMENT', { field: 'message.data' })
-  // Google's words: "The key should not be a reserved word".
+  // Google's documentation: "The key should not be a reserved word".
   if (data.some(([key]) => /^(from|message_type)$|^(google|gcm)\./.test(key)))
     return fcmRefusal(400, 'INVALID_ARGUMENT', { code: 'INVALID_ARGUMENT', field: 'message.data' })
   if (data.join('').length > 4200)

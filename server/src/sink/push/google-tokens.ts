@@ -1,4 +1,4 @@
-// A stand-in of Google's token address: a signed request buys an access token for an hour.
+// A stand-in for Google's token endpoint: a signed request returns an access token that is valid for an hour.
 
 import { createPublicKey, randomBytes } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
@@ -7,7 +7,7 @@ import { readJwt } from './jwt.ts'
 
 export type GoogleTokensSettings = {
   clock: Pick<Clock, 'now'>
-  /** The one account that is known; without it every account is. */
+  /** The only account that is accepted. Without it, all accounts are. */
   account?: { clientEmail: string; privateKey: string } | undefined
 }
 
@@ -20,7 +20,7 @@ export type GoogleTokens = {
 
 export const TOKEN_HOST = 'oauth2.googleapis.com'
 export const TOKEN_PATH = '/token'
-/** More than that are never good at once, unless somebody buys without need. */
+/** A client that requests tokens only when it needs them never has more valid ones than this. */
 const MOST_TOKENS = 10_000
 
 export const isForTokens = ({ path }: SinkRequest) => path === TOKEN_PATH

@@ -1,4 +1,4 @@
-// A stand-in of Huawei's Push Kit, v1 and v2, with the codes that Huawei documents.
+// A stand-in for Huawei's Push Kit, v1 and v2, with the codes that Huawei documents.
 
 import { parseObject } from '../json.ts'
 import { type ChannelService, RETRY_AFTER, type SinkAnswer, type SinkRequest } from '../service.ts'
@@ -15,7 +15,7 @@ type Android = { ttl?: unknown; urgency?: unknown; collapse_key?: unknown; notif
 export type HuaweiMessage = { token: string[]; data?: string; android?: Android }
 
 export type HuaweiSinkSettings = {
-  /** The one app and project that are known; without them all are. */
+  /** The only app and project that are accepted. Without them, all are. */
   known?: { appId: string; projectId?: string | undefined } | undefined
   isValid(authorization: string | undefined): boolean
   onReceived(message: HuaweiMessage): void
@@ -23,7 +23,7 @@ export type HuaweiSinkSettings = {
 
 export const HUAWEI_HOST = 'push-api.cloud.huawei.com'
 const SEND_PATH = /^\/(v[12])\/([^/]+)\/messages:send$/
-/** Of all but the tokens. */
+/** The limit for the whole message without the tokens. */
 const MOST_BYTES = 4096
 
 export const isForHuawei = ({ path }: SinkRequest) => SEND_PATH.test(path)

@@ -6,7 +6,7 @@ export type Jwt = {
   isSignedBy(key: KeyObject): boolean
 }
 
-/** Undefined when it is none. */
+/** Returns undefined if the text is not a JWT. */
 export function readJwt(text: string): Jwt | undefined {
   const [header, claims, signature, ...rest] = text.split('.')
   if (!header || !claims || !signature || rest.length > 0) return undefined

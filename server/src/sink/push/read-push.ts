@@ -1,4 +1,4 @@
-// What somebody would have seen of a push message, and which message of ours it was.
+// Finds the text that a person would have seen of a push message, and the id of the message.
 
 import type { SinkDelivery } from '../deliveries.ts'
 import { parseObject } from '../json.ts'
@@ -14,7 +14,7 @@ type ParsedPush = Omit<SinkDelivery, 'at'>
 const textOf = (value: unknown) => (typeof value === 'string' ? value : null)
 const messageIdOf = (custom: unknown) => textOf((custom as { i?: unknown } | undefined)?.i)
 
-/** A live activity names its message in what it shows. */
+/** A live activity has its message's id in its content. */
 type Aps = {
   alert?: string | { title?: unknown; body?: unknown }
   'content-state'?: { onesignal?: { notificationId?: unknown } }
@@ -46,7 +46,7 @@ export function readWebPush({ endpoint, text }: WebPushReceived): ParsedPush {
   }
 }
 
-/** What the SDK would read of a data message, or the system of a notification. */
+/** Reads what the SDK would show of a data message, or the system of a notification. */
 export function readHuawei({ token: [to = ''], data, android }: HuaweiMessage): ParsedPush {
   const { notification } = android ?? {}
   if (!notification)

@@ -1,4 +1,4 @@
-// A push service of browsers (RFC 8030, 8188, 8291, 8292), and the browsers behind it, which decrypt what they get.
+// A push service of browsers (RFC 8030, 8188, 8291, 8292), and the browsers behind it, which decrypt what they receive.
 
 import type { Clock } from '../../lib/clock.ts'
 import { type ChannelService, originOf, RETRY_AFTER, type SinkRequest } from '../service.ts'
@@ -9,7 +9,7 @@ import { decrypt } from './decrypt.ts'
 export type WebPushReceived = {
   endpoint: string
   path: string
-  /** Null where the browser is none of ours, or cannot read it. */
+  /** Null if the browser is not one of ours, or cannot decrypt the message. */
   text: string | null
   ttl: number
   urgency: string | undefined
@@ -18,7 +18,7 @@ export type WebPushReceived = {
 
 export type WebPushSinkSettings = {
   clock: Pick<Clock, 'now'>
-  /** Also takes what is for browsers of other services, without being able to read it. */
+  /** Also accepts messages for browsers of other services, which it cannot decrypt. */
   takesForeign?: boolean | undefined
   onReceived(received: WebPushReceived): void
 }
@@ -55,7 +55,7 @@ export function webPushService({ clock, takesForeign = false, onReceived }: WebP
   }
 }
 
-/** A service cannot look inside: what the browser cannot read is taken all the same. */
+/** A real service cannot look inside, so messages that the browser cannot decrypt are accepted too. */
 function readText(body: Buffer, { ecdh, auth }: Browser): string | null {
   try {
     return decrypt(body, ecdh, auth).toString('utf8')

@@ -1,4 +1,4 @@
-// A stand-in of Windows Push Notification Services, with the statuses that Microsoft documents.
+// A stand-in for Windows Push Notification Services, with the statuses that Microsoft documents.
 
 import { type ChannelService, originOf, RETRY_AFTER, type SinkAnswer, type SinkRequest } from '../service.ts'
 
@@ -33,7 +33,7 @@ export function wnsService({ isValid, onReceived }: WnsSinkSettings): ChannelSer
       if (!isValid(headers.authorization)) return wnsRefusal(401)
       if (!areHeadersValid(headers)) return wnsRefusal(400)
       if (body.length > MOST_BYTES) return wnsRefusal(413)
-      // What is no XML is taken and thrown away: that is how WNS tells of it.
+      // Invalid XML is accepted and dropped, which WNS reports like this.
       if (headers['x-wns-type'] !== 'wns/raw' && !isToast(body.toString('utf8')))
         return { status: 200, headers: { 'x-wns-status': 'dropped' }, body: '' }
       return undefined
@@ -66,7 +66,7 @@ function areHeadersValid(headers: SinkRequest['headers']): boolean {
 const TAG = /<(\/?)([a-z]+)((?:\s+[A-Za-z-]+="[^"<]*")*)\s*(\/?)>/y
 const TEXT = /(?:[^<&]|&(?:amp|lt|gt|quot|apos|#\d+);)*/y
 
-/** Whether it is one element named toast, with every tag closed and every sign escaped. */
+/** Whether the XML is a single element named toast, with every tag closed and every special character escaped. */
 export function isToast(xml: string): boolean {
   const open: string[] = []
   for (let at = 0, tags = 0; ; tags++) {

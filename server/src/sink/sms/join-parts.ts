@@ -1,11 +1,11 @@
-// A long text comes in parts, each with a header that says of how many it is one (3GPP 23.040, 9.2.3.24.1).
+// Joins the parts of a long text. Each has a header with its number and the total (3GPP 23.040, 9.2.3.24.1).
 
 import type { PDU } from 'smpp'
 
-/** Texts of which a part is missing; a sender that gives up leaves them behind. */
+/** The limit for incomplete texts, which a sender leaves behind when it gives up. */
 const MOST_OPEN = 1_000
 
-/** Tells the whole text with its last part, and undefined before. */
+/** Returns the whole text with its last part, and undefined before. */
 export function joinParts(): (pdu: PDU) => string | undefined {
   const open = new Map<string, string[]>()
   return ({ source_addr, destination_addr, short_message, message_payload }) => {

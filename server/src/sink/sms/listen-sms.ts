@@ -18,7 +18,7 @@ export function listenSms({ deliveries, faults, pace, port }: BoxContext): Promi
       if (text !== undefined) deliveries.add({ channel: 'sms', to, message_id: null, text })
       if (fault === 'slow') await delaySlowResponse()
       if (fault === 'garbage') return fault
-      // The answers to all others would have to wait behind it.
+      // `trickle` acts like `hang`, because slow bytes would block the answers to all other requests.
       if (fault === 'hang' || fault === 'trickle') return 'hang'
       return fault === 'reset_after_accept' ? 'cut' : 0
     },

@@ -1,4 +1,4 @@
-// A message centre on loopback, made of the package `smpp`. It reports what it took as delivered, where a report is asked for.
+// A message centre on loopback, based on the package `smpp`. It reports SMS as delivered if a report is requested.
 
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -6,15 +6,18 @@ import smpp, { type PDU, type Session } from 'smpp'
 import { pour } from '../garbage.ts'
 import type { RefusalName } from '../service.ts'
 
-/** A command status, 0 for taken; or taken, and then the connection is cut, or nothing is ever said, or nonsense. */
+/**
+ * A command status, with 0 for accepted. `cut`, `hang` and `garbage` accept the SMS and then close the connection,
+ * never answer, or send nonsense.
+ */
 export type SmppVerdict = number | 'cut' | 'hang' | 'garbage'
 
 export type SmppServerSettings = {
-  /** The status of a sign-in; everybody is let in unless told. */
+  /** Returns the status of a sign-in. By default, everybody is let in. */
   signIn?: ((bind: PDU) => number) | undefined
   take(submitted: PDU): SmppVerdict | Promise<SmppVerdict>
   onEnquiry?: (() => void) | undefined
-  /** The word of `stat:` in the report about a text to this number. */
+  /** Returns the word after `stat:` in the report about an SMS to this number. */
   stateOf?: ((to: string) => string | undefined) | undefined
   tls?: { key: string; cert: string } | undefined
   port?: number | undefined
@@ -22,11 +25,11 @@ export type SmppServerSettings = {
 
 export type MessageCentre = {
   port: number
-  /** Bound sessions at this moment. */
+  /** The sessions that are bound now. */
   sessions: Set<Session>
-  /** Connections at this moment. */
+  /** The number of connections that are open now. */
   open(): number
-  /** Hands a deliver_sm to whoever is bound, and tells the status of the answer. */
+  /** Sends a deliver_sm to a bound client, and returns the status of its answer. */
   deliver(fields: Record<string, unknown>): Promise<number>
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
-// A service that answers texts as Twilio does: the same address, authorization, form and errors.
+// A stand-in for Twilio: the same address, authorization, form and errors.
 
 import { randomBytes } from 'node:crypto'
 import { type ChannelService, RETRY_AFTER, type SinkAnswer, type SinkRequest } from '../service.ts'
@@ -6,7 +6,10 @@ import { type ChannelService, RETRY_AFTER, type SinkAnswer, type SinkRequest } f
 export type TwilioReceived = { sid: string; form: URLSearchParams; messageId: string | undefined }
 
 export type TwilioSinkSettings = {
-  /** The one account that is known; without it every account is. `user` is the account's SID, or that of an API key. */
+  /**
+   * The only account that is accepted. Without it, all accounts are. `user` is the account's SID, or the SID of an API
+   * key.
+   */
   account?: { accountSid: string; password: string; user?: string | undefined } | undefined
   onReceived(received: TwilioReceived): void
 }
@@ -16,7 +19,7 @@ const PATH = /^\/2010-04-01\/Accounts\/([^/]+)\/Messages\.json$/
 
 export const isForTwilio = ({ path }: SinkRequest) => path.startsWith('/2010-04-01/')
 
-/** As Twilio words it; a message that repeats the number, as theirs do. */
+/** In Twilio's format. As in Twilio's answers, the message repeats the number. */
 export const twilioRefusal = (status: number, code: number, headers: Record<string, string> = {}): SinkAnswer => ({
   status,
   headers: { 'content-type': 'application/json', ...headers },
