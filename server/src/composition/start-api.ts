@@ -80,7 +80,7 @@ export async function startApi(infrastructure: Infrastructure, resources: AsyncD
     isReady: () => answers(pools.db),
     trustProxy: config.trustProxy,
     metricsToken: config.metricsToken,
-    publicUrl: config.publicUrl,
+    baseUrl: () => baseUrl ?? '',
     bodyBytes: config.requestBodyMb * MEGABYTE,
     linger: () => pause((config.drainSeconds ?? defaultDrainSeconds(config)) * 1_000),
   })

@@ -8,13 +8,15 @@ import { describeApi } from './openapi.ts'
 import { pageRoutes } from './pages/routes.ts'
 import { type Route, route } from './route.ts'
 
+const DEFAULT_BASE_URL = 'http://localhost:3000'
+
 export type KitRouteOptions = {
   /** The routes of the domains, which are described together with the server's own. */
   routes: readonly Route[]
   metrics: Pick<Metrics, 'text' | 'contentType'>
   isReady: () => Promise<boolean>
-  /** The public address of the server, if known. */
-  publicUrl?: string | undefined
+  /** The address of the server, without a slash at its end, for the examples on its pages. */
+  baseUrl?: (() => string) | undefined
 }
 
 const Status = Type.Object({ status: Type.String() })
@@ -24,7 +26,7 @@ const text = (status: number, body: string, contentType: string) => ({
   headers: { 'content-type': contentType },
 })
 
-export function kitRoutes({ routes, metrics, isReady, publicUrl }: KitRouteOptions): Route[] {
+export function kitRoutes({ routes, metrics, isReady, baseUrl = () => DEFAULT_BASE_URL }: KitRouteOptions): Route[] {
   const shared = { tag: 'Server', errors: 'apps' as const, limits: [] }
   // Built on first use; it never changes while the process lives.
   const describe = memoize(() => describeApi([...routes, ...own]))
@@ -77,7 +79,7 @@ export function kitRoutes({ routes, metrics, isReady, publicUrl }: KitRouteOptio
       answers: { 200: Type.Object({}) },
       handle: () => text(200, json(), JSON_TYPE),
     }),
-    ...pageRoutes({ describe, isReady, publicUrl, hasDashboard: routes.some(({ path }) => path === '/dashboard') }),
+    ...pageRoutes({ describe, isReady, baseUrl, hasDashboard: routes.some(({ path }) => path === '/dashboard') }),
   ]
   return own
 }

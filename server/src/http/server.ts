@@ -30,8 +30,8 @@ export type HttpServerOptions = {
   isReady: () => boolean | Promise<boolean>
   trustProxy?: boolean | string
   metricsToken?: string | undefined
-  /** The public address of the server, for the examples on its pages. */
-  publicUrl?: string | undefined
+  /** The address of the server, for the examples on its pages. It is asked for when a page is shown. */
+  baseUrl?: (() => string) | undefined
   /**
    * How long a request may take to arrive: its headers, and all of it. A body may wait for memory as long in addition,
    * and a large one has to make progress in every third of this time.
@@ -104,7 +104,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const isReady = async () => !kit.isDraining && (await options.isReady())
   const routes = [
     ...options.routes,
-    ...kitRoutes({ routes: options.routes, metrics, isReady, publicUrl: options.publicUrl }),
+    ...kitRoutes({ routes: options.routes, metrics, isReady, baseUrl: options.baseUrl }),
   ]
   const problems = findRouteProblems(routes, limits)
   if (problems.length > 0) throw new Error(`the routes do not hold together:\n  ${problems.join('\n  ')}`)

@@ -58,14 +58,16 @@ describe('the first page', () => {
     const { body } = await get('/', { accept: BROWSER, host: 'bell.example:8080' })
     for (const words of ['Carillon', VERSION, '11.6', 'href="/docs"', 'href="/demo"', 'href="/docs/try-it"', '>ready<'])
       expect(body).toContain(words)
-    expect(body).toContain('curl &quot;http://bell.example:8080/apps/$APP_ID/users&quot;')
+    expect(body).toContain('curl &quot;http://localhost:3000/apps/$APP_ID/users&quot;')
     expect(body).not.toContain('/dashboard')
   })
 
   test('names no address that a request makes up', async () => {
-    const { body } = await get('/', { accept: BROWSER, host: 'x"><script>alert(1)</script>' })
-    expect(body).not.toContain('alert(1)')
-    expect(body).toContain('http://localhost:3000/notifications')
+    for (const host of ['evil.example', 'x"><script>alert(1)</script>']) {
+      const { body } = await get('/', { accept: BROWSER, host })
+      expect(body).not.toContain(host)
+      expect(body).toContain('http://localhost:3000/notifications')
+    }
   })
 
   test.each([
@@ -153,11 +155,11 @@ describe('the description for people', () => {
     expect(html).toContain("group.hidden=!group.querySelector('[data-words]:not([hidden])')")
   })
 
-  test('names the address that the reader came by, or the one that the world knows', async () => {
+  test('names the address of the server, whatever Host says', async () => {
     expect((await get('/docs', { host: 'bell.example' })).body).toContain(
-      'curl -X PUT &quot;http://bell.example/apps/$APP_ID',
+      'curl -X PUT &quot;http://localhost:3000/apps/$APP_ID',
     )
-    const known = fakeServer({ publicUrl: 'https://push.example/' })
+    const known = fakeServer({ baseUrl: () => 'https://push.example' })
     const { body } = await known.app.inject({ url: '/docs', headers: { host: 'bell.example' } })
     await known.close()
     expect(body).toContain('&quot;https://push.example/apps/$APP_ID')
@@ -192,7 +194,7 @@ describe('guides', () => {
       const routes = pageRoutes({
         describe: () => describeApi(fakeRoutes()),
         isReady: async () => true,
-        publicUrl: undefined,
+        baseUrl: () => 'http://localhost:3000',
         hasDashboard: false,
         root,
       })

@@ -12,20 +12,20 @@ import { createGuides } from './guides.ts'
 import { describeHome, HOME_POLICY, type HomeFacts, renderHome } from './home.ts'
 import { pageHeaders } from './html.ts'
 import { DOCS_POLICY } from './layout.ts'
-import { originFor } from './origin.ts'
 import { prefersJson } from './prefers-json.ts'
 import { operationsOf, renderReference } from './reference.ts'
 
 export type PageRouteOptions = {
   describe: () => ApiDescription
   isReady: () => Promise<boolean>
-  publicUrl: string | undefined
+  /** The address of the server, for examples. It never comes from the Host header of a request. */
+  baseUrl: () => string
   hasDashboard: boolean
   /** The folder that contains docs/, if it is not in its usual place. */
   root?: URL
 }
 
-/** Stands in the cached page in place of the address that each reader used. */
+/** Stands in the cached page in place of the server's address, which is not known before it listens. */
 const ORIGIN = 'http://origin.invalid'
 
 const ICON_HEADERS = { 'cache-control': 'public, max-age=86400', 'x-content-type-options': 'nosniff' }
@@ -38,7 +38,7 @@ const Home = Type.Object({
   links: Type.Record(Type.String(), Type.String()),
 })
 
-export function pageRoutes({ describe, isReady, publicUrl, hasDashboard, root }: PageRouteOptions): Route[] {
+export function pageRoutes({ describe, isReady, baseUrl, hasDashboard, root }: PageRouteOptions): Route[] {
   const shared = {
     method: 'GET' as const,
     tag: 'Server',
@@ -80,7 +80,7 @@ export function pageRoutes({ describe, isReady, publicUrl, hasDashboard, root }:
         const facts = await homeFacts()
         const headers = { vary: 'accept', 'cache-control': 'no-cache' }
         if (prefersJson(call.header('accept'))) return { status: 200, body: describeHome(facts), headers }
-        const body = renderHome(facts, originFor(publicUrl, call.header('host')))
+        const body = renderHome(facts, baseUrl())
         return { status: 200, body, headers: { ...pageHeaders(HOME_POLICY), ...headers } }
       },
     }),
@@ -93,7 +93,7 @@ export function pageRoutes({ describe, isReady, publicUrl, hasDashboard, root }:
       produces: 'text/html',
       handle: (call) => {
         reference ??= renderReference({ api: describe(), guides: guides.list(), version: VERSION, origin: ORIGIN })
-        const body = reference.replaceAll(ORIGIN, originFor(publicUrl, call.header('host')))
+        const body = reference.replaceAll(ORIGIN, baseUrl())
         return unlessKnown(call, { status: 200, body, headers: pageHeaders(DOCS_POLICY.reference) })
       },
     }),
