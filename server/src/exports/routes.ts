@@ -28,7 +28,7 @@ export function exportRoutes(ctx: ExportsContext): Route[] {
       path: '/notifications/:message_id/history',
       summary: 'Export the history of a message',
       description:
-        'Whom it was sent to, or who clicked it, as gzipped CSV at `destination_url`: 403 until it is ready, then kept for 3 days.',
+        'The users it was sent to, or who clicked it, as gzipped CSV at `destination_url`: 403 until it is ready, then kept for 3 days.',
       access: { kind: 'app', permission: 'messages', appIn: 'body' },
       params: MessagePath,
       body: HistoryBody,
@@ -46,7 +46,7 @@ export function exportRoutes(ctx: ExportsContext): Route[] {
       path: '/notifications/:message_id/export_events',
       summary: 'Export the audience activity of a message',
       description:
-        'What became of it for each recipient, as gzipped CSV at `csv_file_url`: 403 until it is ready, then kept for 3 days.',
+        'The outcome for each recipient, as gzipped CSV at `csv_file_url`: 403 until it is ready, then kept for 3 days.',
       access: { kind: 'app', permission: 'messages', appIn: 'query' },
       params: MessagePath,
       query: AppQuery,

@@ -10,7 +10,7 @@ const optional = <Value>(schema: object) => Type.Optional(Type.Unsafe<Value | nu
 export const HistoryBody = Type.Object({
   app_id: Type.String(),
   events: Type.Union([Type.Literal('sent'), Type.Literal('clicked')], {
-    description: 'Whom it was sent to, or who clicked it.',
+    description: 'The users it was sent to, or who clicked it.',
   }),
   email: optional<string>({
     type: ['string', 'null'],

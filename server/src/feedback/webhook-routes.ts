@@ -50,7 +50,7 @@ export function webhookRoutes(ctx: FeedbackContext): Route[] {
       method: 'POST',
       summary: 'Create an event webhook',
       description:
-        'It is told what happens from now on, in signed requests of up to 100 events. An app has at most 20. The secret is shown this once.',
+        'It receives what happens from now on, in signed requests of up to 100 events. An app has at most 20. The secret is shown only once.',
       limits: writes,
       params: AppPath,
       body: NewWebhookBody,

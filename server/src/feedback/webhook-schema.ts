@@ -7,7 +7,7 @@ const url = Type.String({ minLength: 1, maxLength: 2_048, description: 'An https
 const kinds = Type.Array(Type.Unsafe<EventKind>({ type: 'string', enum: [...eventKinds] }), {
   minItems: 1,
   maxItems: eventKinds.length,
-  description: 'Which events it is told of.',
+  description: 'The events that it receives.',
 })
 const time = (description: string) =>
   Type.Unsafe<string | null>({ type: ['string', 'null'], format: 'date-time', description })
@@ -32,7 +32,7 @@ export const WebhookAnswer = Type.Object({
   url: Type.String(),
   kinds: Type.Array(Type.Unsafe<EventKind>({ type: 'string', enum: [...eventKinds] })),
   enabled: Type.Boolean(),
-  disabled_at: time('Since when it is told nothing.'),
+  disabled_at: time('When it was switched off; null while it receives events.'),
   disabled_reason: Type.Unsafe<string | null>({
     enum: ['gone', 'failing', 'switched off', null],
     description: '`gone`: it answered 410. `failing`: three days without a success. `switched off`: by an update.',

@@ -26,9 +26,9 @@ const InAppButton = Type.Object({
     description: 'What its clicks are counted by; unique in the message.',
   }),
   text: Type.String({ minLength: 1, maxLength: 128, description: 'May hold Liquid.' }),
-  name: text(128, "What the app's own listener is told."),
+  name: text(128, "Passed to the app's own listener."),
   url: text(2_048, 'Opened by a click: on the web or inside the app.'),
-  url_target: oneOf(['browser', 'webview', 'replacement'], 'Where; `webview` unless told.'),
+  url_target: oneOf(['browser', 'webview', 'replacement'], 'Where it opens. Defaults to `webview`.'),
   prompt: oneOf(['push', 'location'], 'Ask for this permission.'),
   add_tags: orNull<Record<string, string>>('object', {
     additionalProperties: { type: 'string', maxLength: 1_024 },
@@ -36,7 +36,7 @@ const InAppButton = Type.Object({
     description: 'Tags to give to the user.',
   }),
   remove_tags: orNull<string[]>('array', { items: { type: 'string', maxLength: 255 }, maxItems: 20 }),
-  close: flag('Close the message; true unless told.'),
+  close: flag('Closes the message. Defaults to true.'),
   background_color: colour('Such as `#0057ff`.'),
   text_color: colour('Such as `#ffffff`.'),
 })
@@ -53,9 +53,9 @@ export const InAppContent = Type.Object({
   body: text(5_000, 'May hold Liquid. Line breaks are kept.'),
   image_url: text(2_048, 'An https address.'),
   image_alt: text(500, 'What the picture shows.'),
-  background_color: colour('White unless told.'),
-  text_color: colour('Black unless told.'),
-  close_button: flag('A cross in the corner; true unless told.'),
+  background_color: colour('Defaults to white.'),
+  text_color: colour('Defaults to black.'),
+  close_button: flag('Shows a cross in the corner. Defaults to true.'),
   buttons: orNull<InAppButton[]>('array', { items: InAppButton, maxItems: MAX_BUTTONS }),
 })
 export type InAppContent = Static<typeof InAppContent>

@@ -23,10 +23,10 @@ const contents = Type.Unsafe<InAppContents>({
 })
 const state = oneOf(
   STATES,
-  'A draft unless told. From there to live, between live and paused, and to archived for good.',
+  'Defaults to a draft. From there to live, between live and paused, and to archived for good.',
 )
 const settings = {
-  display_location: oneOf(LOCATIONS, '`center` unless told.'),
+  display_location: oneOf(LOCATIONS, 'Defaults to `center`.'),
   display_duration: orNull<number>('number', {
     exclusiveMinimum: 0,
     maximum: 86_400,
@@ -40,9 +40,9 @@ const settings = {
   }),
   triggers: orNull<unknown[]>('array', {
     description:
-      'Any of these lists, each of which wants all of its triggers `{kind, property, operator, value}`. Kinds: `custom` (unless told), `session_time`, `min_time_since` (or `time_since_last_in_app`). None: when the app is opened.',
+      'Any of these lists, each of which wants all of its triggers `{kind, property, operator, value}`. Kinds: `custom` (the default), `session_time`, `min_time_since` (or `time_since_last_in_app`). None: when the app is opened.',
   }),
-  audience: oneOf(AUDIENCES, 'Those of the segments (unless told), or of them only who was granted it.'),
+  audience: oneOf(AUDIENCES, 'The users of the segments (the default), or only those of them to whom it was granted.'),
   included_segments: segments('Names or ids; none means everybody.'),
   excluded_segments: segments('Names or ids.'),
   platforms: orNull<(typeof PLATFORMS)[number][]>('array', {

@@ -77,7 +77,7 @@ export function journeyRoutes(ctx: JourneysContext): Route[] {
       operation: 'createJourney',
       method: 'POST',
       summary: 'Create journey',
-      description: 'A draft; only the name is required. All that is wrong is told at once, with its place.',
+      description: 'A draft; only the name is required. Everything that is wrong is reported at once, with its path.',
       access: edits,
       limits: writes,
       params: AppPath,

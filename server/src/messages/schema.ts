@@ -31,7 +31,7 @@ const targetFields = {
   }),
   include_subscription_ids: list('Subscriptions by id.'),
   included_segments: list('Segments by name.', MAX_SEGMENTS),
-  excluded_segments: list('Whoever is in one of these is left out.', MAX_SEGMENTS),
+  excluded_segments: list('Users in one of these are left out.', MAX_SEGMENTS),
   filters: orNull<SegmentFilter[]>('array', {
     items: { type: 'object' },
     description: 'As in segments; at most 200 entries.',
@@ -50,7 +50,7 @@ const targetFields = {
   target_channel: oneOf(['push', 'email', 'sms'], 'Required with include_aliases, and for SMS to segments or filters.'),
   channel_for_external_user_ids: oneOf(
     ['push', 'email', 'sms'],
-    'Legacy, with include_external_user_ids; push unless given.',
+    'Legacy, with include_external_user_ids. Defaults to push.',
   ),
 }
 export type TargetField = keyof typeof targetFields

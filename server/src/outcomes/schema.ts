@@ -69,14 +69,14 @@ export const outcomeQuery = {
   outcome_names: names('Names with `.count` or `.sum` behind them, separated by commas.'),
   'outcome_names[]': names('The same, one by one.'),
   outcome_time_range: Type.Optional(
-    Type.Unsafe<(typeof RANGES)[number]>({ type: 'string', enum: [...RANGES], description: '1h unless given.' }),
+    Type.Unsafe<(typeof RANGES)[number]>({ type: 'string', enum: [...RANGES], description: 'Defaults to 1h.' }),
   ),
   outcome_platforms: Type.Optional(Type.String({ maxLength: 100, description: 'Device types, separated by commas.' })),
   outcome_attribution: Type.Optional(
     Type.Unsafe<(typeof ATTRIBUTIONS)[number]>({
       type: 'string',
       enum: [...ATTRIBUTIONS],
-      description: 'total unless given.',
+      description: 'Defaults to total.',
     }),
   ),
 }

@@ -75,7 +75,7 @@ export const UnknownsBody = Type.Object({
       items: { type: 'string', format: 'uuid' },
       minItems: 1,
       maxItems: 1_000,
-      description: 'Of these alone; of all unless given.',
+      description: 'Only these. Defaults to all.',
     }),
   ),
 })

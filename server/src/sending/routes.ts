@@ -131,7 +131,7 @@ export function sendingRoutes(ctx: SendingContext): Route[] {
       path: '/apps/:app_id/administrators',
       summary: 'Add an administrator',
       description:
-        'Who is told when the app is disabled, its email paused, a sending domain failing, a template suspended, or deliveries of a message unknown: by webhook, by mail, or both. An app has at most 50.',
+        'Who is notified when the app is disabled, its email paused, a sending domain failing, a template suspended, or deliveries of a message unknown: by webhook, by email, or both. An app has at most 50.',
       access: organization,
       limits: writes,
       body: AdministratorBody,

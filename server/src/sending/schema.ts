@@ -18,14 +18,14 @@ const QuietHoursBody = Type.Object({
     Type.Array(oneOf(...DAYS), {
       minItems: 1,
       maxItems: 7,
-      description: 'On which they begin; every day unless told.',
+      description: 'The days on which they begin. Defaults to every day.',
     }),
   ),
   channels: Type.Optional(
-    Type.Array(oneOf(...DELIVERY_CHANNELS), { minItems: 1, maxItems: 3, description: 'All unless told.' }),
+    Type.Array(oneOf(...DELIVERY_CHANNELS), { minItems: 1, maxItems: 3, description: 'Defaults to all.' }),
   ),
   fallback_time_zone: Type.Optional(
-    Type.String({ maxLength: 64, description: 'For users whose time zone is not known; UTC unless told.' }),
+    Type.String({ maxLength: 64, description: 'For users whose time zone is unknown. Defaults to UTC.' }),
   ),
 })
 

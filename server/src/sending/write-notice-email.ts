@@ -11,7 +11,7 @@ const NOTICE_TEXTS: Record<string, { subject: string; text: string }> = {
   },
   'event_webhook.disabled': {
     subject: 'An event webhook is switched off',
-    text: 'An event webhook of the app has not answered for days, and is told nothing any more. Switch it on again with PATCH /apps/{app_id}/event_webhooks/{id} when it works.',
+    text: 'An event webhook of the app has not answered for days and no longer receives events. Switch it on again with PATCH /apps/{app_id}/event_webhooks/{id} when it works.',
   },
   'email.paused': {
     subject: 'Email is paused because of complaints',

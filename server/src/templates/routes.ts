@@ -62,7 +62,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       path: '/templates',
       summary: 'Create template',
       description:
-        '`isEmail` makes it an email, `isSMS` a text message; otherwise it is a push message. Liquid is checked: what is wrong with it is told with its line and column.',
+        '`isEmail` makes it an email, `isSMS` a text message; otherwise it is a push message. Liquid is checked, and errors are reported with line and column.',
       access: access('body'),
       limits: writes,
       body: CreateTemplateBody,
@@ -171,7 +171,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       path: '/templates/:template_id/preview',
       summary: 'Preview template',
       description:
-        'The template as one user would get it; without `alias_label` and `alias_id`, as somebody of whom nothing is known. Nothing is sent.',
+        'The template as one user would get it; without `alias_label` and `alias_id`, as a user without any properties. Nothing is sent.',
       access: previewAccess('query'),
       limits: [{ rule: 'read' }],
       params: TemplatePath,
@@ -189,7 +189,7 @@ export function templateRoutes(ctx: TemplatesContext): Route[] {
       path: '/templates/preview',
       summary: 'Preview content that is not saved',
       description:
-        'As one user would get it, or without `alias_label` and `alias_id` as somebody of whom nothing is known.',
+        'As one user would get it, or without `alias_label` and `alias_id` as a user without any properties.',
       access: previewAccess('body'),
       limits: [{ rule: 'read' }],
       body: PreviewUnsavedBody,

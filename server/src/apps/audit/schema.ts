@@ -9,7 +9,7 @@ const uuid = { format: 'uuid' }
 
 export const AuditQuery = Type.Object({
   start_time: moment('From here on, at most 90 days ago. Required without a cursor.'),
-  end_time: moment('Up to, but not including; now unless told.'),
+  end_time: moment('Exclusive. Defaults to now.'),
   cursor: Type.Optional(
     Type.String({
       maxLength: 32_768,

@@ -15,7 +15,7 @@ const networks = Type.Array(Type.String({ maxLength: 64 }), {
 })
 const permissionList = Type.Array(Type.Unsafe<Permission>({ type: 'string', enum: permissions }), {
   maxItems: permissions.length,
-  description: 'What the key may do; everything unless told.',
+  description: 'What the key may do. Defaults to everything.',
 })
 
 const settings = {

@@ -27,7 +27,7 @@ const settings = {
     'Who sends, unless the message says it: a number in E.164 form, a short code or a name. Required for smpp.',
   ),
   host: text(253, 'smpp: name or public address of the message centre.'),
-  port: number(1_024, 65_535, 'smpp: 2775 unless told, 3550 with tls.'),
+  port: number(1_024, 65_535, 'For smpp. Defaults to 2775, and to 3550 with tls.'),
   tls: Type.Optional(Type.Unsafe<boolean | null>({ type: ['boolean', 'null'], description: 'smpp: over TLS.' })),
   system_id: text(15, 'smpp: the name to sign in with.'),
   system_type: text(12, 'smpp: where the message centre asks for one.'),

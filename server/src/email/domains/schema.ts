@@ -16,8 +16,8 @@ export const DomainPath = Type.Object({ app_id: Type.String(), domain: Type.Stri
 
 export const NewDomainBody = Type.Object({
   domain: Type.String({ minLength: 1, maxLength: 253, description: 'As news.example.com.' }),
-  return_path_host: hostOrNull('Where bounces go; bounce.<domain> unless told.'),
-  tracking_host: hostOrNull('Where links in mails lead; the server’s own address unless told.'),
+  return_path_host: hostOrNull('The host that receives bounces. Defaults to bounce.<domain>.'),
+  tracking_host: hostOrNull('The host of links in emails. Defaults to the server’s own address.'),
   dkim: Type.Optional(
     Type.Unsafe<{ algorithms?: Algorithm[] | null } | null>({
       type: ['object', 'null'],
@@ -27,7 +27,7 @@ export const NewDomainBody = Type.Object({
           minItems: 1,
           maxItems: 2,
           items: { type: 'string', enum: [...algorithms] },
-          description: 'A key of each; both unless told. Some receivers know RSA alone.',
+          description: 'One key is made for each. Defaults to both. Some receivers support RSA only.',
         },
       },
     }),

@@ -13,17 +13,17 @@ export const AppPath = Type.Object({ app_id: Type.String() })
 
 const relay = {
   host: Type.String({ minLength: 1, maxLength: 253, description: 'Name or public address of the relay.' }),
-  port: number(1, 65_535, '587 unless told, 465 with implicit TLS.'),
+  port: number(1, 65_535, 'Defaults to 587, and to 465 with implicit TLS.'),
   tls: Type.Optional(
     Type.Unsafe<RelayTls | null>({
       enum: [...relayTls, null],
       description:
-        '`starttls` unless told (`implicit` on port 465); `opportunistic` and `none` only without a password.',
+        'Defaults to `starttls` (`implicit` on port 465); `opportunistic` and `none` only without a password.',
     }),
   ),
   username: text(256, 'To sign in with; together with password.'),
-  pool: number(1, 50, 'Connections at once of each worker; 5 unless told.'),
-  per_second: number(1, 100_000, 'Mails a second of each worker; as fast as the relay takes them unless told.'),
+  pool: number(1, 50, 'Connections per worker. Defaults to 5.'),
+  per_second: number(1, 100_000, 'Emails per second and worker. Defaults to as fast as the relay accepts them.'),
 }
 const password = text(1_024, `Write-only; "${MASK}" or nothing leaves it as it is.`)
 

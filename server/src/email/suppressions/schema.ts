@@ -30,7 +30,7 @@ export const NewSuppressionsBody = Type.Object({
   reason: Type.Optional(
     Type.Unsafe<'manual' | 'imported' | null>({
       enum: ['manual', 'imported', null],
-      description: '`manual` for one address, `imported` for a list, unless told.',
+      description: 'Defaults to `manual` for one address and `imported` for a list.',
     }),
   ),
   detail: Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 500 })),

@@ -27,7 +27,7 @@ export const trackingRoutes = (ctx: FeedbackContext): Route[] => [
     ...common,
     operation: 'openEmail',
     path: '/e/o/:file',
-    summary: 'The picture in an email that tells of its being opened',
+    summary: 'The tracking pixel that records opens of an email',
     description:
       'The same whatever it is asked for. Counted where the reference is rightly signed; HEAD counts nothing.',
     access: { kind: 'public' },

@@ -10,16 +10,16 @@ export const SimulateBody = Type.Unsafe<SimulationRequest>(
       type: ['integer', 'null'],
       minimum: 1,
       maximum: DAYS.most,
-      description: `How many virtual days; ${DAYS.usual} unless told.`,
+      description: `How many virtual days. Defaults to ${DAYS.usual}.`,
     },
     sample: {
       anyOf: [{ type: 'integer', minimum: 1, maximum: SAMPLE.mostUsers }, { const: 'all' }, { type: 'null' }],
-      description: `How many users are walked through, or "all"; ${SAMPLE.usual} unless told. At most ${SAMPLE.mostUsers}, and ${SAMPLE.mostEvents} entries where an event starts the journey.`,
+      description: `How many users are simulated, or "all". Defaults to ${SAMPLE.usual}. At most ${SAMPLE.mostUsers}, and ${SAMPLE.mostEvents} entries where an event starts the journey.`,
     },
     start_at: {
       type: ['string', 'null'],
       format: 'date-time',
-      description: 'The virtual start, within a year from now; now unless told.',
+      description: 'The virtual start, within a year from now. Defaults to now.',
     },
   }) as never,
 )

@@ -46,7 +46,10 @@ export const conditionSchema = {
         entry_event_match_attributes: {
           type: 'array',
           description: 'For journeys that an event triggers: properties that must be as those of the entry event.',
-          items: object({ key: text(255), entry_key: text(255, 'Of the entry event; the same unless told.') }, ['key']),
+          items: object(
+            { key: text(255), entry_key: text(255, 'The key in the entry event. Defaults to the same key.') },
+            ['key'],
+          ),
         },
       },
       ['kind', 'name'],
