@@ -38,7 +38,7 @@ function routesInOrder(): Route[] {
 }
 
 const nowhere: FuzzRequest[] = ['GET', 'POST', 'OPTIONS', 'PROPFIND', 'DELETE'].flatMap((method) =>
-  [...PROTOTYPE_NAMES, '%', '%00', '', '/', 'apps/%', 'api/v1/__proto__'].map((path) => ({
+  [...PROTOTYPE_NAMES, '%', '%00', 'apps/%', 'api/v1/__proto__'].map((path) => ({
     method,
     path: `/${path}`,
     headers: {},
@@ -103,15 +103,18 @@ async function blockOf(server: FuzzedServer, request: FuzzRequest): Promise<numb
   return leastMs
 }
 
-/** Answers a script where a callback is named. */
-const JSONP = 'getWebConfig'
+/** They also answer something else than JSON: a page to browsers, and a script where a callback is named. */
+const MAY_ANSWER_OTHERWISE: readonly (string | undefined)[] = ['getHome', 'getWebConfig']
 
 /** What is wrong with an answer, if anything is. */
 function judge(route: Route | undefined, { method }: FuzzRequest, { status, type, text }: FuzzAnswer) {
   if (status === 0) return `no answer: ${text}`
   if (status >= 500) return `${status} ${text.slice(0, 200)}`
   if (method === 'HEAD' || status === 204 || (status >= 300 && status < 400)) return undefined
-  if ((route?.produces !== undefined || route?.operation === JSONP) && !type.startsWith('application/json'))
+  if (
+    (route?.produces !== undefined || MAY_ANSWER_OTHERWISE.includes(route?.operation)) &&
+    !type.startsWith('application/json')
+  )
     return undefined
   if (!type.startsWith('application/json'))
     return `${status} is ${type || 'of no type'}, not JSON: ${text.slice(0, 100)}`
