@@ -119,9 +119,10 @@ test('messages and jobs that are nonsense end by themselves, and keep nothing el
     return good.every((id) => sent.includes(id))
   })
 
+  // Reporting an unknown delivery is due five minutes after it and is no nonsense.
   const jobs = () =>
     db.query<{ name: string; key: string; state: string }>(
-      sql`select name, key, state from jobs where app_id = ${appId}`,
+      sql`select name, key, state from jobs where app_id = ${appId} and name <> 'messages.tell-unknown'`,
     )
   await until(async () => (await jobs()).every(({ state }) => state === 'parked'))
   // Kept for the operator; a line of that name has nothing in it, and that is done.
